@@ -1,0 +1,40 @@
+# Two commands for a fresh machine: `make demo` and `make test`. Each does its whole set-up.
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO := fixtures/captures/1.36.2-iptables-legacy/seed-dns@worker1
+export PYTHON
+
+.PHONY: help setup demo test check lint golden lock clean
+
+help:
+	@echo 'make demo    predict the loss of a dead master, then measure it on this kernel'
+	@echo 'make test    every check: format, lint, types, imports, unit, property, golden, lab'
+	@echo 'make golden  rewrite the golden files; review the diff'
+	@echo 'make lock    resolve the lock files anew (needs uv)'
+
+setup:
+	@.ci/setup
+
+demo: setup
+	@$(BIN)/python .ci/demo.py $(DEMO)
+
+test: setup lint
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --config pyproject.toml
+
+golden: setup
+	$(BIN)/python -m pytest tests/golden --update-golden
+
+lock:
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
+	    --group test --group lint --group build pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
+	    --group lab -c requirements.lock pyproject.toml -o requirements-lab.lock
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

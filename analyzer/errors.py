@@ -1,0 +1,64 @@
+"""The errors a caller may want to catch."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Final
+
+from analyzer.model.diagnostics import Location
+
+_MOST_NAMED: Final = 5
+
+
+class AnalyzerError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class InputError(AnalyzerError):
+    """The input is no dump at all, or cannot be had; the message says what to do instead."""
+
+
+class UsageError(AnalyzerError):
+    """What was asked does not fit the input, as a dead node that does not occur in it."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message about an unknown name: what is like it, or what there is."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=3)
+    if close:
+        return f"; did you mean {' or '.join(close)}?"
+    more = ", ..." if names[_MOST_NAMED:] else ""
+    return f"; there are {', '.join(names[:_MOST_NAMED])}{more}" if names else ""
+
+
+class ParseError(AnalyzerError):
+    """The input does not follow its format.
+
+    Attributes:
+        location: where the line stands.
+        line: the whole line.
+        span: columns of the offending text, from 0, end excluded.
+    """
+
+    def __init__(
+        self, message: str, *, location: Location, line: str, span: tuple[int, int]
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.line = line
+        self.span = span
+
+    @property
+    def column(self) -> int:
+        """Where the fault begins, from 1."""
+        return self.span[0] + 1
+
+    def __str__(self) -> str:
+        start, end = self.span
+        # A tab takes more than one column on a terminal; the caret must stand below its fault.
+        marker = "".join("\t" if c == "\t" else " " for c in self.line[:start])
+        marker += "^" * max(1, end - start)
+        return f"{self.location}:{self.column}: {self.message}\n    {self.line}\n    {marker}"

@@ -1,0 +1,1 @@
+"""Who is dead, and what is lost."""

@@ -1,0 +1,91 @@
+"""What share of new flows lands on dead endpoints."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, View
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
+
+
+@enum.unique
+class State(enum.Enum):
+    """What a failure makes of a ServicePort."""
+
+    UNTOUCHED = "untouched"
+    DEGRADED = "degraded"
+    SILENCED = "silenced"
+    NO_ENDPOINTS = "no-endpoints"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteLoss:
+    """The share of new flows on one route that lands on dead endpoints."""
+
+    route: Route
+    loss: Bounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLoss:
+    """What one ServicePort loses.
+
+    Attributes:
+        loss: of new flows from a pod to the ClusterIP; None without a ClusterIP.
+        routes: the same for each frontend and source.
+    """
+
+    service: ServicePort
+    loss: Bounds | None
+    routes: tuple[RouteLoss, ...]
+    dead: tuple[Endpoint, ...]
+    state: State
+
+    @property
+    def worst(self) -> Bounds:
+        """The highest loss of any route; 0 without any."""
+        every = [r.loss for r in self.routes]
+        return max(every, key=lambda b: (b.upper, b.lower), default=Bounds(NEVER, NEVER))
+
+
+def losses(view: View, dead: Collection[Endpoint]) -> tuple[ServiceLoss, ...]:
+    """Return what each ServicePort loses when the endpoints `dead` answer no more."""
+    return tuple(service_loss(service, dead) for service in view.services)
+
+
+def service_loss(service: ServicePort, dead: Collection[Endpoint]) -> ServiceLoss:
+    """Return what one ServicePort loses."""
+    routes = tuple(RouteLoss(route, route_loss(route, dead)) for route in service.routes)
+    cluster = service.cluster_route
+    return ServiceLoss(
+        service=service,
+        loss=None if cluster is None else route_loss(cluster, dead),
+        routes=routes,
+        dead=tuple(e for e in service.endpoints if e in dead),
+        state=_state(service, routes),
+    )
+
+
+def route_loss(route: Route, dead: Collection[Endpoint]) -> Bounds:
+    """Bound the share of new flows on `route` that lands on `dead`.
+
+    What is not resolved may land anywhere, a dead endpoint included.
+    """
+    lost = [s.share for s in route.shares if s.endpoint in dead]
+    kept = [s.share for s in route.shares if s.endpoint not in dead]
+    lower = capped_sum(b.lower for b in lost)
+    upper = capped_sum([*(b.upper for b in lost), *([] if lost else [route.unresolved])])
+    return Bounds(lower, min(upper, ~capped_sum(b.lower for b in kept)))
+
+
+def _state(service: ServicePort, routes: tuple[RouteLoss, ...]) -> State:
+    leading = [r.loss for r in routes if r.route.shares]
+    if not service.endpoints:
+        return State.NO_ENDPOINTS
+    if all(loss.lower == ALWAYS for loss in leading):
+        return State.SILENCED
+    if all(not loss.upper for loss in leading):
+        return State.UNTOUCHED
+    return State.DEGRADED

@@ -1,0 +1,121 @@
+"""Which endpoints are dead when something fails. Each row of MODELS is one kind of failure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from analyzer.errors import UsageError, suggestion
+from analyzer.kubeproxy.view import Endpoint, View
+from analyzer.model.cluster import Cluster
+from analyzer.model.packet import Address
+from analyzer.parsers.xt.values import address_from_text
+
+_BRACKETED: Final = re.compile(r"\[([^\]]+)\](?::(\d{1,5}))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dead:
+    """What is dead, as it was named, and the endpoints of the dump that die with it."""
+
+    endpoints: frozenset[Endpoint]
+    named: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    zones: tuple[str, ...] = ()
+
+
+def dead(
+    view: View,
+    cluster: Cluster,
+    *,
+    endpoints: Collection[str] = (),
+    nodes: Collection[str] = (),
+    zones: Collection[str] = (),
+) -> Dead:
+    """Return what dies when all of these fail together.
+
+    Raises:
+        UsageError: a name that occurs neither in the dump nor in the objects.
+    """
+    named = {"endpoint": endpoints, "node": nodes, "zone": zones}
+    dying = [e for kind, each in named.items() for e in MODELS[kind](each, view, cluster)]
+    return Dead(
+        endpoints=frozenset(dying),
+        named=tuple(dict.fromkeys(endpoints)),
+        nodes=tuple(dict.fromkeys(nodes)),
+        zones=tuple(dict.fromkeys(zones)),
+    )
+
+
+_Model = Callable[[Collection[str], View, Cluster], Iterable[Endpoint]]
+
+
+def _endpoints(names: Collection[str], view: View, _: Cluster) -> Iterable[Endpoint]:
+    """``--dead IP[:PORT]``: a pod, or one port of it."""
+    for name in names:
+        address, port = _address_and_port(name)
+        found = [e for e in view.endpoints if e.address == address and port in (None, e.port)]
+        if not found:
+            raise UsageError(
+                f"--dead {name}: no Service of this dump has that endpoint"
+                + suggestion(name, {str(e.address) for e in view.endpoints})
+            )
+        yield from found
+
+
+def _address_and_port(name: str) -> tuple[Address, int | None]:
+    address, port = address_from_text(name), ""
+    if address is None and (bracketed := _BRACKETED.fullmatch(name)):
+        address, port = address_from_text(bracketed[1]), bracketed[2] or ""
+    elif address is None:
+        host, _, port = name.rpartition(":")
+        address = address_from_text(host)
+    if address is None or (port and not port.isdecimal()):
+        raise UsageError(f"--dead {name}: expected an address, as 10.1.0.1 or 10.1.0.1:53")
+    return address, int(port) if port else None
+
+
+def _nodes(names: Collection[str], view: View, cluster: Cluster) -> Iterable[Endpoint]:
+    """``--dead-node``: every endpoint on the node, its own addresses included."""
+    _check_known("--dead-node", names, cluster.nodes, view, cluster)
+    return [e for e in view.endpoints if cluster.placement(e.address).node in names]
+
+
+def _zones(names: Collection[str], view: View, cluster: Cluster) -> Iterable[Endpoint]:
+    """``--dead-zone``: every endpoint in the zone."""
+    _check_known("--dead-zone", names, cluster.zones, view, cluster)
+    return [e for e in view.endpoints if cluster.placement(e.address).zone in names]
+
+
+def _check_known(
+    option: str, names: Collection[str], known: Collection[str], view: View, cluster: Cluster
+) -> None:
+    for name in names:
+        if name in known:
+            continue
+        if not cluster.nodes:
+            raise UsageError(
+                f"{option} {name}: a dump does not say which endpoints are on which node; "
+                "give --objects FILE, from `kubectl get "
+                "services,endpointslices,nodes,pods -A -o json`"
+            )
+        kind = option.removeprefix("--dead-")
+        raise UsageError(
+            f"{option} {name}: the objects have no such {kind}" + suggestion(name, known)
+        )
+    placed = [e for e in view.endpoints if cluster.placement(e.address).node is not None]
+    if names and view.endpoints and not placed:
+        raise UsageError(
+            f"{option}: the objects do not say on which node any endpoint of this dump is; "
+            "include endpointslices or pods, of the same cluster"
+        )
+
+
+#: What can fail, and which endpoints of a dump die with what was named.
+MODELS: Final[Mapping[str, _Model]] = {
+    "endpoint": _endpoints,
+    "node": _nodes,
+    "zone": _zones,
+}

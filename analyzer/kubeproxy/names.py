@@ -1,0 +1,67 @@
+"""The names that kube-proxy gives to chains, and the comments by which rules name Services.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``servicePortChainName``,
+``servicePortEndpointChainName``; versions 1.14 to 1.36.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Final
+
+SERVICES: Final = "KUBE-SERVICES"
+NODE_PORTS: Final = "KUBE-NODEPORTS"
+EXTERNAL_SERVICES: Final = "KUBE-EXTERNAL-SERVICES"
+MARK_MASQUERADE: Final = "KUBE-MARK-MASQ"
+MARK_DROP: Final = "KUBE-MARK-DROP"
+
+#: Chains that stand for one ServicePort, by what they do with a flow.
+SERVICE_PREFIXES: Final = ("KUBE-SVC-", "KUBE-SVL-", "KUBE-EXT-", "KUBE-XLB-", "KUBE-FW-")
+ENDPOINT_PREFIX: Final = "KUBE-SEP-"
+
+#: What stands behind the name in the comment of a rule of KUBE-SERVICES, and what it says.
+_KINDS: Final = {
+    "cluster IP": "ClusterIP",
+    "external IP": "ExternalIP",
+    "loadbalancer IP": "LoadBalancerIP",
+    "has no endpoints": None,
+    "has no local endpoints": None,
+}
+_COMMENT: Final = re.compile(rf"(\S+) ({'|'.join(_KINDS)})")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceName:
+    """A ServicePort's name: ``namespace/name:port``, the port's name left out if it has none."""
+
+    namespace: str | None
+    service: str | None
+    port: str | None
+    text: str
+
+
+def service_name(text: str) -> ServiceName:
+    """Return the parts of ``ns/name:port``, ``ns/name`` or, as 1.14 writes it, ``ns/name:``."""
+    namespace, slash, rest = text.partition("/")
+    if not slash:
+        return ServiceName(None, None, None, text)
+    service, _, port = rest.partition(":")
+    plain = f"{namespace}/{service}" + (f":{port}" if port else "")
+    return ServiceName(namespace, service, port or None, plain)
+
+
+def name_and_kind(comment: str) -> tuple[str | None, str | None]:
+    """Return the name, and the kind of frontend, that a comment of kube-proxy's tells."""
+    found = _COMMENT.fullmatch(comment)
+    if found is None:
+        return None, None
+    return found[1], _KINDS[found[2]]
+
+
+def chain_hash(*parts: str) -> str:
+    """Return the 16 characters with which kube-proxy ends a chain's name."""
+    digest = hashlib.sha256("".join(parts).encode("utf-8", "surrogateescape")).digest()
+    return base64.b32encode(digest).decode("ascii")[:16]

@@ -1,0 +1,36 @@
+"""Find the ServicePorts that a person means."""
+
+from __future__ import annotations
+
+from analyzer.errors import UsageError, suggestion
+from analyzer.kubeproxy.view import ServicePort, View
+
+
+def select(view: View, wanted: str) -> tuple[ServicePort, ...]:
+    """Return what ``ns/name:port``, ``ns/name``, ``name`` or a frontend's ``IP[:port]`` names.
+
+    Raises:
+        UsageError: nothing of that name; the message says what is similar.
+    """
+    for names in (_full, _without_port, _bare, _frontends):
+        found = tuple(s for s in view.services if wanted in names(s))
+        if found:
+            return found
+    hint = suggestion(wanted, {s.name.text for s in view.services})
+    raise UsageError(f"no Service {wanted} in this dump{hint}")
+
+
+def _full(service: ServicePort) -> set[str]:
+    return {service.name.text}
+
+
+def _without_port(service: ServicePort) -> set[str]:
+    return {f"{service.name.namespace}/{service.name.service}"}
+
+
+def _bare(service: ServicePort) -> set[str]:
+    return {service.name.service or ""}
+
+
+def _frontends(service: ServicePort) -> set[str]:
+    return {text for f in service.frontends for text in (str(f), str(f.address))}

@@ -1,0 +1,160 @@
+"""ServicePorts as a dump shows them: the same for every mode and version of kube-proxy."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from analyzer.kubeproxy.names import ServiceName
+from analyzer.model.diagnostics import Diagnostic
+from analyzer.model.packet import Address
+from analyzer.model.probability import Bounds, Dyadic
+
+
+@enum.unique
+class FrontendKind(enum.Enum):
+    """How a Service is reached."""
+
+    CLUSTER_IP = "ClusterIP"
+    NODE_PORT = "NodePort"
+    EXTERNAL_IP = "ExternalIP"
+    LOAD_BALANCER_IP = "LoadBalancerIP"
+
+
+@enum.unique
+class Source(enum.Enum):
+    """Where a new flow comes from."""
+
+    POD = "pod"
+    NODE = "node"
+    EXTERNAL = "external"
+
+
+@enum.unique
+class FrontendState(enum.Enum):
+    """Whether a frontend leads to endpoints."""
+
+    ENDPOINTS = "endpoints"
+    NO_ENDPOINTS = "no-endpoints"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where DNAT sends a flow; a port of None is the one that the flow had."""
+
+    address: Address
+    port: int | None
+
+    def __str__(self) -> str:
+        host = f"[{self.address}]" if self.address.version == 6 else str(self.address)  # noqa: PLR2004
+        return host if self.port is None else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Frontend:
+    """An address and port of a Service; no address: any address of the node."""
+
+    kind: FrontendKind
+    address: Address | None
+    port: int
+
+    def __str__(self) -> str:
+        address = "*" if self.address is None else str(Endpoint(self.address, None))
+        return f"{address}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many of the new flows on a route DNAT sends to one endpoint.
+
+    Attributes:
+        share: of all new flows on the route, endpoints or not.
+        masquerade: whether such a flow gets a source address of the node; None: not known, or
+            not the same for all of them.
+    """
+
+    endpoint: Endpoint
+    share: Bounds
+    masquerade: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A frontend seen from one kind of source, with the exact distribution over endpoints.
+
+    Attributes:
+        unresolved: the share, at most, of new flows of which nothing can be said.
+    """
+
+    frontend: Frontend
+    source: Source
+    shares: tuple[Share, ...]
+    unresolved: Dyadic
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing unknown can change a share."""
+        return not self.unresolved and all(s.share.is_exact for s in self.shares)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePort:
+    """One port of one Service, at the node whose dump it is.
+
+    Attributes:
+        routes: the first one, if there is a ClusterIP, is from a pod to that.
+        affinity: seconds of ``sessionAffinity: ClientIP``, None without.
+        refusals: what a frontend without endpoints answers with: reject or drop.
+    """
+
+    name: ServiceName
+    protocol: str
+    frontends: tuple[Frontend, ...]
+    routes: tuple[Route, ...]
+    affinity: int | None = None
+    refusals: tuple[tuple[Frontend, str], ...] = ()
+
+    def state(self, frontend: Frontend) -> FrontendState:
+        """Tell whether `frontend` leads to endpoints, for a new flow from anywhere."""
+        if dict(self.refusals).get(frontend) is not None:
+            return FrontendState.NO_ENDPOINTS
+        routes = [r for r in self.routes if r.frontend == frontend]
+        if any(not r.is_exact for r in routes):
+            return FrontendState.UNKNOWN
+        if any(r.shares for r in routes):
+            return FrontendState.ENDPOINTS
+        return FrontendState.NO_ENDPOINTS
+
+    @property
+    def cluster_route(self) -> Route | None:
+        """The way of a new flow from a pod of the cluster to the ClusterIP."""
+        for route in self.routes:
+            if route.frontend.kind is FrontendKind.CLUSTER_IP and route.source is Source.POD:
+                return route
+        return None
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All endpoints of all routes, each once."""
+        return tuple(dict.fromkeys(s.endpoint for r in self.routes for s in r.shares))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """All ServicePorts of a dump.
+
+    Attributes:
+        mode: of kube-proxy: iptables, nftables, ipvs, userspace or none.
+        node: whose dump it is, where that was said.
+    """
+
+    services: tuple[ServicePort, ...]
+    mode: str
+    node: str | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All endpoints of all Services, each once."""
+        return tuple(dict.fromkeys(e for s in self.services for e in s.endpoints))

@@ -1,0 +1,47 @@
+"""What the input's reader has to say about it, short of refusing it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+@enum.unique
+class Severity(enum.Enum):
+    """How much a diagnostic matters to the answer."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where something stands in the input; `line` counts from 1."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """One finding about the input.
+
+    Attributes:
+        code: stable, in lower case with hyphens, for programs: ``no-commit``.
+        partial: whether something of the input was not understood, so that an answer may
+            have to be given as bounds; ``--strict`` turns it into exit status 3.
+        line: from 1; None when it is about the whole file.
+        column: from 1; None when it is about the whole line.
+    """
+
+    severity: Severity
+    code: str
+    message: str
+    file: str
+    partial: bool = False
+    line: int | None = None
+    column: int | None = None

@@ -1,0 +1,77 @@
+"""Tables, chains and rules, in netfilter's own terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from analyzer.model.diagnostics import Diagnostic, Location
+from analyzer.model.matches import Match
+from analyzer.model.targets import Target
+
+#: Packets and bytes.
+Counters: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """All `matches` together guard one `target`; no target means a mere counter.
+
+    Attributes:
+        raw: the line as it stands in the input, so that a report can quote its evidence.
+    """
+
+    matches: tuple[Match, ...]
+    target: Target | None
+    location: Location
+    raw: str
+    counters: Counters | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Rules in order; `policy` is set on a base chain only.
+
+    `rules` may be a sequence that understands its rules when they are asked for.
+    """
+
+    name: str
+    rules: Sequence[Rule]
+    policy: str | None = None
+    counters: Counters | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A name space of chains.
+
+    Attributes:
+        family: ``ip`` or ``ip6``.
+        complete: False when the input ends before the table does.
+    """
+
+    family: str
+    name: str
+    chains: Mapping[str, Chain]
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruleset:
+    """All that one dump says of one node's rules.
+
+    Attributes:
+        input_format: the name of the format it was read as.
+        backend: which binary keeps the rules, ``legacy`` or ``nft``; None when the dump does
+            not say.
+        rules: how many rules the dump holds.
+    """
+
+    tables: Mapping[str, Table]
+    family: str
+    input_format: str
+    rules: int
+    file: str
+    backend: str | None = None
+    diagnostics: tuple[Diagnostic, ...] = field(default=())

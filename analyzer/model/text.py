@@ -1,0 +1,32 @@
+"""Text of a dump made fit for a person's terminal."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+#: Control characters, and invisible ones that could reorder or hide what is shown.
+_UNPRINTABLE: Final = re.compile("[^\x20-\x7e]")
+
+
+def printable(text: str) -> str:
+    """Return `text` with each character that would act on a terminal replaced by a sign for it.
+
+    One character becomes one character, so columns counted in the input still hold.
+    """
+    return _UNPRINTABLE.sub(_sign, text)
+
+
+def _sign(found: re.Match[str]) -> str:
+    character = found[0]
+    code = ord(character)
+    if code < ord(" "):
+        return chr(0x2400 + code)  # the control pictures, in ASCII's order
+    if code == 0x7F:  # noqa: PLR2004  # DEL
+        return "\u2421"
+    # Categories C*: control, format (bidirectional overrides), surrogate, unassigned.
+    # Zl and Zp break lines.
+    if unicodedata.category(character)[0] == "C" or character in "\u2028\u2029":
+        return "\ufffd"
+    return character

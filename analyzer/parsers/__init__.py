@@ -1,0 +1,1 @@
+"""Text becomes values: dumps of rules, and objects of the Kubernetes API."""

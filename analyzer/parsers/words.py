@@ -1,0 +1,82 @@
+"""Split a line of iptables-save into words, keeping where each one stands.
+
+Source: iptables, iptables/xshared.c, ``add_param_to_argv``: blanks separate, double quotes
+protect, a backslash inside them takes the next character as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from analyzer.errors import ParseError
+from analyzer.model.diagnostics import Location
+
+_WORD: Final = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*+")++|"')
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"')
+_ESCAPED: Final = re.compile(r"\\(.)")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One argument without its quotes; `span` is in columns of the line, from 0."""
+
+    text: str
+    span: tuple[int, int]
+
+
+class Words:
+    """A cursor over the words of one line, from column `start` on.
+
+    Raises:
+        ParseError: a quote is opened and never closed.
+    """
+
+    def __init__(self, line: str, location: Location, start: int = 0) -> None:
+        self.line = line
+        self.location = location
+        self._words: Sequence[Word] = [self._word(m) for m in _WORD.finditer(line, start)]
+        self.position = 0
+
+    def _word(self, found: re.Match[str]) -> Word:
+        text = found[0]
+        if '"' not in text:
+            return Word(text, found.span())
+        if text == '"':
+            self.fail("expected a closing quote", span=(found.start(), len(self.line)))
+        return Word(_QUOTED.sub(lambda m: _ESCAPED.sub(r"\1", m[1]), text), found.span())
+
+    def peek(self, ahead: int = 0) -> str | None:
+        """Return a word to come without taking it; None behind the end."""
+        at = self.position + ahead
+        return self._words[at].text if at < len(self._words) else None
+
+    def take(self, expected: str) -> Word:
+        """Take the next word, or fail saying what was expected."""
+        if self.position == len(self._words):
+            self.fail(f"expected {expected}", span=(len(self.line), len(self.line) + 1))
+        self.position += 1
+        return self._words[self.position - 1]
+
+    def text_since(self, position: int) -> str:
+        """Return the line's text of the words taken since `position`, quotes included."""
+        if position == self.position:
+            return ""
+        return self.line[self._words[position].span[0] : self._words[self.position - 1].span[1]]
+
+    def fail(self, message: str, *, span: tuple[int, int]) -> NoReturn:
+        """Raise a ParseError about part of this line."""
+        raise ParseError(message, location=self.location, line=self.line, span=span)
+
+
+def quoted(text: str) -> str:
+    """Return `text` as iptables-save prints a string.
+
+    Source: iptables, libxtables/xtables.c, ``xtables_save_string``.
+    """
+    if _PLAIN.fullmatch(text):
+        return text
+    return '"' + re.sub(r"([\\\"'])", r"\\\1", text) + '"'

@@ -1,0 +1,54 @@
+"""``-m recent``, which kube-proxy's session affinity uses. Source: libxt_recent.c."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from analyzer.model.matches import MatchRecent
+from analyzer.parsers.words import Words
+from analyzer.parsers.xt.options import FLAG, Codec, Options, Spelling
+from analyzer.parsers.xt.values import STRING, WORD, number
+
+
+def _word(text: str) -> Codec[str]:
+    """Return the codec of an option that stands for itself: ``--rcheck`` gives rcheck."""
+    return Codec(read=lambda _: text, write=lambda _: "")
+
+
+_COUNT: Final = number(most=0xFFFFFFFF)
+_ACTIONS: Final = ("set", "rcheck", "update", "remove")
+
+
+class Recent:
+    """Its action and its side are options without a value, of which one is given."""
+
+    _options: Final = Options(
+        MatchRecent,
+        (
+            *(
+                Spelling(text=f"--{a}", name="action", codec=_word(a), negatable=True)
+                for a in _ACTIONS
+            ),
+            Spelling(text="--seconds", name="seconds", codec=_COUNT),
+            Spelling(text="--reap", name="reap", codec=FLAG),
+            Spelling(text="--hitcount", name="hit_count", codec=_COUNT),
+            Spelling(text="--rttl", name="ttl", codec=FLAG),
+            Spelling(text="--name", name="name", codec=STRING),
+            Spelling(text="--mask", name="mask", codec=WORD),
+            Spelling(text="--rsource", name="side", codec=_word("rsource")),
+            Spelling(text="--rdest", name="side", codec=_word("rdest")),
+        ),
+    )
+
+    def parse(self, words: Words) -> MatchRecent:
+        """Take the options."""
+        return self._options.parse(words)
+
+    def render(self, value: MatchRecent) -> str:
+        """Return the options in the order of ``recent_save``."""
+        rest = self._options.render(value, without={"action", "side"})
+        negation = "! " if value.action.negated else ""
+        return f"{negation}--{value.action.value} {rest} --{value.side}"
+
+
+RECENT: Final = Recent()

@@ -1,0 +1,149 @@
+"""What all extensions share: a table of options, read and written by one piece of code.
+
+An extension names its options in the order in which iptables-save prints them; the table then
+reads them in any order and writes them in that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Final, Generic, TypeVar
+
+from analyzer.model.matches import Match, MatchNot, Option
+from analyzer.parsers.words import Words
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[T]):
+    """How the value of an option is read from its words, and printed.
+
+    `read` raises ParseError where the words are no such value.
+    """
+
+    read: Callable[[Words], T]
+    write: Callable[[T], str]
+
+
+#: An option without a value: it is there or not.
+FLAG: Final[Codec[bool]] = Codec(read=lambda _: True, write=lambda _: "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spelling:
+    """One option.
+
+    Attributes:
+        text: as iptables-save prints it.
+        name: the field of the extension's value.
+        negatable: the field then holds an `Option`.
+        also: other ways to write it.
+        unless: a value that iptables-save does not print.
+        read_only: another way to say what a spelling before it says; never printed.
+    """
+
+    text: str
+    name: str
+    codec: Codec[Any]
+    negatable: bool = False
+    also: tuple[str, ...] = ()
+    unless: object = None
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Options(Generic[T]):
+    """The options of one extension, and the value that they give."""
+
+    value: type[T]
+    spellings: tuple[Spelling, ...]
+    _by_text: dict[str, Spelling] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_text = {s.text: s for s in self.spellings}
+        by_text |= {text: s for s in self.spellings for text in s.also}
+        object.__setattr__(self, "_by_text", by_text)
+
+    def parse(self, words: Words) -> T:
+        """Take this extension's options; stop before the first word that is none.
+
+        Raises:
+            ParseError: a value is malformed, or an option is missing.
+        """
+        found: dict[str, object] = {}
+        while True:
+            negated = words.peek() == "!"
+            spelling = self._by_text.get(words.peek(negated) or "")
+            if spelling is None:
+                break
+            if negated:
+                words.take("!")
+            words.take("an option")
+            if not negated and spelling.negatable and words.peek() == "!":  # old style
+                words.take("!")
+                negated = True
+            value = spelling.codec.read(words)
+            found[spelling.name] = Option(value, negated) if spelling.negatable else value
+        self._check_complete(words, found)
+        return self.value(**found)
+
+    def _check_complete(self, words: Words, found: dict[str, object]) -> None:
+        for each in fields(self.value):  # type: ignore[arg-type]  # values are dataclasses
+            needed = each.default is MISSING and each.default_factory is MISSING
+            if needed and each.name not in found:
+                text = next(s.text for s in self.spellings if s.name == each.name)
+                words.take(text)  # fails at the end of the line
+                words.position -= 1
+                words.fail(f"expected {text}", span=words.take(text).span)
+
+    def render(self, value: T, without: Container[str] = ()) -> str:
+        """Return the options of `value` in the order and spelling of iptables-save.
+
+        Fields named in `without` are left to the caller.
+        """
+        parts: list[str] = []
+        for spelling in self.spellings:
+            held = getattr(value, spelling.name)
+            if spelling.read_only or spelling.name in without:
+                continue
+            if held is None or held is False or held == spelling.unless:
+                continue
+            inner = held.value if spelling.negatable else held
+            if spelling.negatable and held.negated:
+                parts.append("!")
+            written = spelling.codec.write(inner)
+            parts.append(f"{spelling.text} {written}" if written else spelling.text)
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class SoleOption:
+    """A match of one option: ``[!] --option value`` gives the value, or `MatchNot` of it."""
+
+    value: Callable[[Any], Match]
+    field: str
+    text: str
+    codec: Codec[Any]
+
+    def parse(self, words: Words) -> Match:
+        """Take the option with its value."""
+        negated = words.peek() == "!"
+        if negated:
+            words.take("!")
+        option = words.take(self.text)
+        if option.text != self.text:
+            words.fail(f"expected {self.text}", span=option.span)
+        if not negated and words.peek() == "!":  # old style
+            words.take("!")
+            negated = True
+        match = self.value(self.codec.read(words))
+        return MatchNot(match) if negated else match
+
+    def render(self, value: Match) -> str:
+        """Return the option as iptables-save prints it."""
+        negated = isinstance(value, MatchNot)
+        inner = value.match if isinstance(value, MatchNot) else value
+        text = f"{self.text} {self.codec.write(getattr(inner, self.field))}"
+        return f"! {text}" if negated else text

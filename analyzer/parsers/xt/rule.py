@@ -1,0 +1,244 @@
+"""One rule of iptables-save: its words become a `Rule`, and the other way round.
+
+Source: iptables(8); iptables/xshared.c, ``do_parse`` and ``save_rule_details``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container
+from typing import Final
+
+from analyzer.errors import ParseError
+from analyzer.model.diagnostics import Location
+from analyzer.model.matches import (
+    Match,
+    MatchDestination,
+    MatchFragment,
+    MatchInInterface,
+    MatchNot,
+    MatchOutInterface,
+    MatchProtocol,
+    MatchSource,
+    MatchUnknown,
+)
+from analyzer.model.rules import Counters, Rule
+from analyzer.model.targets import Goto, Jump, Target, TargetUnknown
+from analyzer.parsers.words import Word, Words
+from analyzer.parsers.xt.known import XTABLES_TARGETS
+from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
+from analyzer.parsers.xt.targets import TARGET_NAMES, TARGETS
+from analyzer.parsers.xt.values import network_from_text
+
+_COUNTERS: Final = re.compile(r"\[(\d{1,20}):(\d{1,20})\]\s*")
+_APPEND: Final = re.compile(r"\s*(?:\[\d+:\d+\]\s*)?(?:-A|--append|-I|--insert)\s+(\S+)\s*")
+
+#: Options that begin something new: where the words of an extension that we cannot read end.
+_LONG: Final = {
+    "--protocol": "-p",
+    "--proto": "-p",
+    "--source": "-s",
+    "--src": "-s",
+    "--destination": "-d",
+    "--dst": "-d",
+    "--in-interface": "-i",
+    "--out-interface": "-o",
+    "--fragment": "-f",
+    "--match": "-m",
+    "--jump": "-j",
+    "--goto": "-g",
+    "--set-counters": "-c",
+    "--ipv4": "-4",
+    "--ipv6": "-6",
+}
+_BASE: Final = frozenset(_LONG.values()) | frozenset(_LONG)
+
+
+def parse_rule(line: str, location: Location, chains: Container[str]) -> Rule:
+    """Read ``[n:n] -A CHAIN words``; `chains` are those that the table declares.
+
+    Raises:
+        ParseError: a word that iptables-save cannot have printed there.
+    """
+    found = _APPEND.match(line)
+    if found is None:
+        raise ParseError("expected -A", location=location, line=line, span=(0, len(line)))
+    return _Reader(line, location, found.end(), chains).rule()
+
+
+class _Reader:
+    """Reads one rule; keeps what was read so far."""
+
+    def __init__(self, line: str, location: Location, start: int, chains: Container[str]) -> None:
+        self._words = Words(line, location, start)
+        self._chains = chains
+        self._matches: list[Match] = []
+        self._target: Target | None = None
+        self._counters: Counters | None = None
+        counted = _COUNTERS.match(line.lstrip())
+        if counted is not None:
+            self._counters = (int(counted[1]), int(counted[2]))
+
+    def rule(self) -> Rule:
+        words = self._words
+        while words.peek() is not None:
+            self._option()
+        return Rule(tuple(self._matches), self._target, words.location, words.line, self._counters)
+
+    def _option(self) -> None:
+        words = self._words
+        start = words.position
+        negated = words.peek() == "!"
+        if negated:
+            words.take("!")
+        word = words.take("an option")
+        option = _LONG.get(word.text, word.text)
+        match option:
+            case "-p" | "-s" | "-d" | "-i" | "-o" | "-f":
+                self._add(self._base(option, start), negated)
+            case "-m":
+                self._extension(words.take("the name of a match"), start)
+            case "-j" | "-g":
+                self._take_target(option, start)
+            case "-c":
+                self._counters = self._count(), self._count()
+            case "-4" | "-6":
+                pass
+            case _ if word.text.startswith("--") and self._implied() is not None:
+                words.position = start
+                self._implicit(start)
+            case _:
+                # Nothing that iptables-save prints, yet the rule still asks something of the
+                # packet: it stays a match that we cannot read.
+                self._unknown(start)
+
+    def _add(self, match: Match, negated: bool) -> None:
+        self._matches.append(MatchNot(match) if negated else match)
+
+    def _base(self, option: str, start: int) -> Match:
+        words = self._words
+        if option == "-f":
+            return MatchFragment()
+        if words.peek() == "!":  # old style: -s ! 10.0.0.0/8
+            words.take("!")
+            return MatchNot(self._base(option, start))
+        word = words.take("a value")
+        match option:
+            case "-p":
+                return MatchProtocol(word.text.lower())
+            case "-i":
+                return MatchInInterface(word.text)
+            case "-o":
+                return MatchOutInterface(word.text)
+            case _:
+                network = network_from_text(word.text)
+                if network is None:
+                    return MatchUnknown(words.text_since(start).removeprefix("!").lstrip())
+                return (MatchSource if option == "-s" else MatchDestination)(network)
+
+    def _extension(self, name: Word, start: int) -> None:
+        words = self._words
+        reader = MATCHES.get(name.text)
+        if reader is None:
+            self._unknown(start)
+            return
+        match: Match = reader.parse(words)
+        if self._at_end():
+            self._matches.append(match)
+        else:
+            # An option that our reader does not know changes what the whole match means.
+            self._unknown(start)
+
+    def _implied(self) -> str | None:
+        """Return the match that ``-p`` brings along: ``-p tcp --dport 80``."""
+        for match in reversed(self._matches):
+            if isinstance(match, MatchProtocol) and match.protocol in MATCHES:
+                return match.protocol
+        return None
+
+    def _implicit(self, start: int) -> None:
+        words = self._words
+        match: Match = MATCHES[self._implied() or ""].parse(words)
+        if words.position > start and self._at_end():
+            self._matches.append(match)
+        else:
+            self._unknown(start)
+
+    def _at_end(self) -> bool:
+        ahead = self._words.peek() == "!"
+        word = self._words.peek(ahead)
+        return word is None or word in _BASE
+
+    def _unknown(self, start: int) -> None:
+        self._skip()
+        self._matches.append(MatchUnknown(self._words.text_since(start)))
+
+    def _skip(self) -> None:
+        while not self._at_end():
+            self._words.take("a word")
+
+    def _take_target(self, option: str, start: int) -> None:
+        words = self._words
+        name = words.take("a chain or a target").text
+        reader = TARGETS.get(name)
+        if option == "-g":
+            self._target = Goto(name)
+        elif name in self._chains or (reader is None and name not in XTABLES_TARGETS):
+            # A chain that is not declared stays a jump: what it does is unknown, not its kind.
+            self._target = Jump(name)
+        elif reader is not None:
+            self._target = reader.parse(words)
+        if not self._at_end() or self._target is None:
+            self._skip()
+            self._target = TargetUnknown(words.text_since(start))
+
+    def _count(self) -> int:
+        word = self._words.take("a number of packets or bytes")
+        if not re.fullmatch(r"\d{1,20}", word.text):
+            self._words.fail("expected a number of packets or bytes", span=word.span)
+        return int(word.text)
+
+
+#: Options that need no ``-m``, in the order in which iptables-save prints them.
+_BARE: Final[dict[type, Callable[[Match], str]]] = {
+    MatchSource: lambda m: f"-s {m.network}",  # type: ignore[union-attr]
+    MatchDestination: lambda m: f"-d {m.network}",  # type: ignore[union-attr]
+    MatchInInterface: lambda m: f"-i {m.name}",  # type: ignore[union-attr]
+    MatchOutInterface: lambda m: f"-o {m.name}",  # type: ignore[union-attr]
+    MatchProtocol: lambda m: f"-p {m.protocol}",  # type: ignore[union-attr]
+    MatchFragment: lambda _: "-f",
+}
+
+
+def render_rule(chain: str, rule: Rule) -> str:
+    """Return the rule as iptables-save prints it, from its values alone."""
+    parts = [f"-A {chain}", *map(_render_match, rule.matches)]
+    if rule.target is not None:
+        parts.append(_render_target(rule.target))
+    return " ".join(parts)
+
+
+def _render_match(match: Match) -> str:
+    if isinstance(match, MatchUnknown):
+        return match.text
+    inner = match.match if isinstance(match, MatchNot) else match
+    bare = _BARE.get(type(inner))
+    if bare is not None:
+        return ("! " if isinstance(match, MatchNot) else "") + bare(inner)
+    if isinstance(inner, MatchUnknown):
+        return f"! {inner.text}"
+    name = MATCH_NAMES[type(inner)]
+    return f"-m {name} {MATCHES[name].render(match)}".rstrip()
+
+
+def _render_target(target: Target) -> str:
+    match target:
+        case Jump(chain):
+            return f"-j {chain}"
+        case Goto(chain):
+            return f"-g {chain}"
+        case TargetUnknown(text):
+            return text
+        case _:
+            name = TARGET_NAMES[type(target)]
+            return f"-j {name} {TARGETS[name].render(target)}".rstrip()

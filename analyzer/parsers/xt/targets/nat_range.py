@@ -1,0 +1,80 @@
+"""``address[-address][:port[-port]]``, as DNAT and SNAT take it.
+
+Source: extensions/libipt_DNAT.c, libip6t_DNAT.c (an address in brackets when a port follows).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from analyzer.model.packet import Address
+from analyzer.model.targets import NatRange
+from analyzer.parsers.words import Words
+from analyzer.parsers.xt.options import Codec
+from analyzer.parsers.xt.values import PORT_MAX, address_from_text, number_from_text
+
+_EXPECTED: Final = "an address, as 10.0.0.1:80"
+_V6: Final = re.compile(r"\[([^\]]*)\](?::(.*))?|([0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:-.*)?)")
+
+
+def _read(words: Words) -> NatRange:
+    word = words.take(_EXPECTED)
+    value = nat_range_from_text(word.text)
+    if value is None:
+        words.fail(f"expected {_EXPECTED}", span=word.span)
+    return value
+
+
+def nat_range_from_text(text: str) -> NatRange | None:
+    """Return the range that `text` spells, or None."""
+    if text.count(":") > 1:
+        found = _V6.fullmatch(text)
+        if found is None:
+            return None
+        addresses, ports = (found[1], found[2]) if found[3] is None else (found[3], None)
+    else:
+        addresses, colon, tail = text.partition(":")
+        ports = tail if colon else None
+    first, last = _addresses(addresses)
+    low, high = _ports(ports)
+    if (addresses and first is None) or (ports is not None and low is None):
+        return None
+    if ("-" in addresses and last is None) or ("-" in (ports or "") and high is None):
+        return None
+    if first is None and low is None:
+        return None
+    return NatRange(first, last, low, high)
+
+
+def _addresses(text: str) -> tuple[Address | None, Address | None]:
+    first, _, last = text.partition("-")
+    return address_from_text(first), address_from_text(last) if last else None
+
+
+def _ports(text: str | None) -> tuple[int | None, int | None]:
+    if text is None:
+        return None, None
+    first, dash, last = text.partition("-")
+    low = number_from_text(first)
+    high = number_from_text(last) if dash else None
+    if low is None or low > PORT_MAX or (high is not None and not low <= high <= PORT_MAX):
+        return None, None
+    return low, high
+
+
+def _write(value: NatRange) -> str:
+    addresses = "" if value.first_address is None else str(value.first_address)
+    if value.last_address is not None:
+        addresses += f"-{value.last_address}"
+    if value.first_port is None:
+        return addresses
+    if value.first_address is not None and value.first_address.version == 6:  # noqa: PLR2004
+        addresses = f"[{addresses}]"
+    ports = str(value.first_port)
+    if value.last_port is not None:
+        ports += f"-{value.last_port}"
+    return f"{addresses}:{ports}"
+
+
+NAT_RANGE: Final = Codec(_read, _write)

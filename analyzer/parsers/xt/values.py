@@ -1,0 +1,172 @@
+"""The values that many options share: numbers, ranges, masks, addresses, strings."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from typing import Final
+
+from analyzer.model.matches import Masked, Range
+from analyzer.model.packet import Address, Network
+from analyzer.parsers.words import Words, quoted
+from analyzer.parsers.xt.options import Codec, Spelling
+
+#: Bounded, since Python's int() takes quadratic time and refuses 4,300 digits.
+_NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}")
+PORT_MAX: Final = 0xFFFF
+MARK_MAX: Final = 0xFFFFFFFF
+
+
+def number_from_text(text: str) -> int | None:
+    """Return the number that C's strtoul would read, octal included; None for other text."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    if text[:2] in ("0x", "0X"):
+        return int(text, 16)
+    if text[0] == "0" and text.isdigit() and not set(text) & set("89"):
+        return int(text, 8)
+    return int(text)
+
+
+def number(*, most: int, expected: str | None = None) -> Codec[int]:
+    """Return the codec of a decimal or hexadecimal number from 0 to `most`."""
+    expected = expected or f"a number from 0 to {most}"
+
+    def read(words: Words) -> int:
+        word = words.take(expected)
+        value = number_from_text(word.text)
+        if value is None or value > most:
+            words.fail(f"expected {expected}", span=word.span)
+        return value
+
+    return Codec(read, str)
+
+
+def read_range(text: str, *, separator: str, most: int) -> Range | None:
+    """Return the range that ``first:last`` names; an empty side stands for its extreme."""
+    first, found, last = text.partition(separator)
+    low = number_from_text(first) if first else 0
+    high = (number_from_text(last) if last else most) if found else low
+    if low is None or high is None or not first + found or max(low, high) > most:
+        return None
+    return Range(low, high) if low <= high else None
+
+
+def ranges(*, most: int, separator: str = ":", expected: str) -> Codec[Range]:
+    """Return the codec of ``first[:last]``."""
+
+    def read(words: Words) -> Range:
+        word = words.take(expected)
+        value = read_range(word.text, separator=separator, most=most)
+        if value is None:
+            words.fail(f"expected {expected}", span=word.span)
+        return value
+
+    def write(value: Range) -> str:
+        if value.first == value.last:
+            return str(value.first)
+        return f"{value.first}{separator}{value.last}"
+
+    return Codec(read, write)
+
+
+PORTS: Final = ranges(most=PORT_MAX, expected="a port or a range of ports")
+
+
+def port_spellings() -> tuple[Spelling, ...]:
+    """Return ``--sport`` and ``--dport``, which tcp, udp and sctp share."""
+    return (
+        Spelling(
+            text="--sport",
+            name="source_port",
+            codec=PORTS,
+            negatable=True,
+            also=("--source-port",),
+        ),
+        Spelling(
+            text="--dport",
+            name="destination_port",
+            codec=PORTS,
+            negatable=True,
+            also=("--destination-port",),
+        ),
+    )
+
+
+def _read_masked(words: Words) -> Masked:
+    word = words.take("a mark, as 0x4000/0x4000")
+    value, slash, mask = word.text.partition("/")
+    low = number_from_text(value)
+    high = number_from_text(mask) if slash else MARK_MAX
+    if low is None or high is None or max(low, high) > MARK_MAX:
+        words.fail("expected a mark, as 0x4000/0x4000", span=word.span)
+    return Masked(low, high)
+
+
+def _write_masked(value: Masked) -> str:
+    return f"{value.value:#x}" + ("" if value.mask == MARK_MAX else f"/{value.mask:#x}")
+
+
+#: ``value[/mask]`` in hexadecimal. Source: libxt_mark.c, ``print_mark``.
+MASKED: Final = Codec(_read_masked, _write_masked)
+
+
+def address_from_text(text: str) -> Address | None:
+    """Return the address that `text` spells, or None."""
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def network_from_text(text: str) -> Network | None:
+    """Return the network that `text` spells, its host bits cleared; None for other text."""
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+def _read_network(words: Words) -> Network:
+    word = words.take("an address or a network")
+    value = network_from_text(word.text)
+    if value is None:
+        words.fail("expected an address or a network", span=word.span)
+    return value
+
+
+#: A network with its prefix length, as ``-s`` prints it.
+NETWORK: Final = Codec(_read_network, str)
+
+#: Any one word, quoted where iptables-save quotes.
+STRING: Final[Codec[str]] = Codec(read=lambda words: words.take("a word").text, write=quoted)
+
+#: Any one word that iptables-save never quotes, as an address mask.
+WORD: Final[Codec[str]] = Codec(read=STRING.read, write=str)
+
+
+def one_of(*choices: str) -> Codec[str]:
+    """Return the codec of a word out of `choices`."""
+    expected = f"{', '.join(choices[:-1])} or {choices[-1]}"
+
+    def read(words: Words) -> str:
+        word = words.take(expected)
+        if word.text not in choices:
+            words.fail(f"expected {expected}", span=word.span)
+        return word.text
+
+    return Codec(read, str)
+
+
+def words_list(expected: str, known: Callable[[str], bool]) -> Codec[tuple[str, ...]]:
+    """Return the codec of words joined by commas, each of which `known` accepts."""
+
+    def read(words: Words) -> tuple[str, ...]:
+        word = words.take(expected)
+        parts = tuple(word.text.split(","))
+        if not all(known(part) for part in parts):
+            words.fail(f"expected {expected}", span=word.span)
+        return parts
+
+    return Codec(read, ",".join)

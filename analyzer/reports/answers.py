@@ -1,0 +1,46 @@
+"""What each verb found, all that a report of it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analyzer.failure.loss import ServiceLoss
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.view import Route, ServicePort, View
+from analyzer.model.cluster import Cluster
+from analyzer.model.diagnostics import Diagnostic
+from analyzer.model.rules import Ruleset
+from analyzer.semantics.tree import Tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicesAnswer:
+    """Of ``services``: the Services, of all that the dump has or of those asked for."""
+
+    ruleset: Ruleset
+    cluster: Cluster
+    view: View
+    services: tuple[ServicePort, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeAnswer:
+    """Of ``tree``: the tree of each route that was asked for."""
+
+    cluster: Cluster
+    view: View
+    dead: Dead
+    trees: tuple[tuple[ServicePort, Route, Tree], ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossAnswer:
+    """Of ``loss``: what each ServicePort loses."""
+
+    cluster: Cluster
+    view: View
+    dead: Dead
+    losses: tuple[ServiceLoss, ...]
+    diagnostics: tuple[Diagnostic, ...]

@@ -1,0 +1,76 @@
+"""What a report for people is made of, before it is known where it will be shown.
+
+A report builds a `Document`; `plain` and `terminal` show it. Every text in it may come from a
+dump: it is data, and what shows it makes it printable.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@enum.unique
+class Style(enum.Enum):
+    """What a piece of text is; how that looks is the terminal's affair."""
+
+    PLAIN = enum.auto()
+    STRONG = enum.auto()
+    FAINT = enum.auto()
+    GOOD = enum.auto()
+    WARNING = enum.auto()
+    BAD = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Text of one style."""
+
+    text: str
+    style: Style = Style.PLAIN
+
+
+#: A piece of a line; a plain string is a span of style PLAIN.
+Piece: TypeAlias = str | Span
+Cell: TypeAlias = Piece | tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Pieces side by side; none: an empty line."""
+
+    pieces: tuple[Piece, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table; numbers stand to the right."""
+
+    heading: str
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows below headings; a row that lacks cells is filled with empty ones."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+Block: TypeAlias = Line | Table
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A report."""
+
+    blocks: Sequence[Block]
+
+
+def spans(cell: Cell) -> tuple[Span, ...]:
+    """Return the spans that a cell is made of."""
+    pieces = cell if isinstance(cell, tuple) else (cell,)
+    return tuple(Span(p) if isinstance(p, str) else p for p in pieces)

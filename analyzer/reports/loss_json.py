@@ -1,0 +1,43 @@
+"""``kubeodds/loss/1``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from analyzer.failure.loss import ServiceLoss, State
+from analyzer.reports import json_values as values
+from analyzer.reports.answers import LossAnswer
+
+
+def render(answer: LossAnswer) -> str:
+    """Return what each ServicePort loses."""
+    counts = Counter(loss.state for loss in answer.losses)
+    fields = {
+        "node": answer.view.node,
+        "dead": {
+            "nodes": list(answer.dead.nodes),
+            "zones": list(answer.dead.zones),
+            "endpoints": sorted({str(e.address) for e in answer.dead.endpoints}),
+        },
+        "services": [_service(loss) for loss in answer.losses],
+        "totals": {state.value.replace("-", "_"): counts[state] for state in State},
+        "diagnostics": values.diagnostics(answer.diagnostics),
+    }
+    return values.document("loss", 1, fields)
+
+
+def _service(loss: ServiceLoss) -> dict[str, Any]:
+    return {
+        "name": loss.service.name.text,
+        "protocol": loss.service.protocol,
+        "loss": None if loss.loss is None else values.bounds(loss.loss),
+        "endpoints": len(loss.service.endpoints),
+        "dead_endpoints": len(loss.dead),
+        "state": loss.state.value,
+        "routes": [
+            {**values.route(r.route), "loss": values.bounds(r.loss)}
+            for r in loss.routes
+            if r.loss != loss.loss
+        ],
+    }

@@ -1,0 +1,132 @@
+"""``loss`` for people: the worst first, and a verdict in one line at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from analyzer.failure.loss import ServiceLoss, State
+from analyzer.failure.models import Dead
+from analyzer.model.cluster import Cluster
+from analyzer.model.probability import ALWAYS, Bounds
+from analyzer.reports.answers import LossAnswer
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.numbers import bounds_fraction, bounds_percent
+from analyzer.reports.phrases import at_node, count
+
+_COLUMNS = (
+    Column("SERVICE PORT"),
+    Column("PROTO"),
+    Column("ENDPOINT"),
+    Column("NODE"),
+    Column("SHARE", right=True),
+    Column("OF NEW FLOWS", right=True),
+    Column(""),
+)
+
+STATE_STYLES = {
+    State.UNTOUCHED: Style.GOOD,
+    State.DEGRADED: Style.WARNING,
+    State.SILENCED: Style.BAD,
+    State.NO_ENDPOINTS: Style.FAINT,
+}
+
+
+def render(answer: LossAnswer) -> Document:
+    """Return a table of what is hit, each dead endpoint marked, and the verdict."""
+    hit = sorted(
+        (loss for loss in answer.losses if loss.dead),
+        key=lambda loss: (-float(loss.worst.upper), loss.service.name.text),
+    )
+    rows = [row for loss in hit for row in _rows(loss, answer)]
+    head = f"Dead{at_node(answer.view)}: {_dead(answer.dead)}"
+    blocks: list[Block] = [Line((head,)), Line()]
+    if rows:
+        blocks += [Table(_COLUMNS, tuple(rows)), Line()]
+    return Document([*blocks, *verdict(answer, hit)])
+
+
+def _dead(dead: Dead) -> str:
+    named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
+    named += [f"endpoint {e}" for e in dead.named]
+    addresses = len({e.address for e in dead.endpoints})
+    listed = ", ".join(named) or "nothing"
+    return f"{listed} ({count(addresses, 'endpoint address', 'endpoint addresses')})"
+
+
+def _rows(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ...]]:
+    service = loss.service
+    style = STATE_STYLES[loss.state]
+    shown = loss.loss if loss.loss is not None else loss.worst
+    yield (
+        Span(service.name.text, Style.STRONG),
+        service.protocol,
+        f"{len(loss.dead)} of {len(service.endpoints)} dead",
+        "",
+        Span(bounds_fraction(shown), style),
+        Span(bounds_percent(shown), style),
+        Span(f"lost: {loss.state.value}", style),
+    )
+    yield from _endpoints(loss, answer.cluster)
+    for each in loss.routes:
+        if each.loss != shown:
+            route = each.route
+            yield (
+                "",
+                "",
+                f"{route.frontend.kind.value} {route.frontend}",
+                f"from {route.source.value}",
+                bounds_fraction(each.loss),
+                bounds_percent(each.loss),
+                Span("lost", STATE_STYLES[State.DEGRADED] if each.loss.upper else Style.GOOD),
+            )
+
+
+#: A Service with more endpoints than this shows its dead ones only.
+_MOST_ENDPOINTS = 10
+
+
+def _endpoints(loss: ServiceLoss, cluster: Cluster) -> Iterator[tuple[Cell, ...]]:
+    route = loss.service.cluster_route or next(iter(loss.service.routes), None)
+    shares = route.shares if route is not None else ()
+    dead = set(loss.dead)
+    if len(shares) > _MOST_ENDPOINTS:
+        shares = tuple(s for s in shares if s.endpoint in dead)
+    for share in shares[:_MOST_ENDPOINTS]:
+        is_dead = share.endpoint in dead
+        style = Style.BAD if is_dead else Style.PLAIN
+        yield (
+            "",
+            "",
+            Span(str(share.endpoint), style),
+            cluster.placement(share.endpoint.address).node or Span("?", Style.FAINT),
+            bounds_fraction(share.share),
+            bounds_percent(share.share),
+            Span("DEAD", style) if is_dead else "",
+        )
+    if len(shares) > _MOST_ENDPOINTS:
+        yield ("", "", Span(f"... and {len(shares) - _MOST_ENDPOINTS} more dead", Style.FAINT))
+
+
+#: Distinct losses that get a sentence, the highest first.
+_MOST_SENTENCES = 3
+
+
+def verdict(answer: LossAnswer, hit: list[ServiceLoss]) -> Iterator[Line]:
+    """Give the totals, and the worst losses as sentences."""
+    counts = Counter(loss.state for loss in answer.losses)
+    totals = [f"{counts[state]} {state.value}" for state in State if counts[state]]
+    yield Line((f"{count(len(answer.losses), 'ServicePort')}: {', '.join(totals) or 'none'}.",))
+    if not hit:
+        yield Line((Span("No new flow lands on a dead endpoint.", Style.GOOD),))
+        return
+    by_loss: dict[Bounds, list[ServiceLoss]] = {}
+    for loss in hit:
+        by_loss.setdefault(loss.worst, []).append(loss)
+    for share, lost in list(by_loss.items())[:_MOST_SENTENCES]:
+        first = lost[0]
+        name = first.service.name.text + (f" and {len(lost) - 1} more" if lost[1:] else "")
+        route = "" if first.loss == share else " on their worst route"
+        style = Style.BAD if share.upper == ALWAYS else Style.WARNING
+        sentence = f"{bounds_percent(share)} of new flows to {name}{route} land on dead endpoints"
+        yield Line((Span(sentence, style),))

@@ -1,0 +1,54 @@
+"""Probabilities as people read them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Final
+
+from analyzer.model.probability import ALWAYS, Bounds, Dyadic
+
+#: Denominators up to here are shown as they are; others as the simple fraction that is meant.
+_EXACT_BITS: Final = 10
+#: kube-proxy up to 1.14 writes five digits, which moves a share by up to 0.5 % of itself.
+_TOLERANCE: Final = 0.005
+
+
+def fraction(value: Dyadic) -> str:
+    """Return ``1/2``; ``~1/3`` for the nearest that the kernel can draw; "" for neither."""
+    if not value or value == ALWAYS:
+        return str(value.numerator)
+    if value.exponent <= _EXACT_BITS:
+        return f"{value.numerator}/{1 << value.exponent}"
+    number = float(value)
+    # kube-proxy means 1/n; k dead ones of them mean k/n.
+    for most in (64, 5_000):
+        simple = Fraction(number).limit_denominator(most)
+        if simple and abs(float(simple) / number - 1) < _TOLERANCE / most:
+            return f"~{simple.numerator}/{simple.denominator}"
+    whole = round(1 / number)
+    return f"~1/{whole}" if abs(1 / whole / number - 1) < _TOLERANCE else ""
+
+
+def percent(value: Dyadic, digits: int = 1) -> str:
+    """Return ``33.3 %``; what is not 0 or 1 is never rounded to it."""
+    if not value or value == ALWAYS:
+        return f"{100 * value.numerator:.{digits}f} %"
+    shown = f"{100 * float(value):.{digits}f}"
+    least = 10**-digits
+    if float(shown) == 0:
+        return f"<{least:.{digits}f} %"
+    if float(shown) >= 100:  # noqa: PLR2004
+        return f">{100 - least:.{digits}f} %"
+    return f"{shown} %"
+
+
+def bounds_percent(bounds: Bounds) -> str:
+    """Return ``50.0 %``, or ``20.0 to 50.0 %`` where only bounds are known."""
+    if bounds.is_exact:
+        return percent(bounds.lower)
+    return f"{percent(bounds.lower).removesuffix(' %')} to {percent(bounds.upper)}"
+
+
+def bounds_fraction(bounds: Bounds) -> str:
+    """Return the fraction of an exact share; nothing for bounds."""
+    return fraction(bounds.lower) if bounds.is_exact else ""

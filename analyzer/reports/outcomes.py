@@ -1,0 +1,49 @@
+"""How the end of a traversal is told."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import assert_never
+
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.rules import Rule
+from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Reject
+from analyzer.semantics.tree import FellThrough, Leaf, Unresolved
+
+_CHAIN = re.compile(r"(?:-A|-I)\s+(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An outcome's kind, as JSON names it, and a phrase for people."""
+
+    kind: str
+    text: str
+    endpoint: Endpoint | None = None
+
+
+def describe(leaf: Leaf) -> Told:
+    """Return how the nat table's verdict on a new flow is told."""
+    match leaf.outcome:
+        case Dnat() if leaf.packet.destination is not None:
+            endpoint = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
+            return Told("endpoint", str(endpoint), endpoint)
+        case Dnat():
+            return Told("unresolved", "one of a range of addresses")
+        case Drop():
+            return Told("drop", "dropped")
+        case Reject():
+            return Told("reject", "rejected")
+        case Accept() | Masquerade() | FellThrough():
+            return Told("no-service", "no endpoint: passes unchanged")
+        case Unresolved(text):
+            return Told("unresolved", f"unknown: {text}")
+        case _:
+            assert_never(leaf.outcome)
+
+
+def chain_of(rule: Rule) -> str:
+    """Return the chain that a rule stands in."""
+    found = _CHAIN.search(rule.raw)
+    return found[1] if found else ""

@@ -1,0 +1,30 @@
+"""Phrases that several reports use."""
+
+from __future__ import annotations
+
+from analyzer.kubeproxy.view import Frontend, FrontendState, ServicePort, View
+from analyzer.reports.document import Piece, Span, Style
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Return ``1 rule``, ``1,001 rules``; `plural` where it is not formed by an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def at_node(view: View) -> str:
+    """Return `` at node worker1``, or nothing where nobody said whose dump it is."""
+    return f" at node {view.node}" if view.node else ""
+
+
+def state_of_frontend(service: ServicePort, frontend: Frontend) -> tuple[Piece, ...]:
+    """Return what stands behind a frontend that does not simply lead to endpoints."""
+    refusal = dict(service.refusals).get(frontend)
+    if refusal is not None:
+        return (Span(f" no endpoints: {refusal}", Style.WARNING),)
+    match service.state(frontend):
+        case FrontendState.NO_ENDPOINTS:
+            return (Span(" no endpoints", Style.WARNING),)
+        case FrontendState.UNKNOWN:
+            return (Span(" in part unknown", Style.WARNING),)
+        case FrontendState.ENDPOINTS:
+            return ()

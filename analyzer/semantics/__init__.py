@@ -1,0 +1,1 @@
+"""What rules mean: the chance of every way that a packet can go."""

@@ -1,0 +1,82 @@
+"""Which rules of a long chain can a packet meet at all?
+
+KUBE-SERVICES is a list of all Services, searched from its start by the kernel. To answer for one
+packet we look only at rules for its destination address or port, and at those that name neither.
+Their order is kept, and a rule that is left out is one that certainly does not match.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+from analyzer.model.matches import (
+    MatchDestination,
+    MatchSctp,
+    MatchTcp,
+    MatchUdp,
+    Option,
+    Range,
+)
+from analyzer.model.packet import Address, Packet
+from analyzer.model.rules import Rule
+
+#: Shorter chains are walked as they are.
+WORTHWHILE = 32
+
+
+class ChainIndex:
+    """The rules of one chain by destination address and by destination port."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._count = len(rules)
+        self._by_address: dict[Address, list[int]] = {}
+        self._by_port: dict[int, list[int]] = {}
+        self._others: list[int] = []
+        if self._count < WORTHWHILE:
+            return
+        for index, rule in enumerate(rules):
+            address, port = _host(rule), _port(rule)
+            if address is not None:
+                self._by_address.setdefault(address, []).append(index)
+            elif port is not None:
+                self._by_port.setdefault(port, []).append(index)
+            else:
+                self._others.append(index)
+
+    def candidates(self, packet: Packet, start: int) -> Iterator[int]:
+        """Give, in order, the indexes from `start` on of rules that may match `packet`."""
+        if (
+            self._count < WORTHWHILE
+            or packet.destination is None
+            or packet.destination_port is None
+        ):
+            yield from range(start, self._count)
+            return
+        lists = (
+            self._by_address.get(packet.destination, ()),
+            self._by_port.get(packet.destination_port, ()),
+            self._others,
+        )
+        for index in heapq.merge(*lists):
+            if index >= start:
+                yield index
+
+
+def _host(rule: Rule) -> Address | None:
+    for match in rule.matches:
+        if isinstance(match, MatchDestination):
+            network = match.network
+            return network.network_address if network.num_addresses == 1 else None
+    return None
+
+
+def _port(rule: Rule) -> int | None:
+    for match in rule.matches:
+        if isinstance(match, MatchTcp | MatchUdp | MatchSctp):
+            match match.destination_port:
+                case Option(Range(first, last), negated=False) if first == last:
+                    return first
+                case _:
+                    return None
+    return None

@@ -1,0 +1,222 @@
+"""Walk a packet through the chains of a table.
+
+Theory of operation
+===================
+
+A position is a chain, the index of the next rule, the packet as it is by then, and the stack of
+positions to return to. The walk from a position is a function of the position alone, so it is
+cached; that keeps the tree small when branches meet again.
+
+Rules that certainly do not match cost one loop step. A rule that matches by chance only adds a
+branch and the loop goes on with the rest of the probability, so a KUBE-SVC chain of n endpoints
+is one `Chance` with n branches and the walk does not get deeper with n. Rules after which the
+same chain goes on in two ways, or with a changed packet, are remembered in a list of what is to
+be put around the rest, so they do not make the walk deeper either.
+
+Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
+
+from analyzer.model.packet import UNKNOWN_PACKET, Packet
+from analyzer.model.probability import ALWAYS, Dyadic
+from analyzer.model.rules import Rule, Table
+from analyzer.model.targets import (
+    Accept,
+    Dnat,
+    Drop,
+    Goto,
+    Jump,
+    Masquerade,
+    NatRange,
+    Reject,
+    Return,
+    SetMark,
+    TargetUnknown,
+)
+from analyzer.model.ternary import Ternary
+from analyzer.semantics.index import ChainIndex
+from analyzer.semantics.matching import match_all
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import (
+    Chance,
+    Either,
+    FellThrough,
+    Leaf,
+    Tree,
+    Unresolved,
+    after,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    chain: str
+    index: int
+
+
+_Stack: TypeAlias = tuple[_Frame, ...]
+_Key: TypeAlias = tuple[_Frame, Packet, _Stack]
+
+
+class Traversal:
+    """The walks of packets through one table in one situation; keeps the cache."""
+
+    def __init__(self, table: Table, situation: Situation | None = None) -> None:
+        self._table = table
+        self._situation = situation or Situation()
+        self._cache: dict[_Key, Tree] = {}
+        self._walking: set[_Key] = set()
+        self._indexes: dict[str, ChainIndex] = {}
+
+    def tree(self, chain: str, packet: Packet) -> Tree:
+        """Return what happens to `packet` from the first rule of `chain` on."""
+        return self._walk(_Frame(chain, 0), packet, ())
+
+    def _walk(self, start: _Frame, packet: Packet, stack: _Stack) -> Tree:
+        key = (start, packet, stack)
+        if key in self._cache:
+            return self._cache[key]
+        if key in self._walking:
+            # The kernel refuses chains that loop, so the dump is not what it held.
+            return Leaf(Unresolved(f"chain {start.chain} leads back to itself"), packet)
+        self._walking.add(key)
+        tree = self._cache[key] = self._walk_rules(start, packet, stack)
+        self._walking.remove(key)
+        return tree
+
+    def _walk_rules(self, start: _Frame, packet: Packet, stack: _Stack) -> Tree:
+        chain = self._table.chains.get(start.chain)
+        if chain is None:
+            return Leaf(Unresolved(f"chain {start.chain} is not in the dump"), packet)
+        rules = chain.rules
+        index = self._indexes.get(start.chain)
+        if index is None:
+            index = self._indexes[start.chain] = ChainIndex(rules)
+        path = _Path()
+        position = start.index
+        while True:
+            for at in index.candidates(packet, position):
+                rule = rules[at]
+                result = match_all(rule.matches, packet, self._situation)
+                if result.known is Ternary.FALSE or not result.chance or rule.target is None:
+                    continue
+                behind = _Frame(start.chain, at + 1)
+                certain = result.known is Ternary.TRUE and result.chance == ALWAYS
+                if certain and isinstance(rule.target, SetMark):
+                    path.passes(rule)
+                    packet = _marked(packet, rule.target)
+                    position = at + 1
+                    break  # the packet has changed: other rules may be met from here on
+                taken = after(rule, self._take(rule, behind, packet, stack))
+                if result.known is Ternary.UNKNOWN:
+                    path.may_branch(result.chance, taken, f"{rule.location}: {rule.raw}")
+                elif path.branches(result.chance, taken):
+                    return path.tree(None)
+            else:
+                return path.tree(self._return(start.chain, packet, stack))
+
+    def _take(self, rule: Rule, behind: _Frame, packet: Packet, stack: _Stack) -> Tree:
+        match rule.target:
+            case Jump(chain):
+                if chain == behind.chain or any(frame.chain == chain for frame in stack):
+                    return Leaf(Unresolved(f"chain {chain} leads back to itself"), packet)
+                return self._walk(_Frame(chain, 0), packet, (*stack, behind))
+            case Goto(chain):
+                return self._walk(_Frame(chain, 0), packet, stack)
+            case Return():
+                return self._return(behind.chain, packet, stack)
+            case SetMark():
+                return self._walk(behind, _marked(packet, rule.target), stack)
+            case Dnat(to):
+                return Leaf(rule.target, _translated(packet, to))
+            case Masquerade():
+                # The new source is an address of the outgoing interface, not known here.
+                return Leaf(rule.target, replace(packet, source=None, source_port=None))
+            case Accept() | Drop() | Reject():
+                return Leaf(rule.target, packet)
+            case TargetUnknown(text):
+                # It may end the walk, or go on with a packet it has changed at will.
+                ended = Leaf(Unresolved(text), UNKNOWN_PACKET)
+                goes_on = self._walk(behind, UNKNOWN_PACKET, stack)
+                return Either(f"{rule.location}: {rule.raw}", (ended, goes_on))
+            case None:
+                return self._walk(behind, packet, stack)
+            case _:
+                assert_never(rule.target)
+
+    def _return(self, chain: str, packet: Packet, stack: _Stack) -> Tree:
+        if not stack:
+            return Leaf(FellThrough(chain), packet)
+        return self._walk(stack[-1], packet, stack[:-1])
+
+
+class _Path:
+    """The part of a tree that one walk along one chain has built, its end still open."""
+
+    def __init__(self) -> None:
+        self._around: list[Callable[[Tree], Tree]] = []
+        self._branches: list[tuple[Dyadic, Tree]] = []
+        self._left = ALWAYS
+
+    def branches(self, chance: Dyadic, taken: Tree) -> bool:
+        """Add a branch that is drawn with `chance`; tell whether nothing else is left."""
+        self._branches.append((self._left * chance, taken))
+        self._left = self._left * ~chance
+        return not self._left
+
+    def may_branch(self, chance: Dyadic, taken: Tree, because: str) -> None:
+        """Add a branch that an unknown match may allow, to be drawn with `chance`."""
+        self._close()
+        self._around.append(
+            lambda rest: Either(because, (_chance([(chance, taken), (~chance, rest)]), rest))
+        )
+
+    def passes(self, rule: Rule) -> None:
+        """Note a rule that matches for certain and after which the walk goes on."""
+        self._close()
+        self._around.append(lambda rest: after(rule, rest))
+
+    def _close(self) -> None:
+        if self._branches:
+            branches, left = self._branches, self._left
+            self._around.append(lambda rest: _chance([*branches, (left, rest)]))
+            self._branches, self._left = [], ALWAYS
+
+    def tree(self, rest: Tree | None) -> Tree:
+        """Return the tree, with `rest` at its end; None when no probability is left."""
+        tree = _chance(self._branches if rest is None else [*self._branches, (self._left, rest)])
+        for around in reversed(self._around):
+            tree = around(tree)
+        return tree
+
+
+def _marked(packet: Packet, target: SetMark) -> Packet:
+    if packet.mark is None:
+        known = target.mask == 0xFFFFFFFF  # noqa: PLR2004  # every bit is set anew
+        return replace(packet, mark=target.value) if known else packet
+    return replace(packet, mark=packet.mark & ~target.mask ^ target.value)
+
+
+def _translated(packet: Packet, to: NatRange) -> Packet:
+    """Return the packet behind a DNAT; what the kernel chooses of a range is not known."""
+    address, port = packet.destination, packet.destination_port
+    if to.first_address is not None:
+        address = to.first_address if to.last_address in (None, to.first_address) else None
+    if to.first_port is not None:
+        port = to.first_port if to.last_port in (None, to.first_port) else None
+    return replace(packet, destination=address, destination_port=port, translated=True)
+
+
+def _chance(branches: list[tuple[Dyadic, Tree]]) -> Tree:
+    """Join branches, without a node where nothing is left to chance."""
+    kept = tuple((weight, tree) for weight, tree in branches if weight)
+    match kept:
+        case ((_, only),):
+            return only
+        case _:
+            return Chance(kept)

@@ -1,0 +1,1 @@
+"""The same rules on a real kernel: network namespaces, packets, and their counts."""
