@@ -1,7 +1,6 @@
 # Two commands for a fresh machine: `make demo` and `make test`. Each does its whole set-up.
 PYTHON ?= python3
 BIN := .venv/bin
-DEMO := fixtures/captures/1.36.2-iptables-legacy/seed-dns@worker1
 export PYTHON
 
 .PHONY: help setup demo test check lint golden lock clean
@@ -16,7 +15,7 @@ setup:
 	@.ci/setup
 
 demo: setup
-	@$(BIN)/python .ci/demo.py $(DEMO)
+	@.ci/demo
 
 test: setup lint
 	$(BIN)/python -m pytest

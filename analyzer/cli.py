@@ -251,15 +251,20 @@ def _node_addresses(options: argparse.Namespace, cluster: Cluster) -> tuple[Addr
     return given or node.addresses
 
 
-def _finish(
-    options: argparse.Namespace, answer: object, diagnostics: Sequence[Diagnostic], no: bool
+def finish(
+    options: argparse.Namespace,
+    verb: str,
+    answer: object,
+    diagnostics: Sequence[Diagnostic],
+    *,
+    no: bool,
 ) -> int:
     """Show the answer, say what there is to say, and settle the exit status."""
     for each in diagnostics:
         if each.severity is not Severity.INFO or options.verbose:
             _stderr(_diagnostic(each))
-    rendered = RENDERERS[options.verb][options.format](answer)
-    show(rendered, options)
+    rendered = RENDERERS[verb][options.format](answer)
+    _show(rendered, options)
     if options.strict and any(each.partial for each in diagnostics):
         return PARTLY
     return NO if no else DONE
@@ -270,7 +275,7 @@ def _diagnostic(each: Diagnostic) -> str:
     return f"{each.file}{place}: {each.severity.value}: {each.message}"
 
 
-def show(rendered: Document | str, options: argparse.Namespace) -> None:
+def _show(rendered: Document | str, options: argparse.Namespace) -> None:
     """Write a report where the options say: fitted and coloured only for a terminal."""
     if isinstance(rendered, Document):
         rendered = _text(rendered, options)
@@ -309,12 +314,12 @@ def _services(options: argparse.Namespace) -> int:
         services=services,
         diagnostics=given.view.diagnostics,
     )
-    return _finish(options, answer, answer.diagnostics, no=False)
+    return finish(options, options.verb, answer, answer.diagnostics, no=False)
 
 
 def _tree(options: argparse.Namespace) -> int:
     given = read_input(options)
-    died = _dead(options, given)
+    died = dead_of(options, given)
     trees = tuple(
         (service, route, given.recogniser.tree(service, route))
         for service in select(given.view, options.service)
@@ -333,12 +338,12 @@ def _tree(options: argparse.Namespace) -> int:
         trees=trees,
         diagnostics=given.view.diagnostics,
     )
-    return _finish(options, answer, answer.diagnostics, no=False)
+    return finish(options, options.verb, answer, answer.diagnostics, no=False)
 
 
 def _loss(options: argparse.Namespace) -> int:
     given = read_input(options)
-    died = _dead(options, given)
+    died = dead_of(options, given)
     found = losses(given.view, died.endpoints)
     if options.service is not None:
         wanted = select(given.view, options.service)
@@ -364,10 +369,15 @@ def _loss(options: argparse.Namespace) -> int:
     broken = options.max_loss is not None and any(
         loss.worst.upper.as_fraction() > options.max_loss for loss in found
     )
-    return _finish(options, answer, diagnostics, no=broken)
+    return finish(options, options.verb, answer, diagnostics, no=broken)
 
 
-def _dead(options: argparse.Namespace, given: Input) -> Dead:
+def dead_of(options: argparse.Namespace, given: Input) -> Dead:
+    """Return what the options say is dead.
+
+    Raises:
+        UsageError: a name that does not occur.
+    """
     return dead(
         given.view,
         given.cluster,

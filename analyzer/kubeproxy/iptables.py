@@ -127,6 +127,7 @@ class Recogniser:
             services=services,
             mode=mode,
             node=self._node,
+            pod_source=self._sources.address(Source.POD),
             diagnostics=(*self._ruleset.diagnostics, *diagnostics),
         )
 

@@ -7,7 +7,7 @@ from analyzer.kubeproxy.view import ServicePort, View
 
 
 def select(view: View, wanted: str) -> tuple[ServicePort, ...]:
-    """Return what ``ns/name:port``, ``ns/name``, ``name`` or a frontend's ``IP[:port]`` names.
+    """Return what ``ns/name:port``, ``ns/name``, ``name[:port]`` or a frontend's IP names.
 
     Raises:
         UsageError: nothing of that name; the message says what is similar.
@@ -29,7 +29,8 @@ def _without_port(service: ServicePort) -> set[str]:
 
 
 def _bare(service: ServicePort) -> set[str]:
-    return {service.name.service or ""}
+    name = service.name
+    return {name.service, f"{name.service}:{name.port}"} if name.service else set()
 
 
 def _frontends(service: ServicePort) -> set[str]:

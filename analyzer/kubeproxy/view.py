@@ -147,11 +147,13 @@ class View:
     Attributes:
         mode: of kube-proxy: iptables, nftables, ipvs, userspace or none.
         node: whose dump it is, where that was said.
+        pod_source: the address that stands for a pod of the cluster in the routes from a pod.
     """
 
     services: tuple[ServicePort, ...]
     mode: str
     node: str | None
+    pod_source: Address | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from analyzer.failure.agreement import Verdict
 from analyzer.failure.loss import ServiceLoss
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Route, ServicePort, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
+from analyzer.model.measurement import ClientTrial
 from analyzer.model.rules import Ruleset
 from analyzer.semantics.tree import Tree
 
@@ -44,3 +46,27 @@ class LossAnswer:
     dead: Dead
     losses: tuple[ServiceLoss, ...]
     diagnostics: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabAnswer:
+    """Of ``lab run`` and ``lab verify``: each measurement, judged."""
+
+    dead: str
+    verdicts: tuple[Verdict, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the kernel did what was predicted, everywhere."""
+        return all(verdict.agrees for verdict in self.verdicts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientsAnswer:
+    """Of ``lab clients``: what real programs met."""
+
+    dead: str
+    node: str | None
+    trials: tuple[ClientTrial, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()

@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from analyzer.reports import (
+    clients_json,
+    clients_text,
+    lab_json,
+    lab_text,
     loss_json,
     loss_text,
     services_json,
@@ -22,4 +26,7 @@ RENDERERS: Final[Mapping[str, Mapping[str, Renderer]]] = {
     "services": {"text": services_text.render, "json": services_json.render},
     "tree": {"text": tree_text.render, "json": tree_json.render},
     "loss": {"text": loss_text.render, "json": loss_json.render},
+    "lab run": {"text": lab_text.render, "json": lab_json.render},
+    "lab verify": {"text": lab_text.render, "json": lab_json.render},
+    "lab clients": {"text": clients_text.render, "json": clients_json.render},
 }

@@ -1,0 +1,165 @@
+"""Does what the lab counted agree with what was predicted?
+
+Each endpoint's count is put to an exact binomial test against its predicted share; Holm's method
+keeps the chance of any false alarm below the stated rate however many endpoints there are. What
+is no matter of chance must hold exactly: no flow lost from sight, no difference between the
+counters of the rules and the captures, no answer from the dead, an answer from everyone alive.
+
+Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
+from analyzer.model.probability import Bounds
+
+#: How often, at most, a right prediction is called wrong.
+FALSE_ALARM_RATE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointVerdict:
+    """One endpoint's count judged.
+
+    Attributes:
+        p_value: how likely a count at least as far off is if the prediction is right.
+        agrees: after Holm's correction over all endpoints of the measurement.
+    """
+
+    endpoint: EndpointCount
+    p_value: float
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A measurement judged; `faults` says in words what does not hold."""
+
+    measurement: Measurement
+    endpoints: tuple[EndpointVerdict, ...]
+    false_alarm_rate: float
+    faults: tuple[str, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing speaks against the prediction."""
+        return not self.faults
+
+
+def judge(measurement: Measurement, rate: float = FALSE_ALARM_RATE) -> Verdict:
+    """Judge one measurement at a false-alarm rate of `rate`."""
+    p_values = [
+        p_value_within(each.landed, measurement.flows, each.predicted)
+        for each in measurement.endpoints
+    ]
+    kept = holm(p_values, rate)
+    endpoints = tuple(
+        EndpointVerdict(each, p, ok)
+        for each, p, ok in zip(measurement.endpoints, p_values, kept, strict=True)
+    )
+    return Verdict(measurement, endpoints, rate, tuple(_faults(measurement, endpoints)))
+
+
+def _faults(measurement: Measurement, endpoints: Sequence[EndpointVerdict]) -> list[str]:
+    faults = [
+        f"{v.endpoint.address}:{v.endpoint.port} drew {v.endpoint.landed} of "
+        f"{measurement.flows} flows, which its predicted share explains with p = {v.p_value:.2g}"
+        for v in endpoints
+        if not v.agrees
+    ]
+    exact = (
+        (measurement.unaccounted, "flows unaccounted for"),
+        (measurement.duplicates, "flows arrived twice"),
+        (measurement.dropped_by_capture, "packets dropped by the capture"),
+        (measurement.counter_difference or 0, "packets between rule counters and captures"),
+    )
+    faults += [f"{number} {what}" for number, what in exact if number]
+    for each in measurement.endpoints:
+        name = f"{each.address}:{each.port}"
+        if each.dead and each.answered:
+            faults.append(f"{each.answered} flows answered by {name}, which is dead")
+        if not each.dead and each.answered != each.landed:
+            faults.append(f"{each.landed - each.answered} flows not answered by {name}, alive")
+    return faults
+
+
+def holm(p_values: Sequence[float], rate: float) -> list[bool]:
+    """Return, for each p-value, whether its hypothesis is kept at a family-wise `rate`."""
+    kept = [True] * len(p_values)
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    for rank, at in enumerate(order):
+        if p_values[at] > rate / (len(p_values) - rank):
+            break
+        kept[at] = False
+    return kept
+
+
+def p_value_within(hits: int, trials: int, share: Bounds) -> float:
+    """Return the largest p-value that any probability within `share` gives to `hits`."""
+    lower, upper = float(share.lower), float(share.upper)
+    if trials and lower <= hits / trials <= upper:
+        return 1.0
+    nearest = lower if hits < lower * trials else upper
+    return binomial_p_value(hits, trials, nearest)
+
+
+def binomial_p_value(hits: int, trials: int, probability: float) -> float:
+    """Return the two-sided p-value of the exact binomial test.
+
+    The sum of the probabilities of all counts that are at most as likely as `hits`, as scipy's
+    ``binomtest`` defines it; computed from logarithms, since the reading path has no scipy.
+    """
+    if not trials:
+        return 1.0
+    if probability in (0.0, 1.0):
+        return 1.0 if hits == round(probability * trials) else 0.0
+    observed = _log_pmf(hits, trials, probability)
+    # Equal by symmetry but not in the last digit: scipy allows the same 1e-7.
+    most = observed + 1e-7
+    mean = probability * trials
+    below = _last_at_most(most, 0, math.floor(mean), trials, probability, rising=True)
+    above = _last_at_most(most, math.ceil(mean), trials, trials, probability, rising=False)
+    tails = [_log_pmf(k, trials, probability) for k in range(below + 1)]
+    tails += [_log_pmf(k, trials, probability) for k in range(max(above, below + 1), trials + 1)]
+    return min(1.0, math.fsum(math.exp(t) for t in tails))
+
+
+def _last_at_most(
+    most: float, low: int, high: int, trials: int, probability: float, *, rising: bool
+) -> int:
+    """Return where, from the mean outwards, the counts' probabilities fall to `most`.
+
+    Rising: the largest count of [low, high] that is at most so likely, or low - 1; falling: the
+    smallest, or high + 1.
+    """
+    if rising:
+        left, right = low - 1, high
+        while left < right:
+            middle = (left + right + 1) // 2
+            if _log_pmf(middle, trials, probability) <= most:
+                left = middle
+            else:
+                right = middle - 1
+        return left
+    left, right = low, high + 1
+    while left < right:
+        middle = (left + right) // 2
+        if _log_pmf(middle, trials, probability) <= most:
+            right = middle
+        else:
+            left = middle + 1
+    return left
+
+
+def _log_pmf(hits: int, trials: int, probability: float) -> float:
+    chosen = math.lgamma(trials + 1) - math.lgamma(hits + 1) - math.lgamma(trials - hits + 1)
+    return chosen + hits * math.log(probability) + (trials - hits) * math.log1p(-probability)
+
+
+def client_agrees(trial: ClientTrial, rate: float = FALSE_ALARM_RATE) -> bool:
+    """Tell whether the number of runs that succeeded is one that the prediction explains."""
+    return p_value_within(trial.succeeded, trial.runs, trial.succeeds) > rate

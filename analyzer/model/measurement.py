@@ -1,0 +1,90 @@
+"""What the lab counted: enough to judge it again later, without root and without the lab."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analyzer.model.probability import Bounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointCount:
+    """One endpoint of a route.
+
+    Attributes:
+        predicted: the share of new flows that the analysis says.
+        landed: flows whose first packet arrived at the endpoint's door.
+        counted: packets that the endpoint's DNAT rule counted; None where the counters of the
+            rules were not read.
+        answered: of the flows that landed, those whose client got an answer.
+        refused: those whose client got a refusal.
+    """
+
+    address: str
+    port: int
+    node: str | None
+    dead: bool
+    predicted: Bounds
+    landed: int
+    counted: int | None
+    answered: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTrial:
+    """A real program, run many times against one address.
+
+    Attributes:
+        command: what was run each time.
+        target: what the address is: a living pod, a ServicePort.
+        succeeds: the predicted share of runs that succeed.
+        failure_seconds: how long each run that failed took, in ascending order.
+    """
+
+    command: str
+    target: str
+    runs: int
+    succeeded: int
+    succeeds: Bounds
+    failure_seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One experiment: new flows to one frontend of a ServicePort from one kind of source.
+
+    Attributes:
+        flows: how many were sent.
+        passed: flows that left the node with their destination unchanged.
+        duplicates: arrivals of a flow that had arrived before.
+        dropped_by_capture: packets that the capture's sockets had no room for.
+        seconds: from the first packet to the last one counted.
+    """
+
+    service: str
+    protocol: str
+    frontend: str
+    source: str
+    node: str | None
+    flows: int
+    endpoints: tuple[EndpointCount, ...]
+    passed: int
+    duplicates: int
+    dropped_by_capture: int
+    seconds: float
+    kernel: str
+    backend: str
+
+    @property
+    def unaccounted(self) -> int:
+        """Flows that were sent and seen nowhere."""
+        return self.flows - self.passed - sum(e.landed for e in self.endpoints)
+
+    @property
+    def counter_difference(self) -> int | None:
+        """Packets that the rules counted and the capture did not, or the other way round."""
+        counted = [(e.counted, e.landed) for e in self.endpoints]
+        if any(c is None for c, _ in counted):
+            return None
+        return sum(abs(c - landed) for c, landed in counted if c is not None)

@@ -1,0 +1,83 @@
+"""A document of ``kubeodds lab run --format json``, read again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from analyzer.errors import InputError, ParseError
+from analyzer.model.diagnostics import Location
+from analyzer.model.measurement import EndpointCount, Measurement
+from analyzer.model.probability import Bounds, Dyadic
+
+_SCHEMA = "kubeodds/lab/1"
+
+
+def parse_measurements(data: bytes, file: str) -> tuple[str, tuple[Measurement, ...]]:
+    """Return who was dead, and what was counted.
+
+    Raises:
+        InputError: it is no such document.
+        ParseError: it is no JSON.
+    """
+    text = data.decode("utf-8", "surrogateescape")
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ParseError(
+            f"not JSON ({error.msg})",
+            location=Location(file, error.lineno),
+            line=text.split("\n")[error.lineno - 1],
+            span=(error.colno - 1, error.colno),
+        ) from None
+    if not isinstance(value, dict) or value.get("schema") != _SCHEMA:
+        raise InputError(f"{file}: expected a {_SCHEMA} document of `lab run --format json`")
+    try:
+        return str(value["dead"]), tuple(_measurement(each) for each in value["measurements"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{file}: not as `lab run` writes it: {error!r}") from None
+
+
+def _measurement(value: dict[str, Any]) -> Measurement:
+    return Measurement(
+        service=str(value["service"]),
+        protocol=str(value["protocol"]),
+        frontend=str(value["frontend"]),
+        source=str(value["source"]),
+        node=None if value["node"] is None else str(value["node"]),
+        flows=_count(value["flows"]),
+        endpoints=tuple(_endpoint(each) for each in value["endpoints"]),
+        passed=_count(value["passed"]),
+        duplicates=_count(value["duplicates"]),
+        dropped_by_capture=_count(value["dropped_by_capture"]),
+        seconds=float(value["seconds"]),
+        kernel=str(value["kernel"]),
+        backend=str(value["backend"]),
+    )
+
+
+def _endpoint(value: dict[str, Any]) -> EndpointCount:
+    counted = value["counted"]
+    return EndpointCount(
+        address=str(value["address"]),
+        port=_count(value["port"]),
+        node=None if value["node"] is None else str(value["node"]),
+        dead=bool(value["dead"]),
+        predicted=Bounds(
+            _dyadic(value["predicted"]["lower"]), _dyadic(value["predicted"]["upper"])
+        ),
+        landed=_count(value["landed"]),
+        counted=None if counted is None else _count(counted),
+        answered=_count(value["answered"]),
+        refused=_count(value["refused"]),
+    )
+
+
+def _dyadic(value: dict[str, Any]) -> Dyadic:
+    return Dyadic.of(int(str(value["numerator"]), 16), _count(value["exponent"]))
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"expected a count, not {value!r}")
+    return value

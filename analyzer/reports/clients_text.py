@@ -1,0 +1,46 @@
+"""``lab clients`` for people."""
+
+from __future__ import annotations
+
+from analyzer.failure.agreement import client_agrees
+from analyzer.model.measurement import ClientTrial
+from analyzer.reports.answers import ClientsAnswer
+from analyzer.reports.document import Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.numbers import bounds_percent
+
+_COLUMNS = (
+    Column("COMMAND"),
+    Column("TARGET"),
+    Column("PREDICTED", right=True),
+    Column("SUCCEEDED", right=True),
+    Column("", right=True),
+    Column("A FAILURE TAKES", right=True),
+    Column("VERDICT"),
+)
+
+
+def render(answer: ClientsAnswer) -> Document:
+    """Return a line for each client and target."""
+    node = f" on node {answer.node}" if answer.node else ""
+    head = f"Real clients in a pod{node}, dead: {answer.dead}"
+    rows = tuple(_row(trial) for trial in answer.trials)
+    return Document([Line((Span(head, Style.STRONG),)), Line(), Table(_COLUMNS, rows)])
+
+
+def _row(trial: ClientTrial) -> tuple[Cell, ...]:
+    agrees = client_agrees(trial)
+    return (
+        trial.command,
+        trial.target,
+        bounds_percent(trial.succeeds),
+        f"{trial.succeeded} of {trial.runs}",
+        f"{100 * trial.succeeded / trial.runs:.0f} %",
+        _seconds(trial.failure_seconds),
+        Span("agrees", Style.GOOD) if agrees else Span("DISAGREES", Style.BAD),
+    )
+
+
+def _seconds(seconds: tuple[float, ...]) -> str:
+    if not seconds:
+        return "-"
+    return f"{seconds[len(seconds) // 2]:.1f} s"

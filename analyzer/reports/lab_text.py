@@ -1,0 +1,114 @@
+"""``lab run`` and ``lab verify`` for people: predicted beside measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.failure.agreement import EndpointVerdict, Verdict
+from analyzer.model.measurement import Measurement
+from analyzer.model.probability import Bounds, Dyadic, capped_sum
+from analyzer.reports.answers import LabAnswer
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.numbers import bounds_fraction, bounds_percent
+from analyzer.reports.phrases import count
+
+_COLUMNS = (
+    Column("ENDPOINT"),
+    Column("NODE"),
+    Column("PREDICTED", right=True),
+    Column("", right=True),
+    Column("MEASURED", right=True),
+    Column("", right=True),
+    Column("RULE COUNTER", right=True),
+    Column("ANSWERED", right=True),
+    Column("P-VALUE", right=True),
+    Column("VERDICT"),
+)
+
+
+def render(answer: LabAnswer) -> Document:
+    """Return a table for each measurement, and what speaks against the prediction."""
+    blocks: list[Block] = []
+    for verdict in answer.verdicts:
+        blocks += _measurement(verdict, answer.dead)
+    return Document([*blocks, *_end(answer)])
+
+
+def _measurement(verdict: Verdict, dead: str) -> list[Block]:
+    measured = verdict.measurement
+    node = f" at node {measured.node}" if measured.node else ""
+    head = (
+        f"{count(measured.flows, 'new flow')} from {_SOURCES[measured.source]} to "
+        f"{measured.service} ({measured.protocol}, {measured.frontend}){node}, dead: {dead}"
+    )
+    where = f"iptables-{measured.backend} on Linux {measured.kernel}, in {measured.seconds:.2f} s"
+    rows = tuple(tuple(_row(v, measured)) for v in verdict.endpoints)
+    return [
+        Line((Span(head, Style.STRONG),)),
+        Line((Span(where, Style.FAINT),)),
+        Line(),
+        Table(_COLUMNS, rows),
+        Line(),
+        *_summary(verdict),
+        Line(),
+    ]
+
+
+_SOURCES = {"pod": "a pod", "node": "the node itself", "external": "outside the cluster"}
+
+
+def _row(verdict: EndpointVerdict, measured: Measurement) -> Iterator[Cell]:
+    each = verdict.endpoint
+    style = Style.BAD if each.dead else Style.PLAIN
+    yield Span(f"{each.address}:{each.port}", style)
+    yield (each.node or "?", Span(" DEAD", Style.BAD) if each.dead else "")
+    yield bounds_fraction(each.predicted)
+    yield bounds_percent(each.predicted)
+    yield f"{each.landed:,}"
+    yield _percent(each.landed, measured.flows)
+    yield "-" if each.counted is None else f"{each.counted:,}"
+    yield f"{each.answered:,}" + (f" (+{each.refused:,} refused)" if each.refused else "")
+    yield f"{verdict.p_value:.2g}"
+    yield Span("agrees", Style.GOOD) if verdict.agrees else Span("DISAGREES", Style.BAD)
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.2f} %"
+
+
+def _summary(verdict: Verdict) -> Iterator[Line]:
+    measured = verdict.measurement
+    dead = [e for e in measured.endpoints if e.dead]
+    if dead:
+        lost = sum(e.landed for e in dead)
+        predicted = Bounds(capped_sum(e.predicted.lower for e in dead), _upper(measured))
+        yield Line(
+            (
+                "On dead endpoints: predicted ",
+                Span(bounds_percent(predicted), Style.STRONG),
+                ", measured ",
+                Span(_percent(lost, measured.flows), Style.STRONG),
+                f" ({lost:,} of {measured.flows:,}).",
+            )
+        )
+    if measured.passed:
+        yield Line((f"{count(measured.passed, 'flow')} left the node unchanged.",))
+    difference = measured.counter_difference
+    counters = "not read" if difference is None else str(difference)
+    yield Line((f"Unaccounted for: {measured.unaccounted}. Counters minus captures: {counters}.",))
+
+
+def _upper(measured: Measurement) -> Dyadic:
+    alive = capped_sum(e.predicted.lower for e in measured.endpoints if not e.dead)
+    dead = capped_sum(e.predicted.upper for e in measured.endpoints if e.dead)
+    return min(dead, ~alive)
+
+
+def _end(answer: LabAnswer) -> Iterator[Line]:
+    for verdict in answer.verdicts:
+        for fault in verdict.faults:
+            yield Line((Span(f"{verdict.measurement.service}: {fault}", Style.BAD),))
+    rates = {f"{v.false_alarm_rate:.0e}" for v in answer.verdicts}
+    how = f"exact binomial tests, Holm-corrected, false-alarm rate {', '.join(sorted(rates))}"
+    word = Span("agrees", Style.GOOD) if answer.agrees else Span("DISAGREES", Style.BAD)
+    yield Line(("Verdict: ", word, Span(f" ({how})", Style.FAINT)))

@@ -1,0 +1,195 @@
+"""``kubeodds lab``: the same rules on this machine's kernel."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from analyzer import cli
+from analyzer.failure.agreement import judge
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.select import select
+from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
+from analyzer.parsers.measurement import parse_measurements
+from analyzer.reports.answers import ClientsAnswer, LabAnswer
+from analyzer.reports.renderers import RENDERERS
+from netns_lab.errors import LabError
+from netns_lab.namespace import leave_host
+
+_MOST_FLOWS: Final = 100_000_000
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one verb of the lab and return the exit status.
+
+    Raises:
+        AnalyzerError: bad input, or a lab that cannot start.
+    """
+    options = _parser().parse_args(arguments)
+    verb: Callable[[argparse.Namespace], int] = options.run
+    return verb(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kubeodds lab",
+        description="Replay new flows through a dump's rules in network namespaces of this "
+        "machine, and hold the counts against the prediction. The host's own network is left "
+        "before anything else is done.",
+        allow_abbrev=False,
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    run = _verb(verbs, "run", "replay new flows, count where each lands")
+    run.add_argument(
+        "--flows", type=_flows, default=10_000, help="new flows for each route (default: 10000)"
+    )
+    run.set_defaults(run=_run)
+    clients = _verb(verbs, "clients", "run real programs (nc, dig) as clients")
+    clients.add_argument(
+        "--runs", type=_flows, default=60, help="runs of each program (default: 60)"
+    )
+    clients.set_defaults(run=_clients)
+    verify = verbs.add_parser(
+        "verify", help="judge a saved measurement again, no root needed", allow_abbrev=False
+    )
+    verify.add_argument("measurement", metavar="FILE", help="of `lab run --format json`")
+    _add_output(verify, "lab verify")
+    verify.set_defaults(run=_verify)
+    return parser
+
+
+def _verb(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser],  # no public name
+    name: str,
+    says: str,
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(name, help=says, description=says, allow_abbrev=False)
+    cli.add_input_options(parser)
+    cli.add_dead_options(parser)
+    parser.add_argument("--service", metavar="NAME", help="only this one (default: all)")
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        nargs="+",
+        choices=[source.value for source in Source],
+        default=["pod"],
+        help="where the flows come from (default: pod)",
+    )
+    parser.add_argument(
+        "--backend",
+        choices=["legacy", "nft"],
+        help="which iptables loads the rules (default: the one that wrote the dump)",
+    )
+    _add_output(parser, f"lab {name}")
+    return parser
+
+
+def _add_output(parser: argparse.ArgumentParser, verb: str) -> None:
+    parser.add_argument("--format", choices=sorted(RENDERERS[verb]), default="text")
+    parser.add_argument("--output", metavar="FILE", help="write there, not to stdout")
+    parser.add_argument("--no-color", action="store_true", help="no colours on a terminal")
+
+
+def _flows(text: str) -> int:
+    try:
+        value = int(text.replace("_", "").replace(",", ""))
+    except ValueError:
+        value = 0
+    if not 1 <= value <= _MOST_FLOWS:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST_FLOWS:,}")
+    return value
+
+
+def _run(options: argparse.Namespace) -> int:
+    experiment, lab, routes, given, dead = _set_up(options, options.flows)
+    verdicts = []
+    with _progress(len(routes) * options.flows, "new flows") as advance:
+        for service, route in routes:
+            experiment.check_replayable(service, route)
+            verdicts.append(judge(lab.measure(service, route, advance)))
+    answer = LabAnswer(
+        dead=_names(dead), verdicts=tuple(verdicts), diagnostics=given.view.diagnostics
+    )
+    return cli.finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
+
+
+def _clients(options: argparse.Namespace) -> int:
+    _, lab, routes, given, dead = _set_up(options, options.runs)
+    clients = importlib.import_module("netns_lab.clients")
+    trials = []
+    with _progress(None, "runs") as advance:
+        for service, route in routes:
+            trials += clients.trials(lab, service, route, options.runs, advance)
+    answer = ClientsAnswer(
+        dead=_names(dead),
+        node=given.view.node,
+        trials=tuple(trials),
+        diagnostics=given.view.diagnostics,
+    )
+    agreement = importlib.import_module("analyzer.failure.agreement")
+    no = not all(agreement.client_agrees(trial) for trial in trials)
+    return cli.finish(options, "lab clients", answer, answer.diagnostics, no=no)
+
+
+def _verify(options: argparse.Namespace) -> int:
+    data = Path(options.measurement).read_bytes()
+    dead, measurements = parse_measurements(data, options.measurement)
+    answer = LabAnswer(dead=dead, verdicts=tuple(judge(m) for m in measurements))
+    options.strict = options.verbose = False
+    return cli.finish(options, "lab verify", answer, (), no=not answer.agrees)
+
+
+_SetUp = tuple[Any, Any, list[tuple[ServicePort, Route]], cli.Input, Dead]
+
+
+def _set_up(options: argparse.Namespace, flows: int) -> _SetUp:
+    """Leave the host's network, read what was asked, and build the lab."""
+    leave_host()
+    given = cli.read_input(options)
+    dead = cli.dead_of(options, given)
+    routes = list(_routes(options, given))
+    if not routes:
+        raise LabError("there is no Service with a ClusterIP and endpoints to replay")
+    # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
+    experiment = importlib.import_module("netns_lab.experiment")
+    question = experiment.Question(
+        ruleset=given.ruleset,
+        cluster=given.cluster,
+        view=given.view,
+        dead=dead,
+        backend=options.backend or given.ruleset.backend or "legacy",
+        flows=flows,
+    )
+    return experiment, experiment.Lab(question), routes, given, dead
+
+
+def _routes(options: argparse.Namespace, given: cli.Input) -> Iterator[tuple[ServicePort, Route]]:
+    services = given.view.services
+    if options.service is not None:
+        services = select(given.view, options.service)
+    for service in services:
+        for route in service.routes:
+            wanted = route.source.value in options.sources and route.shares
+            if wanted and route.frontend.kind is FrontendKind.CLUSTER_IP:
+                yield service, route
+
+
+def _names(dead: Dead) -> str:
+    named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
+    return ", ".join([*named, *(f"endpoint {e}" for e in dead.named)]) or "nothing"
+
+
+@contextmanager
+def _progress(total: int | None, what: str) -> Iterator[Callable[[int], None]]:
+    """Give a function to report progress; shown on a terminal only, and only if it lasts."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    progress = importlib.import_module("netns_lab.progress")
+    with progress.bar(total, what) as advance:
+        yield advance

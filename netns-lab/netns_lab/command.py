@@ -1,0 +1,92 @@
+"""Programs of this machine, run inside a namespace and ended with us."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+from netns_lab.errors import LabError
+from netns_lab.namespace import Namespace
+
+#: An ordinary user's PATH often leaves these out.
+_PATH: Final = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
+
+#: Which Debian package brings a program, to say what to install.
+_PACKAGES: Final = {
+    "conntrack": "conntrack",
+    "dig": "bind9-dnsutils",
+    "ip": "iproute2",
+    "bridge": "iproute2",
+    "nc": "netcat-openbsd",
+    "nfacct": "nfacct",
+}
+
+
+@cache
+def program(name: str) -> str:
+    """Return the path of a program.
+
+    Raises:
+        LabError: it is not installed; the message names the Debian package.
+    """
+    found = shutil.which(name, path=_PATH)
+    if found is None:
+        package = _PACKAGES.get(name, "iptables")
+        raise LabError(f"{name} is not installed; apt-get install {package}")
+    return found
+
+
+#: Nothing of the caller's environment can change what a program does.
+_ENVIRONMENT: Final = {"PATH": _PATH, "LC_ALL": "C", "HOME": "/nonexistent"}
+
+
+def run(
+    namespace: Namespace, arguments: Sequence[str], stdin: str = "", *, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end.
+
+    Raises:
+        LabError: it is not installed or, with `check`, it fails; the message quotes it.
+    """
+    done = subprocess.run(
+        [program(arguments[0]), *arguments[1:]],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        env=_ENVIRONMENT,
+        preexec_fn=namespace.entering(),  # we have one thread only
+        check=False,
+        timeout=600,
+    )
+    if check and done.returncode:
+        said = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
+        raise LabError(f"{' '.join(arguments)} in {namespace.name}: {said}")
+    return done
+
+
+def start(namespace: Namespace, arguments: Sequence[str]) -> subprocess.Popen[str]:
+    """Start a program and go on; what it prints is kept for its end."""
+    return subprocess.Popen(
+        [program(arguments[0]), *arguments[1:]],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=_ENVIRONMENT,
+        preexec_fn=namespace.entering(),  # noqa: PLW1509  # we have one thread only
+    )
+
+
+def ip_batch(namespace: Namespace, lines: Sequence[str]) -> None:
+    """Let ip(8) do many things in one process.
+
+    Raises:
+        LabError: one of them fails; the message says which.
+    """
+    if lines:
+        run(namespace, ["ip", "-batch", "-"], "\n".join(lines) + "\n")

@@ -1,0 +1,7 @@
+"""What can stop an experiment."""
+
+from analyzer.errors import AnalyzerError
+
+
+class LabError(AnalyzerError):
+    """The lab cannot start, or cannot go on; the message says why."""

@@ -1,0 +1,336 @@
+"""One experiment: new flows to one frontend, each accounted for."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from socket import AF_INET, AF_PACKET, IPPROTO_RAW, SOCK_RAW
+from typing import Final
+
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source, View
+from analyzer.model.cluster import Cluster
+from analyzer.model.measurement import EndpointCount, Measurement
+from analyzer.model.packet import Address
+from analyzer.model.probability import NEVER, Bounds
+from analyzer.model.rules import Ruleset
+from netns_lab import rules
+from netns_lab.command import run
+from netns_lab.count import Capture, Door, LocalDelivery, answer, landing
+from netns_lab.errors import LabError
+from netns_lab.namespace import Namespace
+from netns_lab.ready import End, wait_until_ready
+from netns_lab.replay import IP_AT, PROTOCOLS, Flows
+from netns_lab.servers import Servers
+from netns_lab.topology import Topology, build, plan
+
+#: Packets sent before every socket is read; what the sockets hold is far more.
+BATCH: Final = 128
+#: Flows between two flushes of conntrack, whose table holds 262,144 in a child namespace.
+_CONNTRACK_ROOM: Final = 100_000
+#: Seconds to wait, at the end, for what has not come yet.
+_PATIENCE: Final = 2.0
+
+#: Called with how many flows were sent since the last call.
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the lab is asked: the rules, the cluster around them, who is dead, how many flows."""
+
+    ruleset: Ruleset
+    cluster: Cluster
+    view: View
+    dead: Dead
+    backend: str
+    flows: int
+
+
+class Lab:
+    """The cluster around one node, with its rules loaded and its living endpoints answering.
+
+    Raises:
+        LabError: it cannot be built.
+    """
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        wanted = plan(
+            question.view,
+            question.cluster,
+            question.dead,
+            flows=min(question.flows, _CONNTRACK_ROOM),
+        )
+        self.topology = build(wanted)
+        wait_until_ready(_links(self.topology))
+        rules.load(self.topology.node, question.ruleset, question.backend)
+        self._destinations = rules.destinations(question.ruleset)
+
+    def serve(self, **responders: Callable[[bytes], bytes]) -> Servers:
+        """Start a server for each living endpoint and return them all.
+
+        `responders` go to `Servers.udp`; without one, UDP endpoints echo.
+        """
+        servers = Servers()
+        for namespace, protocol, ports in self._living():
+            if protocol == "tcp":
+                servers.tcp(namespace, ports)
+            elif protocol == "udp":
+                servers.udp(namespace, ports, **responders)
+        return servers
+
+    def _living(self) -> Iterator[tuple[Namespace, str, set[int]]]:
+        """Give the ports of living endpoints by namespace and protocol."""
+        where = self._namespaces()
+        ports: dict[tuple[Namespace, str], set[int]] = {}
+        for service in self.question.view.services:
+            for endpoint in service.endpoints:
+                namespace = where.get(endpoint.address)
+                if namespace is None or endpoint in self.question.dead.endpoints:
+                    continue
+                if endpoint.port is not None:
+                    ports.setdefault((namespace, service.protocol), set()).add(endpoint.port)
+        for (namespace, protocol), each in ports.items():
+            yield namespace, protocol, each
+
+    def _namespaces(self) -> dict[Address, Namespace]:
+        """Return where each address of an endpoint or node is."""
+        found: dict[Address, Namespace] = {self.topology.plan.node_address: self.topology.node}
+        for host in (self.topology.own_pods, *self.topology.others):
+            assert host.plan is not None
+            found |= dict.fromkeys(host.plan.endpoints, host.namespace)
+            if host.plan.address is not None:
+                found[host.plan.address] = host.namespace
+        return found
+
+    def measure(
+        self, service: ServicePort, route: Route, progress: Progress | None = None
+    ) -> Measurement:
+        """Send the flows of one route, and account for each.
+
+        Raises:
+            LabError: the route is none that the lab can replay.
+        """
+        servers = self.serve()
+        try:
+            return _Run(self, service, route, servers).measure(progress)
+        finally:
+            servers.close()
+
+    def counters(self) -> Counter[Door]:
+        """Return the packets that DNAT rules have counted, by where they send them."""
+        counted = rules.read_counters(self.topology.node, self.question.backend)
+        found: Counter[Door] = Counter()
+        for where, target in self._destinations.items():
+            to = target.to
+            if to.first_address is not None and to.first_port is not None:
+                found[int(to.first_address), to.first_port] += counted.get(where, 0)
+        return found
+
+    def forget_flows(self) -> None:
+        """Empty the node's conntrack table."""
+        run(self.topology.node, ["conntrack", "-F"])
+
+
+def _links(lab: Topology) -> list[tuple[End, End]]:
+    node = lab.node
+    links = [
+        (
+            End(node, "client", lab.gateway_mac),
+            End(lab.client.namespace, "eth0", lab.client.mac),
+        ),
+        (
+            End(node, "pods", lab.pods_mac),
+            End(lab.own_pods.namespace, "eth0", lab.own_pods.mac),
+        ),
+    ]
+    uplink = End(node, "eth0", lab.uplink_mac)
+    links += [(uplink, End(h.namespace, "eth0", h.mac)) for h in (*lab.others, lab.world)]
+    return links
+
+
+class _Run:
+    """The flows of one route on their way."""
+
+    def __init__(self, lab: Lab, service: ServicePort, route: Route, servers: Servers) -> None:
+        self._lab = lab
+        self._service = service
+        self._route = route
+        self._servers = servers
+        self._protocol = service.protocol
+        topology = lab.topology
+        self._door = self._frontend_door(route.frontend)
+        clients = {
+            Source.POD: topology.plan.pod_clients,
+            Source.EXTERNAL: topology.plan.external_clients,
+            Source.NODE: (topology.plan.node_address,),
+        }[route.source]
+        macs = (topology.gateway_mac, topology.client.mac)
+        to = IPv4Address(self._door[0]), self._door[1]
+        self._flows = Flows(self._protocol, to, clients, macs)
+        self._local = LocalDelivery(topology.node, self._protocol)
+        self._captures = [
+            Capture(host.namespace, host.device, self._protocol) for host in topology.hosts
+        ]
+        self._client = Capture(topology.client.namespace, "eth0", self._protocol)
+        self._send = self._sender()
+        self._landed: dict[int, Door] = {}
+        self._answered: dict[int, bool] = {}
+        self._duplicates = 0
+
+    def _frontend_door(self, frontend: Frontend) -> Door:
+        address = frontend.address or self._lab.topology.plan.node_address
+        return int(address), frontend.port
+
+    def _sender(self) -> Callable[[bytearray], None]:
+        topology = self._lab.topology
+        if self._route.source is Source.NODE:
+            # Through the node's own IP stack, so that the packet begins at OUTPUT.
+            raw = topology.node.socket(AF_INET, SOCK_RAW, IPPROTO_RAW)
+            to = str(IPv4Address(self._door[0]))
+            return lambda frame: self._check(raw.sendto(memoryview(frame)[IP_AT:], (to, 0)))
+        link = topology.client.namespace.socket(AF_PACKET, SOCK_RAW)
+        link.bind(("eth0", 0))
+        return lambda frame: self._check(link.send(frame))
+
+    @staticmethod
+    def _check(sent: int) -> None:
+        assert sent > 0
+
+    def measure(self, progress: Progress | None) -> Measurement:
+        lab, flows = self._lab, self._lab.question.flows
+        lab.forget_flows()
+        before = lab.counters()
+        begun = time.monotonic()
+        # Whole batches: flows are forgotten only when nothing of them is on its way.
+        room = min(self._flows.most, _CONNTRACK_ROOM) // BATCH * BATCH
+        for first in range(0, flows, BATCH):
+            if first and first % room == 0:
+                lab.forget_flows()
+            last = min(first + BATCH, flows)
+            for number in range(first, last):
+                self._send(self._flows.frame(number, room))
+            self._drain()
+            self._drain()  # what the echoes have answered in the first
+            if progress is not None:
+                progress(last - first)
+        self._wait_for_the_rest(flows)
+        seconds = time.monotonic() - begun
+        after = lab.counters()
+        dropped = sum(c.dropped() for c in (*self._captures, self._client))
+        self.close()
+        return self._measurement(flows, after - before, dropped, seconds)
+
+    def _drain(self) -> None:
+        self._servers.serve()
+        for capture in self._captures:
+            for frame in capture.frames():
+                self._arrived(landing(frame, self._protocol))
+        for frame in self._local.frames():
+            found = answer(frame, self._protocol)
+            if found is not None and found[2] == self._door:
+                self._answers(found)
+            else:
+                self._arrived(landing(frame, self._protocol))
+        for frame in self._client.frames():
+            self._answers(answer(frame, self._protocol))
+
+    def _arrived(self, found: tuple[int, Door] | None) -> None:
+        if found is not None:
+            number, door = found
+            self._duplicates += number in self._landed
+            self._landed.setdefault(number, door)
+
+    def _answers(self, found: tuple[int, bool, Door] | None) -> None:
+        if found is not None and found[2] == self._door:
+            self._answered.setdefault(found[0], found[1])
+
+    def _wait_for_the_rest(self, flows: int) -> None:
+        """Give late packets and answers a chance; none is late as a rule."""
+        deadline = time.monotonic() + _PATIENCE
+        while time.monotonic() < deadline:
+            self._servers.serve(0.005)
+            self._drain()
+            dead = {_door(e) for e in self._lab.question.dead.endpoints}
+            owed = sum(door not in dead for door in self._landed.values())
+            if len(self._landed) >= flows and len(self._answered) >= owed:
+                return
+
+    def close(self) -> None:
+        for capture in (*self._captures, self._client):
+            capture.close()
+        self._local.close()
+
+    def _measurement(
+        self, flows: int, counted: Counter[Door], dropped: int, seconds: float
+    ) -> Measurement:
+        landed = Counter(self._landed.values())
+        fates = Counter((door, self._answered.get(number)) for number, door in self._landed.items())
+        predicted = {
+            _door(s.endpoint): s.share for s in self._route.shares if s.endpoint.port is not None
+        }
+        nothing = Bounds(NEVER, NEVER)
+        passed = landed.pop(self._door, 0) if self._door not in predicted else 0
+        endpoints = tuple(
+            self._count(door, predicted.get(door, nothing), landed, counted, fates)
+            for door in dict.fromkeys([*predicted, *landed])
+        )
+        return Measurement(
+            service=self._service.name.text,
+            protocol=self._protocol,
+            frontend=f"{self._route.frontend.kind.value} {self._route.frontend}",
+            source=self._route.source.value,
+            node=self._lab.question.view.node,
+            flows=flows,
+            endpoints=endpoints,
+            passed=passed,
+            duplicates=self._duplicates,
+            dropped_by_capture=dropped,
+            seconds=seconds,
+            kernel=os.uname().release,
+            backend=self._lab.question.backend,
+        )
+
+    def _count(
+        self,
+        door: Door,
+        predicted: Bounds,
+        landed: Counter[Door],
+        counted: Counter[Door],
+        fates: Counter[tuple[Door, bool | None]],
+    ) -> EndpointCount:
+        question = self._lab.question
+        endpoint = Endpoint(IPv4Address(door[0]), door[1])
+        return EndpointCount(
+            address=str(endpoint.address),
+            port=door[1],
+            node=question.cluster.placement(endpoint.address).node,
+            dead=endpoint in question.dead.endpoints,
+            predicted=predicted,
+            landed=landed[door],
+            counted=counted[door],
+            answered=fates[door, True],
+            refused=fates[door, False],
+        )
+
+
+def _door(endpoint: Endpoint) -> Door:
+    assert endpoint.port is not None
+    return int(endpoint.address), endpoint.port
+
+
+def check_replayable(service: ServicePort, route: Route) -> None:
+    """Say why a route cannot be replayed, if it cannot.
+
+    Raises:
+        LabError: it leads to no endpoint, or its protocol is none that the lab builds.
+    """
+    if service.protocol not in PROTOCOLS:
+        raise LabError(f"{service.name.text}: the lab replays tcp and udp, not {service.protocol}")
+    if not route.shares:
+        raise LabError(f"{service.name.text}: {route.frontend} leads to no endpoint at this node")

@@ -1,0 +1,147 @@
+"""Network namespaces without names, held by file descriptors only.
+
+Safety: a process that uses this module calls `leave_host` first, which moves it into an empty
+network namespace for good. A forgotten or failed setns() then lands in that empty one and never
+in the host's. Nothing here has a name or a mount point, so when the process ends, however it
+ends, the kernel takes all of it away.
+
+Source: namespaces(7), user_namespaces(7), setns(2), unshare(2).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from netns_lab.errors import LabError
+
+_NEWNS: Final = 0x00020000
+_NEWUSER: Final = 0x10000000
+_NEWNET: Final = 0x40000000
+_PR_SET_PDEATHSIG: Final = 1
+_MS_REC_PRIVATE: Final = 0x4000 | 0x40000
+_OWN: Final = "/proc/thread-self/ns/net"
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def _call(name: str, *arguments: object) -> None:
+    """Call a function of libc that returns -1 and sets errno when it fails."""
+    if getattr(_libc, name)(*arguments) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+class _Home:
+    """The empty namespace that this process has moved to."""
+
+    descriptor: int | None = None
+
+
+def leave_host() -> None:
+    """Move this process into an empty network namespace, for good. Does nothing a second time.
+
+    An ordinary user gets a user namespace too, where those are allowed.
+
+    Raises:
+        LabError: the kernel does not let us; the message says why and what helps.
+    """
+    if _Home.descriptor is not None:
+        return
+    try:
+        if os.geteuid() == 0:
+            _call("unshare", _NEWNET | _NEWNS)
+        else:
+            _enter_user_namespace()
+        # What is mounted from here on stays ours, and goes with us.
+        _call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC_PRIVATE), None)
+        # iptables keeps its lock there: the host's is not ours to hold, or even to write.
+        _call("mount", b"kubeodds", b"/run", b"tmpfs", ctypes.c_ulong(0), None)
+    except OSError as error:
+        who = "even as root (in a container?)" if os.geteuid() == 0 else "as an ordinary user"
+        raise LabError(
+            f"no network namespace can be made {who}: {error.strerror}; run as root, or allow "
+            "user namespaces (sysctl kernel.unprivileged_userns_clone, "
+            "kernel.apparmor_restrict_unprivileged_userns)"
+        ) from None
+    _Home.descriptor = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _enter_user_namespace() -> None:
+    user, group = os.geteuid(), os.getegid()
+    _call("unshare", _NEWUSER | _NEWNET | _NEWNS)
+    Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
+    Path("/proc/self/uid_map").write_text(f"0 {user} 1", encoding="ascii")
+    Path("/proc/self/gid_map").write_text(f"0 {group} 1", encoding="ascii")
+
+
+def _home() -> int:
+    assert _Home.descriptor is not None, "leave_host() comes before everything else"
+    return _Home.descriptor
+
+
+class Namespace:
+    """One anonymous network namespace; ``with`` it to be inside.
+
+    Only for a process of one thread: a namespace belongs to a thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._back: list[int] = []
+        home = _home()
+        _call("unshare", _NEWNET)
+        self._descriptor = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+        _call("setns", home, _NEWNET)
+
+    @property
+    def path(self) -> str:
+        """A path by which another program, as ip(8), can name this namespace."""
+        return f"/proc/{os.getpid()}/fd/{self._descriptor}"
+
+    def __enter__(self) -> Self:
+        self._back.append(os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC))
+        _call("setns", self._descriptor, _NEWNET)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        back = self._back.pop()
+        _call("setns", back, _NEWNET)
+        os.close(back)
+
+    def socket(self, family: int, kind: int, protocol: int = 0) -> socket.socket:
+        """Return a socket that lives in this namespace, wherever it is used."""
+        with self:
+            return socket.socket(family, kind, protocol)
+
+    def set(self, name: str, value: object) -> None:
+        """Write one sysctl, as ``net/ipv4/ip_forward``."""
+        with self:
+            Path("/proc/sys", name).write_text(str(value), encoding="ascii")
+
+    def entering(self) -> Callable[[], None]:
+        """Return what a child process calls before exec: be inside, and die with us."""
+        descriptor, parent = self._descriptor, os.getpid()
+
+        def enter() -> None:
+            _call("setns", descriptor, _NEWNET)
+            _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:  # it died before we asked
+                os._exit(1)
+
+        return enter
+
+    def close(self) -> None:
+        """Let go; the kernel removes the namespace once no process or socket is in it."""
+        os.close(self._descriptor)

@@ -1,0 +1,124 @@
+"""What answers at living endpoints: kernel listeners for TCP, echoes for UDP.
+
+No thread and no process: who waits for answers calls `serve` while it waits.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import struct
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from netns_lab.errors import LabError
+from netns_lab.namespace import Namespace
+
+_IP_PKTINFO: Final = 8
+_RCVBUFFORCE: Final = 33
+_RECEIVE_BUFFER: Final = 1 << 24
+#: struct in_pktinfo: interface, our address, the header's destination.
+_PKTINFO: Final = struct.Struct("=i4s4s")
+
+#: Makes the answer to one datagram.
+Responder = Callable[[bytes], bytes]
+
+
+def echo(datagram: bytes) -> bytes:
+    """Return what came."""
+    return datagram
+
+
+def make_room(sock: socket.socket) -> None:
+    """Give a socket a large receive buffer; as an ordinary user as large as is allowed."""
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, _RCVBUFFORCE, _RECEIVE_BUFFER)
+    except PermissionError:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+
+
+class Servers:
+    """All servers of the lab."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._listening: list[socket.socket] = []
+
+    def tcp(self, namespace: Namespace, ports: Iterable[int]) -> None:
+        """Let the kernel of `namespace` accept connections to any of its addresses.
+
+        Raises:
+            LabError: the port cannot be had.
+        """
+        # With cookies a SYN costs no memory and none is refused for want of a backlog.
+        namespace.set("net/ipv4/tcp_syncookies", 2)
+        for port in sorted(set(ports)):
+            sock = self._bound(namespace, socket.SOCK_STREAM, port)
+            sock.listen(4096)
+            sock.setblocking(False)
+            self._listening.append(sock)
+            self._selector.register(sock, selectors.EVENT_READ, self._accept)
+
+    def udp(self, namespace: Namespace, ports: Iterable[int], responder: Responder = echo) -> None:
+        """Answer datagrams to any address of `namespace`, from the address they were sent to.
+
+        Raises:
+            LabError: the port cannot be had.
+        """
+        for port in sorted(set(ports)):
+            sock = self._bound(namespace, socket.SOCK_DGRAM, port)
+            sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
+            make_room(sock)
+            sock.setblocking(False)
+            self._listening.append(sock)
+
+            def answer(sock: socket.socket, responder: Responder = responder) -> None:
+                _answer(sock, responder)
+
+            self._selector.register(sock, selectors.EVENT_READ, answer)
+
+    def _bound(self, namespace: Namespace, kind: int, port: int) -> socket.socket:
+        sock = namespace.socket(socket.AF_INET, kind)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind(("", port))
+        except OSError as error:
+            raise LabError(f"port {port} in {namespace.name}: {error.strerror}") from None
+        return sock
+
+    def serve(self, wait: float = 0) -> None:
+        """Answer all that has come, after waiting up to `wait` seconds for the first of it."""
+        for key, _ in self._selector.select(wait):
+            key.data(key.fileobj)
+
+    @staticmethod
+    def _accept(listener: socket.socket) -> None:
+        try:
+            while True:
+                connection, _ = listener.accept()
+                connection.close()
+        except BlockingIOError:
+            pass
+        except ConnectionError:  # the client was gone before we looked
+            pass
+
+    def close(self) -> None:
+        """Stop answering."""
+        for sock in self._listening:
+            sock.close()
+        self._selector.close()
+
+
+def _answer(sock: socket.socket, responder: Responder) -> None:
+    try:
+        while True:
+            data, ancillary, _, client = sock.recvmsg(2048, socket.CMSG_SPACE(_PKTINFO.size))
+            reply = responder(data)
+            for level, kind, content in ancillary:
+                if (level, kind) == (socket.IPPROTO_IP, _IP_PKTINFO):
+                    _, _, to = _PKTINFO.unpack(content[: _PKTINFO.size])
+                    source = _PKTINFO.pack(0, to, b"\0" * 4)
+                    control = [(socket.IPPROTO_IP, _IP_PKTINFO, source)]
+                    sock.sendmsg([reply], control, 0, client)
+    except BlockingIOError:
+        pass
