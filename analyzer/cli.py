@@ -135,6 +135,9 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         help="how to read DUMP (default: by its text)",
     )
     parser.add_argument(
+        "--table", metavar="NAME", help="the table, where DUMP is of `iptables -S`: nat, filter"
+    )
+    parser.add_argument(
         "--objects",
         metavar="FILE",
         nargs="+",
@@ -223,7 +226,7 @@ def read_input(options: argparse.Namespace) -> Input:
         OSError: a file cannot be read.
     """
     file = "<stdin>" if options.dump == "-" else options.dump
-    ruleset = read_ruleset(_bytes(options.dump), file, options.input_format)
+    ruleset = read_ruleset(_bytes(options.dump), file, options.input_format, options.table)
     cluster = parse_objects((name, _bytes(name)) for name in options.objects)
     recogniser = Recogniser(
         ruleset,

@@ -43,13 +43,13 @@ from analyzer.model.matches import (
     MatchSource,
     MatchTcp,
     MatchUdp,
-    Option,
-    Range,
 )
+from analyzer.model.options import Option, Range
 from analyzer.model.packet import Address, Network, Packet
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Dnat, Drop, Goto, Jump, Reject
 from analyzer.model.ternary import Ternary
+from analyzer.parsers.survey import survey
 from analyzer.semantics.hooks import NatHooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Leaf, Tree, shares
@@ -128,7 +128,7 @@ class Recogniser:
             mode=mode,
             node=self._node,
             pod_source=self._sources.address(Source.POD),
-            diagnostics=(*self._ruleset.diagnostics, *diagnostics),
+            diagnostics=(*self._ruleset.diagnostics, *survey(self._ruleset), *diagnostics),
         )
 
     def _mode(self) -> tuple[str, list[Diagnostic]]:

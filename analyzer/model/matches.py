@@ -1,53 +1,26 @@
 """What a rule may ask of a packet, in netfilter's own terms.
 
 One value stands for one ``-m`` of a rule (or one option that needs none). A match whose module
-has several options holds each as an `Option`, since each may be negated by itself.
+has several options holds each as an `Option`, since each may be negated by itself. They stand in
+one file, however long, since together they are one closed union.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias
 
+from analyzer.model.options import (
+    AddressRange,
+    ChunkTypes,
+    Masked,
+    Option,
+    PolicyElement,
+    Range,
+    TcpFlags,
+)
 from analyzer.model.packet import Network
 from analyzer.model.probability import XT_STATISTIC_BITS, Dyadic
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Option(Generic[T]):
-    """``[!] --option value`` of a match that has several."""
-
-    value: T
-    negated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Numbers from `first` to `last`, both included; a single number is a range too."""
-
-    first: int
-    last: int
-
-    def __contains__(self, number: int) -> bool:
-        return self.first <= number <= self.last
-
-
-@dataclass(frozen=True, slots=True)
-class Masked:
-    """A number compared under a mask: ``value/mask``, both of 32 bits."""
-
-    value: int
-    mask: int = 0xFFFFFFFF
-
-
-@dataclass(frozen=True, slots=True)
-class TcpFlags:
-    """``--tcp-flags mask flags``: of the flags in `mask`, just those in `flags` are set."""
-
-    mask: frozenset[str]
-    flags: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +86,6 @@ class MatchUdp:
 
     source_port: Option[Range] | None = None
     destination_port: Option[Range] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkTypes:
-    """``--chunk-types all|any|only types``; a type may carry flags: ``DATA:Be``."""
-
-    scope: str
-    types: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +193,229 @@ class MatchRecent:
 
 
 @dataclass(frozen=True, slots=True)
+class MatchIcmp:
+    """``-m icmp``; no type: any. No code: any of the type."""
+
+    icmp_type: int | None
+    code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MatchIcmp6:
+    """``-m icmp6``; no code: any of the type."""
+
+    icmp_type: int
+    code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MatchState:
+    """``-m state``, the older way to ask for ``--ctstate``."""
+
+    states: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchConnmark:
+    """``-m connmark``: the mark of the flow's conntrack entry."""
+
+    mark: Masked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchSet:
+    """``-m set``: membership in an ipset, whose content no dump holds.
+
+    Attributes:
+        match_set: the name, and which addresses or ports are looked up: ``src,dst``.
+    """
+
+    match_set: Option[tuple[str, str]]
+    return_nomatch: bool = False
+    no_update_counters: bool = False
+    no_update_subcounters: bool = False
+    packets_equal: Option[int] | None = None
+    packets_below: int | None = None
+    packets_above: int | None = None
+    bytes_equal: Option[int] | None = None
+    bytes_below: int | None = None
+    bytes_above: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchOwner:
+    """``-m owner``: the socket of a packet that was made on the node."""
+
+    socket_exists: Option[bool] | None = None
+    user: Option[Range] | None = None
+    group: Option[Range] | None = None
+    supplementary_groups: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MatchLimit:
+    """``-m limit``: a bucket that all packets share.
+
+    Attributes:
+        period: one packet each so many ten-thousandths of a second.
+    """
+
+    period: int
+    burst: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchHashlimit:
+    """``-m hashlimit``: a bucket for each source, destination or both.
+
+    Attributes:
+        rate: as text, ``50/sec`` or ``512kb/s``; just one of `up_to` and `above` is given.
+    """
+
+    up_to: str | None = None
+    above: str | None = None
+    burst: str | None = None
+    mode: str | None = None
+    name: str
+    table_size: int | None = None
+    table_most: int | None = None
+    collect_interval: int | None = None
+    expire: int | None = None
+    source_mask: int | None = None
+    destination_mask: int | None = None
+    rate_match: bool = False
+    rate_interval: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchMultiport:
+    """``-m multiport``: one of these ports, or ranges of ports."""
+
+    source_ports: Option[tuple[Range, ...]] | None = None
+    destination_ports: Option[tuple[Range, ...]] | None = None
+    ports: Option[tuple[Range, ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchIprange:
+    """``-m iprange``."""
+
+    source: Option[AddressRange] | None = None
+    destination: Option[AddressRange] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchSocket:
+    """``-m socket``: a socket of the node waits for the packet."""
+
+    transparent: bool = False
+    no_wildcard: bool = False
+    restore_mark: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchRpfilter:
+    """``-m rpfilter``: a reply would leave by the interface that the packet came in by."""
+
+    loose: bool = False
+    valid_mark: bool = False
+    accept_local: bool = False
+    invert: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MatchLength:
+    """``-m length``: bytes of the packet, its IP header included."""
+
+    length: Range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchTtl:
+    """``-m ttl``."""
+
+    equal: Option[int] | None = None
+    below: int | None = None
+    above: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchHl:
+    """``-m hl``: the hop limit of IPv6."""
+
+    equal: Option[int] | None = None
+    below: int | None = None
+    above: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MatchMac:
+    """``-m mac``: the source's Ethernet address, in lower case."""
+
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class MatchPkttype:
+    """``-m pkttype``: unicast, broadcast or multicast."""
+
+    packet_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchString:
+    """``-m string``: a pattern in the packet's bytes, as text or ``|hex|``."""
+
+    text: Option[str] | None = None
+    hexadecimal: Option[str] | None = None
+    algorithm: str
+    first: int | None = None
+    last: int | None = None
+    ignore_case: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MatchTcpmss:
+    """``-m tcpmss``: the MSS option of a SYN."""
+
+    mss: Range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchConnlimit:
+    """``-m connlimit``: how many connections the address's network has."""
+
+    up_to: int | None = None
+    above: int | None = None
+    mask: int | None = None
+    source: bool = False
+    destination: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchPolicy:
+    """``-m policy``: what IPsec did or will do with the packet."""
+
+    direction: str
+    policy: str
+    strict: bool = False
+    elements: tuple[PolicyElement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchIpvs:
+    """``-m ipvs``: the flow is one of IPVS."""
+
+    is_ipvs: Option[bool] | None = None
+    protocol: Option[str] | None = None
+    address: Option[Network] | None = None
+    port: Option[int] | None = None
+    direction: str | None = None
+    method: Option[str] | None = None
+    control_port: Option[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MatchUnknown:
     """A match that no extension reads; `text` is what the dump says, quotes included."""
 
@@ -260,6 +448,28 @@ Match: TypeAlias = (
     | MatchAddrtype
     | MatchConntrack
     | MatchRecent
+    | MatchIcmp
+    | MatchIcmp6
+    | MatchState
+    | MatchConnmark
+    | MatchSet
+    | MatchOwner
+    | MatchLimit
+    | MatchHashlimit
+    | MatchMultiport
+    | MatchIprange
+    | MatchSocket
+    | MatchRpfilter
+    | MatchLength
+    | MatchTtl
+    | MatchHl
+    | MatchMac
+    | MatchPkttype
+    | MatchString
+    | MatchTcpmss
+    | MatchConnlimit
+    | MatchPolicy
+    | MatchIpvs
     | MatchUnknown
     | MatchNot
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from analyzer.model.matches import Range
+from analyzer.model.options import Masked, Range
 from analyzer.model.packet import Address
 
 
@@ -85,6 +85,143 @@ class Masquerade:
 
 
 @dataclass(frozen=True, slots=True)
+class Snat:
+    """``-j SNAT --to-source``."""
+
+    to: NatRange
+    random: bool = False
+    random_fully: bool = False
+    persistent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """``-j REDIRECT``: to the node itself, at another port or the packet's own."""
+
+    ports: Range | None = None
+    random: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetConnmark:
+    """``-j CONNMARK --set-xmark value/mask``: on the flow's conntrack entry."""
+
+    value: int
+    mask: int = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class CopyConnmark:
+    """``-j CONNMARK --save-mark`` (packet to flow) or ``--restore-mark`` (flow to packet)."""
+
+    direction: str
+    packet_mask: int = 0xFFFFFFFF
+    flow_mask: int = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionTracking:
+    """``-j CT``: how conntrack treats the flow; `no_track` keeps it out of nat."""
+
+    no_track: bool = False
+    helper: str | None = None
+    timeout: str | None = None
+    events: str | None = None
+    expected_events: str | None = None
+    zone: str | None = None
+    zone_original: str | None = None
+    zone_reply: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoTrack:
+    """``-j NOTRACK``: keeps the flow out of conntrack, and so out of nat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Log:
+    """``-j LOG``."""
+
+    prefix: str | None = None
+    level: int | None = None
+    tcp_sequence: bool = False
+    tcp_options: bool = False
+    ip_options: bool = False
+    user: bool = False
+    mac_decode: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NfLog:
+    """``-j NFLOG``: to a program that listens at a group."""
+
+    prefix: str | None = None
+    group: int | None = None
+    range: int | None = None
+    size: int | None = None
+    threshold: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tproxy:
+    """``-j TPROXY``: to a local socket, the packet unchanged."""
+
+    port: int
+    address: Address | None = None
+    mark: Masked | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetMss:
+    """``-j TCPMSS``; no value: clamped to the path's MTU."""
+
+    mss: int | None = None
+    clamp: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSet:
+    """``-j SET``: adds an address to an ipset, or takes it out, or maps it to a mark.
+
+    Attributes:
+        action: add-set, del-set or map-set.
+        name: of the set.
+        directions: which addresses or ports: ``src,dst``.
+    """
+
+    action: str
+    name: str
+    directions: str
+    exist: bool = False
+    timeout: int | None = None
+    map_mark: bool = False
+    map_priority: bool = False
+    map_queue: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """``-j NFQUEUE``: a program decides."""
+
+    number: int | None = None
+    balance: Range | None = None
+    bypass: bool = False
+    cpu_fanout: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """``-j TRACE``: the kernel reports each rule that the packet meets."""
+
+
+@dataclass(frozen=True, slots=True)
+class FillChecksum:
+    """``-j CHECKSUM --checksum-fill``."""
+
+    fill: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class TargetUnknown:
     """A target that no extension reads: it may end the traversal or change the packet."""
 
@@ -92,5 +229,28 @@ class TargetUnknown:
 
 
 Target: TypeAlias = (
-    Jump | Goto | Accept | Drop | Return | Reject | SetMark | Dnat | Masquerade | TargetUnknown
+    Jump
+    | Goto
+    | Accept
+    | Drop
+    | Return
+    | Reject
+    | SetMark
+    | Dnat
+    | Masquerade
+    | Snat
+    | Redirect
+    | SetConnmark
+    | CopyConnmark
+    | ConnectionTracking
+    | NoTrack
+    | Log
+    | NfLog
+    | Tproxy
+    | SetMss
+    | ChangeSet
+    | Queue
+    | Trace
+    | FillChecksum
+    | TargetUnknown
 )

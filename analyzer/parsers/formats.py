@@ -14,10 +14,14 @@ from analyzer.parsers.compression import decompress
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One input format; `sniff` sees the text, `parse` the text and the name of its file."""
+    """One input format.
+
+    `sniff` sees the text; `parse` the text, the name of its file, and the table of rules that do
+    not say it themselves.
+    """
 
     sniff: Callable[[str], bool]
-    parse: Callable[[str, str], Ruleset]
+    parse: Callable[[str, str, str | None], Ruleset]
 
 
 FORMATS: Final[Mapping[str, Format]] = {
@@ -25,7 +29,9 @@ FORMATS: Final[Mapping[str, Format]] = {
 }
 
 
-def read_ruleset(data: bytes, file: str, input_format: str | None = None) -> Ruleset:
+def read_ruleset(
+    data: bytes, file: str, input_format: str | None = None, table: str | None = None
+) -> Ruleset:
     """Return the rules of one dump, compressed or not.
 
     Raises:
@@ -45,10 +51,10 @@ def read_ruleset(data: bytes, file: str, input_format: str | None = None) -> Rul
     # Bytes that are no UTF-8 stand in comments only; surrogates carry them through unharmed.
     text = data.decode("utf-8", "surrogateescape")
     if input_format is not None:
-        return FORMATS[input_format].parse(text, file)
+        return FORMATS[input_format].parse(text, file, table)
     for reader in FORMATS.values():
         if reader.sniff(text):
-            return reader.parse(text, file)
+            return reader.parse(text, file, table)
     raise InputError(f"{file}: {_recognised_but_refused(text)}")
 
 

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.rules import Rule
-from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Reject
+from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 from analyzer.semantics.tree import FellThrough, Leaf, Unresolved
 
 _CHAIN = re.compile(r"(?:-A|-I)\s+(\S+)")
@@ -35,7 +35,9 @@ def describe(leaf: Leaf) -> Told:
             return Told("drop", "dropped")
         case Reject():
             return Told("reject", "rejected")
-        case Accept() | Masquerade() | FellThrough():
+        case Redirect():
+            return Told("local", "redirected to the node itself")
+        case Accept() | Masquerade() | Snat() | FellThrough():
             return Told("no-service", "no endpoint: passes unchanged")
         case Unresolved(text):
             return Told("unresolved", f"unknown: {text}")

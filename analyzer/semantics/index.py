@@ -10,14 +10,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 
-from analyzer.model.matches import (
-    MatchDestination,
-    MatchSctp,
-    MatchTcp,
-    MatchUdp,
-    Option,
-    Range,
-)
+from analyzer.model.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
+from analyzer.model.options import Option, Range
 from analyzer.model.packet import Address, Packet
 from analyzer.model.rules import Rule
 

@@ -10,27 +10,48 @@ from analyzer.model.matches import (
     Match,
     MatchAddrtype,
     MatchComment,
+    MatchConnlimit,
+    MatchConnmark,
     MatchConntrack,
     MatchDestination,
     MatchFragment,
+    MatchHashlimit,
+    MatchHl,
+    MatchIcmp,
+    MatchIcmp6,
     MatchInInterface,
+    MatchIprange,
+    MatchIpvs,
+    MatchLength,
+    MatchLimit,
+    MatchMac,
     MatchMark,
+    MatchMultiport,
     MatchNfacct,
     MatchNot,
     MatchNth,
     MatchOutInterface,
+    MatchOwner,
     MatchPhysdev,
+    MatchPkttype,
+    MatchPolicy,
     MatchProtocol,
     MatchRandom,
     MatchRecent,
+    MatchRpfilter,
     MatchSctp,
+    MatchSet,
+    MatchSocket,
     MatchSource,
+    MatchState,
+    MatchString,
     MatchTcp,
+    MatchTcpmss,
+    MatchTtl,
     MatchUdp,
     MatchUnknown,
-    Option,
-    Range,
 )
+from analyzer.model.options import AddressRange, Option, Range
 from analyzer.model.packet import Address, Network, Packet
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.ternary import Ternary
@@ -76,8 +97,6 @@ def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
             return MatchResult(Ternary.TRUE, match.probability)
         case MatchNot(MatchRandom() as random):
             return MatchResult(Ternary.TRUE, ~random.probability)
-        case MatchNot(MatchUnknown() | MatchNth()):
-            return _UNKNOWN
         case MatchNot(inner):
             return MatchResult(~judge(inner, packet, situation).known)
         case MatchProtocol(protocol):
@@ -96,6 +115,14 @@ def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
             return _TRUE
         case MatchTcp() | MatchUdp() | MatchSctp():
             return MatchResult(_transport(match, packet))
+        case MatchMultiport():
+            return MatchResult(_multiport(match, packet))
+        case MatchIprange(source=source, destination=destination):
+            return MatchResult(
+                _in_range(packet.source, source) & _in_range(packet.destination, destination)
+            )
+        case MatchState(states):
+            return MatchResult(Ternary.of(situation.state in states))
         case MatchMark(mark):
             if packet.mark is None:
                 return _UNKNOWN
@@ -106,7 +133,30 @@ def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
             return MatchResult(_addrtype(match, packet, situation))
         case MatchRecent():
             return MatchResult(_recent(match, situation))
-        case MatchNth() | MatchPhysdev() | MatchUnknown():
+        case (
+            MatchNth()
+            | MatchPhysdev()
+            | MatchIcmp()
+            | MatchIcmp6()
+            | MatchConnmark()
+            | MatchSet()
+            | MatchOwner()
+            | MatchLimit()
+            | MatchHashlimit()
+            | MatchSocket()
+            | MatchRpfilter()
+            | MatchLength()
+            | MatchTtl()
+            | MatchHl()
+            | MatchMac()
+            | MatchPkttype()
+            | MatchString()
+            | MatchTcpmss()
+            | MatchConnlimit()
+            | MatchPolicy()
+            | MatchIpvs()
+            | MatchUnknown()
+        ):
             return _UNKNOWN
         case _:
             assert_never(match)
@@ -157,6 +207,30 @@ def _port(port: int | None, option: Option[Range] | None) -> Ternary:
         whole = option.value.first == 0 and option.value.last == 0xFFFF  # noqa: PLR2004
         return _signed(option, Ternary.TRUE if whole else Ternary.UNKNOWN)
     return _signed(option, Ternary.of(port in option.value))
+
+
+def _multiport(match: MatchMultiport, packet: Packet) -> Ternary:
+    source, destination = packet.source_port, packet.destination_port
+    either = _port_in(source, match.ports) | _port_in(destination, match.ports)
+    return _all(
+        _signed(match.source_ports, _port_in(source, match.source_ports)),
+        _signed(match.destination_ports, _port_in(destination, match.destination_ports)),
+        _signed(match.ports, either),
+    )
+
+
+def _port_in(port: int | None, option: Option[tuple[Range, ...]] | None) -> Ternary:
+    if option is None or port is None:
+        return Ternary.UNKNOWN
+    return Ternary.of(any(port in each for each in option.value))
+
+
+def _in_range(address: Address | None, option: Option[AddressRange] | None) -> Ternary:
+    if option is None:
+        return Ternary.TRUE
+    if address is None:
+        return Ternary.UNKNOWN
+    return _signed(option, Ternary.of(address in option.value))
 
 
 def _transport(match: MatchTcp | MatchUdp | MatchSctp, packet: Packet) -> Ternary:

@@ -18,29 +18,45 @@ Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
+from analyzer.model.options import Range
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.rules import Rule, Table
 from analyzer.model.targets import (
     Accept,
+    ChangeSet,
+    ConnectionTracking,
+    CopyConnmark,
     Dnat,
     Drop,
+    FillChecksum,
     Goto,
     Jump,
+    Log,
     Masquerade,
     NatRange,
+    NfLog,
+    NoTrack,
+    Queue,
+    Redirect,
     Reject,
     Return,
+    SetConnmark,
     SetMark,
+    SetMss,
+    Snat,
     TargetUnknown,
+    Tproxy,
+    Trace,
 )
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.index import ChainIndex
-from analyzer.semantics.matching import match_all
+from analyzer.semantics.matching import MatchResult, match_all
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import (
     Chance,
@@ -59,6 +75,13 @@ class _Frame:
     index: int
 
 
+#: What a rule is that the packet matches, whatever is drawn.
+_CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
+
+#: Frames of Python that one level of chains takes, and a margin for our callers.
+_FRAMES: Final = 4
+_MARGIN: Final = 1_000
+
 _Stack: TypeAlias = tuple[_Frame, ...]
 _Key: TypeAlias = tuple[_Frame, Packet, _Stack]
 
@@ -72,9 +95,15 @@ class Traversal:
         self._cache: dict[_Key, Tree] = {}
         self._walking: set[_Key] = set()
         self._indexes: dict[str, ChainIndex] = {}
+        # Each rule that may change the packet, if unknown, is one level; Python's calls of
+        # Python need no stack of C.
+        levels = len(table.chains) + sum(len(chain.rules) for chain in table.chains.values())
+        self._frames = _MARGIN + _FRAMES * levels
 
     def tree(self, chain: str, packet: Packet) -> Tree:
         """Return what happens to `packet` from the first rule of `chain` on."""
+        if sys.getrecursionlimit() < self._frames:
+            sys.setrecursionlimit(self._frames)
         return self._walk(_Frame(chain, 0), packet, ())
 
     def _walk(self, start: _Frame, packet: Packet, stack: _Stack) -> Tree:
@@ -103,15 +132,18 @@ class Traversal:
             for at in index.candidates(packet, position):
                 rule = rules[at]
                 result = match_all(rule.matches, packet, self._situation)
-                if result.known is Ternary.FALSE or not result.chance or rule.target is None:
+                if result.known is Ternary.FALSE or not result.chance:
                     continue
                 behind = _Frame(start.chain, at + 1)
-                certain = result.known is Ternary.TRUE and result.chance == ALWAYS
-                if certain and isinstance(rule.target, SetMark):
+                passed = _passed(packet, rule)
+                if passed is not None and result == _CERTAIN:
                     path.passes(rule)
-                    packet = _marked(packet, rule.target)
-                    position = at + 1
+                    if passed == packet:
+                        continue
+                    packet, position = passed, at + 1
                     break  # the packet has changed: other rules may be met from here on
+                if passed == packet:
+                    continue  # whether it matches or not, the walk goes on alike
                 taken = after(rule, self._take(rule, behind, packet, stack))
                 if result.known is Ternary.UNKNOWN:
                     path.may_branch(result.chance, taken, f"{rule.location}: {rule.raw}")
@@ -130,22 +162,42 @@ class Traversal:
                 return self._walk(_Frame(chain, 0), packet, stack)
             case Return():
                 return self._return(behind.chain, packet, stack)
-            case SetMark():
-                return self._walk(behind, _marked(packet, rule.target), stack)
             case Dnat(to):
                 return Leaf(rule.target, _translated(packet, to))
             case Masquerade():
                 # The new source is an address of the outgoing interface, not known here.
                 return Leaf(rule.target, replace(packet, source=None, source_port=None))
+            case Snat(to):
+                return Leaf(rule.target, _from(packet, to))
+            case Redirect(ports):
+                return Leaf(rule.target, _redirected(packet, ports))
             case Accept() | Drop() | Reject():
                 return Leaf(rule.target, packet)
+            case (
+                SetMark()
+                | SetConnmark()
+                | CopyConnmark()
+                | ChangeSet()
+                | ConnectionTracking()
+                | NoTrack()
+                | Log()
+                | NfLog()
+                | SetMss()
+                | Trace()
+                | FillChecksum()
+                | None
+            ):
+                passed = _passed(packet, rule)
+                assert passed is not None
+                return self._walk(behind, passed, stack)
+            case Queue() | Tproxy():
+                # A program decides; what we do not hear.
+                return Leaf(Unresolved(f"{rule.location}: {rule.raw}"), UNKNOWN_PACKET)
             case TargetUnknown(text):
                 # It may end the walk, or go on with a packet it has changed at will.
                 ended = Leaf(Unresolved(text), UNKNOWN_PACKET)
                 goes_on = self._walk(behind, UNKNOWN_PACKET, stack)
                 return Either(f"{rule.location}: {rule.raw}", (ended, goes_on))
-            case None:
-                return self._walk(behind, packet, stack)
             case _:
                 assert_never(rule.target)
 
@@ -195,6 +247,32 @@ class _Path:
         return tree
 
 
+def _passed(packet: Packet, rule: Rule) -> Packet | None:
+    """Return the packet behind a target after which the walk goes on; None behind others."""
+    match rule.target:
+        case SetMark():
+            return _marked(packet, rule.target)
+        case CopyConnmark(direction="restore") | ChangeSet(map_mark=True):
+            # What the flow or the set holds we do not know, so neither what the packet gets.
+            return replace(packet, mark=None)
+        case (
+            SetConnmark()
+            | CopyConnmark()
+            | ChangeSet()
+            | ConnectionTracking()
+            | NoTrack()
+            | Log()
+            | NfLog()
+            | SetMss()
+            | Trace()
+            | FillChecksum()
+            | None
+        ):
+            return packet
+        case _:
+            return None
+
+
 def _marked(packet: Packet, target: SetMark) -> Packet:
     if packet.mark is None:
         known = target.mask == 0xFFFFFFFF  # noqa: PLR2004  # every bit is set anew
@@ -210,6 +288,21 @@ def _translated(packet: Packet, to: NatRange) -> Packet:
     if to.first_port is not None:
         port = to.first_port if to.last_port in (None, to.first_port) else None
     return replace(packet, destination=address, destination_port=port, translated=True)
+
+
+def _from(packet: Packet, to: NatRange) -> Packet:
+    """Return the packet behind a SNAT; the kernel may choose another port than it had."""
+    single = to.last_address in (None, to.first_address)
+    address = packet.source if to.first_address is None else to.first_address
+    return replace(packet, source=address if single else None, source_port=None)
+
+
+def _redirected(packet: Packet, ports: Range | None) -> Packet:
+    """Return the packet behind a REDIRECT: to an address of the node, not known which."""
+    port = packet.destination_port
+    if ports is not None:
+        port = ports.first if ports.first == ports.last else None
+    return replace(packet, destination=None, destination_port=port, translated=True)
 
 
 def _chance(branches: list[tuple[Dyadic, Tree]]) -> Tree:

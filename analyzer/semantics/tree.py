@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar, assert_never
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Distribution, Dyadic
 from analyzer.model.rules import Rule
-from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Reject
+from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 
 K = TypeVar("K", bound=Hashable)
 
@@ -28,7 +28,9 @@ class Unresolved:
     text: str
 
 
-Outcome: TypeAlias = Accept | Drop | Reject | Dnat | Masquerade | FellThrough | Unresolved
+Outcome: TypeAlias = (
+    Accept | Drop | Reject | Dnat | Redirect | Masquerade | Snat | FellThrough | Unresolved
+)
 
 
 @dataclass(frozen=True, slots=True)

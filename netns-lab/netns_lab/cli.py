@@ -48,12 +48,20 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--flows", type=_flows, default=10_000, help="new flows for each route (default: 10000)"
     )
+    run.add_argument(
+        "--from",
+        dest="sources",
+        nargs="+",
+        choices=[source.value for source in Source],
+        default=["pod"],
+        help="where the flows come from (default: pod)",
+    )
     run.set_defaults(run=_run)
-    clients = _verb(verbs, "clients", "run real programs (nc, dig) as clients")
+    clients = _verb(verbs, "clients", "run real programs (nc, dig) in a pod")
     clients.add_argument(
         "--runs", type=_flows, default=60, help="runs of each program (default: 60)"
     )
-    clients.set_defaults(run=_clients)
+    clients.set_defaults(run=_clients, sources=["pod"])
     verify = verbs.add_parser(
         "verify", help="judge a saved measurement again, no root needed", allow_abbrev=False
     )
@@ -72,14 +80,6 @@ def _verb(
     cli.add_input_options(parser)
     cli.add_dead_options(parser)
     parser.add_argument("--service", metavar="NAME", help="only this one (default: all)")
-    parser.add_argument(
-        "--from",
-        dest="sources",
-        nargs="+",
-        choices=[source.value for source in Source],
-        default=["pod"],
-        help="where the flows come from (default: pod)",
-    )
     parser.add_argument(
         "--backend",
         choices=["legacy", "nft"],

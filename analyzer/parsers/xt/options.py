@@ -10,7 +10,8 @@ from collections.abc import Callable, Container
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Final, Generic, TypeVar
 
-from analyzer.model.matches import Match, MatchNot, Option
+from analyzer.model.matches import Match, MatchNot
+from analyzer.model.options import Option
 from analyzer.parsers.words import Words
 
 T = TypeVar("T")
@@ -53,6 +54,21 @@ class Spelling:
     read_only: bool = False
 
 
+def plain(text: str, name: str, codec: Codec[Any], *also: str, unless: object = None) -> Spelling:
+    """Return an option that cannot be negated."""
+    return Spelling(text=text, name=name, codec=codec, also=also, unless=unless)
+
+
+def negatable(text: str, name: str, codec: Codec[Any], *also: str) -> Spelling:
+    """Return an option that may have ``!`` before it."""
+    return Spelling(text=text, name=name, codec=codec, also=also, negatable=True)
+
+
+def flag(text: str, name: str) -> Spelling:
+    """Return an option that takes no value."""
+    return Spelling(text=text, name=name, codec=FLAG)
+
+
 @dataclass(frozen=True, slots=True)
 class Options(Generic[T]):
     """The options of one extension, and the value that they give."""
@@ -72,12 +88,25 @@ class Options(Generic[T]):
         Raises:
             ParseError: a value is malformed, or an option is missing.
         """
-        found: dict[str, object] = {}
+        found = self.fields(words)
+        self._check_complete(words, found)
+        return self.value(**found)
+
+    def fields(self, words: Words) -> dict[str, Any]:
+        """Take the options, and return what they say by field.
+
+        Raises:
+            ParseError: a value is malformed.
+        """
+        found: dict[str, Any] = {}
         while True:
             negated = words.peek() == "!"
-            spelling = self._by_text.get(words.peek(negated) or "")
-            if spelling is None:
-                break
+            text = words.peek(negated) or ""
+            # A few options exist only with the ! before them.
+            only_negated = self._by_text.get(f"! {text}") if negated else None
+            spelling = only_negated or self._by_text.get(text)
+            if spelling is None or (negated and not spelling.negatable and not only_negated):
+                return found
             if negated:
                 words.take("!")
             words.take("an option")
@@ -86,8 +115,6 @@ class Options(Generic[T]):
                 negated = True
             value = spelling.codec.read(words)
             found[spelling.name] = Option(value, negated) if spelling.negatable else value
-        self._check_complete(words, found)
-        return self.value(**found)
 
     def _check_complete(self, words: Words, found: dict[str, object]) -> None:
         for each in fields(self.value):  # type: ignore[arg-type]  # values are dataclasses
@@ -108,7 +135,7 @@ class Options(Generic[T]):
             held = getattr(value, spelling.name)
             if spelling.read_only or spelling.name in without:
                 continue
-            if held is None or held is False or held == spelling.unless:
+            if held is None or held is False or held == spelling.unless or not spelling.text:
                 continue
             inner = held.value if spelling.negatable else held
             if spelling.negatable and held.negated:
@@ -120,12 +147,20 @@ class Options(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class SoleOption:
-    """A match of one option: ``[!] --option value`` gives the value, or `MatchNot` of it."""
+    """A match of one option: ``[!] --option value`` gives the value, or `MatchNot` of it.
+
+    `value` makes the match of what the codec reads, `field` gives it back.
+    """
 
     value: Callable[[Any], Match]
     field: str
     text: str
     codec: Codec[Any]
+
+    @classmethod
+    def whole(cls, text: str, codec: Codec[Any]) -> SoleOption:
+        """Return the option whose codec reads and writes the match itself."""
+        return cls(lambda match: match, "", text, codec)
 
     def parse(self, words: Words) -> Match:
         """Take the option with its value."""
@@ -145,5 +180,6 @@ class SoleOption:
         """Return the option as iptables-save prints it."""
         negated = isinstance(value, MatchNot)
         inner = value.match if isinstance(value, MatchNot) else value
-        text = f"{self.text} {self.codec.write(getattr(inner, self.field))}"
+        held = getattr(inner, self.field) if self.field else inner
+        text = f"{self.text} {self.codec.write(held)}"
         return f"! {text}" if negated else text

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Final
 
-from analyzer.model.matches import Masked, Range
+from analyzer.model.options import AddressRange, Masked, Range
 from analyzer.model.packet import Address, Network
 from analyzer.parsers.words import Words, quoted
-from analyzer.parsers.xt.options import Codec, Spelling
+from analyzer.parsers.xt.options import Codec, Spelling, negatable
 
 #: Bounded, since Python's int() takes quadratic time and refuses 4,300 digits.
 _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}")
@@ -29,8 +29,8 @@ def number_from_text(text: str) -> int | None:
     return int(text)
 
 
-def number(*, most: int, expected: str | None = None) -> Codec[int]:
-    """Return the codec of a decimal or hexadecimal number from 0 to `most`."""
+def number(*, most: int, expected: str | None = None, hexadecimal: bool = False) -> Codec[int]:
+    """Return the codec of a number from 0 to `most`, printed in hexadecimal if that is said."""
     expected = expected or f"a number from 0 to {most}"
 
     def read(words: Words) -> int:
@@ -40,7 +40,7 @@ def number(*, most: int, expected: str | None = None) -> Codec[int]:
             words.fail(f"expected {expected}", span=word.span)
         return value
 
-    return Codec(read, str)
+    return Codec(read, hex if hexadecimal else str)
 
 
 def read_range(text: str, *, separator: str, most: int) -> Range | None:
@@ -77,20 +77,8 @@ PORTS: Final = ranges(most=PORT_MAX, expected="a port or a range of ports")
 def port_spellings() -> tuple[Spelling, ...]:
     """Return ``--sport`` and ``--dport``, which tcp, udp and sctp share."""
     return (
-        Spelling(
-            text="--sport",
-            name="source_port",
-            codec=PORTS,
-            negatable=True,
-            also=("--source-port",),
-        ),
-        Spelling(
-            text="--dport",
-            name="destination_port",
-            codec=PORTS,
-            negatable=True,
-            also=("--destination-port",),
-        ),
+        negatable("--sport", "source_port", PORTS, "--source-port"),
+        negatable("--dport", "destination_port", PORTS, "--destination-port"),
     )
 
 
@@ -159,14 +147,53 @@ def one_of(*choices: str) -> Codec[str]:
     return Codec(read, str)
 
 
-def words_list(expected: str, known: Callable[[str], bool]) -> Codec[tuple[str, ...]]:
-    """Return the codec of words joined by commas, each of which `known` accepts."""
+def words_of(expected: str, known: Sequence[str]) -> Codec[tuple[str, ...]]:
+    """Return the codec of words joined by commas, put in the order of `known`."""
 
     def read(words: Words) -> tuple[str, ...]:
         word = words.take(expected)
-        parts = tuple(word.text.split(","))
-        if not all(known(part) for part in parts):
+        parts = set(word.text.split(","))
+        if not parts.issubset(known):
             words.fail(f"expected {expected}", span=word.span)
-        return parts
+        return tuple(each for each in known if each in parts)
 
     return Codec(read, ",".join)
+
+
+def _read_port_list(words: Words) -> tuple[Range, ...]:
+    expected = "ports joined by commas, as 80,8000:8080"
+    word = words.take(expected)
+    found = [read_range(part, separator=":", most=PORT_MAX) for part in word.text.split(",")]
+    if None in found:
+        words.fail(f"expected {expected}", span=word.span)
+    return tuple(each for each in found if each is not None)
+
+
+#: Ports and ranges joined by commas.
+PORT_LIST: Final[Codec[tuple[Range, ...]]] = Codec(
+    _read_port_list, lambda ports: ",".join(map(PORTS.write, ports))
+)
+
+
+def _read_address_range(words: Words) -> AddressRange:
+    expected = "a range of addresses, as 10.0.0.1-10.0.0.9"
+    word = words.take(expected)
+    low, dash, high = word.text.partition("-")
+    first, last = address_from_text(low), address_from_text(high if dash else low)
+    if first is None or last is None or first.version != last.version:
+        words.fail(f"expected {expected}", span=word.span)
+    return AddressRange(first, last)
+
+
+ADDRESS_RANGE: Final = Codec(_read_address_range, lambda v: f"{v.first}-{v.last}")
+
+
+def _read_address(words: Words) -> Address:
+    word = words.take("an address")
+    value = address_from_text(word.text)
+    if value is None:
+        words.fail("expected an address", span=word.span)
+    return value
+
+
+ADDRESS: Final[Codec[Address]] = Codec(_read_address, str)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from analyzer.model.matches import MatchAddrtype
-from analyzer.parsers.xt.options import FLAG, Options, Spelling
-from analyzer.parsers.xt.values import words_list
+from analyzer.parsers.xt.options import Options, flag, negatable
+from analyzer.parsers.xt.values import words_of
 
 TYPES: Final = (
     "UNSPEC",
@@ -22,14 +22,14 @@ TYPES: Final = (
     "NAT",
     "XRESOLVE",
 )
-_TYPE: Final = words_list("address types, as LOCAL", lambda word: word in TYPES)
+_TYPE: Final = words_of("address types, as LOCAL", TYPES)
 
 ADDRTYPE: Final = Options(
     MatchAddrtype,
     (
-        Spelling(text="--src-type", name="source_type", codec=_TYPE, negatable=True),
-        Spelling(text="--dst-type", name="destination_type", codec=_TYPE, negatable=True),
-        Spelling(text="--limit-iface-in", name="limit_in_interface", codec=FLAG),
-        Spelling(text="--limit-iface-out", name="limit_out_interface", codec=FLAG),
+        negatable("--src-type", "source_type", _TYPE),
+        negatable("--dst-type", "destination_type", _TYPE),
+        flag("--limit-iface-in", "limit_in_interface"),
+        flag("--limit-iface-out", "limit_out_interface"),
     ),
 )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from analyzer.model.matches import MatchPhysdev
-from analyzer.parsers.xt.options import FLAG, Options, Spelling
+from analyzer.parsers.xt.options import FLAG, Options, negatable
 from analyzer.parsers.xt.values import WORD
 
 PHYSDEV: Final = Options(
     MatchPhysdev,
     (
-        Spelling(text="--physdev-is-in", name="is_in", codec=FLAG, negatable=True),
-        Spelling(text="--physdev-in", name="in_device", codec=WORD, negatable=True),
-        Spelling(text="--physdev-is-out", name="is_out", codec=FLAG, negatable=True),
-        Spelling(text="--physdev-out", name="out_device", codec=WORD, negatable=True),
-        Spelling(text="--physdev-is-bridged", name="is_bridged", codec=FLAG, negatable=True),
+        negatable("--physdev-is-in", "is_in", FLAG),
+        negatable("--physdev-in", "in_device", WORD),
+        negatable("--physdev-is-out", "is_out", FLAG),
+        negatable("--physdev-out", "out_device", WORD),
+        negatable("--physdev-is-bridged", "is_bridged", FLAG),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from analyzer.model.matches import MatchRecent
 from analyzer.parsers.words import Words
-from analyzer.parsers.xt.options import FLAG, Codec, Options, Spelling
+from analyzer.parsers.xt.options import Codec, Options, flag, negatable, plain
 from analyzer.parsers.xt.values import STRING, WORD, number
 
 
@@ -25,18 +25,15 @@ class Recent:
     _options: Final = Options(
         MatchRecent,
         (
-            *(
-                Spelling(text=f"--{a}", name="action", codec=_word(a), negatable=True)
-                for a in _ACTIONS
-            ),
-            Spelling(text="--seconds", name="seconds", codec=_COUNT),
-            Spelling(text="--reap", name="reap", codec=FLAG),
-            Spelling(text="--hitcount", name="hit_count", codec=_COUNT),
-            Spelling(text="--rttl", name="ttl", codec=FLAG),
-            Spelling(text="--name", name="name", codec=STRING),
-            Spelling(text="--mask", name="mask", codec=WORD),
-            Spelling(text="--rsource", name="side", codec=_word("rsource")),
-            Spelling(text="--rdest", name="side", codec=_word("rdest")),
+            *(negatable(f"--{a}", "action", _word(a)) for a in _ACTIONS),
+            plain("--seconds", "seconds", _COUNT),
+            flag("--reap", "reap"),
+            plain("--hitcount", "hit_count", _COUNT),
+            flag("--rttl", "ttl"),
+            plain("--name", "name", STRING),
+            plain("--mask", "mask", WORD),
+            plain("--rsource", "side", _word("rsource")),
+            plain("--rdest", "side", _word("rdest")),
         ),
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.matches import ChunkTypes, MatchSctp
+from analyzer.model.matches import MatchSctp
+from analyzer.model.options import ChunkTypes
 from analyzer.parsers.words import Words
-from analyzer.parsers.xt.options import Codec, Options, Spelling
+from analyzer.parsers.xt.options import Codec, Options, negatable
 from analyzer.parsers.xt.values import one_of, port_spellings
 
 _SCOPE: Final = one_of("all", "any", "only")
@@ -23,6 +24,6 @@ SCTP: Final = Options(
     MatchSctp,
     (
         *port_spellings(),
-        Spelling(text="--chunk-types", name="chunk_types", codec=_CHUNKS, negatable=True),
+        negatable("--chunk-types", "chunk_types", _CHUNKS),
     ),
 )

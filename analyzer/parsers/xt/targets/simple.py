@@ -1,12 +1,14 @@
-"""ACCEPT, DROP and RETURN: the verdicts, which take no option."""
+"""ACCEPT, DROP, RETURN and TRACE, which take no option, and CHECKSUM, which has just one."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from analyzer.model.targets import Accept, Drop, Return
-from analyzer.parsers.xt.options import Options
+from analyzer.model.targets import Accept, Drop, FillChecksum, Return, Trace
+from analyzer.parsers.xt.options import Options, flag
 
 ACCEPT: Final = Options(Accept, ())
+CHECKSUM: Final = Options(FillChecksum, (flag("--checksum-fill", "fill"),))
 DROP: Final = Options(Drop, ())
 RETURN: Final = Options(Return, ())
+TRACE: Final = Options(Trace, ())

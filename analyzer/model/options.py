@@ -1,0 +1,78 @@
+"""The values that options of matches and targets take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from analyzer.model.packet import Address
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Option(Generic[T]):
+    """``[!] --option value`` of a match that has several."""
+
+    value: T
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers from `first` to `last`, both included; a single number is a range too."""
+
+    first: int
+    last: int
+
+    def __contains__(self, number: int) -> bool:
+        return self.first <= number <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A number compared under a mask: ``value/mask``, both of 32 bits."""
+
+    value: int
+    mask: int = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class TcpFlags:
+    """``--tcp-flags mask flags``: of the flags in `mask`, just those in `flags` are set."""
+
+    mask: frozenset[str]
+    flags: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTypes:
+    """``--chunk-types all|any|only types``; a type may carry flags: ``DATA:Be``."""
+
+    scope: str
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddressRange:
+    """Addresses from `first` to `last`, both included."""
+
+    first: Address
+    last: Address
+
+    def __contains__(self, address: Address) -> bool:
+        if address.version != self.first.version:
+            return False
+        return int(self.first) <= int(address) <= int(self.last)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyElement:
+    """What ``-m policy`` asks of one transformation of IPsec."""
+
+    reqid: Option[int] | None = None
+    spi: Option[int] | None = None
+    protocol: Option[str] | None = None
+    mode: Option[str] | None = None
+    tunnel_source: Option[str] | None = None
+    tunnel_destination: Option[str] | None = None

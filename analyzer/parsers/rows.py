@@ -1,0 +1,189 @@
+"""The rules of a chain as rows of text, understood when they are first looked at."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from typing import overload
+
+from analyzer.model.diagnostics import Location
+from analyzer.model.matches import MatchUnknown
+from analyzer.model.rules import Chain, Rule
+from analyzer.model.targets import TargetUnknown
+from analyzer.parsers.xt.rule import parse_rule
+
+
+class RuleRows(Sequence[Rule]):
+    """The rules of one chain; all are understood together when one of them is asked for.
+
+    Raises:
+        ParseError: on that first use, where a rule is malformed.
+    """
+
+    __slots__ = ("_chains", "_file", "_rules", "complete")
+
+    def __init__(self, file: str, chains: Container[str], *, complete: bool = True) -> None:
+        self._file = file
+        self._chains = chains
+        self._rules: tuple[Rule, ...] | None = None
+        #: False when the input may have lost rules of this chain.
+        self.complete = complete
+
+    @property
+    @abstractmethod
+    def rows(self) -> list[tuple[int, str]]:
+        """The line number, from 1, and the text of each rule."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """All rows, each with a newline at its end."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of rules, one more when some may be lost."""
+
+    def understand(self, number: int, line: str) -> Rule:
+        """Return one rule, understood by itself and not kept."""
+        return parse_rule(line, Location(self._file, number), self._chains)
+
+    def _understood(self) -> tuple[Rule, ...]:
+        if self._rules is None:
+            rows = self.rows
+            rules = [self.understand(number, line) for number, line in rows]
+            if not self.complete:
+                rules.append(_lost(Location(self._file, rows[-1][0] if rows else 1)))
+            self._rules = tuple(rules)
+        return self._rules
+
+    @overload
+    def __getitem__(self, index: int) -> Rule: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Rule]: ...
+    def __getitem__(self, index: int | slice) -> Rule | Sequence[Rule]:
+        return self._understood()[index]
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._understood())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._understood())
+
+
+def _lost(location: Location) -> Rule:
+    """Return what stands for rules that the dump may have lost: nobody can read them."""
+    text = "the dump may have lost rules here"
+    return Rule((MatchUnknown(text),), TargetUnknown(text), location, f"# {text}")
+
+
+class Block:
+    """The rows of one table that stand together in the input, chain after chain.
+
+    `groups` gives where the rows of each chain begin and end in `text`.
+    """
+
+    __slots__ = ("_lines", "groups", "text")
+
+    def __init__(self, text: str, groups: dict[str, tuple[int, int]]) -> None:
+        self.text = text
+        self.groups = groups
+        self._lines: dict[str, int] | None = None
+
+    def first_line(self, chain: str) -> int:
+        """Return the line, from 1, of the first row of `chain`."""
+        if self._lines is None:
+            # All at once: counting from the start for each chain would take quadratic time.
+            self._lines = {}
+            line, at = 1, 0
+            for name, (start, end) in self.groups.items():
+                line += self.text.count("\n", at, start)
+                self._lines[name] = line
+                line += self.text.count("\n", start, end)
+                at = end
+        return self._lines[chain]
+
+
+class SlicedRows(RuleRows):
+    """Rows that follow each other in the input: a piece of its text."""
+
+    __slots__ = ("_block", "_name")
+
+    def __init__(self, file: str, chains: Container[str], block: Block, name: str) -> None:
+        super().__init__(file, chains)
+        self._block = block
+        self._name = name
+
+    @property
+    def rows(self) -> list[tuple[int, str]]:
+        """The line number, from 1, and the text of each rule."""
+        text = self.text
+        if not text:
+            return []
+        return list(enumerate(text.split("\n")[:-1], self._block.first_line(self._name)))
+
+    @property
+    def text(self) -> str:
+        """All rows, each with a newline at its end."""
+        start, end = self._block.groups.get(self._name, (0, 0))
+        return self._block.text[start:end]
+
+    def __len__(self) -> int:
+        return self._block.text.count("\n", *self._block.groups.get(self._name, (0, 0)))
+
+
+class ListedRows(RuleRows):
+    """Rows gathered one by one from wherever they stood."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, file: str, chains: Container[str], *, complete: bool = True) -> None:
+        super().__init__(file, chains, complete=complete)
+        self._rows: list[tuple[int, str]] = []
+
+    def append(self, number: int, line: str) -> None:
+        """Add a row; only before the rules were looked at."""
+        self._rows.append((number, line))
+
+    @property
+    def rows(self) -> list[tuple[int, str]]:
+        """The line number, from 1, and the text of each rule."""
+        return self._rows
+
+    @property
+    def text(self) -> str:
+        """All rows, each with a newline at its end."""
+        return "".join(f"{line}\n" for _, line in self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows) + (not self.complete)
+
+
+class Chains(Mapping[str, Chain]):
+    """Chains by name, each made when it is first asked for."""
+
+    __slots__ = ("_made", "_make", "_names")
+
+    def __init__(self, names: Mapping[str, object], make: Callable[[str], Chain]) -> None:
+        self._names = names
+        self._make = make
+        self._made: dict[str, Chain] = {}
+
+    def __getitem__(self, name: str) -> Chain:
+        chain = self._made.get(name)
+        if chain is None:
+            if name not in self._names:
+                raise KeyError(name)
+            chain = self._made[name] = self._make(name)
+        return chain
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

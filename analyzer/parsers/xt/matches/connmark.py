@@ -1,0 +1,9 @@
+"""``-m connmark``. Source: extensions/libxt_connmark.c."""
+
+from typing import Final
+
+from analyzer.model.matches import MatchConnmark
+from analyzer.parsers.xt.options import SoleOption
+from analyzer.parsers.xt.values import MASKED
+
+CONNMARK: Final = SoleOption(MatchConnmark, "mark", "--mark", MASKED)

@@ -1,0 +1,13 @@
+"""``-m state``. Source: extensions/libxt_conntrack.c, ``state_save``."""
+
+from typing import Final
+
+from analyzer.model.matches import MatchState
+from analyzer.parsers.xt.options import SoleOption
+from analyzer.parsers.xt.values import words_of
+
+_STATES: Final = ("INVALID", "NEW", "RELATED", "ESTABLISHED", "UNTRACKED")
+
+STATE: Final = SoleOption(
+    MatchState, "states", "--state", words_of("connection states, as NEW", _STATES)
+)

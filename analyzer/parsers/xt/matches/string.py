@@ -1,0 +1,23 @@
+"""``-m string``. Source: extensions/libxt_string.c, ``string_save``."""
+
+from typing import Final
+
+from analyzer.model.matches import MatchString
+from analyzer.parsers.xt.options import Codec, Options, flag, negatable, plain
+from analyzer.parsers.xt.values import STRING, WORD, number
+
+#: Always between quotes, whatever is in it.
+_HEXADECIMAL: Final = Codec(read=STRING.read, write=lambda text: f'"{text}"')
+_OFFSET: Final = number(most=0xFFFF)
+
+STRING_MATCH: Final = Options(
+    MatchString,
+    (
+        negatable("--string", "text", STRING),
+        negatable("--hex-string", "hexadecimal", _HEXADECIMAL),
+        plain("--algo", "algorithm", WORD),
+        plain("--from", "first", _OFFSET),
+        plain("--to", "last", _OFFSET),
+        flag("--icase", "ignore_case"),
+    ),
+)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lab.running import CASES, ROOT, Case, case, environment, kubeodds, lab_run
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.mark.parametrize("given", CASES, ids=str)
+def test_the_kernel_agrees_on_every_capture_from_every_source(given: Case) -> None:
+    status, found, _ = lab_run(
+        *given.given, "--dead-node", given.victim, "--flows", "2000",
+        "--from", "pod", "node", "external",
+    )  # fmt: skip
+    assert found["agrees"]
+    assert status == 0
+    assert found["measurements"]
+    for each in found["measurements"]:
+        assert each["unaccounted"] == each["duplicates"] == each["dropped_by_capture"] == 0
+        assert each["counter_difference"] == 0
+        assert sum(e["landed"] for e in each["endpoints"]) == 2000
+
+
+def test_the_dead_say_nothing_and_the_living_answer_each_flow() -> None:
+    given = case("1.36.2-iptables-legacy/two-node@worker1")
+    _, found, _ = lab_run(*given.given, "--dead-node", "master", "--service", "default/app")
+    dead, alive = sorted(found["measurements"][0]["endpoints"], key=lambda e: not e["dead"])
+    assert dead["node"] == "master"
+    assert dead["landed"] > 0 == dead["answered"] == dead["refused"]
+    assert alive["answered"] == alive["landed"] > 0
+
+
+def test_a_single_dead_port_refuses_since_its_pod_lives() -> None:
+    given = case("1.36.2-iptables-legacy/two-node@worker1")
+    _, found, _ = lab_run(
+        *given.given, "--dead", "10.244.0.3:9153", "--service", "kube-dns:metrics"
+    )
+    dead = next(e for e in found["measurements"][0]["endpoints"] if e["dead"])
+    assert dead["refused"] == dead["landed"] > 0
+
+
+def test_a_dump_alone_is_enough_when_addresses_are_named() -> None:
+    given = case("1.20.2-iptables-legacy/seed-dns@worker1")
+    status, found, _ = lab_run(given.dump, "--dead", "10.1.0.1", "--service", "kube-dns:dns")
+    assert status == 0
+    assert [e["answered"] > 0 for e in found["measurements"][0]["endpoints"]] == [False, True]
+
+
+def test_more_flows_than_conntrack_holds_are_all_accounted_for() -> None:
+    given = case("1.36.2-iptables-nft/seed-dns")
+    status, found, _ = lab_run(
+        *given.given, "--dead-node", "worker1", "--service", "kube-dns:dns", "--flows", "150000"
+    )
+    assert status == 0
+    assert sum(e["landed"] for e in found["measurements"][0]["endpoints"]) == 150_000
+
+
+def test_a_measurement_can_be_judged_again(tmp_path: Path) -> None:
+    given = case("1.36.2-iptables-legacy/seed-dns@worker1")
+    _, found, _ = lab_run(*given.given, "--dead-node", "master", "--service", "kube-dns:dns")
+    saved = tmp_path / "measured.json"
+    saved.write_text(json.dumps(found))
+    assert kubeodds("lab", "verify", str(saved)).returncode == 0
+    first, second = found["measurements"][0]["endpoints"]
+    first["landed"] += 500
+    second["landed"] -= 500
+    saved.write_text(json.dumps(found))
+    again = kubeodds("lab", "verify", str(saved))
+    assert again.returncode == 1
+    assert "DISAGREES" in again.stdout
+
+
+def test_a_changed_probability_is_found_out(tmp_path: Path) -> None:
+    """The prediction is of one dump, the kernel's rules are of another."""
+    given = case("1.36.2-iptables-legacy/seed-dns@worker1")
+    program = Path(tmp_path, "swap.py")
+    program.write_text(
+        "import sys\n"
+        "from netns_lab import rules, cli\n"
+        "from analyzer.parsers.iptables_save import parse, render\n"
+        "load = rules.load\n"
+        "def other(namespace, ruleset, backend):\n"
+        "    text = render(ruleset).replace('0.50000000000', '0.40000000000')\n"
+        "    load(namespace, parse(text, 'other'), backend)\n"
+        "rules.load = other\n"
+        "sys.exit(cli.main(sys.argv[1:]))\n"
+    )
+    arguments = ["run", *given.given, "--dead-node", "master", "--service", "kube-dns:dns"]
+    done = subprocess.run(
+        [sys.executable, str(program), *arguments],
+        capture_output=True, text=True, cwd=ROOT, env=environment(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "DISAGREES" in done.stdout

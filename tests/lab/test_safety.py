@@ -1,0 +1,190 @@
+"""Whatever happens to a lab, the host that it was started on is as it was.
+
+The "host" of these tests is a network namespace with a default route through a device of its
+own, which counts each packet that anything sends by it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.running import KUBEODDS, ROOT, case, environment, kubeodds
+
+pytestmark = pytest.mark.lab
+
+GIVEN = case("1.36.2-iptables-legacy/seed-dns@worker1")
+RUN = ["lab", "run", *GIVEN.given, "--dead-node", "master"]
+
+#: Runs a command on a host of its own, and says what the host was like before and after.
+HOST = """
+import json, os, pathlib, signal, subprocess, sys
+
+def sh(*words):
+    return subprocess.run(words, capture_output=True, text=True).stdout
+
+def state():
+    tables = pathlib.Path("/proc/net/ip_tables_names")
+    return {
+        "devices": [
+            {k: v for k, v in d.items() if k in ("ifname", "operstate", "flags", "address")}
+            for d in json.loads(sh("ip", "-j", "link"))
+        ],
+        "sent": json.loads(sh("ip", "-j", "-s", "link", "show", "host0"))[0]["stats64"]["tx"],
+        "routes": sh("ip", "route"),
+        "rules": sh("nft", "list", "ruleset"),
+        "tables": tables.read_text() if tables.exists() else "",
+        "forward": pathlib.Path("/proc/sys/net/ipv4/ip_forward").read_text(),
+        "named": sh("ip", "netns", "list"),
+        "run": sorted(os.listdir("/run")),
+        "tmp": sorted(n for n in os.listdir("/tmp") if "kubeodds" in n),
+    }
+
+for scope in ("all", "default"):  # else IPv6 sends packets by itself
+    pathlib.Path(f"/proc/sys/net/ipv6/conf/{scope}/disable_ipv6").write_text("1")
+for line in ("link add host0 type veth peer name peer0", "link set host0 up", "link set peer0 up",
+             "link set lo up", "addr add 192.0.2.7/24 dev host0",
+             "neigh add 192.0.2.1 lladdr 02:00:00:00:00:01 dev host0",
+             "route add default via 192.0.2.1"):
+    subprocess.run(["ip", *line.split()], check=True)
+before = state()
+wait, command = float(sys.argv[1]), sys.argv[2:]
+child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+if wait >= 0:
+    try:
+        child.wait(wait)
+    except subprocess.TimeoutExpired:
+        child.send_signal(signal.SIGKILL)
+said = child.communicate()[1]
+print(json.dumps({"before": before, "after": state(), "status": child.returncode, "said": said}))
+"""
+
+
+def on_a_host(command: list[str], *, kill_after: float = -1) -> dict[str, Any]:
+    unshare = shutil.which("unshare") or "unshare"
+    mine = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    done = subprocess.run(
+        [unshare, *mine, "--net", "--", sys.executable, "-c", HOST, str(kill_after), *command],
+        capture_output=True, text=True, cwd=ROOT, env=environment(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def network_namespaces() -> set[int]:
+    """Return all that a process of this machine is in."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/ns/net"):
+        try:
+            found.add(path.stat().st_ino)
+        except OSError:  # the process has ended, or is not ours
+            continue
+    return found
+
+
+def test_a_run_leaves_the_host_untouched() -> None:
+    found = on_a_host([*KUBEODDS, *RUN, "--flows", "1000"])
+    assert found["status"] == 0, found["said"]
+    assert found["before"] == found["after"]
+    assert found["after"]["sent"]["packets"] == 0
+
+
+def test_a_run_that_is_killed_at_any_moment_leaves_nothing_behind() -> None:
+    moments = random.Random(5)  # noqa: S311  # no secret
+    killed = 0
+    for wait in [0.2, 0.4, 0.6, 0.8, 1.2, moments.uniform(0.3, 1.5), moments.uniform(0.3, 1.5)]:
+        here = network_namespaces()
+        found = on_a_host([*KUBEODDS, *RUN, "--flows", "1000000"], kill_after=wait)
+        killed += found["status"] == -signal.SIGKILL
+        assert found["before"] == found["after"]
+        deadline = time.monotonic() + 10
+        while not network_namespaces() <= here and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert network_namespaces() <= here
+    assert killed == 7
+
+
+def test_clients_die_with_a_lab_that_is_killed() -> None:
+    given = case("1.36.2-iptables-legacy/two-node@worker1").given
+    command = [*KUBEODDS, "lab", "clients", *given, "--dead-node", "master", "--runs", "500"]
+    here = network_namespaces()
+    found = on_a_host([*command, "--service", "default/app"], kill_after=2.0)
+    assert found["status"] == -signal.SIGKILL
+    deadline = time.monotonic() + 10
+    while not network_namespaces() <= here and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert network_namespaces() <= here
+
+
+def test_ctrl_c_ends_with_one_line_and_status_130() -> None:
+    process = subprocess.Popen(
+        [*KUBEODDS, *RUN, "--flows", "50000000"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment(),
+    )  # fmt: skip
+    own = Path("/proc/self/ns/net").stat().st_ino
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{process.pid}/ns/net").stat().st_ino == own:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, "", "kubeodds: interrupted\n")
+
+
+def test_where_no_namespace_can_be_made_the_lab_says_why_in_one_line() -> None:
+    setpriv = shutil.which("setpriv")
+    if setpriv is None or os.geteuid() != 0:
+        pytest.skip("needs root and setpriv, to take root's capabilities away")
+    prefix = [setpriv, "--bounding-set=-all", "--inh-caps=-all"]
+    done = kubeodds(*RUN, prefix=prefix)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("kubeodds: no network namespace can be made even as root")
+
+
+def test_the_dead_cannot_be_measured() -> None:
+    done = kubeodds("lab", "run", *GIVEN.given, "--dead-node", "worker1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "worker1 is the node whose rules these are" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--modprobe=", "--modp ", "-M "])
+def test_a_command_in_a_dump_is_never_run(tmp_path: Path, option: str) -> None:
+    evil, proof = tmp_path / "evil", tmp_path / "proof"
+    evil.write_text(f"#!/bin/sh\ntouch {proof}\n")
+    evil.chmod(0o755)
+    dump = tmp_path / "dump"
+    line = f'-A INPUT {option}{evil} -m u32 --u32 "0=0" -j ACCEPT\nCOMMIT\n*mangle'
+    dump.write_text(Path(GIVEN.dump).read_text().replace("COMMIT\n", f"{line}\nCOMMIT\n", 1))
+    done = kubeodds("lab", "run", str(dump), "--dead", "10.1.0.1", "--flows", "10")
+    assert done.returncode == 2
+    assert "the lab loads only rules that it understands" in done.stderr
+    assert not proof.exists()
+
+
+def test_an_ordinary_user_can_run_the_lab() -> None:
+    setpriv = shutil.which("setpriv")
+    if setpriv is None or os.geteuid() != 0:
+        pytest.skip("needs root and setpriv, to become an ordinary user")
+    prefix = [setpriv, "--reuid=65534", "--regid=65534", "--clear-groups"]
+    if kubeodds("--version", prefix=prefix).returncode:
+        pytest.skip("an ordinary user cannot read this checkout or its Python")
+    allowed = subprocess.run([*prefix, "unshare", "--user", "--net", "true"], check=False)
+    if allowed.returncode:
+        pytest.skip("this machine lets no ordinary user make namespaces")
+    done = kubeodds(*RUN, "--flows", "2000", prefix=prefix)
+    assert done.returncode == 0, done.stderr
+    assert "Verdict: agrees" in done.stdout
