@@ -10,7 +10,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
@@ -27,6 +26,7 @@ from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.packet import Address
 from analyzer.model.rules import Ruleset
 from analyzer.model.text import printable
+from analyzer.model.value import value
 from analyzer.parsers.formats import FORMATS, read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.reports.answers import LossAnswer, ServicesAnswer, TreeAnswer
@@ -41,7 +41,7 @@ PARTLY: Final = 3
 INTERRUPTED: Final = 130
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Input:
     """What was read for a verb, and what there is to say about it."""
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
 from analyzer.model.probability import Bounds
+from analyzer.model.value import value
 
 #: How often, at most, a right prediction is called wrong.
 FALSE_ALARM_RATE = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EndpointVerdict:
     """One endpoint's count judged.
 
@@ -35,7 +35,7 @@ class EndpointVerdict:
     agrees: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Verdict:
     """A measurement judged; `faults` says in words what does not hold."""
 

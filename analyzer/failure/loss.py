@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, View
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
+from analyzer.model.value import value
 
 
 @enum.unique
@@ -20,7 +20,7 @@ class State(enum.Enum):
     NO_ENDPOINTS = "no-endpoints"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RouteLoss:
     """The share of new flows on one route that lands on dead endpoints."""
 
@@ -28,7 +28,7 @@ class RouteLoss:
     loss: Bounds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ServiceLoss:
     """What one ServicePort loses.
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from analyzer.errors import UsageError, suggestion
 from analyzer.kubeproxy.view import Endpoint, View
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Address
-from analyzer.parsers.xt.values import address_from_text
+from analyzer.model.packet import Address, address_from_text
+from analyzer.model.value import value
 
 _BRACKETED: Final = re.compile(r"\[([^\]]+)\](?::(\d{1,5}))?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Dead:
     """What is dead, as it was named, and the endpoints of the dump that die with it."""
 

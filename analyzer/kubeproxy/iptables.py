@@ -5,54 +5,43 @@ Theory of operation
 
 The rules of KUBE-SERVICES and KUBE-NODEPORTS that send a flow on to a chain of a Service are its
 frontends. For each frontend and each kind of source we make the first packet of such a flow and
-walk it through the nat hooks, so that whatever the rules say on the way is in the shares: what
-kube-proxy of that version means by its rules need not be known.
+walk it through the nat hooks (`walks`). What kube-proxy of some version means by its rules need
+not be known. Where rows have the plainest shapes the same result is read off them (`plain`),
+which is what makes a large dump a matter of a quarter of a second.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.plain import Judge, PlainService, PlainShares, PlainTable
+from analyzer.kubeproxy.sources import source_addresses
 from analyzer.kubeproxy.view import (
     Endpoint,
     Frontend,
     FrontendKind,
     Route,
     ServicePort,
-    Share,
     Source,
     View,
 )
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.matches import (
-    Match,
-    MatchAddrtype,
-    MatchComment,
-    MatchDestination,
-    MatchNot,
-    MatchProtocol,
-    MatchRecent,
-    MatchSctp,
-    MatchSource,
-    MatchTcp,
-    MatchUdp,
-)
-from analyzer.model.options import Option, Range
-from analyzer.model.packet import Address, Network, Packet
-from analyzer.model.rules import Chain, Rule, Ruleset, Table
-from analyzer.model.targets import Dnat, Drop, Goto, Jump, Reject
+from analyzer.model.packet import Address, Network, address_from_text, network_from_text
+from analyzer.model.probability import NEVER
+from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import survey
-from analyzer.semantics.hooks import NatHooks
-from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import Leaf, Tree, shares
+
+if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+    from analyzer.kubeproxy.walks import NatWalks
+    from analyzer.semantics.tree import Tree
 
 #: Chains of kube-proxy's other modes, and what to say of a dump that has them.
 _OTHER_MODES: Final = {
@@ -68,32 +57,23 @@ _OTHER_MODES: Final = {
     ),
 }
 
-#: Addresses of TEST-NET-3 and its like in IPv6 (RFC 5737, RFC 3849): certainly not a cluster's.
-_OUTSIDE: Final[dict[str, Address]] = {
-    "ip": IPv4Address("203.0.113.1"),
-    "ip6": IPv6Address("2001:db8:ffff::1"),
-}
-#: Stands for an address of the node when none is known.
-_SOME_NODE_ADDRESS: Final[dict[str, Address]] = {
-    "ip": IPv4Address("192.0.2.1"),
-    "ip6": IPv6Address("2001:db8:fffe::1"),
-}
 
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A rule that sends the flows of one frontend to a chain."""
+@value
+class _Entrance:
+    """One frontend of one ServicePort, and the plain rows behind it, if it has just those."""
 
     name: str
     protocol: str
     frontend: Frontend
     chain: str
+    plain: PlainService | None = None
 
 
 class Recogniser:
     """The Services of a dump, as flows that begin or arrive at its node meet them.
 
-    `node_addresses` are the node's own; none: they are not known.
+    `node_addresses` are the node's own; none: they are not known. `plainly` says whether to
+    read plain rows as text; the answer is the same without, only later.
     """
 
     def __init__(
@@ -103,35 +83,52 @@ class Recogniser:
         *,
         node: str | None = None,
         node_addresses: tuple[Address, ...] = (),
+        plainly: bool = True,
     ) -> None:
         self._ruleset = ruleset
-        self._nat = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
+        self._cluster = cluster
         self._node = node
         version = 4 if ruleset.family == "ip" else 6
-        own = [a for a in node_addresses if a.version == version]
-        self._node_address = own[0] if own else None
-        self._entries = list(self._find_entries())
-        self._sources = _Sources(self._nat, cluster, self._entries, own, ruleset.family)
-        self._hooks = NatHooks(ruleset, Situation(local_addresses=frozenset(own) if own else None))
-        # A flow to a NodePort goes to some address of the node, whichever that is.
-        self._some_address = self._node_address or _SOME_NODE_ADDRESS[ruleset.family]
-        self._node_port_hooks = NatHooks(
-            ruleset, Situation(local_addresses=frozenset([*own, self._some_address]))
+        self._own = tuple(a for a in node_addresses if a.version == version)
+        self._nat = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
+        self._plain = PlainTable(self._nat if plainly else Table(ruleset.family, "nat", {}))
+        self._entrances = list(self._find_entrances())
+        self._sources = source_addresses(
+            ruleset.family, self._pod_networks(version), self._own, self._taken()
         )
+        self._general: NatWalks | None = None
+        self._judges: dict[tuple[Source, str | None], Judge] = {}
+        self._direct: dict[Source, bool] = {}
+
+    @property
+    def _walks(self) -> NatWalks:
+        if self._general is None:
+            from analyzer.kubeproxy.walks import NatWalks
+
+            self._general = NatWalks(self._ruleset, self._own, self._sources)
+        return self._general
 
     def view(self) -> View:
         """Return all ServicePorts with their routes."""
         mode, diagnostics = self._mode()
         services = tuple(self._services()) if mode == "iptables" else ()
+        understood = {("nat", name) for name in self._plain.understood}
+        found = survey(self._ruleset, understood)
         return View(
             services=services,
             mode=mode,
             node=self._node,
-            pod_source=self._sources.address(Source.POD),
-            diagnostics=(*self._ruleset.diagnostics, *survey(self._ruleset), *diagnostics),
+            pod_source=self._sources[Source.POD],
+            diagnostics=(*self._ruleset.diagnostics, *found, *diagnostics),
         )
 
+    def tree(self, service: ServicePort, route: Route) -> Tree:
+        """Return what the nat table makes of a new flow on `route`, from its hook on."""
+        return self._walks.tree(route.frontend, service.protocol, route.source)
+
     def _mode(self) -> tuple[str, list[Diagnostic]]:
+        if self._entrances:
+            return "iptables", []
         for chain, (mode, message) in _OTHER_MODES.items():
             if chain in self._nat.chains:
                 return mode, [self._warning(f"{mode}-mode", message)]
@@ -152,246 +149,203 @@ class Recogniser:
             partial=True,
         )
 
-    def _find_entries(self) -> Iterator[_Entry]:
+    # --- what there is ---
+
+    def _find_entrances(self) -> Iterator[_Entrance]:
+        for service in self._plain.services.values():
+            name, kind = names.name_and_kind(service.comment)
+            address = address_from_text(service.address)
+            frontend = Frontend(FrontendKind(kind or "ClusterIP"), address, service.port)
+            yield _Entrance(
+                name or str(frontend), service.protocol, frontend, service.chain, service
+            )
+        rules = list(self._other_rules())
+        if rules:
+            from analyzer.kubeproxy.entries import entries
+
+            for each in entries(rules):
+                yield _Entrance(each.name, each.protocol, each.frontend, each.chain)
+
+    def _other_rules(self) -> Iterator[Rule]:
+        """Give the rules that may be frontends and are not plain."""
         for name in (names.SERVICES, names.NODE_PORTS):
-            chain = self._nat.chains.get(name, Chain(name, ()))
-            for rule in chain.rules:
-                match rule.target:
-                    case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
-                        yield from _entry(rule, to)
-                    case _:
-                        pass
+            chain = self._nat.chains.get(name)
+            if chain is None:
+                continue
+            if name == names.SERVICES and isinstance(chain.rules, RuleRows):
+                for at, (number, line) in enumerate(chain.rules.rows):
+                    if at not in self._plain.read_rows:
+                        yield chain.rules.understand(number, line)
+            else:
+                yield from chain.rules
+
+    def _pod_networks(self, version: int) -> list[Network]:
+        for service in self._plain.services.values():
+            written = network_from_text(service.unmarked) if service.unmarked else None
+            if written is not None:
+                return [written]
+        if any(entrance.plain is None for entrance in self._entrances):
+            from analyzer.kubeproxy.entries import unmarked_network
+
+            chains = [e.chain for e in self._entrances if e.plain is None]
+            written = unmarked_network(self._nat, [names.SERVICES, *chains])
+            if written is not None:
+                return [written]
+        return [
+            network
+            for node in self._cluster.nodes.values()
+            for network in node.pod_networks
+            if network.version == version
+        ]
+
+    def _taken(self) -> Callable[[Address], bool]:
+        taken = {*self._own, *self._cluster.placements}
+        taken.update(e.frontend.address for e in self._entrances if e.frontend.address)
+        strange = [
+            name
+            for name in self._nat.chains
+            if name.startswith(names.ENDPOINT_PREFIX) and name not in self._plain.endpoint_chains
+        ]
+        if strange:
+            from analyzer.kubeproxy.entries import endpoint_sources
+
+            taken |= endpoint_sources(self._nat, self._plain.endpoint_chains)
+        texts = self._plain.endpoint_texts
+        return lambda address: address in taken or str(address) in texts
+
+    # --- what becomes of flows ---
 
     def _services(self) -> Iterator[ServicePort]:
-        grouped: dict[tuple[str, str], list[_Entry]] = {}
+        grouped: dict[tuple[str, str], list[_Entrance]] = {}
         refused: dict[tuple[str, str], list[tuple[Frontend, str]]] = {}
-        for entry in self._entries:
-            grouped.setdefault((entry.name, entry.protocol), []).append(entry)
-        for name, protocol, frontend, refusal in self._find_refusals():
-            refused.setdefault((name, protocol), []).append((frontend, refusal))
+        for entrance in self._entrances:
+            grouped.setdefault((entrance.name, entrance.protocol), []).append(entrance)
+        if self._may_refuse():
+            from analyzer.kubeproxy.entries import refusals
+
+            for entry, refusal in refusals(self._ruleset):
+                key = entry.name, entry.protocol
+                refused.setdefault(key, []).append((entry.frontend, refusal))
         for key in sorted({**grouped, **refused}):
             yield self._service(*key, grouped.get(key, []), refused.get(key, []))
+
+    def _may_refuse(self) -> bool:
+        table = self._ruleset.tables.get("filter")
+        if table is None:
+            return False
+        chains = (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS)
+        return any(len(table.chains[name].rules) for name in chains if name in table.chains)
 
     def _service(
         self,
         name: str,
         protocol: str,
-        entries: list[_Entry],
+        entrances: list[_Entrance],
         refusals: list[tuple[Frontend, str]],
     ) -> ServicePort:
-        frontends = tuple(
-            dict.fromkeys([e.frontend for e in entries] + [frontend for frontend, _ in refusals])
-        )
+        # Two rules for one frontend: the first takes every flow.
+        first = {e.frontend: e for e in reversed(entrances)}
+        frontends = dict.fromkeys([*(e.frontend for e in entrances), *(f for f, _ in refusals)])
         routes = tuple(
-            self._route(frontend, protocol, source)
-            for frontend in dict.fromkeys(e.frontend for e in entries)
-            for source in Source
+            [
+                self._route(first[frontend], source)
+                for frontend in frontends
+                if frontend in first
+                for source in Source
+            ]
         )
-        affinities = (self._affinity(e.chain) for e in entries)
         return ServicePort(
             name=names.service_name(name),
             protocol=protocol,
-            frontends=frontends,
+            frontends=tuple(frontends),
             routes=routes,
-            affinity=next((seconds for seconds in affinities if seconds is not None), None),
+            affinity=self._affinity(entrances),
             refusals=tuple(refusals),
         )
 
-    def _route(self, frontend: Frontend, protocol: str, source: Source) -> Route:
-        hooks = self._node_port_hooks if frontend.address is None else self._hooks
-        tree = self._walk(frontend, protocol, source)
-        masquerades: dict[Endpoint, set[Ternary]] = {}
+    def _affinity(self, entrances: list[_Entrance]) -> int | None:
+        for entrance in entrances:
+            if entrance.plain is None:
+                from analyzer.kubeproxy.entries import affinity
 
-        def endpoint(leaf: Leaf) -> Endpoint | Ternary:
-            if not isinstance(leaf.outcome, Dnat):
-                return Ternary.FALSE
-            if leaf.packet.destination is None:
-                return Ternary.UNKNOWN
-            found = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
-            masquerades.setdefault(found, set()).add(hooks.masquerades(leaf.packet))
-            return found
-
-        found = shares(tree, endpoint)
-        some_range = found.get(Ternary.UNKNOWN)
-        unresolved = found.unresolved if some_range is None else some_range.upper
-        return Route(
-            frontend,
-            source,
-            tuple(
-                Share(key, bounds, _agreed(masquerades[key]))
-                for key, bounds in found.items()
-                if isinstance(key, Endpoint)
-            ),
-            unresolved,
-        )
-
-    def tree(self, service: ServicePort, route: Route) -> Tree:
-        """Return what the nat table makes of a new flow on `route`, from its hook on."""
-        return self._walk(route.frontend, service.protocol, route.source)
-
-    def _walk(self, frontend: Frontend, protocol: str, source: Source) -> Tree:
-        hooks = self._node_port_hooks if frontend.address is None else self._hooks
-        packet = Packet(
-            protocol=protocol,
-            source=self._sources.address(source),
-            destination=self._some_address if frontend.address is None else frontend.address,
-            destination_port=frontend.port,
-            in_interface="" if source is Source.NODE else None,
-            out_interface=None if source is Source.NODE else "",
-        )
-        return hooks.walk("OUTPUT" if source is Source.NODE else "PREROUTING", packet)
-
-    def _affinity(self, name: str) -> int | None:
-        """Return the seconds of session affinity that a chain of a Service asks for."""
-        for rule in self._chain(name).rules:
-            for match in rule.matches:
-                if isinstance(match, MatchRecent) and match.action.value == "rcheck":
-                    return match.seconds
-            match rule.target:
-                case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
-                    found = self._affinity(to) if to != name else None
-                    if found is not None:
-                        return found
-                case _:
-                    pass
+                found = affinity(self._nat, entrance.chain)
+                if found is not None:
+                    return found
         return None
 
-    def _chain(self, name: str) -> Chain:
-        return self._nat.chains.get(name) or Chain(name, ())
+    def _route(self, entrance: _Entrance, source: Source) -> Route:
+        plain = entrance.plain
+        if plain is None or not self._enters_directly(source):
+            return self._walks.route(entrance.frontend, entrance.protocol, source)
+        key = source, plain.unmarked
+        judge = self._judges.get(key)
+        if judge is None:
+            judge = self._judges[key] = self._judge(source, plain.unmarked)
+        shares = PlainShares(plain, judge)
+        return Route(entrance.frontend, source, shares, NEVER)
 
-    def _find_refusals(self) -> Iterator[tuple[str, str, Frontend, str]]:
-        table = self._ruleset.tables.get("filter")
-        if table is None:
-            return
-        for name in (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS):
-            for rule in (table.chains.get(name) or Chain(name, ())).rules:
-                if not isinstance(rule.target, Reject | Drop):
-                    continue
-                refusal = "reject" if isinstance(rule.target, Reject) else "drop"
-                cluster_ip = name == names.SERVICES
-                for entry in _entry(rule, "", ClusterIP=cluster_ip):
-                    yield entry.name, entry.protocol, entry.frontend, refusal
+    def _enters_directly(self, source: Source) -> bool:
+        """Tell whether nothing before KUBE-SERVICES can touch a flow from `source`."""
+        if source not in self._direct:
+            hook = "OUTPUT" if source is Source.NODE else "PREROUTING"
+            self._direct[source] = self._plain.enters_plainly(hook) or self._walks.reaches_services(
+                source
+            )
+        return self._direct[source]
 
+    def _judge(self, source: Source, unmarked: str | None) -> Judge:
+        """Return what says whether flows on a plain route are masqueraded."""
+        address = self._sources[source]
+        marked = _is_marked(address, unmarked)
+        special = {*self._own, *([] if address is None else [address])}
+        if not self._plain.masquerades_plainly():
+            return self._walked_judge(source, marked)
+        # Only a mark decides, unless the flow stays on the node or returns to its source.
+        if address is None:
+            marked |= Ternary.UNKNOWN  # it may be the endpoint itself: a hairpin
+        usual = marked if self._own or marked is Ternary.FALSE else Ternary.UNKNOWN
+        if not any(str(each) in self._plain.endpoint_texts for each in special):
+            return _known(usual)
 
-def _agreed(answers: set[Ternary]) -> bool | None:
-    match sorted(answers, key=lambda t: t.value):
-        case [Ternary.TRUE]:
-            return True
-        case [Ternary.FALSE]:
-            return False
-        case _:
-            return None
+        def judge(_: str, endpoint: Endpoint) -> bool | None:
+            if endpoint.address in self._own:
+                return False
+            hairpin = Ternary.of(endpoint.address == address)
+            certain = marked | hairpin
+            if certain is not Ternary.FALSE and not self._own:
+                certain = Ternary.UNKNOWN
+            return _known(certain)
 
+        return judge
 
-def _entry(rule: Rule, chain: str, *, ClusterIP: bool | None = None) -> Iterator[_Entry]:  # noqa: N803
-    """Give the frontend that a rule names, if it names one."""
-    address: Address | None = None
-    protocol, port, comment, local = None, None, "", False
-    for match in rule.matches:
-        match match:
-            case MatchDestination(network) if network.num_addresses == 1:
-                address = network.network_address
-            case MatchProtocol(text):
-                protocol = text
-            case MatchComment(text):
-                comment = text
-            case MatchTcp() | MatchUdp() | MatchSctp():
-                port = _single(match.destination_port)
-            case MatchAddrtype():
-                local = True
-            case _:
-                pass
-    if protocol is None or port is None:
-        return
-    name, kind = names.name_and_kind(comment)
-    if address is None:
-        frontend = Frontend(FrontendKind.NODE_PORT, None, port)
-        # In KUBE-NODEPORTS the comment is the bare name.
-        name = name or comment or None
-    elif kind is not None:
-        frontend = Frontend(FrontendKind(kind), address, port)
-    else:
-        assumed = FrontendKind.EXTERNAL_IP if ClusterIP is False else FrontendKind.CLUSTER_IP
-        frontend = Frontend(assumed, address, port)
-    if address is None and not local and chain == "":
-        return
-    yield _Entry(name or f"{frontend}", protocol, frontend, chain)
+    def _walked_judge(self, source: Source, marked: Ternary) -> Judge:
+        walks, address = self._walks, self._sources[source]
+        mark = walks.mark_of_masquerade()
 
+        def judge(protocol: str, endpoint: Endpoint) -> bool | None:
+            own = endpoint.address == address
+            certain = marked | (Ternary.UNKNOWN if address is None else Ternary.of(own))
+            marks = {
+                *([mark] if certain is not Ternary.FALSE else []),
+                *([0] if certain is not Ternary.TRUE else []),
+            }
+            answers = {walks.masquerades(source, protocol, endpoint, m) for m in marks}
+            return _known(answers.pop()) if len(answers) == 1 else None
 
-def _single(option: Option[Range] | None) -> int | None:
-    match option:
-        case Option(Range(first, last), negated=False) if first == last:
-            return first
-        case _:
-            return None
+        return judge
 
 
-class _Sources:
-    """An address for each kind of source, as the rules tell such sources apart."""
-
-    def __init__(
-        self,
-        nat: Table,
-        cluster: Cluster,
-        entries: Iterable[_Entry],
-        own: list[Address],
-        family: str,
-    ) -> None:
-        self._nat = nat
-        version = 4 if family == "ip" else 6
-        of_nodes = [
-            network
-            for node in cluster.nodes.values()
-            for network in node.pod_networks
-            if network.version == version
-        ]
-        written = self._written(entries)
-        self._networks: list[Network] = [written] if written is not None else of_nodes
-        taken = set(own) | set(cluster.placements) | {e.frontend.address for e in entries}
-        taken |= self._endpoint_addresses()
-        pod = next((a for n in self._networks for a in _from_the_end(n) if a not in taken), None)
-        self._addresses: dict[Source, Address | None] = {
-            Source.POD: pod,
-            Source.NODE: own[0] if own else None,
-            Source.EXTERNAL: _OUTSIDE[family],
-        }
-
-    def address(self, source: Source) -> Address | None:
-        """Return an address of that kind; None when the rules and objects tell none."""
-        return self._addresses[source]
-
-    def _written(self, entries: Iterable[_Entry]) -> Network | None:
-        """Return the cluster's CIDR as the masquerade rules name it: ``! -s CIDR``."""
-        for chain in dict.fromkeys([names.SERVICES, *(e.chain for e in entries)]):
-            for rule in (self._nat.chains.get(chain) or Chain(chain, ())).rules:
-                if isinstance(rule.target, Jump) and rule.target.chain == names.MARK_MASQUERADE:
-                    for match in rule.matches:
-                        network = _all_but(match)
-                        if network is not None:
-                            return network
-        return None
-
-    def _endpoint_addresses(self) -> set[Address]:
-        return {
-            match.network.network_address
-            for name, chain in self._nat.chains.items()
-            if name.startswith(names.ENDPOINT_PREFIX)
-            for rule in chain.rules
-            for match in rule.matches
-            if isinstance(match, MatchSource)
-        }
+def _is_marked(address: Address | None, unmarked: str | None) -> Ternary:
+    """Tell whether the Service's own rule marks a flow from `address`."""
+    if unmarked is None:
+        return Ternary.FALSE
+    network = network_from_text(unmarked) if unmarked else None
+    if not unmarked:
+        return Ternary.TRUE
+    if address is None or network is None:
+        return Ternary.UNKNOWN
+    return Ternary.of(address not in network)
 
 
-def _all_but(match: Match) -> Network | None:
-    match match:
-        case MatchNot(MatchSource(network)):
-            return network
-        case _:
-            return None
-
-
-def _from_the_end(network: Network) -> Iterator[Address]:
-    """Give addresses of a network, the last usable one first; pods start at the other end."""
-    last = network.num_addresses - 2
-    for offset in range(last, max(0, last - 100_000), -1):
-        yield network[offset]
+def _known(answer: Ternary) -> bool | None:
+    return None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE

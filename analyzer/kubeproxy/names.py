@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from analyzer.model.value import value
 
 SERVICES: Final = "KUBE-SERVICES"
 NODE_PORTS: Final = "KUBE-NODEPORTS"
@@ -33,7 +34,7 @@ _KINDS: Final = {
 _COMMENT: Final = re.compile(rf"(\S+) ({'|'.join(_KINDS)})")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ServiceName:
     """A ServicePort's name: ``namespace/name:port``, the port's name left out if it has none."""
 

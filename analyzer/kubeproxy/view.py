@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from analyzer.kubeproxy.names import ServiceName
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.packet import Address
 from analyzer.model.probability import Bounds, Dyadic
+from analyzer.model.value import value
 
 
 @enum.unique
@@ -39,7 +40,7 @@ class FrontendState(enum.Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Endpoint:
     """Where DNAT sends a flow; a port of None is the one that the flow had."""
 
@@ -51,7 +52,7 @@ class Endpoint:
         return host if self.port is None else f"{host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Frontend:
     """An address and port of a Service; no address: any address of the node."""
 
@@ -64,7 +65,7 @@ class Frontend:
         return f"{address}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Share:
     """How many of the new flows on a route DNAT sends to one endpoint.
 
@@ -79,7 +80,7 @@ class Share:
     masquerade: bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Route:
     """A frontend seen from one kind of source, with the exact distribution over endpoints.
 
@@ -89,7 +90,7 @@ class Route:
 
     frontend: Frontend
     source: Source
-    shares: tuple[Share, ...]
+    shares: Sequence[Share]
     unresolved: Dyadic
 
     @property
@@ -98,7 +99,7 @@ class Route:
         return not self.unresolved and all(s.share.is_exact for s in self.shares)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ServicePort:
     """One port of one Service, at the node whose dump it is.
 
@@ -140,7 +141,7 @@ class ServicePort:
         return tuple(dict.fromkeys(s.endpoint for r in self.routes for s in r.shares))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class View:
     """All ServicePorts of a dump.
 

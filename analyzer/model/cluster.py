@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from analyzer.model.packet import Address, Network
+from analyzer.model.value import value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Node:
     """One node.
 
@@ -26,7 +27,7 @@ class Node:
     is_control_plane: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Placement:
     """Where an endpoint's address lives."""
 
@@ -34,12 +35,12 @@ class Placement:
     zone: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Cluster:
     """Nodes by name, and the placement of each endpoint's address."""
 
-    nodes: Mapping[str, Node] = field(default_factory=dict)
-    placements: Mapping[Address, Placement] = field(default_factory=dict)
+    nodes: Mapping[str, Node] = MappingProxyType({})
+    placements: Mapping[Address, Placement] = MappingProxyType({})
 
     def placement(self, address: Address) -> Placement:
         """Return where `address` lives; both parts None when nothing says."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from analyzer.model.value import value
 
 
 @enum.unique
@@ -15,7 +16,7 @@ class Severity(enum.Enum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Location:
     """Where something stands in the input; `line` counts from 1."""
 
@@ -26,7 +27,7 @@ class Location:
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Diagnostic:
     """One finding about the input.
 

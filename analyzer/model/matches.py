@@ -7,7 +7,6 @@ one file, however long, since together they are one closed union.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from analyzer.model.options import (
@@ -21,56 +20,57 @@ from analyzer.model.options import (
 )
 from analyzer.model.packet import Network
 from analyzer.model.probability import XT_STATISTIC_BITS, Dyadic
+from analyzer.model.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchProtocol:
     """``-p``: a name of /etc/protocols, or a number."""
 
     protocol: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchSource:
     """``-s``."""
 
     network: Network
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchDestination:
     """``-d``."""
 
     network: Network
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchInInterface:
     """``-i``; a final ``+`` stands for any continuation."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchOutInterface:
     """``-o``; a final ``+`` stands for any continuation."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchFragment:
     """``-f``: a fragment other than the first."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchComment:
     """``-m comment``: holds always."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchTcp:
     """``-m tcp``."""
 
@@ -80,7 +80,7 @@ class MatchTcp:
     flags: Option[TcpFlags] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchUdp:
     """``-m udp``."""
 
@@ -88,7 +88,7 @@ class MatchUdp:
     destination_port: Option[Range] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchSctp:
     """``-m sctp``."""
 
@@ -97,7 +97,7 @@ class MatchSctp:
     chunk_types: Option[ChunkTypes] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchPhysdev:
     """``-m physdev``: the bridge ports that the packet passes."""
 
@@ -108,14 +108,14 @@ class MatchPhysdev:
     is_bridged: Option[bool] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchMark:
     """``-m mark``: the packet's mark under the mask equals the value."""
 
     mark: Masked
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchRandom:
     """``-m statistic --mode random``: true for `threshold` draws out of 2**31."""
 
@@ -127,7 +127,7 @@ class MatchRandom:
         return Dyadic.of(self.threshold, XT_STATISTIC_BITS)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchNth:
     """``-m statistic --mode nth``: a counter shared by all flows."""
 
@@ -135,14 +135,14 @@ class MatchNth:
     packet: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchNfacct:
     """``-m nfacct``: counts in a named object, holds always."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchAddrtype:
     """``-m addrtype``: the kernel's routing type of an address: LOCAL, UNICAST, ..."""
 
@@ -152,7 +152,7 @@ class MatchAddrtype:
     limit_out_interface: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchConntrack:
     """``-m conntrack``; `state` holds the words of ``--ctstate`` as they stand."""
 
@@ -171,7 +171,7 @@ class MatchConntrack:
     direction: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchRecent:
     """``-m recent``: a list of addresses that kube-proxy's session affinity keeps.
 
@@ -192,7 +192,7 @@ class MatchRecent:
     side: str = "rsource"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchIcmp:
     """``-m icmp``; no type: any. No code: any of the type."""
 
@@ -200,7 +200,7 @@ class MatchIcmp:
     code: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchIcmp6:
     """``-m icmp6``; no code: any of the type."""
 
@@ -208,21 +208,21 @@ class MatchIcmp6:
     code: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchState:
     """``-m state``, the older way to ask for ``--ctstate``."""
 
     states: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchConnmark:
     """``-m connmark``: the mark of the flow's conntrack entry."""
 
     mark: Masked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchSet:
     """``-m set``: membership in an ipset, whose content no dump holds.
 
@@ -242,7 +242,7 @@ class MatchSet:
     bytes_above: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchOwner:
     """``-m owner``: the socket of a packet that was made on the node."""
 
@@ -252,7 +252,7 @@ class MatchOwner:
     supplementary_groups: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchLimit:
     """``-m limit``: a bucket that all packets share.
 
@@ -264,7 +264,7 @@ class MatchLimit:
     burst: int = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchHashlimit:
     """``-m hashlimit``: a bucket for each source, destination or both.
 
@@ -287,7 +287,7 @@ class MatchHashlimit:
     rate_interval: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchMultiport:
     """``-m multiport``: one of these ports, or ranges of ports."""
 
@@ -296,7 +296,7 @@ class MatchMultiport:
     ports: Option[tuple[Range, ...]] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchIprange:
     """``-m iprange``."""
 
@@ -304,7 +304,7 @@ class MatchIprange:
     destination: Option[AddressRange] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchSocket:
     """``-m socket``: a socket of the node waits for the packet."""
 
@@ -313,7 +313,7 @@ class MatchSocket:
     restore_mark: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchRpfilter:
     """``-m rpfilter``: a reply would leave by the interface that the packet came in by."""
 
@@ -323,14 +323,14 @@ class MatchRpfilter:
     invert: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchLength:
     """``-m length``: bytes of the packet, its IP header included."""
 
     length: Range
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchTtl:
     """``-m ttl``."""
 
@@ -339,7 +339,7 @@ class MatchTtl:
     above: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchHl:
     """``-m hl``: the hop limit of IPv6."""
 
@@ -348,21 +348,21 @@ class MatchHl:
     above: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchMac:
     """``-m mac``: the source's Ethernet address, in lower case."""
 
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchPkttype:
     """``-m pkttype``: unicast, broadcast or multicast."""
 
     packet_type: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchString:
     """``-m string``: a pattern in the packet's bytes, as text or ``|hex|``."""
 
@@ -374,14 +374,14 @@ class MatchString:
     ignore_case: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchTcpmss:
     """``-m tcpmss``: the MSS option of a SYN."""
 
     mss: Range
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchConnlimit:
     """``-m connlimit``: how many connections the address's network has."""
 
@@ -392,7 +392,7 @@ class MatchConnlimit:
     destination: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchPolicy:
     """``-m policy``: what IPsec did or will do with the packet."""
 
@@ -402,7 +402,7 @@ class MatchPolicy:
     elements: tuple[PolicyElement, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class MatchIpvs:
     """``-m ipvs``: the flow is one of IPVS."""
 
@@ -415,14 +415,14 @@ class MatchIpvs:
     control_port: Option[int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchUnknown:
     """A match that no extension reads; `text` is what the dump says, quotes included."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchNot:
     """``!`` before a match that has nothing else to say."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from analyzer.model.probability import Bounds
+from analyzer.model.value import value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class EndpointCount:
     """One endpoint of a route.
 
@@ -31,7 +30,7 @@ class EndpointCount:
     refused: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ClientTrial:
     """A real program, run many times against one address.
 
@@ -50,7 +49,7 @@ class ClientTrial:
     failure_seconds: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Measurement:
     """One experiment: new flows to one frontend of a ServicePort from one kind of source.
 

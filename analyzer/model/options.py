@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from analyzer.model.packet import Address
+from analyzer.model.value import value
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Option(Generic[T]):
     """``[!] --option value`` of a match that has several."""
 
@@ -18,7 +18,7 @@ class Option(Generic[T]):
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Range:
     """Numbers from `first` to `last`, both included; a single number is a range too."""
 
@@ -29,7 +29,7 @@ class Range:
         return self.first <= number <= self.last
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Masked:
     """A number compared under a mask: ``value/mask``, both of 32 bits."""
 
@@ -37,7 +37,7 @@ class Masked:
     mask: int = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TcpFlags:
     """``--tcp-flags mask flags``: of the flags in `mask`, just those in `flags` are set."""
 
@@ -45,7 +45,7 @@ class TcpFlags:
     flags: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ChunkTypes:
     """``--chunk-types all|any|only types``; a type may carry flags: ``DATA:Be``."""
 
@@ -53,7 +53,7 @@ class ChunkTypes:
     types: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AddressRange:
     """Addresses from `first` to `last`, both included."""
 
@@ -66,7 +66,7 @@ class AddressRange:
         return int(self.first) <= int(address) <= int(self.last)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class PolicyElement:
     """What ``-m policy`` asks of one transformation of IPsec."""
 

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeAlias
+
+from analyzer.model.value import value
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def address_from_text(text: str) -> Address | None:
+    """Return the address that `text` spells, or None."""
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def network_from_text(text: str) -> Network | None:
+    """Return the network that `text` spells, its host bits cleared; None for other text."""
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+@value(kw_only=True)
 class Packet:
     """The first packet of a flow. A field that is None is not known.
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Generic, TypeVar
+
+from analyzer.model.value import value
 
 K = TypeVar("K", bound=Hashable)
 
@@ -26,7 +27,7 @@ XT_STATISTIC_BITS: Final = 31
 NUMGEN_BITS: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Dyadic:
     """A probability: `numerator` over 2 to the power of `exponent`.
 
@@ -126,7 +127,7 @@ def capped_sum(parts: Iterable[Dyadic]) -> Dyadic:
     return total
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Bounds:
     """A closed interval that certainly contains a probability."""
 
@@ -144,7 +145,7 @@ class Bounds:
         return self.lower == self.upper
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Distribution(Generic[K]):
     """A finite probability distribution; the weights sum to exactly 1."""
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from analyzer.model.diagnostics import Diagnostic, Location
 from analyzer.model.matches import Match
 from analyzer.model.targets import Target
+from analyzer.model.value import value
 
 #: Packets and bytes.
 Counters: TypeAlias = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rule:
     """All `matches` together guard one `target`; no target means a mere counter.
 
@@ -29,7 +29,7 @@ class Rule:
     counters: Counters | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Chain:
     """Rules in order; `policy` is set on a base chain only.
 
@@ -42,7 +42,7 @@ class Chain:
     counters: Counters | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Table:
     """A name space of chains.
 
@@ -57,7 +57,7 @@ class Table:
     complete: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Ruleset:
     """All that one dump says of one node's rules.
 
@@ -74,4 +74,4 @@ class Ruleset:
     rules: int
     file: str
     backend: str | None = None
-    diagnostics: tuple[Diagnostic, ...] = field(default=())
+    diagnostics: tuple[Diagnostic, ...] = ()

@@ -2,50 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from analyzer.model.options import Masked, Range
 from analyzer.model.packet import Address
+from analyzer.model.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Jump:
     """``-j CHAIN``: a chain that returns continues after the rule."""
 
     chain: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Goto:
     """``-g CHAIN``: a chain that returns continues at the caller's caller."""
 
     chain: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Accept:
     """``-j ACCEPT``: ends this base chain, not the hook."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Drop:
     """``-j DROP``: ends everything."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Return:
     """``-j RETURN``."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reject:
     """``-j REJECT``: ends everything and says so; `reject_with` names the ICMP type or RST."""
 
     reject_with: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SetMark:
     """``-j MARK --set-xmark value/mask``: clears the mask's bits, then XORs the value in."""
 
@@ -53,7 +53,7 @@ class SetMark:
     mask: int = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NatRange:
     """Addresses and ports to translate to; None leaves the packet's own.
 
@@ -66,7 +66,7 @@ class NatRange:
     last_port: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Dnat:
     """``-j DNAT --to-destination``."""
 
@@ -75,7 +75,7 @@ class Dnat:
     persistent: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Masquerade:
     """``-j MASQUERADE``: the source becomes the address of the outgoing interface."""
 
@@ -84,7 +84,7 @@ class Masquerade:
     random_fully: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Snat:
     """``-j SNAT --to-source``."""
 
@@ -94,7 +94,7 @@ class Snat:
     persistent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Redirect:
     """``-j REDIRECT``: to the node itself, at another port or the packet's own."""
 
@@ -102,7 +102,7 @@ class Redirect:
     random: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SetConnmark:
     """``-j CONNMARK --set-xmark value/mask``: on the flow's conntrack entry."""
 
@@ -110,7 +110,7 @@ class SetConnmark:
     mask: int = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CopyConnmark:
     """``-j CONNMARK --save-mark`` (packet to flow) or ``--restore-mark`` (flow to packet)."""
 
@@ -119,7 +119,7 @@ class CopyConnmark:
     flow_mask: int = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ConnectionTracking:
     """``-j CT``: how conntrack treats the flow; `no_track` keeps it out of nat."""
 
@@ -133,12 +133,12 @@ class ConnectionTracking:
     zone_reply: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NoTrack:
     """``-j NOTRACK``: keeps the flow out of conntrack, and so out of nat."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Log:
     """``-j LOG``."""
 
@@ -151,7 +151,7 @@ class Log:
     mac_decode: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class NfLog:
     """``-j NFLOG``: to a program that listens at a group."""
 
@@ -162,7 +162,7 @@ class NfLog:
     threshold: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Tproxy:
     """``-j TPROXY``: to a local socket, the packet unchanged."""
 
@@ -171,7 +171,7 @@ class Tproxy:
     mark: Masked | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class SetMss:
     """``-j TCPMSS``; no value: clamped to the path's MTU."""
 
@@ -179,7 +179,7 @@ class SetMss:
     clamp: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ChangeSet:
     """``-j SET``: adds an address to an ipset, or takes it out, or maps it to a mark.
 
@@ -199,7 +199,7 @@ class ChangeSet:
     map_queue: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Queue:
     """``-j NFQUEUE``: a program decides."""
 
@@ -209,19 +209,19 @@ class Queue:
     cpu_fanout: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Trace:
     """``-j TRACE``: the kernel reports each rule that the packet meets."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FillChecksum:
     """``-j CHECKSUM --checksum-fill``."""
 
     fill: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TargetUnknown:
     """A target that no extension reads: it may end the traversal or change the packet."""
 

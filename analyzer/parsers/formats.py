@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from analyzer.errors import InputError
 from analyzer.model.rules import Ruleset
+from analyzer.model.value import value
 from analyzer.parsers import iptables_save
 from analyzer.parsers.compression import decompress
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Format:
     """One input format.
 

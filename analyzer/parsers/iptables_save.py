@@ -26,12 +26,11 @@ from analyzer.parsers.xt.rule import render_rule
 
 _BLOCK: Final = re.compile(
     r"\*(?P<table>\w+)\n"
-    r"(?P<chains>(?::.*\n)*+)"
+    r"(?P<chains>(?::\S+ \S+ \[\d+:\d+\]\n)*+)"
     r"(?P<rows>(?:(?:\[\d+:\d+\] )?-A .*\n)*+)"
     r"COMMIT\n"
 )
 _BETWEEN: Final = re.compile(r"(?:#.*\n|[ \t]*\n)*+")
-_CHAIN: Final = re.compile(r"^:(\S+) (\S+)(?: \[(\d+):(\d+)\])?$", re.MULTILINE)
 #: The rows of one chain, which iptables-save prints together.
 _GROUP: Final = re.compile(r"(?:\[\d+:\d+\] )?-A (\S+) .*\n(?:(?:\[\d+:\d+\] )?-A \1 .*\n)*+")
 _SNIFF: Final = re.compile(
@@ -90,29 +89,28 @@ def _clean(text: str, file: str) -> Ruleset | None:
 
 
 def _table(text: str, file: str, family: str, block: re.Match[str]) -> Table | None:
-    declared = {found[1]: found for found in _CHAIN.finditer(block["chains"])}
-    groups: dict[str, tuple[int, int]] = {}
-    count = 0
-    for found in _GROUP.finditer(text, *block.span("rows")):
-        groups[found[1]] = found.span()
-        count += 1
-    # A chain in two pieces, or one that was not declared, or lines that are no chain's.
-    whole = sum(end - start for start, end in groups.values())
-    tidy = count == len(groups) and groups.keys() <= declared.keys()
-    if not tidy or whole != len(block["rows"]) or len(declared) != block["chains"].count("\n"):
+    words = block["chains"].split()
+    declared = {
+        name[1:]: facts for name, *facts in zip(words[::3], words[1::3], words[2::3], strict=True)
+    }
+    groups = {found[1]: found.span() for found in _GROUP.finditer(text, *block.span("rows"))}
+    # A chain in two pieces leaves a hole; a row of a chain that nobody declared is odd too.
+    whole = sum([end - start for start, end in groups.values()])
+    if whole != len(block["rows"]) or not groups.keys() <= declared.keys():
         return None
     rows = Block(text, groups)
 
     def make(name: str) -> Chain:
-        _, policy, packets, octets = declared[name].groups()
+        policy, counters = declared[name]
+        packets, _, octets = counters[1:-1].partition(":")
         return Chain(
             name,
             SlicedRows(file, declared, rows, name),
             None if policy == "-" else policy,
-            (int(packets), int(octets)) if packets else None,
+            (int(packets), int(octets)),
         )
 
-    return Table(family, block["table"], Chains(declared, make))
+    return Table(family, block["table"], Chains(declared, make, rows))
 
 
 def render(ruleset: Ruleset) -> str:

@@ -12,9 +12,8 @@ from typing import Any, Final
 from analyzer.errors import InputError, ParseError
 from analyzer.model.cluster import Cluster, Node, Placement
 from analyzer.model.diagnostics import Location
-from analyzer.model.packet import Address
+from analyzer.model.packet import Address, address_from_text, network_from_text
 from analyzer.parsers.compression import decompress
-from analyzer.parsers.xt.values import address_from_text, network_from_text
 
 #: What one JSON object holds; anything else in it is passed over.
 _Object = dict[str, Any]

@@ -164,11 +164,15 @@ class ListedRows(RuleRows):
 class Chains(Mapping[str, Chain]):
     """Chains by name, each made when it is first asked for."""
 
-    __slots__ = ("_made", "_make", "_names")
+    __slots__ = ("_made", "_make", "_names", "block")
 
-    def __init__(self, names: Mapping[str, object], make: Callable[[str], Chain]) -> None:
+    def __init__(
+        self, names: Mapping[str, object], make: Callable[[str], Chain], block: Block
+    ) -> None:
         self._names = names
         self._make = make
+        #: Where the rows of each chain are.
+        self.block = block
         self._made: dict[str, Chain] = {}
 
     def __getitem__(self, name: str) -> Chain:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from analyzer.errors import ParseError
 from analyzer.model.diagnostics import Location
+from analyzer.model.value import value
 
 _WORD: Final = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*+")++|"')
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"')
@@ -20,7 +20,7 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Word:
     """One argument without its quotes; `span` is in columns of the line, from 0."""
 

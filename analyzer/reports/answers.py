@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from analyzer.failure.agreement import Verdict
 from analyzer.failure.loss import ServiceLoss
 from analyzer.failure.models import Dead
@@ -12,10 +10,11 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.measurement import ClientTrial
 from analyzer.model.rules import Ruleset
+from analyzer.model.value import value
 from analyzer.semantics.tree import Tree
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ServicesAnswer:
     """Of ``services``: the Services, of all that the dump has or of those asked for."""
 
@@ -26,7 +25,7 @@ class ServicesAnswer:
     diagnostics: tuple[Diagnostic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class TreeAnswer:
     """Of ``tree``: the tree of each route that was asked for."""
 
@@ -37,7 +36,7 @@ class TreeAnswer:
     diagnostics: tuple[Diagnostic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class LossAnswer:
     """Of ``loss``: what each ServicePort loses."""
 
@@ -48,7 +47,7 @@ class LossAnswer:
     diagnostics: tuple[Diagnostic, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class LabAnswer:
     """Of ``lab run`` and ``lab verify``: each measurement, judged."""
 
@@ -62,7 +61,7 @@ class LabAnswer:
         return all(verdict.agrees for verdict in self.verdicts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class ClientsAnswer:
     """Of ``lab clients``: what real programs met."""
 

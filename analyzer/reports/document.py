@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from analyzer.model.value import value
 
 
 @enum.unique
@@ -24,7 +25,7 @@ class Style(enum.Enum):
     BAD = enum.auto()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Span:
     """Text of one style."""
 
@@ -37,14 +38,14 @@ Piece: TypeAlias = str | Span
 Cell: TypeAlias = Piece | tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Line:
     """Pieces side by side; none: an empty line."""
 
     pieces: tuple[Piece, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Column:
     """A column of a table; numbers stand to the right."""
 
@@ -52,7 +53,7 @@ class Column:
     right: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Table:
     """Rows below headings; a row that lacks cells is filled with empty ones."""
 
@@ -63,7 +64,7 @@ class Table:
 Block: TypeAlias = Line | Table
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Document:
     """A report."""
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import assert_never
 
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.rules import Rule
 from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
+from analyzer.model.value import value
 from analyzer.semantics.tree import FellThrough, Leaf, Unresolved
 
 _CHAIN = re.compile(r"(?:-A|-I)\s+(\S+)")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Told:
     """An outcome's kind, as JSON names it, and a phrase for people."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import Final, TypeVar, assert_never
 
@@ -55,6 +54,7 @@ from analyzer.model.options import AddressRange, Option, Range
 from analyzer.model.packet import Address, Network, Packet
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
 from analyzer.semantics.situation import Situation
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ _NUMBERS: Final = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "132
 _ALIASES: Final = {"icmpv6": "ipv6-icmp", "0": "all"}
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MatchResult:
     """`known` judges the packet; `chance` is the probability of the random part."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from analyzer.model.packet import Address
+from analyzer.model.value import value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Situation:
     """The node and the flow.
 

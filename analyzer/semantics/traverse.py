@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
 from analyzer.model.options import Range
@@ -55,6 +54,7 @@ from analyzer.model.targets import (
     Trace,
 )
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace, value
 from analyzer.semantics.index import ChainIndex
 from analyzer.semantics.matching import MatchResult, match_all
 from analyzer.semantics.situation import Situation
@@ -69,7 +69,7 @@ from analyzer.semantics.tree import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Frame:
     chain: str
     index: int

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar, assert_never
 
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Distribution, Dyadic
 from analyzer.model.rules import Rule
 from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
+from analyzer.model.value import replace, value
 
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FellThrough:
     """No rule decided: the chain's policy, or its caller, does."""
 
     chain: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unresolved:
     """A target that we cannot read may have decided anything."""
 
@@ -33,7 +33,7 @@ Outcome: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Leaf:
     """The traversal ended, with the packet as it is by then.
 
@@ -46,7 +46,7 @@ class Leaf:
     rules: tuple[Rule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Chance:
     """One branch is drawn; the probabilities sum to exactly 1."""
 
@@ -54,7 +54,7 @@ class Chance:
     rules: tuple[Rule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Either:
     """One branch is taken, but we do not know which, nor how often."""
 
@@ -85,7 +85,7 @@ def graft(tree: Tree, grow: Callable[[Leaf], Tree]) -> Tree:
             assert_never(tree)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Shares(Mapping[K, Bounds]):
     """Bounds on how often each of several keys happens.
 

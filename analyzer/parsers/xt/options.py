@@ -7,17 +7,17 @@ reads them in any order and writes them in that one.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Final, Generic, TypeVar
 
 from analyzer.model.matches import Match, MatchNot
 from analyzer.model.options import Option
+from analyzer.model.value import required_fields_of, value
 from analyzer.parsers.words import Words
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Codec(Generic[T]):
     """How the value of an option is read from its words, and printed.
 
@@ -32,7 +32,7 @@ class Codec(Generic[T]):
 FLAG: Final[Codec[bool]] = Codec(read=lambda _: True, write=lambda _: "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Spelling:
     """One option.
 
@@ -69,18 +69,14 @@ def flag(text: str, name: str) -> Spelling:
     return Spelling(text=text, name=name, codec=FLAG)
 
 
-@dataclass(frozen=True, slots=True)
 class Options(Generic[T]):
-    """The options of one extension, and the value that they give."""
+    """The options of one extension, and the class of the value that they give."""
 
-    value: type[T]
-    spellings: tuple[Spelling, ...]
-    _by_text: dict[str, Spelling] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        by_text = {s.text: s for s in self.spellings}
-        by_text |= {text: s for s in self.spellings for text in s.also}
-        object.__setattr__(self, "_by_text", by_text)
+    def __init__(self, made: type[T], spellings: tuple[Spelling, ...]) -> None:
+        self._made = made
+        self.spellings = spellings
+        self._by_text = {s.text: s for s in spellings}
+        self._by_text |= {text: s for s in spellings for text in s.also}
 
     def parse(self, words: Words) -> T:
         """Take this extension's options; stop before the first word that is none.
@@ -90,7 +86,7 @@ class Options(Generic[T]):
         """
         found = self.fields(words)
         self._check_complete(words, found)
-        return self.value(**found)
+        return self._made(**found)
 
     def fields(self, words: Words) -> dict[str, Any]:
         """Take the options, and return what they say by field.
@@ -117,10 +113,9 @@ class Options(Generic[T]):
             found[spelling.name] = Option(value, negated) if spelling.negatable else value
 
     def _check_complete(self, words: Words, found: dict[str, object]) -> None:
-        for each in fields(self.value):  # type: ignore[arg-type]  # values are dataclasses
-            needed = each.default is MISSING and each.default_factory is MISSING
-            if needed and each.name not in found:
-                text = next(s.text for s in self.spellings if s.name == each.name)
+        for name in required_fields_of(self._made):
+            if name not in found:
+                text = next(s.text for s in self.spellings if s.name == name)
                 words.take(text)  # fails at the end of the line
                 words.position -= 1
                 words.fail(f"expected {text}", span=words.take(text).span)
@@ -145,14 +140,14 @@ class Options(Generic[T]):
         return " ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SoleOption:
     """A match of one option: ``[!] --option value`` gives the value, or `MatchNot` of it.
 
-    `value` makes the match of what the codec reads, `field` gives it back.
+    `made_of` makes the match of what the codec reads, `field` gives it back.
     """
 
-    value: Callable[[Any], Match]
+    made_of: Callable[[Any], Match]
     field: str
     text: str
     codec: Codec[Any]
@@ -173,7 +168,7 @@ class SoleOption:
         if not negated and words.peek() == "!":  # old style
             words.take("!")
             negated = True
-        match = self.value(self.codec.read(words))
+        match = self.made_of(self.codec.read(words))
         return MatchNot(match) if negated else match
 
     def render(self, value: Match) -> str:

@@ -22,13 +22,13 @@ from analyzer.model.matches import (
     MatchSource,
     MatchUnknown,
 )
+from analyzer.model.packet import network_from_text
 from analyzer.model.rules import Counters, Rule
 from analyzer.model.targets import Goto, Jump, Target, TargetUnknown
 from analyzer.parsers.words import Word, Words
 from analyzer.parsers.xt.known import XTABLES_TARGETS
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGET_NAMES, TARGETS
-from analyzer.parsers.xt.values import network_from_text
 
 _COUNTERS: Final = re.compile(r"\[(\d{1,20}):(\d{1,20})\]\s*")
 _APPEND: Final = re.compile(r"\s*(?:\[\d+:\d+\]\s*)?(?:-A|--append|-I|--insert)\s+(\S+)\s*")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Sequence
 from typing import Final
 
 from analyzer.model.options import AddressRange, Masked, Range
-from analyzer.model.packet import Address, Network
+from analyzer.model.packet import Address, Network, address_from_text, network_from_text
 from analyzer.parsers.words import Words, quoted
 from analyzer.parsers.xt.options import Codec, Spelling, negatable
 
@@ -98,22 +97,6 @@ def _write_masked(value: Masked) -> str:
 
 #: ``value[/mask]`` in hexadecimal. Source: libxt_mark.c, ``print_mark``.
 MASKED: Final = Codec(_read_masked, _write_masked)
-
-
-def address_from_text(text: str) -> Address | None:
-    """Return the address that `text` spells, or None."""
-    try:
-        return ipaddress.ip_address(text)
-    except ValueError:
-        return None
-
-
-def network_from_text(text: str) -> Network | None:
-    """Return the network that `text` spells, its host bits cleared; None for other text."""
-    try:
-        return ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return None
 
 
 def _read_network(words: Words) -> Network:

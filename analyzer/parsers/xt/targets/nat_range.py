@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from analyzer.model.packet import Address
+from analyzer.model.packet import Address, address_from_text
 from analyzer.model.targets import NatRange
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec
-from analyzer.parsers.xt.values import PORT_MAX, address_from_text, number_from_text
+from analyzer.parsers.xt.values import PORT_MAX, number_from_text
 
 _EXPECTED: Final = "an address, as 10.0.0.1:80"
 _V6: Final = re.compile(r"\[([^\]]*)\](?::(.*))?|([0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:-.*)?)")

@@ -1,0 +1,164 @@
+"""The frontends of Services as rules name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.view import Frontend, FrontendKind
+from analyzer.model.matches import (
+    MatchAddrtype,
+    MatchComment,
+    MatchDestination,
+    MatchNot,
+    MatchProtocol,
+    MatchRecent,
+    MatchSctp,
+    MatchSource,
+    MatchTcp,
+    MatchUdp,
+)
+from analyzer.model.options import Option, Range
+from analyzer.model.packet import Address, Network
+from analyzer.model.rules import Rule, Ruleset, Table
+from analyzer.model.targets import Drop, Goto, Jump, Reject
+from analyzer.model.value import value
+
+
+@value
+class Entry:
+    """A rule that sends the flows of one frontend to a chain, or refuses them.
+
+    Attributes:
+        chain: empty where the rule refuses.
+    """
+
+    name: str
+    protocol: str
+    frontend: Frontend
+    chain: str
+
+
+@value
+class _Read:
+    """What the matches of a rule ask, as far as frontends are concerned."""
+
+    address: Address | None
+    protocol: str | None
+    port: int | None
+    comment: str
+    local: bool
+
+
+def entries(rules: Iterable[Rule]) -> Iterator[Entry]:
+    """Give the frontends whose flows `rules` send to a Service's chain."""
+    for rule in rules:
+        match rule.target:
+            case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
+                read = _read(rule)
+                if read.protocol is not None and read.port is not None:
+                    yield _entry(read, read.protocol, read.port, FrontendKind.CLUSTER_IP, to)
+            case _:
+                pass
+
+
+def refusals(ruleset: Ruleset) -> Iterator[tuple[Entry, str]]:
+    """Give the frontends without endpoints, and what answers their flows: reject or drop."""
+    table = ruleset.tables.get("filter")
+    for name in (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS):
+        chain = table.chains.get(name) if table is not None else None
+        assumed = FrontendKind.CLUSTER_IP if name == names.SERVICES else FrontendKind.EXTERNAL_IP
+        for rule in chain.rules if chain is not None else ():
+            if not isinstance(rule.target, Reject | Drop):
+                continue
+            read = _read(rule)
+            # A port without an address is a NodePort only where LOCAL addresses are asked for.
+            named = read.address is not None or read.local
+            if named and read.protocol is not None and read.port is not None:
+                entry = _entry(read, read.protocol, read.port, assumed, "")
+                yield entry, "reject" if isinstance(rule.target, Reject) else "drop"
+
+
+def _entry(read: _Read, protocol: str, port: int, assumed: FrontendKind, chain: str) -> Entry:
+    name, kind = names.name_and_kind(read.comment)
+    if read.address is None:
+        frontend = Frontend(FrontendKind.NODE_PORT, None, port)
+        # In KUBE-NODEPORTS the comment is the bare name.
+        name = name or read.comment or None
+    else:
+        frontend = Frontend(FrontendKind(kind) if kind else assumed, read.address, port)
+    return Entry(name or str(frontend), protocol, frontend, chain)
+
+
+def _read(rule: Rule) -> _Read:
+    address, protocol, port, comment, local = None, None, None, "", False
+    for match in rule.matches:
+        match match:
+            case MatchDestination(network) if network.num_addresses == 1:
+                address = network.network_address
+            case MatchProtocol(text):
+                protocol = text
+            case MatchComment(text):
+                comment = text
+            case MatchTcp() | MatchUdp() | MatchSctp():
+                port = _single(match.destination_port)
+            case MatchAddrtype():
+                local = True
+            case _:
+                pass
+    return _Read(address, protocol, port, comment, local)
+
+
+def _single(option: Option[Range] | None) -> int | None:
+    match option:
+        case Option(Range(first, last), negated=False) if first == last:
+            return first
+        case _:
+            return None
+
+
+def affinity(table: Table, name: str, seen: frozenset[str] = frozenset()) -> int | None:
+    """Return the seconds of session affinity that a chain of a Service asks for, if any."""
+    chain = table.chains.get(name)
+    if chain is None or name in seen:
+        return None
+    for rule in chain.rules:
+        for match in rule.matches:
+            if isinstance(match, MatchRecent) and match.action.value == "rcheck":
+                return match.seconds
+        match rule.target:
+            case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
+                found = affinity(table, to, seen | {name})
+                if found is not None:
+                    return found
+            case _:
+                pass
+    return None
+
+
+def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:
+    """Return the cluster's CIDR as the masquerade rules name it: ``! -s CIDR``."""
+    for name in dict.fromkeys(chains):
+        chain = table.chains.get(name)
+        for rule in chain.rules if chain is not None else ():
+            if rule.target == Jump(names.MARK_MASQUERADE):
+                for match in rule.matches:
+                    match match:
+                        case MatchNot(MatchSource(network)):
+                            return network
+                        case _:
+                            pass
+    return None
+
+
+def endpoint_sources(table: Table, known: Iterable[str]) -> set[Address]:
+    """Return the addresses of endpoints whose KUBE-SEP chains are none of `known`."""
+    skip = set(known)
+    return {
+        match.network.network_address
+        for name in table.chains
+        if name.startswith(names.ENDPOINT_PREFIX) and name not in skip
+        for rule in table.chains[name].rules
+        for match in rule.matches
+        if isinstance(match, MatchSource)
+    }
