@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
-import ipaddress
 import os
-import shutil
-import signal
 import sys
 from collections.abc import Callable, Sequence
-from fractions import Fraction
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from analyzer import __version__
 from analyzer.errors import AnalyzerError, InputError, ParseError, UsageError, suggestion
-from analyzer.failure.loss import losses
-from analyzer.failure.models import Dead, dead
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.select import select
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.packet import Address
+from analyzer.model.packet import Address, address_from_text
 from analyzer.model.rules import Ruleset
 from analyzer.model.text import printable
 from analyzer.model.value import value
 from analyzer.parsers.formats import FORMATS, read_ruleset
-from analyzer.parsers.kubernetes import parse_objects
-from analyzer.reports.answers import LossAnswer, ServicesAnswer, TreeAnswer
 from analyzer.reports.document import Document
-from analyzer.reports.plain import render_plain
-from analyzer.reports.renderers import RENDERERS
+from analyzer.reports.renderers import RENDERERS, renderer
+
+if TYPE_CHECKING:  # what one verb needs, another need not wait for
+    from fractions import Fraction
+
+    from analyzer.failure.models import Dead
 
 DONE: Final = 0
 NO: Final = 1
@@ -53,25 +48,38 @@ class Input:
 
 def run() -> None:
     """Run the command line and exit; what the installed command calls."""
-    # A pipe that is closed early, as by `head`, ends a filter in silence.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(main(sys.argv[1:]))
+    # Nothing here makes cycles worth looking for, and the looking takes a tenth of the time.
+    gc.disable()
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has enough, as `head` has: end as a filter does, in silence.
+        import signal
+
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
+        raise
+    sys.exit(status)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run one verb and return the exit status."""
     try:
-        if arguments[:1] == ["lab"]:
+        asked = arguments[0] if arguments else None
+        if asked == "lab":
             return _lab(arguments[1:])
-        options = _parser().parse_args(arguments)
+        options = _parser(asked).parse_args(arguments)
         verb: Callable[[argparse.Namespace], int] = options.run
         return verb(options)
     except AnalyzerError as error:
         complain(error)
         return BAD_INPUT
+    except BrokenPipeError:
+        raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _stderr(f"kubeodds: {where}{error.strerror or error}")
@@ -97,33 +105,55 @@ def _stderr(text: str) -> None:
 # --- options ---------------------------------------------------------------
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(asked: str | None) -> argparse.ArgumentParser:
+    """Return the parser; only the verb that is asked for gets its options, which take time."""
     parser = argparse.ArgumentParser(
         prog="kubeodds",
         description="The odds that a new connection through kube-proxy's rules reaches a live "
         "endpoint, from a dump of the rules.",
         allow_abbrev=False,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"kubeodds {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    _services_options(_verb(verbs, "services", "every ServicePort with its exact shares"))
-    _tree_options(_verb(verbs, "tree", "the probability tree of a Service, rule by rule"))
-    _loss_options(_verb(verbs, "loss", "the share of new flows that lands on dead endpoints"))
-    verbs.add_parser("lab", help="the same, measured on this machine's kernel", add_help=False)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="kubeodds")
+    for name, (says, add_options) in _VERBS.items():
+        verb = verbs.add_parser(
+            name,
+            help=says,
+            description=says,
+            allow_abbrev=False,
+            formatter_class=HelpFormatter,
+            add_help=add_options is not None,
+        )
+        if name == asked and add_options is not None:
+            add_input_options(verb)
+            add_output_options(verb, name)
+            add_options(verb)
     return parser
 
 
-def _verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser],  # no public name
-    name: str,
-    says: str,
-) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(name, help=says, description=says, allow_abbrev=False)
-    add_input_options(parser)
-    parser.add_argument("--format", choices=sorted(RENDERERS[name]), default="text")
+class HelpFormatter(argparse.HelpFormatter):
+    """argparse's own, which asks for the terminal's width only when help is shown.
+
+    It is made anew for each option that is added, and to ask takes a module and a system call.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=80)
+
+    def format_help(self) -> str:
+        """Return the help, fitted to the terminal."""
+        import shutil
+
+        self._width = shutil.get_terminal_size().columns - 2
+        return super().format_help()
+
+
+def add_output_options(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Add what says how and where the answer is shown."""
+    parser.add_argument("--format", choices=sorted(RENDERERS[verb]), default="text")
     parser.add_argument("--output", metavar="FILE", help="write there, not to stdout")
     parser.add_argument("--no-color", action="store_true", help="no colours on a terminal")
-    return parser
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
@@ -152,7 +182,7 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         default=[],
-        type=ipaddress.ip_address,
+        type=_address,
         help="that node's addresses, where no objects say them",
     )
     parser.add_argument(
@@ -205,7 +235,16 @@ def _loss_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_loss)
 
 
+def _address(text: str) -> Address:
+    address = address_from_text(text)
+    if address is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no IP address")
+    return address
+
+
 def _percentage(text: str) -> Fraction:
+    from fractions import Fraction
+
     try:
         value = Fraction(text.removesuffix("%").strip())
     except (ValueError, ZeroDivisionError):
@@ -227,7 +266,11 @@ def read_input(options: argparse.Namespace) -> Input:
     """
     file = "<stdin>" if options.dump == "-" else options.dump
     ruleset = read_ruleset(_bytes(options.dump), file, options.input_format, options.table)
-    cluster = parse_objects((name, _bytes(name)) for name in options.objects)
+    cluster = Cluster()
+    if options.objects:
+        from analyzer.parsers.kubernetes import parse_objects
+
+        cluster = parse_objects([(name, _bytes(name)) for name in options.objects])
     recogniser = Recogniser(
         ruleset,
         cluster,
@@ -238,7 +281,10 @@ def read_input(options: argparse.Namespace) -> Input:
 
 
 def _bytes(name: str) -> bytes:
-    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    if name == "-":
+        return sys.stdin.buffer.read()
+    with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
+        return file.read()
 
 
 def _node_addresses(options: argparse.Namespace, cluster: Cluster) -> tuple[Address, ...]:
@@ -266,7 +312,7 @@ def finish(
     for each in diagnostics:
         if each.severity is not Severity.INFO or options.verbose:
             _stderr(_diagnostic(each))
-    rendered = RENDERERS[verb][options.format](answer)
+    rendered = renderer(verb, options.format)(answer)
     _show(rendered, options)
     if options.strict and any(each.partial for each in diagnostics):
         return PARTLY
@@ -286,10 +332,13 @@ def _show(rendered: Document | str, options: argparse.Namespace) -> None:
         sys.stdout.write(rendered)
         sys.stdout.flush()
     else:
-        Path(options.output).write_text(rendered, encoding="utf-8", errors="backslashreplace")
+        with open(options.output, "wb") as file:  # noqa: PTH123  # pathlib is slow to load
+            file.write(rendered.encode("utf-8", "backslashreplace"))
 
 
 def _text(document: Document, options: argparse.Namespace) -> str:
+    from analyzer.reports.plain import render_plain
+
     if options.output is not None or not sys.stdout.isatty():
         return render_plain(document)
     try:
@@ -297,6 +346,8 @@ def _text(document: Document, options: argparse.Namespace) -> str:
     except ImportError:  # rich is not installed: a zipapp on a node
         return render_plain(document)
     colour = not (options.no_color or os.environ.get("NO_COLOR"))
+    import shutil
+
     width = shutil.get_terminal_size().columns
     shown: str = terminal.render_terminal(document, width=width, colour=colour)
     return shown
@@ -306,9 +357,13 @@ def _text(document: Document, options: argparse.Namespace) -> str:
 
 
 def _services(options: argparse.Namespace) -> int:
+    from analyzer.reports.answers import ServicesAnswer
+
     given = read_input(options)
     services = given.view.services
     if options.service is not None:
+        from analyzer.kubeproxy.select import select
+
         services = select(given.view, options.service)
     answer = ServicesAnswer(
         ruleset=given.ruleset,
@@ -321,6 +376,9 @@ def _services(options: argparse.Namespace) -> int:
 
 
 def _tree(options: argparse.Namespace) -> int:
+    from analyzer.kubeproxy.select import select
+    from analyzer.reports.answers import TreeAnswer
+
     given = read_input(options)
     died = dead_of(options, given)
     trees = tuple(
@@ -345,9 +403,13 @@ def _tree(options: argparse.Namespace) -> int:
 
 
 def _loss(options: argparse.Namespace) -> int:
+    from analyzer.failure.loss import losses
+    from analyzer.kubeproxy.select import select
+    from analyzer.reports.answers import LossAnswer
+
     given = read_input(options)
     died = dead_of(options, given)
-    found = losses(given.view, died.endpoints)
+    found = losses(given.view, died.endpoints, died.uncertain)
     if options.service is not None:
         wanted = select(given.view, options.service)
         found = tuple(loss for loss in found if loss.service in wanted)
@@ -381,6 +443,8 @@ def dead_of(options: argparse.Namespace, given: Input) -> Dead:
     Raises:
         UsageError: a name that does not occur.
     """
+    from analyzer.failure.models import dead
+
     return dead(
         given.view,
         given.cluster,
@@ -388,6 +452,15 @@ def dead_of(options: argparse.Namespace, given: Input) -> Dead:
         nodes=options.dead_node,
         zones=options.dead_zone,
     )
+
+
+#: What each verb is for, and what adds the options that only it has.
+_VERBS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None] | None]]] = {
+    "services": ("every ServicePort with its exact shares", _services_options),
+    "tree": ("the probability tree of a Service, rule by rule", _tree_options),
+    "loss": ("the share of new flows that lands on dead endpoints", _loss_options),
+    "lab": ("the same, measured on this machine's kernel", None),
+}
 
 
 def _lab(arguments: Sequence[str]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Final
 
@@ -25,6 +24,8 @@ class UsageError(AnalyzerError):
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return the end of a message about an unknown name: what is like it, or what there is."""
+    import difflib  # slow to load
+
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=3)
     if close:
@@ -58,7 +59,5 @@ class ParseError(AnalyzerError):
 
     def __str__(self) -> str:
         start, end = self.span
-        # A tab takes more than one column on a terminal; the caret must stand below its fault.
-        marker = "".join("\t" if c == "\t" else " " for c in self.line[:start])
-        marker += "^" * max(1, end - start)
+        marker = " " * start + "^" * max(1, end - start)
         return f"{self.location}:{self.column}: {self.message}\n    {self.line}\n    {marker}"

@@ -14,11 +14,14 @@ import math
 from collections.abc import Sequence
 
 from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
-from analyzer.model.probability import Bounds
+from analyzer.model.probability import Bounds, capped_sum
 from analyzer.model.value import value
 
 #: How often, at most, a right prediction is called wrong.
 FALSE_ALARM_RATE = 1e-6
+
+#: Of a sum that is computed with doubles.
+_NEGLIGIBLE = 1e-18
 
 
 @value
@@ -56,12 +59,28 @@ def judge(measurement: Measurement, rate: float = FALSE_ALARM_RATE) -> Verdict:
         p_value_within(each.landed, measurement.flows, each.predicted)
         for each in measurement.endpoints
     ]
-    kept = holm(p_values, rate)
+    # Flows that pass unchanged are one more outcome, with what the endpoints leave.
+    passes = _passing(measurement)
+    of_passed = p_value_within(measurement.passed, measurement.flows, passes)
+    *kept, passed_agrees = holm([*p_values, of_passed], rate)
     endpoints = tuple(
         EndpointVerdict(each, p, ok)
         for each, p, ok in zip(measurement.endpoints, p_values, kept, strict=True)
     )
-    return Verdict(measurement, endpoints, rate, tuple(_faults(measurement, endpoints)))
+    faults = _faults(measurement, endpoints)
+    if not passed_agrees:
+        faults.append(
+            f"{measurement.passed} flows left the node unchanged, which the shares of the "
+            f"endpoints explain with p = {of_passed:.2g}"
+        )
+    return Verdict(measurement, endpoints, rate, tuple(faults))
+
+
+def _passing(measurement: Measurement) -> Bounds:
+    """Bound the share of flows that no endpoint gets."""
+    lower = capped_sum(e.predicted.lower for e in measurement.endpoints)
+    upper = capped_sum(e.predicted.upper for e in measurement.endpoints)
+    return Bounds(~upper, ~lower)
 
 
 def _faults(measurement: Measurement, endpoints: Sequence[EndpointVerdict]) -> list[str]:
@@ -123,9 +142,22 @@ def binomial_p_value(hits: int, trials: int, probability: float) -> float:
     mean = probability * trials
     below = _last_at_most(most, 0, math.floor(mean), trials, probability, rising=True)
     above = _last_at_most(most, math.ceil(mean), trials, trials, probability, rising=False)
-    tails = [_log_pmf(k, trials, probability) for k in range(below + 1)]
-    tails += [_log_pmf(k, trials, probability) for k in range(max(above, below + 1), trials + 1)]
-    return min(1.0, math.fsum(math.exp(t) for t in tails))
+    tails = [
+        _tail(range(below, -1, -1), trials, probability),
+        _tail(range(max(above, below + 1), trials + 1), trials, probability),
+    ]
+    return min(1.0, math.fsum(tails))
+
+
+def _tail(counts: range, trials: int, probability: float) -> float:
+    """Return the sum of the probabilities of `counts`, which fall; the least are left out."""
+    total = 0.0
+    for hits in counts:
+        each = math.exp(_log_pmf(hits, trials, probability))
+        total += each
+        if each <= total * _NEGLIGIBLE:
+            break
+    return total
 
 
 def _last_at_most(

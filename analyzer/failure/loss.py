@@ -50,34 +50,47 @@ class ServiceLoss:
         return max(every, key=lambda b: (b.upper, b.lower), default=Bounds(NEVER, NEVER))
 
 
-def losses(view: View, dead: Collection[Endpoint]) -> tuple[ServiceLoss, ...]:
-    """Return what each ServicePort loses when the endpoints `dead` answer no more."""
-    return tuple(service_loss(service, dead) for service in view.services)
+def losses(
+    view: View, dead: Collection[Endpoint], uncertain: Collection[Endpoint] = ()
+) -> tuple[ServiceLoss, ...]:
+    """Return what each ServicePort loses when the endpoints `dead` answer no more.
+
+    Those of `uncertain` may be dead too.
+    """
+    return tuple(service_loss(service, dead, uncertain) for service in view.services)
 
 
-def service_loss(service: ServicePort, dead: Collection[Endpoint]) -> ServiceLoss:
+def service_loss(
+    service: ServicePort, dead: Collection[Endpoint], uncertain: Collection[Endpoint] = ()
+) -> ServiceLoss:
     """Return what one ServicePort loses."""
-    routes = tuple(RouteLoss(route, route_loss(route, dead)) for route in service.routes)
+    routes = tuple(RouteLoss(route, route_loss(route, dead, uncertain)) for route in service.routes)
     cluster = service.cluster_route
     return ServiceLoss(
         service=service,
-        loss=None if cluster is None else route_loss(cluster, dead),
+        loss=None if cluster is None else route_loss(cluster, dead, uncertain),
         routes=routes,
         dead=tuple(e for e in service.endpoints if e in dead),
         state=_state(service, routes),
     )
 
 
-def route_loss(route: Route, dead: Collection[Endpoint]) -> Bounds:
-    """Bound the share of new flows on `route` that lands on `dead`.
+def route_loss(
+    route: Route, dead: Collection[Endpoint], uncertain: Collection[Endpoint] = ()
+) -> Bounds:
+    """Bound the share of new flows on `route` that lands on `dead`, or on some of `uncertain`.
 
-    What is not resolved may land anywhere, a dead endpoint included.
+    What is not resolved may land anywhere, so on a dead endpoint too if there is one.
     """
+    if not dead and not uncertain:
+        return Bounds(NEVER, NEVER)
     lost = [s.share for s in route.shares if s.endpoint in dead]
-    kept = [s.share for s in route.shares if s.endpoint not in dead]
+    safe = [s.share for s in route.shares if s.endpoint not in dead and s.endpoint not in uncertain]
+    perhaps = [s.share for s in route.shares if s.endpoint in uncertain and s.endpoint not in dead]
+    upper = capped_sum([*(b.upper for b in (*lost, *perhaps)), route.unresolved])
     lower = capped_sum(b.lower for b in lost)
-    upper = capped_sum([*(b.upper for b in lost), *([] if lost else [route.unresolved])])
-    return Bounds(lower, min(upper, ~capped_sum(b.lower for b in kept)))
+    surely_kept = capped_sum(b.lower for b in safe)
+    return Bounds(lower, min(upper, ~surely_kept))
 
 
 def _state(service: ServicePort, routes: tuple[RouteLoss, ...]) -> State:

@@ -12,14 +12,21 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.packet import Address, address_from_text
 from analyzer.model.value import value
 
+_PORT_DIGITS: Final = 5
+PORT_MAX: Final = 0xFFFF
 _BRACKETED: Final = re.compile(r"\[([^\]]+)\](?::(\d{1,5}))?")
 
 
 @value(kw_only=True)
 class Dead:
-    """What is dead, as it was named, and the endpoints of the dump that die with it."""
+    """What is dead, as it was named, and the endpoints of the dump that die with it.
+
+    Attributes:
+        uncertain: endpoints of which nobody says where they are: they may die too.
+    """
 
     endpoints: frozenset[Endpoint]
+    uncertain: frozenset[Endpoint] = frozenset()
     named: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
@@ -39,9 +46,18 @@ def dead(
         UsageError: a name that occurs neither in the dump nor in the objects.
     """
     named = {"endpoint": endpoints, "node": nodes, "zone": zones}
-    dying = [e for kind, each in named.items() for e in MODELS[kind](each, view, cluster)]
+    dying = frozenset(
+        [e for kind, each in named.items() for e in MODELS[kind](each, view, cluster)]
+    )
+    placed = {e: cluster.placement(e.address) for e in view.endpoints}
+    uncertain = [
+        e
+        for e, where in placed.items()
+        if (nodes and where.node is None) or (zones and where.zone is None)
+    ]
     return Dead(
-        endpoints=frozenset(dying),
+        endpoints=dying,
+        uncertain=frozenset(uncertain) - dying,
         named=tuple(dict.fromkeys(endpoints)),
         nodes=tuple(dict.fromkeys(nodes)),
         zones=tuple(dict.fromkeys(zones)),
@@ -71,9 +87,14 @@ def _address_and_port(name: str) -> tuple[Address, int | None]:
     elif address is None:
         host, _, port = name.rpartition(":")
         address = address_from_text(host)
-    if address is None or (port and not port.isdecimal()):
+    if address is None or (port and not _is_port(port)):
         raise UsageError(f"--dead {name}: expected an address, as 10.1.0.1 or 10.1.0.1:53")
     return address, int(port) if port else None
+
+
+def _is_port(text: str) -> bool:
+    digits = text.isascii() and text.isdecimal() and len(text) <= _PORT_DIGITS
+    return digits and int(text) <= PORT_MAX
 
 
 def _nodes(names: Collection[str], view: View, cluster: Cluster) -> Iterable[Endpoint]:

@@ -112,8 +112,8 @@ class Recogniser:
         """Return all ServicePorts with their routes."""
         mode, diagnostics = self._mode()
         services = tuple(self._services()) if mode == "iptables" else ()
-        understood = {("nat", name) for name in self._plain.understood}
-        found = survey(self._ruleset, understood)
+        diagnostics += [self._unfilled(s) for s in services if s.unfilled]
+        found = survey(self._ruleset, {"nat": self._plain.understood})
         return View(
             services=services,
             mode=mode,
@@ -147,6 +147,14 @@ class Recogniser:
             message=message,
             file=self._ruleset.file,
             partial=True,
+        )
+
+    def _unfilled(self, service: ServicePort) -> Diagnostic:
+        frontends = ", ".join(map(str, service.unfilled))
+        return self._warning(
+            "empty-chain",
+            f"the chain of {service.name.text} for {frontends} has no rule: was the dump taken "
+            "in the middle of a sync? Whether there are endpoints it does not say",
         )
 
     # --- what there is ---
@@ -261,7 +269,14 @@ class Recogniser:
             routes=routes,
             affinity=self._affinity(entrances),
             refusals=tuple(refusals),
+            unfilled=tuple([e.frontend for e in entrances if self._is_empty(e)]),
         )
+
+    def _is_empty(self, entrance: _Entrance) -> bool:
+        if entrance.plain is not None:
+            return False
+        chain = self._nat.chains.get(entrance.chain)
+        return chain is not None and not len(chain.rules)
 
     def _affinity(self, entrances: list[_Entrance]) -> int | None:
         for entrance in entrances:
@@ -278,10 +293,9 @@ class Recogniser:
         if plain is None or not self._enters_directly(source):
             return self._walks.route(entrance.frontend, entrance.protocol, source)
         key = source, plain.unmarked
-        judge = self._judges.get(key)
-        if judge is None:
-            judge = self._judges[key] = self._judge(source, plain.unmarked)
-        shares = PlainShares(plain, judge)
+        if key not in self._judges:
+            self._judges[key] = self._judge(source, plain.unmarked)
+        shares = PlainShares(plain, self._judges[key])
         return Route(entrance.frontend, source, shares, NEVER)
 
     def _enters_directly(self, source: Source) -> bool:

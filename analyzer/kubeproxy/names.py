@@ -6,8 +6,6 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``servicePortChainName``,
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from typing import Final
 
@@ -64,5 +62,8 @@ def name_and_kind(comment: str) -> tuple[str | None, str | None]:
 
 def chain_hash(*parts: str) -> str:
     """Return the 16 characters with which kube-proxy ends a chain's name."""
+    import base64
+    import hashlib
+
     digest = hashlib.sha256("".join(parts).encode("utf-8", "surrogateescape")).digest()
     return base64.b32encode(digest).decode("ascii")[:16]

@@ -47,10 +47,10 @@ class _Shapes:
 
     def __init__(self, *, counted: bool) -> None:
         row = r"\[\d+:\d+\] -A" if counted else "-A"
-        #: A KUBE-SEP chain: hairpin flows are marked, then all are sent on. The whole is first.
+        #: A KUBE-SEP chain: hairpin flows are marked, then all are sent on.
         self.endpoint = re.compile(
-            rf"({row} (KUBE-SEP-\w+) -s {_HOST} {_COMMENT}-j KUBE-MARK-MASQ\n"
-            rf"{row} \2 -p (\w+) {_COMMENT}-m \4 -j DNAT --to-destination \[?\3\]?:(\d+)\n)"
+            rf"{row} (KUBE-SEP-\w+) -s {_HOST} {_COMMENT}-j KUBE-MARK-MASQ\n"
+            rf"{row} \1 -p (\w+) {_COMMENT}-m \3 -j DNAT --to-destination \[?\2\]?:(\d+)\n"
         )
         #: A KUBE-SVC or KUBE-SVL chain: flows from outside are marked, an endpoint is drawn.
         self.service = re.compile(
@@ -235,9 +235,9 @@ class PlainTable:
     def _read_endpoints(self, block: Block) -> None:
         """Find protocol, address and port of each plain KUBE-SEP chain."""
         spans = block.groups
-        for whole, chain, address, protocol, port in self._shapes.endpoint.findall(block.text):
-            start, end = spans[chain]
-            if len(whole) == end - start:  # no other row before or behind the two
+        for found in self._shapes.endpoint.finditer(block.text):
+            chain, address, protocol, port = found.groups()
+            if found.span() == spans[chain]:  # no other row before or behind the two
                 self._endpoints[chain] = protocol, address, port
         self.endpoint_texts.update([address for _, address, _ in self._endpoints.values()])
 

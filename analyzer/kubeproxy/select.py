@@ -25,13 +25,17 @@ def _full(service: ServicePort) -> set[str]:
 
 
 def _without_port(service: ServicePort) -> set[str]:
-    return {f"{service.name.namespace}/{service.name.service}"}
+    name = service.name
+    return {f"{name.namespace}/{name.service}"} if name.namespace and name.service else set()
 
 
 def _bare(service: ServicePort) -> set[str]:
     name = service.name
-    return {name.service, f"{name.service}:{name.port}"} if name.service else set()
+    if name.service is None:
+        return set()
+    return {name.service, *([f"{name.service}:{name.port}"] if name.port else [])}
 
 
 def _frontends(service: ServicePort) -> set[str]:
-    return {text for f in service.frontends for text in (str(f), str(f.address))}
+    found = {str(f) for f in service.frontends}
+    return found | {str(f.address) for f in service.frontends if f.address is not None}

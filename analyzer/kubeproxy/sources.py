@@ -14,11 +14,6 @@ _OUTSIDE: Final[dict[str, Address]] = {
     "ip": IPv4Address("203.0.113.1"),
     "ip6": IPv6Address("2001:db8:ffff::1"),
 }
-#: Stands for an address of the node when none is known.
-SOME_NODE_ADDRESS: Final[dict[str, Address]] = {
-    "ip": IPv4Address("192.0.2.1"),
-    "ip6": IPv6Address("2001:db8:fffe::1"),
-}
 #: Addresses of one network that are looked at for a free one.
 _MOST_TRIES: Final = 100_000
 

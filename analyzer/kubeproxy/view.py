@@ -107,6 +107,7 @@ class ServicePort:
         routes: the first one, if there is a ClusterIP, is from a pod to that.
         affinity: seconds of ``sessionAffinity: ClientIP``, None without.
         refusals: what a frontend without endpoints answers with: reject or drop.
+        unfilled: frontends whose chain is there and has no rule, as in the middle of a sync.
     """
 
     name: ServiceName
@@ -115,13 +116,14 @@ class ServicePort:
     routes: tuple[Route, ...]
     affinity: int | None = None
     refusals: tuple[tuple[Frontend, str], ...] = ()
+    unfilled: tuple[Frontend, ...] = ()
 
     def state(self, frontend: Frontend) -> FrontendState:
         """Tell whether `frontend` leads to endpoints, for a new flow from anywhere."""
         if dict(self.refusals).get(frontend) is not None:
             return FrontendState.NO_ENDPOINTS
         routes = [r for r in self.routes if r.frontend == frontend]
-        if any(not r.is_exact for r in routes):
+        if frontend in self.unfilled or any(not r.is_exact for r in routes):
             return FrontendState.UNKNOWN
         if any(r.shares for r in routes):
             return FrontendState.ENDPOINTS

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.sources import SOME_NODE_ADDRESS
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.diagnostics import Location
 from analyzer.model.packet import Address, Packet
+from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
-from analyzer.model.targets import Dnat, Drop
+from analyzer.model.targets import Dnat, Drop, NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.hooks import NatHooks
@@ -34,15 +34,16 @@ class NatWalks:
         self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
         self._sources = sources
         self._hooks = NatHooks(ruleset, Situation(local_addresses=frozenset(own) if own else None))
-        # A flow to a NodePort goes to some address of the node, whichever that is.
-        self._some_address = own[0] if own else SOME_NODE_ADDRESS[ruleset.family]
+        # A flow to a NodePort goes to some address of the node, known or not.
+        self._node_port_address = own[0] if own else None
         self._node_port_hooks = NatHooks(
-            ruleset, Situation(local_addresses=frozenset([*own, self._some_address]))
+            ruleset,
+            Situation(local_addresses=frozenset(own) if own else None, destination_is_local=True),
         )
 
     def tree(self, frontend: Frontend, protocol: str, source: Source) -> Tree:
         """Return what the nat table makes of a new flow, from its hook on."""
-        address = self._some_address if frontend.address is None else frontend.address
+        address = frontend.address or self._node_port_address
         packet = replace(
             self._packet(source),
             protocol=protocol,
@@ -67,26 +68,26 @@ class NatWalks:
         hooks = self._hooks_of(frontend)
         masquerades: dict[Endpoint, set[Ternary]] = {}
 
-        def endpoint(leaf: Leaf) -> Endpoint | Ternary:
+        def endpoint(leaf: Leaf) -> Endpoint | NatRange | None:
             if not isinstance(leaf.outcome, Dnat):
-                return Ternary.FALSE
+                return None
             if leaf.packet.destination is None:
-                return Ternary.UNKNOWN
+                return leaf.outcome.to  # one of a range; which, the kernel chooses
             found = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
             masquerades.setdefault(found, set()).add(hooks.masquerades(leaf.packet))
             return found
 
         found = shares(self.tree(frontend, protocol, source), endpoint)
-        some_range = found.get(Ternary.UNKNOWN)
+        ranges = {key: b.upper for key, b in found.items() if isinstance(key, NatRange)}
         return Route(
             frontend,
             source,
             tuple(
-                Share(key, bounds, _agreed(masquerades[key]))
+                Share(key, _widened(key, bounds, ranges), _agreed(masquerades[key]))
                 for key, bounds in found.items()
                 if isinstance(key, Endpoint)
             ),
-            found.unresolved if some_range is None else some_range.upper,
+            capped_sum([found.unresolved, *ranges.values()]),
         )
 
     def reaches_services(self, source: Source) -> bool:
@@ -130,6 +131,23 @@ class NatWalks:
             translated=True,
         )
         return self._hooks.masquerades(packet)
+
+
+def _widened(endpoint: Endpoint, bounds: Bounds, ranges: Mapping[NatRange, Dyadic]) -> Bounds:
+    """Return the bounds, with what goes to a range that holds the endpoint's address too."""
+    upper = [bounds.upper]
+    for to, share in ranges.items():
+        first, last = to.first_address, to.last_address or to.first_address
+        same_port = (
+            to.first_port is None
+            or endpoint.port is None
+            or (to.first_port <= endpoint.port <= (to.last_port or to.first_port))
+        )
+        if first is None or last is None or not same_port:
+            continue
+        if int(first) <= int(endpoint.address) <= int(last):
+            upper.append(share)
+    return Bounds(bounds.lower, capped_sum(upper))
 
 
 def _agreed(answers: set[Ternary]) -> bool | None:

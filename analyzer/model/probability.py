@@ -11,10 +11,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Hashable, Iterable, Mapping
-from fractions import Fraction
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from analyzer.model.value import value
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 K = TypeVar("K", bound=Hashable)
 
@@ -79,6 +81,8 @@ class Dyadic:
 
     def as_fraction(self) -> Fraction:
         """Return the same number for arithmetic beyond products and sums."""
+        from fractions import Fraction  # slow to load, and rarely asked for
+
         return Fraction(self.numerator, 1 << self.exponent)
 
     def _over(self, exponent: int) -> int:
@@ -98,16 +102,16 @@ def threshold_from_text(text: str) -> int:
     Raises:
         ValueError: the text is no number between 0 and 1.
 
-    Source: iptables, extensions/libxt_statistic.c, ``lround(0x80000000 * p)``.
+    Source: iptables, extensions/libxt_statistic.c, ``lround(0x80000000 * p)``, p by strtod().
     """
     if not _DECIMAL.fullmatch(text):
-        msg = f"probability {text!r} is not a decimal number"
-        raise ValueError(msg)
-    probability = Fraction(text)
-    if not 0 <= probability <= 1:
-        msg = f"probability {text} is not between 0 and 1"
-        raise ValueError(msg)
-    return int(probability * (1 << XT_STATISTIC_BITS) + Fraction(1, 2))
+        raise ValueError(f"probability {text!r} is not a decimal number")
+    probability = float(text)  # the same double that iptables has: this float is not for printing
+    if probability > 1:
+        raise ValueError(f"probability {text} is not between 0 and 1")
+    scaled = probability * (1 << XT_STATISTIC_BITS)  # exact, by a power of two
+    whole = int(scaled)
+    return whole + (scaled - whole >= 0.5)  # noqa: PLR2004  # lround() rounds halves up
 
 
 def numgen_weights(modulus: int, *, bits: int = NUMGEN_BITS) -> tuple[Dyadic, ...]:

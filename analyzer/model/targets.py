@@ -57,13 +57,15 @@ class SetMark:
 class NatRange:
     """Addresses and ports to translate to; None leaves the packet's own.
 
-    A single address has `last_address` None, a single port `last_port` None.
+    A single address has `last_address` None, a single port `last_port` None. With `base_port`
+    ports are shifted: that one becomes the first of the range.
     """
 
     first_address: Address | None = None
     last_address: Address | None = None
     first_port: int | None = None
     last_port: int | None = None
+    base_port: int | None = None
 
 
 @value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Final
 
 #: Control characters, and invisible ones that could reorder or hide what is shown.
@@ -25,6 +24,8 @@ def _sign(found: re.Match[str]) -> str:
         return chr(0x2400 + code)  # the control pictures, in ASCII's order
     if code == 0x7F:  # noqa: PLR2004  # DEL
         return "\u2421"
+    import unicodedata
+
     # Categories C*: control, format (bidirectional overrides), surrogate, unassigned.
     # Zl and Zp break lines.
     if unicodedata.category(character)[0] == "C" or character in "\u2028\u2029":

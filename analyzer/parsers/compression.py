@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import importlib
-import lzma
-import zlib
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from analyzer.errors import InputError
+
+
+def _library(name: str) -> Callable[[bytes], bytes]:
+    """Return what unpacks with a module of the standard library, loaded when it is used."""
+
+    def unpack(data: bytes) -> bytes:
+        module, zlib = importlib.import_module(name), importlib.import_module("zlib")
+        of_lzma: type[Exception] = getattr(module, "LZMAError", EOFError)
+        try:
+            unpacked: bytes = module.decompress(data)
+        except (OSError, EOFError, ValueError, zlib.error, of_lzma) as error:
+            raise InputError(f"damaged compressed data: {error}") from None
+        return unpacked
+
+    return unpack
 
 
 def _zstd(data: bytes) -> bytes:
@@ -21,18 +32,24 @@ def _zstd(data: bytes) -> bytes:
             "compressed with zstd, which needs the package zstandard: "
             "pip install 'kubeodds[zstd]', or unpack it with `zstd -d` first"
         ) from None
+    unpacked = b""
     try:
-        # A frame written from a pipe does not tell its size, so read it as a stream.
-        unpacked = zstandard.ZstdDecompressor().decompressobj().decompress(data)
+        while data:  # one frame after the other
+            # A frame written from a pipe does not tell its size, so read it as a stream.
+            frame = zstandard.ZstdDecompressor().decompressobj()
+            unpacked += frame.decompress(data)
+            if not frame.eof:
+                raise InputError("damaged zstd data: it ends too early")
+            data = frame.unused_data
     except zstandard.ZstdError as error:
         raise InputError(f"damaged zstd data: {error}") from None
-    return bytes(unpacked)
+    return unpacked
 
 
 _FORMATS: Final[Mapping[bytes, Callable[[bytes], bytes]]] = {
-    b"\x1f\x8b": gzip.decompress,
-    b"BZh": bz2.decompress,
-    b"\xfd7zXZ\x00": lzma.decompress,
+    b"\x1f\x8b": _library("gzip"),
+    b"BZh": _library("bz2"),
+    b"\xfd7zXZ\x00": _library("lzma"),
     b"\x28\xb5\x2f\xfd": _zstd,
 }
 
@@ -45,8 +62,5 @@ def decompress(data: bytes) -> bytes:
     """
     for magic, unpack in _FORMATS.items():
         if data.startswith(magic):
-            try:
-                return unpack(data)
-            except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
-                raise InputError(f"damaged compressed data: {error}") from None
+            return unpack(data)
     return data

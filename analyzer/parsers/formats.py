@@ -50,6 +50,7 @@ def read_ruleset(
         raise InputError(f"{file}: a binary file, not a dump of rules")
     # Bytes that are no UTF-8 stand in comments only; surrogates carry them through unharmed.
     text = data.decode("utf-8", "surrogateescape")
+    del data  # as large as the text
     if input_format is not None:
         return FORMATS[input_format].parse(text, file, table)
     for reader in FORMATS.values():

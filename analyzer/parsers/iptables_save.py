@@ -20,13 +20,12 @@ import re
 from typing import Final
 
 from analyzer.model.rules import Chain, Ruleset, Table
-from analyzer.parsers.careful import GENERATED, CarefulReader, family_of
+from analyzer.parsers.header import GENERATED, family_of
 from analyzer.parsers.rows import Block, Chains, SlicedRows
-from analyzer.parsers.xt.rule import render_rule
 
 _BLOCK: Final = re.compile(
     r"\*(?P<table>\w+)\n"
-    r"(?P<chains>(?::\S+ \S+ \[\d+:\d+\]\n)*+)"
+    r"(?P<chains>(?::\S+ \S+ \[\d{1,20}:\d{1,20}\]\n)*+)"
     r"(?P<rows>(?:(?:\[\d+:\d+\] )?-A .*\n)*+)"
     r"COMMIT\n"
 )
@@ -52,7 +51,11 @@ def parse(text: str, file: str, table: str | None = None) -> Ruleset:
         InputError: it holds no rule and no chain.
     """
     found = None if table else _clean(text, file)
-    return CarefulReader(file, table).read(text) if found is None else found
+    if found is not None:
+        return found
+    from analyzer.parsers.careful import CarefulReader
+
+    return CarefulReader(file, table).read(text)
 
 
 def _clean(text: str, file: str) -> Ruleset | None:
@@ -63,7 +66,10 @@ def _clean(text: str, file: str) -> Ruleset | None:
     at = 0
     while True:
         between = _BETWEEN.match(text, at)
-        at = between.end() if between else at
+        assert between is not None  # it may be empty
+        if any(family_of(head[0]) != family for head in GENERATED.finditer(between[0])):
+            return None
+        at = between.end()
         if at == len(text):
             break
         block = _BLOCK.match(text, at)
@@ -90,9 +96,8 @@ def _clean(text: str, file: str) -> Ruleset | None:
 
 def _table(text: str, file: str, family: str, block: re.Match[str]) -> Table | None:
     words = block["chains"].split()
-    declared = {
-        name[1:]: facts for name, *facts in zip(words[::3], words[1::3], words[2::3], strict=True)
-    }
+    names = [word[1:] for word in words[::3]]
+    declared = dict(zip(names, range(0, len(words), 3), strict=True))
     groups = {found[1]: found.span() for found in _GROUP.finditer(text, *block.span("rows"))}
     # A chain in two pieces leaves a hole; a row of a chain that nobody declared is odd too.
     whole = sum([end - start for start, end in groups.values()])
@@ -101,7 +106,8 @@ def _table(text: str, file: str, family: str, block: re.Match[str]) -> Table | N
     rows = Block(text, groups)
 
     def make(name: str) -> Chain:
-        policy, counters = declared[name]
+        at = declared[name]
+        policy, counters = words[at + 1], words[at + 2]
         packets, _, octets = counters[1:-1].partition(":")
         return Chain(
             name,
@@ -115,6 +121,8 @@ def _table(text: str, file: str, family: str, block: re.Match[str]) -> Table | N
 
 def render(ruleset: Ruleset) -> str:
     """Return the tables as iptables-save prints them, without its comments and counters."""
+    from analyzer.parsers.xt.rule import render_rule
+
     lines: list[str] = []
     for table in ruleset.tables.values():
         lines.append(f"*{table.name}")

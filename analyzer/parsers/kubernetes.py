@@ -6,7 +6,7 @@ Source: Kubernetes API reference: core/v1 Node, Pod, Endpoints; discovery.k8s.io
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from analyzer.errors import InputError, ParseError
@@ -18,6 +18,9 @@ from analyzer.parsers.compression import decompress
 #: What one JSON object holds; anything else in it is passed over.
 _Object = dict[str, Any]
 
+#: What says where an address lives.
+_KINDS: Final = ("Node", "EndpointSlice", "Endpoints", "Pod")
+
 _ZONE: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 _CONTROL_PLANE: Final = (
     "node-role.kubernetes.io/control-plane",
@@ -25,7 +28,7 @@ _CONTROL_PLANE: Final = (
 )
 
 
-def parse_objects(files: Iterable[tuple[str, bytes]]) -> Cluster:
+def parse_objects(files: Sequence[tuple[str, bytes]]) -> Cluster:
     """Read the objects of all `files`, given as name and content.
 
     Raises:
@@ -33,7 +36,11 @@ def parse_objects(files: Iterable[tuple[str, bytes]]) -> Cluster:
         ParseError: a file is no JSON.
     """
     objects = [item for file, data in files for item in _items(data, file)]
-    nodes = {node.name: node for o in objects if o.get("kind") == "Node" for node in [_node(o)]}
+    if not any(item.get("kind") in _KINDS for item in objects):
+        kinds = ", ".join(_KINDS)
+        raise InputError(f"{', '.join(name for name, _ in files)}: none of {kinds} is in there")
+    nodes = {node.name: node for o in objects if o["kind"] == "Node" for node in [_node(o)]}
+    nodes.pop("", None)  # an object without a name is none
     placements: dict[Address, Placement] = {}
     # The first that knows a node wins; slices are what kube-proxy itself looks at.
     for kind, reader in (
@@ -82,6 +89,8 @@ def _items(data: bytes, file: str) -> list[_Object]:
             line=line,
             span=(error.colno - 1, error.colno),
         ) from None
+    except ValueError:  # an integer of thousands of digits
+        raise InputError(f"{file}: a number in it is too long") from None
     except RecursionError:
         raise InputError(f"{file}: nested too deeply to be API objects") from None
     items = value.get("items") if isinstance(value, dict) and "items" in value else [value]
@@ -116,14 +125,19 @@ def _addresses(texts: Iterable[object]) -> tuple[Address, ...]:
     return tuple(a for a in found if a is not None)
 
 
+def _name(item: _Object) -> str | None:
+    return _text(_at(item, "metadata", "name"))
+
+
 def _node(item: _Object) -> Node:
-    labels = _at(item, "metadata", "labels") or {}
+    labels = _at(item, "metadata", "labels")
+    labels = labels if isinstance(labels, dict) else {}
     listed = _list(item, "status", "addresses")
     internal_first = sorted(listed, key=lambda a: _at(a, "type") != "InternalIP")
     cidrs = _list(item, "spec", "podCIDRs") or [_at(item, "spec", "podCIDR")]
     networks = (network_from_text(c) for c in cidrs if isinstance(c, str))
     return Node(
-        name=str(_at(item, "metadata", "name")),
+        name=_name(item) or "",
         addresses=_addresses(_at(a, "address") for a in internal_first),
         pod_networks=tuple(n for n in networks if n is not None),
         zone=next((_text(labels.get(key)) for key in _ZONE if key in labels), None),

@@ -11,6 +11,9 @@ from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import Bounds, Dyadic
 
 _SCHEMA = "kubeodds/lab/1"
+_SOURCES = ("pod", "node", "external")
+#: A Service of so many endpoints has shares of 31 bits each.
+_MOST_BITS = 31 * 100_000
 
 
 def parse_measurements(data: bytes, file: str) -> tuple[str, tuple[Measurement, ...]]:
@@ -30,6 +33,8 @@ def parse_measurements(data: bytes, file: str) -> tuple[str, tuple[Measurement, 
             line=text.split("\n")[error.lineno - 1],
             span=(error.colno - 1, error.colno),
         ) from None
+    except ValueError:  # an integer of thousands of digits
+        raise InputError(f"{file}: a number in it is too long") from None
     if not isinstance(value, dict) or value.get("schema") != _SCHEMA:
         raise InputError(f"{file}: expected a {_SCHEMA} document of `lab run --format json`")
     try:
@@ -39,7 +44,9 @@ def parse_measurements(data: bytes, file: str) -> tuple[str, tuple[Measurement, 
 
 
 def _measurement(value: dict[str, Any]) -> Measurement:
-    return Measurement(
+    if value["source"] not in _SOURCES:
+        raise ValueError(f"source {value['source']!r} is none of {', '.join(_SOURCES)}")
+    found = Measurement(
         service=str(value["service"]),
         protocol=str(value["protocol"]),
         frontend=str(value["frontend"]),
@@ -54,6 +61,9 @@ def _measurement(value: dict[str, Any]) -> Measurement:
         kernel=str(value["kernel"]),
         backend=str(value["backend"]),
     )
+    if found.flows < 1 or found.unaccounted < 0:
+        raise ValueError("more flows were counted than sent, or none was sent")
+    return found
 
 
 def _endpoint(value: dict[str, Any]) -> EndpointCount:
@@ -74,7 +84,10 @@ def _endpoint(value: dict[str, Any]) -> EndpointCount:
 
 
 def _dyadic(value: dict[str, Any]) -> Dyadic:
-    return Dyadic.of(int(str(value["numerator"]), 16), _count(value["exponent"]))
+    exponent = _count(value["exponent"])
+    if exponent > _MOST_BITS:
+        raise ValueError(f"exponent {exponent} is above {_MOST_BITS}")
+    return Dyadic.of(int(str(value["numerator"]), 16), exponent)
 
 
 def _count(value: object) -> int:

@@ -7,10 +7,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import overload
 
 from analyzer.model.diagnostics import Location
-from analyzer.model.matches import MatchUnknown
 from analyzer.model.rules import Chain, Rule
-from analyzer.model.targets import TargetUnknown
-from analyzer.parsers.xt.rule import parse_rule
 
 
 class RuleRows(Sequence[Rule]):
@@ -45,6 +42,8 @@ class RuleRows(Sequence[Rule]):
 
     def understand(self, number: int, line: str) -> Rule:
         """Return one rule, understood by itself and not kept."""
+        from analyzer.parsers.xt.rule import parse_rule
+
         return parse_rule(line, Location(self._file, number), self._chains)
 
     def _understood(self) -> tuple[Rule, ...]:
@@ -75,6 +74,9 @@ class RuleRows(Sequence[Rule]):
 
 def _lost(location: Location) -> Rule:
     """Return what stands for rules that the dump may have lost: nobody can read them."""
+    from analyzer.model.matches import MatchUnknown
+    from analyzer.model.targets import TargetUnknown
+
     text = "the dump may have lost rules here"
     return Rule((MatchUnknown(text),), TargetUnknown(text), location, f"# {text}")
 

@@ -26,6 +26,7 @@ class Word:
 
     text: str
     span: tuple[int, int]
+    quoted: bool = False
 
 
 class Words:
@@ -47,12 +48,18 @@ class Words:
             return Word(text, found.span())
         if text == '"':
             self.fail("expected a closing quote", span=(found.start(), len(self.line)))
-        return Word(_QUOTED.sub(lambda m: _ESCAPED.sub(r"\1", m[1]), text), found.span())
+        plain = _QUOTED.sub(lambda m: _ESCAPED.sub(r"\1", m[1]), text)
+        return Word(plain, found.span(), quoted=True)
 
     def peek(self, ahead: int = 0) -> str | None:
         """Return a word to come without taking it; None behind the end."""
         at = self.position + ahead
         return self._words[at].text if at < len(self._words) else None
+
+    def at_negation(self) -> bool:
+        """Tell whether the next word is ``!``, and no string that says so."""
+        at = self.position
+        return at < len(self._words) and self._words[at] == Word("!", self._words[at].span)
 
     def take(self, expected: str) -> Word:
         """Take the next word, or fail saying what was expected."""
@@ -77,6 +84,9 @@ def quoted(text: str) -> str:
 
     Source: iptables, libxtables/xtables.c, ``xtables_save_string``.
     """
-    if _PLAIN.fullmatch(text):
-        return text
+    return text if _PLAIN.fullmatch(text) else always_quoted(text)
+
+
+def always_quoted(text: str) -> str:
+    """Return `text` between quotes, with what would end them escaped."""
     return '"' + re.sub(r"([\\\"'])", r"\\\1", text) + '"'

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from analyzer.failure.agreement import Verdict
-from analyzer.failure.loss import ServiceLoss
-from analyzer.failure.models import Dead
-from analyzer.kubeproxy.view import Route, ServicePort, View
-from analyzer.model.cluster import Cluster
-from analyzer.model.diagnostics import Diagnostic
-from analyzer.model.measurement import ClientTrial
-from analyzer.model.rules import Ruleset
+from typing import TYPE_CHECKING
+
 from analyzer.model.value import value
-from analyzer.semantics.tree import Tree
+
+if TYPE_CHECKING:
+    from analyzer.failure.agreement import Verdict
+    from analyzer.failure.loss import ServiceLoss
+    from analyzer.failure.models import Dead
+    from analyzer.kubeproxy.view import Route, ServicePort, View
+    from analyzer.model.cluster import Cluster
+    from analyzer.model.diagnostics import Diagnostic
+    from analyzer.model.measurement import ClientTrial
+    from analyzer.model.rules import Ruleset
+    from analyzer.semantics.tree import Tree
 
 
 @value(kw_only=True)

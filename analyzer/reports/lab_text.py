@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.failure.agreement import EndpointVerdict, Verdict
+from analyzer.kubeproxy.view import Source
 from analyzer.model.measurement import Measurement
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.reports.answers import LabAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
-from analyzer.reports.phrases import count
+from analyzer.reports.phrases import SOURCES, count
 
 _COLUMNS = (
     Column("ENDPOINT"),
@@ -38,7 +39,7 @@ def _measurement(verdict: Verdict, dead: str) -> list[Block]:
     measured = verdict.measurement
     node = f" at node {measured.node}" if measured.node else ""
     head = (
-        f"{count(measured.flows, 'new flow')} from {_SOURCES[measured.source]} to "
+        f"{count(measured.flows, 'new flow')} from {SOURCES[Source(measured.source)]} to "
         f"{measured.service} ({measured.protocol}, {measured.frontend}){node}, dead: {dead}"
     )
     where = f"iptables-{measured.backend} on Linux {measured.kernel}, in {measured.seconds:.2f} s"
@@ -52,9 +53,6 @@ def _measurement(verdict: Verdict, dead: str) -> list[Block]:
         *_summary(verdict),
         Line(),
     ]
-
-
-_SOURCES = {"pod": "a pod", "node": "the node itself", "external": "outside the cluster"}
 
 
 def _row(verdict: EndpointVerdict, measured: Measurement) -> Iterator[Cell]:

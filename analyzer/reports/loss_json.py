@@ -19,6 +19,7 @@ def render(answer: LossAnswer) -> str:
             "nodes": list(answer.dead.nodes),
             "zones": list(answer.dead.zones),
             "endpoints": sorted({str(e.address) for e in answer.dead.endpoints}),
+            "uncertain_endpoints": sorted({str(e.address) for e in answer.dead.uncertain}),
         },
         "services": [_service(loss) for loss in answer.losses],
         "totals": {state.value.replace("-", "_"): counts[state] for state in State},

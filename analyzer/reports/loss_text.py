@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from analyzer.failure.loss import ServiceLoss, State
 from analyzer.failure.models import Dead
-from analyzer.model.cluster import Cluster
+from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
@@ -35,12 +35,16 @@ STATE_STYLES = {
 def render(answer: LossAnswer) -> Document:
     """Return a table of what is hit, each dead endpoint marked, and the verdict."""
     hit = sorted(
-        (loss for loss in answer.losses if loss.dead),
+        (loss for loss in answer.losses if loss.worst.upper),
         key=lambda loss: (-float(loss.worst.upper), loss.service.name.text),
     )
     rows = [row for loss in hit for row in _rows(loss, answer)]
     head = f"Dead{at_node(answer.view)}: {_dead(answer.dead)}"
     blocks: list[Block] = [Line((head,)), Line()]
+    if answer.dead.uncertain:
+        number = count(len(answer.dead.uncertain), "endpoint")
+        says = f"Nobody says where {number} of this dump are: they count as dead or alive."
+        blocks += [Line((Span(says, Style.WARNING),)), Line()]
     if rows:
         blocks += [Table(_COLUMNS, tuple(rows)), Line()]
     return Document([*blocks, *verdict(answer, hit)])
@@ -67,7 +71,7 @@ def _rows(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ...]]:
         Span(bounds_percent(shown), style),
         Span(f"lost: {loss.state.value}", style),
     )
-    yield from _endpoints(loss, answer.cluster)
+    yield from _endpoints(loss, answer)
     for each in loss.routes:
         if each.loss != shown:
             route = each.route
@@ -86,7 +90,11 @@ def _rows(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ...]]:
 _MOST_ENDPOINTS = 10
 
 
-def _endpoints(loss: ServiceLoss, cluster: Cluster) -> Iterator[tuple[Cell, ...]]:
+def _perhaps(endpoint: Endpoint, answer: LossAnswer) -> Cell:
+    return Span("dead?", Style.WARNING) if endpoint in answer.dead.uncertain else ""
+
+
+def _endpoints(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ...]]:
     route = loss.service.cluster_route or next(iter(loss.service.routes), None)
     shares = route.shares if route is not None else ()
     dead = set(loss.dead)
@@ -99,10 +107,10 @@ def _endpoints(loss: ServiceLoss, cluster: Cluster) -> Iterator[tuple[Cell, ...]
             "",
             "",
             Span(str(share.endpoint), style),
-            cluster.placement(share.endpoint.address).node or Span("?", Style.FAINT),
+            answer.cluster.placement(share.endpoint.address).node or Span("?", Style.FAINT),
             bounds_fraction(share.share),
             bounds_percent(share.share),
-            Span("DEAD", style) if is_dead else "",
+            Span("DEAD", style) if is_dead else _perhaps(share.endpoint, answer),
         )
     if len(shares) > _MOST_ENDPOINTS:
         yield ("", "", Span(f"... and {len(shares) - _MOST_ENDPOINTS} more dead", Style.FAINT))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Final
 
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
@@ -11,6 +10,8 @@ from analyzer.model.probability import ALWAYS, Bounds, Dyadic
 _EXACT_BITS: Final = 10
 #: kube-proxy up to 1.14 writes five digits, which moves a share by up to 0.5 % of itself.
 _TOLERANCE: Final = 0.005
+#: Below this a share has no fraction that says more than its percentage.
+_SMALLEST: Final = 1e-9
 
 
 def fraction(value: Dyadic) -> str:
@@ -19,14 +20,19 @@ def fraction(value: Dyadic) -> str:
         return str(value.numerator)
     if value.exponent <= _EXACT_BITS:
         return f"{value.numerator}/{1 << value.exponent}"
+    from fractions import Fraction  # slow to load
+
     number = float(value)
-    # kube-proxy means 1/n; k dead ones of them mean k/n.
-    for most in (64, 5_000):
+    if number < _SMALLEST:
+        return ""
+    # kube-proxy means 1/n, and k dead ones of them mean k/n; up to 1.14 with five digits.
+    for most, tolerance in ((64, 1e-8), (5_000, 1e-8), (64, _TOLERANCE / 64), (5_000, 1e-6)):
         simple = Fraction(number).limit_denominator(most)
-        if simple and abs(float(simple) / number - 1) < _TOLERANCE / most:
+        near = simple and abs(float(simple) / number - 1) < tolerance
+        if near and simple.denominator > 1:
             return f"~{simple.numerator}/{simple.denominator}"
     whole = round(1 / number)
-    return f"~1/{whole}" if abs(1 / whole / number - 1) < _TOLERANCE else ""
+    return f"~1/{whole}" if whole > 1 and abs(1 / whole / number - 1) < _TOLERANCE else ""
 
 
 def percent(value: Dyadic, digits: int = 1) -> str:

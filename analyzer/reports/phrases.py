@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from analyzer.kubeproxy.view import Frontend, FrontendState, ServicePort, View
+from typing import Final
+
+from analyzer.kubeproxy.view import Frontend, FrontendState, ServicePort, Source, View
 from analyzer.reports.document import Piece, Span, Style
+
+#: Where a new flow comes from.
+SOURCES: Final = {
+    Source.POD: "a pod",
+    Source.NODE: "the node itself",
+    Source.EXTERNAL: "outside the cluster",
+}
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

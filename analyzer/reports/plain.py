@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 
 from analyzer.model.text import printable
@@ -48,7 +47,11 @@ def _width(text: str) -> int:
     """Return the columns that `text` takes: East Asian wide characters take two, marks none."""
     if text.isascii():
         return len(text)
+    import unicodedata
+
     return sum(
-        0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
+        0
+        if unicodedata.category(c) in {"Mn", "Me"}
+        else 1 + (unicodedata.east_asian_width(c) in "WF")
         for c in text
     )

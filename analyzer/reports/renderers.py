@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from analyzer.reports import (
-    clients_json,
-    clients_text,
-    lab_json,
-    lab_text,
-    loss_json,
-    loss_text,
-    services_json,
-    services_text,
-    tree_json,
-    tree_text,
-)
 from analyzer.reports.document import Document
 
 #: Text is a Document, since how it looks depends on where it is shown; the others are final.
 Renderer = Callable[[Any], Document | str]
 
-RENDERERS: Final[Mapping[str, Mapping[str, Renderer]]] = {
-    "services": {"text": services_text.render, "json": services_json.render},
-    "tree": {"text": tree_text.render, "json": tree_json.render},
-    "loss": {"text": loss_text.render, "json": loss_json.render},
-    "lab run": {"text": lab_text.render, "json": lab_json.render},
-    "lab verify": {"text": lab_text.render, "json": lab_json.render},
-    "lab clients": {"text": clients_text.render, "json": clients_json.render},
+#: By verb and format: the module of this package whose `render` makes the report of an answer.
+#: Named and not imported, since each run needs just one of them.
+RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
+    "services": {"text": "services_text", "json": "services_json", "tsv": "services_tsv"},
+    "tree": {"text": "tree_text", "json": "tree_json"},
+    "loss": {"text": "loss_text", "json": "loss_json"},
+    "lab run": {"text": "lab_text", "json": "lab_json"},
+    "lab verify": {"text": "lab_text", "json": "lab_json"},
+    "lab clients": {"text": "clients_text", "json": "clients_json"},
 }
+
+
+def renderer(verb: str, format_name: str) -> Renderer:
+    """Return what makes the report of a verb's answer."""
+    module = importlib.import_module(f"analyzer.reports.{RENDERERS[verb][format_name]}")
+    found: Renderer = module.render
+    return found

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import assert_never
 
 from analyzer.model.probability import Bounds
 from analyzer.model.rules import Rule
+from analyzer.parsers.xt.rule import render_target
 from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.document import Block, Document, Line, Piece, Span, Style
 from analyzer.reports.numbers import bounds_percent, fraction
 from analyzer.reports.outcomes import chain_of, describe
-from analyzer.reports.phrases import at_node
+from analyzer.reports.phrases import SOURCES, at_node
 from analyzer.semantics.tree import Chance, Either, Leaf, Tree
-
-_TARGET = re.compile(r"-[jg] (?:[^\"]|\"(?:[^\"\\]|\\.)*\")*$")
 
 
 def render(answer: TreeAnswer) -> Document:
@@ -24,7 +22,7 @@ def render(answer: TreeAnswer) -> Document:
     for service, route, tree in answer.trees:
         head = (
             Span(service.name.text, Style.STRONG),
-            f" {service.protocol}, a new flow from a {route.source.value} to "
+            f" {service.protocol}, a new flow from {SOURCES[route.source]} to "
             f"{route.frontend.kind.value} {route.frontend}{at_node(answer.view)}",
         )
         blocks += [Line(head), Line()]
@@ -64,8 +62,7 @@ def _branch(
 
 
 def _rule(rule: Rule) -> tuple[Piece, ...]:
-    target = _TARGET.search(rule.raw)
-    says = target[0] if target else ""
+    says = render_target(rule.target) if rule.target is not None else ""
     return (chain_of(rule), " ", says, Span(f"  line {rule.location.line}", Style.FAINT))
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS
 from analyzer.model.rules import Ruleset
-from analyzer.model.targets import Masquerade
+from analyzer.model.targets import Masquerade, Snat
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, bounds
@@ -33,8 +34,10 @@ class NatHooks:
 
     def masquerades(self, packet: Packet) -> Ternary:
         """Tell whether a packet on its way out, after DNAT, gets another source address."""
-        tree = self.walk("POSTROUTING", packet)
-        found = bounds(tree, lambda leaf: isinstance(leaf.outcome, Masquerade))
+        # By which device it leaves is settled by a route that we do not see.
+        leaving = replace(packet, in_interface=None, out_interface=None)
+        tree = self.walk("POSTROUTING", leaving)
+        found = bounds(tree, lambda leaf: isinstance(leaf.outcome, Masquerade | Snat))
         if not found.upper:
             return Ternary.FALSE
         # A packet for the node itself goes to INPUT and never meets POSTROUTING.
@@ -42,6 +45,4 @@ class NatHooks:
         return leaves if found.lower == ALWAYS else leaves & Ternary.UNKNOWN
 
     def _is_local(self, packet: Packet) -> Ternary:
-        if packet.destination is None or self._situation.local_addresses is None:
-            return Ternary.UNKNOWN
-        return Ternary.of(packet.destination in self._situation.local_addresses)
+        return self._situation.is_local(packet.destination)

@@ -27,10 +27,16 @@ class ChainIndex:
         self._by_address: dict[Address, list[int]] = {}
         self._by_port: dict[int, list[int]] = {}
         self._others: list[int] = []
+        self._any_of_port: dict[int, list[int]] = {}
+        self._any_without_port: list[int] = []
         if self._count < WORTHWHILE:
             return
         for index, rule in enumerate(rules):
             address, port = _host(rule), _port(rule)
+            if port is None:
+                self._any_without_port.append(index)
+            else:
+                self._any_of_port.setdefault(port, []).append(index)
             if address is not None:
                 self._by_address.setdefault(address, []).append(index)
             elif port is not None:
@@ -40,18 +46,21 @@ class ChainIndex:
 
     def candidates(self, packet: Packet, start: int) -> Iterator[int]:
         """Give, in order, the indexes from `start` on of rules that may match `packet`."""
-        if (
-            self._count < WORTHWHILE
-            or packet.destination is None
-            or packet.destination_port is None
-        ):
+        port = packet.destination_port
+        if self._count < WORTHWHILE or port is None:
             yield from range(start, self._count)
             return
-        lists = (
-            self._by_address.get(packet.destination, ()),
-            self._by_port.get(packet.destination_port, ()),
-            self._others,
-        )
+        if packet.destination is None:
+            lists: tuple[Sequence[int], ...] = (
+                self._any_of_port.get(port, ()),
+                self._any_without_port,
+            )
+        else:
+            lists = (
+                self._by_address.get(packet.destination, ()),
+                self._by_port.get(port, ()),
+                self._others,
+            )
         for index in heapq.merge(*lists):
             if index >= start:
                 yield index

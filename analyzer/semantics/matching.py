@@ -61,6 +61,8 @@ T = TypeVar("T")
 
 #: Numbers that ``-p`` may print instead of names. Source: IANA, protocol numbers.
 _NUMBERS: Final = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "132": "sctp"}
+#: kube-proxy names the list of a session affinity after the endpoint's chain.
+AFFINITY_LISTS: Final = "KUBE-SEP-"
 _ALIASES: Final = {"icmpv6": "ipv6-icmp", "0": "all"}
 
 
@@ -297,18 +299,27 @@ def _addrtype(match: MatchAddrtype, packet: Packet, situation: Situation) -> Ter
         _signed(match.source_type, _type(match.source_type, packet.source, situation)),
         _signed(
             match.destination_type,
-            _type(match.destination_type, packet.destination, situation),
+            _destination_type(match.destination_type, packet, situation),
         ),
     )
+
+
+def _destination_type(
+    option: Option[tuple[str, ...]] | None, packet: Packet, situation: Situation
+) -> Ternary:
+    # A DNAT has led the flow elsewhere.
+    if situation.destination_is_local and packet.translated is False and option is not None:
+        return Ternary.of("LOCAL" in option.value)
+    return _type(option, packet.destination, situation)
 
 
 def _type(
     option: Option[tuple[str, ...]] | None, address: Address | None, situation: Situation
 ) -> Ternary:
-    if option is None or address is None or situation.local_addresses is None:
+    local = situation.is_local(address)
+    if option is None or local is Ternary.UNKNOWN:
         return Ternary.UNKNOWN
-    local = address.is_loopback or address in situation.local_addresses
-    if local:
+    if local is Ternary.TRUE:
         return Ternary.of("LOCAL" in option.value)
     # Which type another address has depends on routes that we do not see; that it is not
     # LOCAL we know.
@@ -318,6 +329,7 @@ def _type(
 def _recent(match: MatchRecent, situation: Situation) -> Ternary:
     if match.action.value == "set":
         return _signed(match.action, Ternary.TRUE)
-    if situation.has_affinity is None or situation.has_affinity:
-        return Ternary.UNKNOWN  # which of the lists holds the client is not known
-    return _signed(match.action, Ternary.FALSE)
+    # Which of the lists holds the client is known only where none of kube-proxy's does.
+    if situation.has_affinity is False and match.name.startswith(AFFINITY_LISTS):
+        return _signed(match.action, Ternary.FALSE)
+    return Ternary.UNKNOWN

@@ -149,14 +149,20 @@ class Traversal:
                     path.may_branch(result.chance, taken, f"{rule.location}: {rule.raw}")
                 elif path.branches(result.chance, taken):
                     return path.tree(None)
+                # A chain that returned has walked the rest already: share it.
+                rest = self._cache.get((behind, packet, stack))
+                if rest is not None:
+                    return path.tree(rest)
             else:
                 return path.tree(self._return(start.chain, packet, stack))
 
     def _take(self, rule: Rule, behind: _Frame, packet: Packet, stack: _Stack) -> Tree:
         match rule.target:
+            case Jump(chain) | Goto(chain) if chain == behind.chain or any(
+                frame.chain == chain for frame in stack
+            ):
+                return Leaf(Unresolved(f"chain {chain} leads back to itself"), packet)
             case Jump(chain):
-                if chain == behind.chain or any(frame.chain == chain for frame in stack):
-                    return Leaf(Unresolved(f"chain {chain} leads back to itself"), packet)
                 return self._walk(_Frame(chain, 0), packet, (*stack, behind))
             case Goto(chain):
                 return self._walk(_Frame(chain, 0), packet, stack)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import TypeAlias, TypeVar, assert_never
+from typing import Generic, TypeAlias, TypeVar, assert_never
 
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Distribution, Dyadic
@@ -71,20 +71,6 @@ def after(rule: Rule, tree: Tree) -> Tree:
     return replace(tree, rules=(rule, *tree.rules))
 
 
-def graft(tree: Tree, grow: Callable[[Leaf], Tree]) -> Tree:
-    """Return `tree` with what `grow` makes of each leaf in its place, its rules kept."""
-    match tree:
-        case Leaf():
-            grown = grow(tree)
-            return replace(grown, rules=(*tree.rules, *grown.rules))
-        case Chance(branches):
-            return replace(tree, branches=tuple((w, graft(t, grow)) for w, t in branches))
-        case Either(_, branches):
-            return replace(tree, branches=tuple(graft(t, grow) for t in branches))
-        case _:
-            assert_never(tree)
-
-
 @value
 class Shares(Mapping[K, Bounds]):
     """Bounds on how often each of several keys happens.
@@ -116,52 +102,81 @@ def shares(tree: Tree, key: Callable[[Leaf], K]) -> Shares[K]:
 
     One pass, whatever the number of keys. An unresolved leaf may be any of them.
     """
-    lower, upper, unresolved = _shares(tree, key)
-    bounds = {
-        k: Bounds(lower.get(k, NEVER), _at_most_one(high, unresolved)) for k, high in upper.items()
-    }
-    return Shares(bounds, unresolved)
+    found = _Fold(key).of(tree)
+    bounds = {k: Bounds(found.lower.get(k, NEVER), high) for k, high in found.upper.items()}
+    return Shares(bounds, found.other)
 
 
-def _at_most_one(high: Dyadic, more: Dyadic) -> Dyadic:
-    return ALWAYS if ~high <= more else high + more
+@value
+class _Sums(Generic[K]):
+    """Bounds by key.
+
+    Attributes:
+        other: the upper bound of every key that `upper` does not name.
+    """
+
+    lower: Mapping[K, Dyadic]
+    upper: Mapping[K, Dyadic]
+    other: Dyadic
 
 
-_Sums: TypeAlias = tuple[dict[K, Dyadic], dict[K, Dyadic], Dyadic]
+class _Fold(Generic[K]):
+    """One pass over a tree, whose branches may share what is below them."""
 
+    def __init__(self, key: Callable[[Leaf], K]) -> None:
+        self._key = key
+        # By identity: the tree keeps its nodes alive, and to compare them would take as long.
+        self._done: dict[int, _Sums[K]] = {}
 
-def _shares(tree: Tree, key: Callable[[Leaf], K]) -> _Sums[K]:
-    match tree:
-        case Leaf(Unresolved()):
-            return {}, {}, ALWAYS
-        case Leaf():
-            one = {key(tree): ALWAYS}
-            return one, one, NEVER
-        case Chance(branches):
-            return _weighted([(weight, _shares(child, key)) for weight, child in branches])
-        case Either(_, branches):
-            return _widest([_shares(child, key) for child in branches])
-        case _:
-            assert_never(tree)
+    def of(self, tree: Tree) -> _Sums[K]:
+        found = self._done.get(id(tree))
+        if found is None:
+            found = self._done[id(tree)] = self._fold(tree)
+        return found
+
+    def _fold(self, tree: Tree) -> _Sums[K]:
+        match tree:
+            case Leaf(Unresolved()):
+                return _Sums({}, {}, ALWAYS)
+            case Leaf():
+                one = {self._key(tree): ALWAYS}
+                return _Sums(one, one, NEVER)
+            case Chance(branches):
+                return _weighted([(weight, self.of(child)) for weight, child in branches])
+            case Either(_, branches):
+                return _widest([self.of(child) for child in branches])
+            case _:
+                assert_never(tree)
 
 
 def _weighted(parts: list[tuple[Dyadic, _Sums[K]]]) -> _Sums[K]:
     lower: dict[K, Dyadic] = {}
     upper: dict[K, Dyadic] = {}
-    unresolved = NEVER
-    for weight, (low, high, open_) in parts:
-        for into, each in ((lower, low), (upper, high)):
-            for k, share in each.items():
-                into[k] = into.get(k, NEVER) + weight * share
-        unresolved += weight * open_
-    return lower, upper, unresolved
+    closed = [(weight, sums) for weight, sums in parts if not sums.other]
+    open_ = [(weight, sums) for weight, sums in parts if sums.other]
+    for weight, sums in parts:
+        for k, share in sums.lower.items():
+            lower[k] = lower.get(k, NEVER) + weight * share
+    for weight, sums in closed:
+        for k, share in sums.upper.items():
+            upper[k] = upper.get(k, NEVER) + weight * share
+    # What a branch leaves open may be any key, those that only others name included.
+    for k in [k for _, sums in open_ for k in sums.upper]:
+        upper.setdefault(k, NEVER)
+    for weight, sums in open_:
+        for k in upper:
+            upper[k] += weight * sums.upper.get(k, sums.other)
+    other = sum((weight * sums.other for weight, sums in open_), NEVER)
+    return _Sums(lower, upper, other)
 
 
 def _widest(each: list[_Sums[K]]) -> _Sums[K]:
-    keys = {k: None for _, high, _ in each for k in high}
-    lower = {k: min(low.get(k, NEVER) for low, _, _ in each) for k in keys}
-    upper = {k: max(high.get(k, NEVER) for _, high, _ in each) for k in keys}
-    return lower, upper, max(unresolved for _, _, unresolved in each)
+    keys = {k: None for sums in each for k in sums.upper}
+    return _Sums(
+        {k: min(sums.lower.get(k, NEVER) for sums in each) for k in keys},
+        {k: max(sums.upper.get(k, sums.other) for sums in each) for k in keys},
+        max(sums.other for sums in each),
+    )
 
 
 def bounds(tree: Tree, event: Callable[[Leaf], bool]) -> Bounds:

@@ -17,7 +17,6 @@ from analyzer.kubeproxy.select import select
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.reports.answers import ClientsAnswer, LabAnswer
-from analyzer.reports.renderers import RENDERERS
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 
@@ -42,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
         "machine, and hold the counts against the prediction. The host's own network is left "
         "before anything else is done.",
         allow_abbrev=False,
+        formatter_class=cli.HelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     run = _verb(verbs, "run", "replay new flows, count where each lands")
@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "verify", help="judge a saved measurement again, no root needed", allow_abbrev=False
     )
     verify.add_argument("measurement", metavar="FILE", help="of `lab run --format json`")
-    _add_output(verify, "lab verify")
+    cli.add_output_options(verify, "lab verify")
     verify.set_defaults(run=_verify)
     return parser
 
@@ -76,7 +76,9 @@ def _verb(
     name: str,
     says: str,
 ) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(name, help=says, description=says, allow_abbrev=False)
+    parser = verbs.add_parser(
+        name, help=says, description=says, allow_abbrev=False, formatter_class=cli.HelpFormatter
+    )
     cli.add_input_options(parser)
     cli.add_dead_options(parser)
     parser.add_argument("--service", metavar="NAME", help="only this one (default: all)")
@@ -85,14 +87,8 @@ def _verb(
         choices=["legacy", "nft"],
         help="which iptables loads the rules (default: the one that wrote the dump)",
     )
-    _add_output(parser, f"lab {name}")
+    cli.add_output_options(parser, f"lab {name}")
     return parser
-
-
-def _add_output(parser: argparse.ArgumentParser, verb: str) -> None:
-    parser.add_argument("--format", choices=sorted(RENDERERS[verb]), default="text")
-    parser.add_argument("--output", metavar="FILE", help="write there, not to stdout")
-    parser.add_argument("--no-color", action="store_true", help="no colours on a terminal")
 
 
 def _flows(text: str) -> int:

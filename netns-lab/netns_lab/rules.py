@@ -76,7 +76,7 @@ def _check_same(wanted: Ruleset, saved: Ruleset) -> None:
 
 def _legacy_counters(namespace: Namespace) -> RuleCounters:
     with namespace:
-        import iptc  # noqa: PLC0415  # it opens its socket to the kernel when it is imported
+        import iptc  # it opens its socket to the kernel when it is imported
 
         table = iptc.Table(iptc.Table.NAT)
         table.refresh()
@@ -89,7 +89,7 @@ def _legacy_counters(namespace: Namespace) -> RuleCounters:
 
 def _nft_counters(namespace: Namespace) -> RuleCounters:
     with namespace:
-        import nftables  # noqa: PLC0415  # only here, where libnftables.so.1 is needed
+        import nftables  # only here, where libnftables.so.1 is needed
 
         nft = nftables.Nftables()
         nft.set_json_output(True)

@@ -40,7 +40,7 @@ def test_no_two_flows_share_source_address_and_port(numbers: list[int]) -> None:
 
 
 def test_other_protocols_are_refused() -> None:
-    from netns_lab.errors import LabError  # noqa: PLC0415
+    from netns_lab.errors import LabError
 
     with pytest.raises(LabError, match="tcp and udp so far, not sctp"):
         replay.Flows("sctp", (IPv4Address("10.96.0.10"), 1), CLIENTS, MACS)

@@ -1,4 +1,4 @@
-"""The names of xtables targets, so that one which we cannot read is not taken for a chain.
+"""The names of extensions, without what reads them: to tell at a glance what is strange.
 
 Source: iptables-extensions(8) of 1.8.11, and the targets that were removed before it.
 """
@@ -7,11 +7,23 @@ from __future__ import annotations
 
 from typing import Final
 
-_NAMES: Final = """
-ACCEPT AUDIT BALANCE CHECKSUM CLASSIFY CLUSTERIP CONNMARK CONNSECMARK CT DNAT DNPT DROP DSCP
-ECN HL HMARK IDLETIMER LED LOG MARK MASQUERADE MIRROR NETMAP NFLOG NFQUEUE NOTRACK QUEUE
-RATEEST REDIRECT REJECT RETURN SAME SECMARK SET SNAT SNPT SYNPROXY TARPIT TCPMSS TCPOPTSTRIP
-TEE TOS TPROXY TRACE TTL ULOG
+_MATCHES_READ: Final = """
+addrtype comment connlimit connmark conntrack hashlimit hl icmp icmp6 iprange ipvs length limit
+mac mark multiport nfacct owner physdev pkttype policy recent rpfilter sctp set socket state
+statistic string tcp tcpmss ttl udp
+"""
+_TARGETS_READ: Final = """
+ACCEPT CHECKSUM CONNMARK CT DNAT DROP LOG MARK MASQUERADE NFLOG NFQUEUE NOTRACK REDIRECT REJECT
+RETURN SET SNAT TCPMSS TPROXY TRACE
+"""
+_OTHER_TARGETS: Final = """
+AUDIT BALANCE CLASSIFY CLUSTERIP CONNSECMARK DNPT DSCP ECN HL HMARK IDLETIMER LED MIRROR NETMAP
+QUEUE RATEEST SAME SECMARK SNPT SYNPROXY TARPIT TCPOPTSTRIP TEE TOS TTL ULOG
 """
 
-XTABLES_TARGETS: Final = frozenset(_NAMES.split())
+#: Those that we read: the keys of MATCHES and of TARGETS.
+MATCHES_READ: Final = frozenset(_MATCHES_READ.split())
+TARGETS_READ: Final = frozenset(_TARGETS_READ.split())
+
+#: All there are, so that one which we cannot read is not taken for a chain.
+XTABLES_TARGETS: Final = TARGETS_READ | frozenset(_OTHER_TARGETS.split())

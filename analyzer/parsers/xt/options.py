@@ -21,15 +21,17 @@ T = TypeVar("T")
 class Codec(Generic[T]):
     """How the value of an option is read from its words, and printed.
 
-    `read` raises ParseError where the words are no such value.
+    `read` raises ParseError where the words are no such value; `takes_word` says whether it
+    takes any word at all.
     """
 
     read: Callable[[Words], T]
     write: Callable[[T], str]
+    takes_word: bool = True
 
 
 #: An option without a value: it is there or not.
-FLAG: Final[Codec[bool]] = Codec(read=lambda _: True, write=lambda _: "")
+FLAG: Final[Codec[bool]] = Codec(read=lambda _: True, write=lambda _: "", takes_word=False)
 
 
 @value(kw_only=True)
@@ -75,7 +77,7 @@ class Options(Generic[T]):
     def __init__(self, made: type[T], spellings: tuple[Spelling, ...]) -> None:
         self._made = made
         self.spellings = spellings
-        self._by_text = {s.text: s for s in spellings}
+        self._by_text = {s.text: s for s in spellings if s.text}
         self._by_text |= {text: s for s in spellings for text in s.also}
 
     def parse(self, words: Words) -> T:
@@ -96,7 +98,7 @@ class Options(Generic[T]):
         """
         found: dict[str, Any] = {}
         while True:
-            negated = words.peek() == "!"
+            negated = words.at_negation()
             text = words.peek(negated) or ""
             # A few options exist only with the ! before them.
             only_negated = self._by_text.get(f"! {text}") if negated else None
@@ -106,7 +108,8 @@ class Options(Generic[T]):
             if negated:
                 words.take("!")
             words.take("an option")
-            if not negated and spelling.negatable and words.peek() == "!":  # old style
+            may_follow = spelling.negatable and spelling.codec.takes_word
+            if not negated and may_follow and words.at_negation():  # old style
                 words.take("!")
                 negated = True
             value = spelling.codec.read(words)
@@ -159,13 +162,13 @@ class SoleOption:
 
     def parse(self, words: Words) -> Match:
         """Take the option with its value."""
-        negated = words.peek() == "!"
+        negated = words.at_negation()
         if negated:
             words.take("!")
         option = words.take(self.text)
         if option.text != self.text:
             words.fail(f"expected {self.text}", span=option.span)
-        if not negated and words.peek() == "!":  # old style
+        if not negated and words.at_negation():  # old style
             words.take("!")
             negated = True
         match = self.made_of(self.codec.read(words))

@@ -88,14 +88,16 @@ class _Reader:
     def _option(self) -> None:
         words = self._words
         start = words.position
-        negated = words.peek() == "!"
+        negated = words.at_negation()
         if negated:
             words.take("!")
         word = words.take("an option")
         option = _LONG.get(word.text, word.text)
+        if negated and option in {"-m", "-j", "-g", "-c", "-4", "-6"}:
+            words.fail("expected an option that ! can negate", span=word.span)
         match option:
             case "-p" | "-s" | "-d" | "-i" | "-o" | "-f":
-                self._add(self._base(option, start), negated)
+                self._add(self._base(option, start, negated))
             case "-m":
                 self._extension(words.take("the name of a match"), start)
             case "-j" | "-g":
@@ -112,16 +114,24 @@ class _Reader:
                 # packet: it stays a match that we cannot read.
                 self._unknown(start)
 
-    def _add(self, match: Match, negated: bool) -> None:
-        self._matches.append(MatchNot(match) if negated else match)
+    def _add(self, match: Match) -> None:
+        self._matches.append(match)
 
-    def _base(self, option: str, start: int) -> Match:
+    def _base(self, option: str, start: int, negated: bool) -> Match:
         words = self._words
         if option == "-f":
-            return MatchFragment()
-        if words.peek() == "!":  # old style: -s ! 10.0.0.0/8
-            words.take("!")
-            return MatchNot(self._base(option, start))
+            return MatchNot(MatchFragment()) if negated else MatchFragment()
+        if negated:
+            return MatchNot(self._address(option, start + 1))
+        if not words.at_negation():
+            return self._address(option, start)
+        words.take("!")  # old style: -s ! 10.0.0.0/8
+        match = self._address(option, start)
+        # What is not read keeps the ! in its text.
+        return match if isinstance(match, MatchUnknown) else MatchNot(match)
+
+    def _address(self, option: str, start: int) -> Match:
+        words = self._words
         word = words.take("a value")
         match option:
             case "-p":
@@ -133,7 +143,7 @@ class _Reader:
             case _:
                 network = network_from_text(word.text)
                 if network is None:
-                    return MatchUnknown(words.text_since(start).removeprefix("!").lstrip())
+                    return MatchUnknown(words.text_since(start))
                 return (MatchSource if option == "-s" else MatchDestination)(network)
 
     def _extension(self, name: Word, start: int) -> None:
@@ -165,7 +175,7 @@ class _Reader:
             self._unknown(start)
 
     def _at_end(self) -> bool:
-        ahead = self._words.peek() == "!"
+        ahead = self._words.at_negation()
         word = self._words.peek(ahead)
         return word is None or word in _BASE
 
@@ -214,7 +224,7 @@ def render_rule(chain: str, rule: Rule) -> str:
     """Return the rule as iptables-save prints it, from its values alone."""
     parts = [f"-A {chain}", *map(_render_match, rule.matches)]
     if rule.target is not None:
-        parts.append(_render_target(rule.target))
+        parts.append(render_target(rule.target))
     return " ".join(parts)
 
 
@@ -231,7 +241,8 @@ def _render_match(match: Match) -> str:
     return f"-m {name} {MATCHES[name].render(match)}".rstrip()
 
 
-def _render_target(target: Target) -> str:
+def render_target(target: Target) -> str:
+    """Return the target with its option, ``-j`` or ``-g``, as iptables-save prints it."""
     match target:
         case Jump(chain):
             return f"-j {chain}"

@@ -110,6 +110,15 @@ def _read_network(words: Words) -> Network:
 #: A network with its prefix length, as ``-s`` prints it.
 NETWORK: Final = Codec(_read_network, str)
 
+
+def _write_host_or_network(network: Network) -> str:
+    alone = network.num_addresses == 1
+    return str(network.network_address) if alone else str(network)
+
+
+#: A network, printed without its prefix length where that is a single address.
+HOST_OR_NETWORK: Final = Codec(_read_network, _write_host_or_network)
+
 #: Any one word, quoted where iptables-save quotes.
 STRING: Final[Codec[str]] = Codec(read=lambda words: words.take("a word").text, write=quoted)
 

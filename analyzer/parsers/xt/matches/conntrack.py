@@ -6,7 +6,7 @@ from typing import Final
 
 from analyzer.model.matches import MatchConntrack
 from analyzer.parsers.xt.options import Options, negatable, plain
-from analyzer.parsers.xt.values import NETWORK, PORTS, STRING, one_of, ranges, words_of
+from analyzer.parsers.xt.values import HOST_OR_NETWORK, PORTS, STRING, one_of, ranges, words_of
 
 STATES: Final = ("INVALID", "NEW", "RELATED", "ESTABLISHED", "UNTRACKED", "SNAT", "DNAT")
 STATUSES: Final = ("NONE", "EXPECTED", "SEEN_REPLY", "ASSURED", "CONFIRMED")
@@ -19,10 +19,10 @@ CONNTRACK: Final = Options(
     (
         negatable("--ctstate", "state", _STATE),
         negatable("--ctproto", "protocol", STRING),
-        negatable("--ctorigsrc", "original_source", NETWORK),
-        negatable("--ctorigdst", "original_destination", NETWORK),
-        negatable("--ctreplsrc", "reply_source", NETWORK),
-        negatable("--ctrepldst", "reply_destination", NETWORK),
+        negatable("--ctorigsrc", "original_source", HOST_OR_NETWORK),
+        negatable("--ctorigdst", "original_destination", HOST_OR_NETWORK),
+        negatable("--ctreplsrc", "reply_source", HOST_OR_NETWORK),
+        negatable("--ctrepldst", "reply_destination", HOST_OR_NETWORK),
         negatable("--ctorigsrcport", "original_source_port", PORTS),
         negatable("--ctorigdstport", "original_destination_port", PORTS),
         negatable("--ctreplsrcport", "reply_source_port", PORTS),

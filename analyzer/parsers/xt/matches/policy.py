@@ -27,8 +27,8 @@ _ELEMENT: Final = Options(
         negatable("--spi", "spi", number(most=0xFFFFFFFF, hexadecimal=True)),
         negatable("--proto", "protocol", WORD),
         negatable("--mode", "mode", one_of("transport", "tunnel")),
-        negatable("--tunnel-src", "tunnel_source", WORD),
         negatable("--tunnel-dst", "tunnel_destination", WORD),
+        negatable("--tunnel-src", "tunnel_source", WORD),
     ),
 )
 

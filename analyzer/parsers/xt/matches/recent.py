@@ -7,12 +7,12 @@ from typing import Final
 from analyzer.model.matches import MatchRecent
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec, Options, flag, negatable, plain
-from analyzer.parsers.xt.values import STRING, WORD, number
+from analyzer.parsers.xt.values import WORD, number
 
 
 def _word(text: str) -> Codec[str]:
     """Return the codec of an option that stands for itself: ``--rcheck`` gives rcheck."""
-    return Codec(read=lambda _: text, write=lambda _: "")
+    return Codec(read=lambda _: text, write=lambda _: "", takes_word=False)
 
 
 _COUNT: Final = number(most=0xFFFFFFFF)
@@ -30,7 +30,7 @@ class Recent:
             flag("--reap", "reap"),
             plain("--hitcount", "hit_count", _COUNT),
             flag("--rttl", "ttl"),
-            plain("--name", "name", STRING),
+            plain("--name", "name", WORD),
             plain("--mask", "mask", WORD),
             plain("--rsource", "side", _word("rsource")),
             plain("--rdest", "side", _word("rdest")),

@@ -26,7 +26,7 @@ class Statistic:
         """
         self._option(words, "--mode")
         mode = words.take("random or nth")
-        negated = words.peek() == "!"
+        negated = words.at_negation()
         if negated:
             words.take("!")
         if mode.text == "random":
@@ -77,8 +77,7 @@ class Statistic:
             probability = inner.threshold / (1 << XT_STATISTIC_BITS)
             return f"--mode random {negation}--probability {probability:.11f}"
         if isinstance(inner, MatchNth):
-            packet = f" --packet {inner.packet}" if inner.packet else ""
-            return f"--mode nth {negation}--every {inner.every}{packet}"
+            return f"--mode nth {negation}--every {inner.every} --packet {inner.packet}"
         raise AssertionError(value)
 
 

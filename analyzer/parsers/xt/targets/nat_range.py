@@ -1,4 +1,4 @@
-"""``address[-address][:port[-port]]``, as DNAT and SNAT take it.
+"""``address[-address][:port[-port[/base]]]``, as DNAT and SNAT take it.
 
 Source: extensions/libipt_DNAT.c, libip6t_DNAT.c (an address in brackets when a port follows).
 """
@@ -15,6 +15,7 @@ from analyzer.parsers.xt.options import Codec
 from analyzer.parsers.xt.values import PORT_MAX, number_from_text
 
 _EXPECTED: Final = "an address, as 10.0.0.1:80"
+_PORTS: Final = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
 _V6: Final = re.compile(r"\[([^\]]*)\](?::(.*))?|([0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:-.*)?)")
 
 
@@ -37,14 +38,14 @@ def nat_range_from_text(text: str) -> NatRange | None:
         addresses, colon, tail = text.partition(":")
         ports = tail if colon else None
     first, last = _addresses(addresses)
-    low, high = _ports(ports)
+    low, high, base = _ports(ports)
     if (addresses and first is None) or (ports is not None and low is None):
         return None
-    if ("-" in addresses and last is None) or ("-" in (ports or "") and high is None):
+    if "-" in addresses and last is None:
         return None
     if first is None and low is None:
         return None
-    return NatRange(first, last, low, high)
+    return NatRange(first, last, low, high, base)
 
 
 def _addresses(text: str) -> tuple[Address | None, Address | None]:
@@ -52,15 +53,15 @@ def _addresses(text: str) -> tuple[Address | None, Address | None]:
     return address_from_text(first), address_from_text(last) if last else None
 
 
-def _ports(text: str | None) -> tuple[int | None, int | None]:
-    if text is None:
-        return None, None
-    first, dash, last = text.partition("-")
-    low = number_from_text(first)
-    high = number_from_text(last) if dash else None
-    if low is None or low > PORT_MAX or (high is not None and not low <= high <= PORT_MAX):
-        return None, None
-    return low, high
+def _ports(text: str | None) -> tuple[int | None, int | None, int | None]:
+    """Return the ends of a range of ports, and the port that its first one stands for."""
+    found = _PORTS.fullmatch(text or "")
+    if found is None:
+        return None, None, None
+    low, high, base = (number_from_text(part) if part else None for part in found.groups())
+    if low is None or max(low, high or low, base or 0) > PORT_MAX or low > (high or low):
+        return None, None, None
+    return low, high, base
 
 
 def _write(value: NatRange) -> str:
@@ -74,6 +75,8 @@ def _write(value: NatRange) -> str:
     ports = str(value.first_port)
     if value.last_port is not None:
         ports += f"-{value.last_port}"
+    if value.base_port is not None:
+        ports += f"/{value.base_port}"
     return f"{addresses}:{ports}"
 
 

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from analyzer.failure.agreement import (
+    FALSE_ALARM_RATE,
+    binomial_p_value,
+    client_agrees,
+    holm,
+    judge,
+    p_value_within,
+)
+from analyzer.model.measurement import ClientTrial, Measurement
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from tests.reports.answers import ALIVE, DEAD, HALF, counted, measured
+
+
+def test_a_right_measurement_agrees() -> None:
+    verdict = judge(measured(DEAD, ALIVE))
+    assert verdict.faults == ()
+    assert [v.agrees for v in verdict.endpoints] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("measurement", "fault"),
+    [
+        (measured(DEAD, counted("10.1.0.2", 4_978)), "1 flows unaccounted for"),
+        (
+            measured(DEAD, counted("10.1.0.2", 4_979, counter=4_980)),
+            "1 packets between rule counters and captures",
+        ),
+        (
+            measured(counted("10.1.0.1", 5_021, dead=True, answered=1), ALIVE),
+            "1 flows answered by 10.1.0.1:53, which is dead",
+        ),
+        (
+            measured(DEAD, counted("10.1.0.2", 4_979, answered=4_978)),
+            "1 flows not answered by 10.1.0.2:53, alive",
+        ),
+        (measured(DEAD, ALIVE, duplicates=2), "2 flows arrived twice"),
+        (measured(DEAD, ALIVE, dropped=3), "3 packets dropped by the capture"),
+    ],
+)
+def test_what_is_no_matter_of_chance_must_hold_exactly(
+    measurement: Measurement, fault: str
+) -> None:
+    verdict = judge(measurement)
+    assert verdict.faults == (fault,)
+    assert not verdict.agrees
+
+
+def test_a_wrong_share_disagrees() -> None:
+    quarter = Bounds(Dyadic.of(1, 2), Dyadic.of(1, 2))
+    verdict = judge(measured(counted("10.1.0.1", 5_021, dead=True, predicted=quarter), ALIVE))
+    assert [v.agrees for v in verdict.endpoints] == [False, True]
+    of_endpoint, of_the_rest = verdict.faults
+    assert of_endpoint.startswith(
+        "10.1.0.1:53 drew 5021 of 10000 flows, which its predicted share "
+    )
+    # The shares leave a quarter for flows that pass unchanged, and none did.
+    assert of_the_rest.startswith("0 flows left the node unchanged")
+
+
+def test_a_flow_that_passed_disagrees_where_every_flow_should_meet_an_endpoint() -> None:
+    assert not judge(measured(DEAD, counted("10.1.0.2", 4_978), passed=1)).agrees
+
+
+def test_rule_counters_that_were_not_read_are_no_difference() -> None:
+    assert judge(measured(DEAD, counted("10.1.0.2", 4_979, counter=None))).agrees
+
+
+@pytest.mark.parametrize(("landed", "agrees"), [(0, True), (5_000, True), (10_000, False)])
+def test_bounds_explain_every_count_between_them(landed: int, agrees: bool) -> None:
+    bounds = Bounds(NEVER, HALF.upper)
+    one = counted("10.1.0.1", landed, predicted=bounds)
+    rest = counted("10.1.0.2", 10_000 - landed, predicted=Bounds(HALF.lower, ALWAYS))
+    assert judge(measured(one, rest)).agrees is agrees
+
+
+def test_no_flows_speak_against_nothing() -> None:
+    assert p_value_within(0, 0, HALF) == 1.0
+
+
+@pytest.mark.parametrize(("succeeded", "agrees"), [(0, False), (28, True), (60, False)])
+def test_a_client_agrees_when_its_successes_are_explained(succeeded: int, agrees: bool) -> None:
+    trial = ClientTrial(
+        command="dig",
+        target="10.2.3.4",
+        runs=60,
+        succeeded=succeeded,
+        succeeds=HALF,
+        failure_seconds=(),
+    )
+    assert client_agrees(trial) is agrees
+
+
+# --- the statistics ----------------------------------------------------------
+
+
+@st.composite
+def draws(draw: st.DrawFn) -> tuple[int, int, float]:
+    """Draw hits, trials and a probability, the hits more often than not near the mean."""
+    trials = draw(st.integers(1, 20_000))
+    # At a half, two counts are equally likely, but not to the last digit.
+    probability = draw(st.just(0.5) | st.integers(1, 2**16 - 1).map(lambda n: n / 2**16))
+    near = round(trials * probability) + draw(st.integers(-200, 200))
+    anywhere = draw(st.integers(0, trials))
+    return draw(st.sampled_from([max(0, min(trials, near)), anywhere])), trials, probability
+
+
+@given(draws())
+def test_the_p_value_is_that_of_scipy(drawn: tuple[int, int, float]) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    hits, trials, probability = drawn
+    expected = stats.binomtest(hits, trials, probability).pvalue
+    assert binomial_p_value(hits, trials, probability) == pytest.approx(expected, 1e-6, 1e-200)
+
+
+@pytest.mark.parametrize(("hits", "p_value"), [(0, 1.0), (1, 0.0)])
+def test_what_never_happens_is_explained_by_no_hit_only(hits: int, p_value: float) -> None:
+    assert binomial_p_value(hits, 10, 0.0) == p_value
+    assert binomial_p_value(10 - hits, 10, 1.0) == p_value
+
+
+@given(draws(), st.integers(0, 2**16), st.integers(0, 2**16))
+def test_what_a_share_within_the_bounds_explains_is_not_thrown_out(
+    drawn: tuple[int, int, float], one: int, other: int
+) -> None:
+    hits, trials, probability = drawn
+    lower, upper = sorted((one, other))
+    assume(lower <= probability * 2**16 <= upper)
+    within = p_value_within(hits, trials, Bounds(Dyadic.of(lower, 16), Dyadic.of(upper, 16)))
+    exact = binomial_p_value(hits, trials, probability)
+    # At the rate of false alarms, no probability within the bounds may be thrown out.
+    assert within > FALSE_ALARM_RATE or exact <= FALSE_ALARM_RATE
+
+
+def kept_by_definition(p_values: Sequence[float], rate: float) -> list[bool]:
+    """Holm: the hypothesis of rank k falls when all p up to rank k are at most rate/(m-k)."""
+    count = len(p_values)
+    ranked = sorted(range(count), key=lambda i: (p_values[i], i))
+    passed = [p_values[i] <= rate / (count - rank) for rank, i in enumerate(ranked)]
+    return [not all(passed[: ranked.index(i) + 1]) for i in range(count)]
+
+
+@given(st.lists(st.floats(0, 1) | st.floats(0, 0.05), max_size=12), st.floats(1e-9, 0.5))
+def test_holm_keeps_what_its_definition_keeps(p_values: list[float], rate: float) -> None:
+    assert holm(p_values, rate) == kept_by_definition(p_values, rate)
+
+
+def test_holm_is_stricter_than_each_test_alone() -> None:
+    assert holm([0.04, 0.03], 0.05) == [True, True]
+    assert holm([0.04, 0.02], 0.05) == [False, False]

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from ipaddress import IPv4Address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.failure.loss import ServiceLoss, State, losses, route_loss, service_loss
+from analyzer.kubeproxy.names import service_name
+from analyzer.kubeproxy.view import (
+    Endpoint,
+    Frontend,
+    FrontendKind,
+    Route,
+    ServicePort,
+    Share,
+    Source,
+)
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from tests.kubeproxy.captures import FIXTURES, Capture, captures_in
+from tests.kubeproxy.dumps import (
+    at,
+    chance,
+    cluster_ip,
+    dump,
+    endpoint,
+    only_service,
+    two_endpoints,
+)
+
+HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
+NOTHING = Bounds(NEVER, NEVER)
+ALL = Bounds(ALWAYS, ALWAYS)
+FRONTEND = Frontend(FrontendKind.CLUSTER_IP, IPv4Address("10.96.0.1"), 80)
+ENDPOINTS = [at(f"10.0.0.{number}") for number in range(1, 7)]
+
+
+def route(weights: list[Dyadic]) -> Route:
+    shares = (
+        Share(e, Bounds(w, w), masquerade=False) for e, w in zip(ENDPOINTS, weights, strict=False)
+    )
+    return Route(FRONTEND, Source.POD, tuple(shares), NEVER)
+
+
+@st.composite
+def exact_routes(draw: st.DrawFn) -> Route:
+    """Draw a route as a chain of statistic rules gives it: each takes a part of what is left."""
+    left, weights = ALWAYS, []
+    for threshold in draw(st.lists(st.integers(1, 2**31 - 1), max_size=5)):
+        taken = Dyadic.of(threshold, 31)
+        weights.append(left * taken)
+        left = left * ~taken
+    return route([*weights, left])
+
+
+sets_of_endpoints = st.sets(st.sampled_from(ENDPOINTS))
+
+
+@given(exact_routes(), sets_of_endpoints)
+def test_the_loss_of_a_set_is_the_sum_of_its_shares(route: Route, dead: set[Endpoint]) -> None:
+    loss = route_loss(route, dead)
+    assert loss.is_exact
+    assert loss.lower.as_fraction() == sum(
+        (s.share.lower.as_fraction() for s in route.shares if s.endpoint in dead), Fraction()
+    )
+
+
+@given(exact_routes(), sets_of_endpoints, sets_of_endpoints)
+def test_more_dead_never_lose_less(route: Route, some: set[Endpoint], more: set[Endpoint]) -> None:
+    less, greater = route_loss(route, some), route_loss(route, some | more)
+    assert less.lower <= greater.lower
+    assert less.upper <= greater.upper
+
+
+# --- what is not known -------------------------------------------------------
+
+PROBABILITIES = ("0.50000000000", "0.33333333302", "0.10000000009")
+UNREAD = "-m nonesuch --of src"
+
+
+def service(rules: list[tuple[str, bool, int]], missing: set[int]) -> str:
+    """Return the dump of a Service whose rules draw, perhaps with a match, an endpoint each."""
+    numbers = {number for _, _, number in rules}
+    return dump(
+        cluster_ip(),
+        "-A KUBE-SVC-A",
+        *(
+            chance(probability, f"KUBE-SEP-{number}", match=UNREAD if unread else "")
+            for probability, unread, number in rules
+        ),
+        *(endpoint(f"KUBE-SEP-{n}", f"10.0.0.{n}:80") for n in sorted(numbers - missing)),
+        missing={f"KUBE-SEP-{n}" for n in missing},
+    )
+
+
+def loss_of(text: str, dead: set[Endpoint]) -> Bounds:
+    loss = service_loss(only_service(text), dead).loss
+    assert loss is not None
+    return loss
+
+
+@given(
+    rules=st.lists(
+        st.tuples(st.sampled_from(PROBABILITIES), st.booleans(), st.integers(1, 4)), max_size=5
+    ),
+    missing=st.sets(st.integers(1, 4), max_size=2),
+    dead=sets_of_endpoints,
+    holds=st.lists(st.booleans(), min_size=5, max_size=5),
+    replaced=st.dictionaries(st.integers(1, 4), st.integers(1, 6)),
+)
+def test_bounds_contain_every_way_the_unknown_may_turn_out(
+    rules: list[tuple[str, bool, int]],
+    missing: set[int],
+    dead: set[Endpoint],
+    holds: list[bool],
+    replaced: dict[int, int],
+) -> None:
+    # A match nobody reads may hold or not; a chain that is missing may be any endpoint's.
+    resolved = [
+        (probability, False, replaced.get(number, number) if number in missing else number)
+        for at, (probability, unread, number) in enumerate(rules)
+        if not unread or holds[at]
+    ]
+    truth = loss_of(service(resolved, set()), dead)
+    bounds = loss_of(service(rules, missing & {number for _, _, number in rules}), dead)
+    assert truth.is_exact
+    assert bounds.lower <= truth.lower
+    assert truth.upper <= bounds.upper
+
+
+def test_a_range_of_destinations_may_hit_the_dead() -> None:
+    text = dump(*two_endpoints("10.0.0.3:80", "10.0.0.1-10.0.0.5:80"))
+    truth = loss_of(dump(*two_endpoints("10.0.0.3:80", "10.0.0.3:80")), {at("10.0.0.3")})
+    assert truth.upper <= loss_of(text, {at("10.0.0.3")}).upper
+
+
+def test_when_nothing_is_dead_nothing_is_lost_whatever_is_unknown() -> None:
+    loss = service_loss(only_service(service([(PROBABILITIES[0], True, 1)], {1})), set())
+    assert (loss.loss, loss.worst) == (NOTHING, NOTHING)
+
+
+# --- states ------------------------------------------------------------------
+
+
+def with_routes(*routes: Route) -> ServicePort:
+    return ServicePort(
+        name=service_name("ns/a"), protocol="tcp", frontends=(FRONTEND,), routes=routes
+    )
+
+
+@pytest.mark.parametrize(
+    ("dead", "state"),
+    [
+        (ENDPOINTS[2:], State.UNTOUCHED),
+        (ENDPOINTS[:1], State.DEGRADED),
+        (ENDPOINTS[:2], State.SILENCED),
+    ],
+)
+def test_a_service_is_untouched_degraded_or_silenced(dead: list[Endpoint], state: State) -> None:
+    two = with_routes(route([HALF.lower, HALF.lower]))
+    assert service_loss(two, dead).state is state
+
+
+def test_a_service_without_endpoints_has_nothing_to_lose() -> None:
+    loss = service_loss(with_routes(route([])), ENDPOINTS)
+    assert (loss.state, loss.worst, loss.dead) == (State.NO_ENDPOINTS, NOTHING, ())
+
+
+def test_a_service_is_degraded_while_one_route_still_leads_to_the_living() -> None:
+    local = Route(FRONTEND, Source.EXTERNAL, route([ALWAYS]).shares, NEVER)
+    loss = service_loss(with_routes(route([HALF.lower, HALF.lower]), local), ENDPOINTS[:1])
+    assert (loss.loss, loss.worst, loss.state) == (HALF, ALL, State.DEGRADED)
+
+
+def test_without_a_cluster_ip_there_is_a_worst_route_only() -> None:
+    node_port = Route(
+        Frontend(FrontendKind.NODE_PORT, None, 30_080),
+        Source.EXTERNAL,
+        route([ALWAYS]).shares,
+        NEVER,
+    )
+    loss = service_loss(with_routes(node_port), ENDPOINTS[:1])
+    assert (loss.loss, loss.worst) == (None, ALL)
+
+
+# --- the captures ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capture", captures_in(FIXTURES, "seed-dns*"), ids=str)
+def test_half_of_the_cluster_dns_is_lost_with_one_of_its_two_endpoints(capture: Capture) -> None:
+    view = capture.view()
+    found = losses(view, [e for e in view.endpoints if str(e.address) == "10.1.0.1"])
+    assert {loss.service.name.port: loss.loss for loss in found} == {
+        "dns": HALF,
+        "dns-tcp": HALF,
+        "metrics": HALF,
+    }
+    assert {each.loss for loss in found for each in loss.routes} == {HALF}
+    assert {state_and_dead(loss) for loss in found} == {(State.DEGRADED, 1)}
+
+
+def state_and_dead(loss: ServiceLoss) -> tuple[State, int]:
+    return loss.state, len(loss.dead)

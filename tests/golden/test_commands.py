@@ -1,0 +1,88 @@
+"""What each command prints for captured dumps, byte for byte."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from analyzer import cli
+from analyzer.reports.renderers import RENDERERS
+from tests.golden.documents import golden_files
+from tests.kubeproxy.captures import FIXTURES, ROOT, Capture
+
+#: Capture, Service for `tree`, and who is dead.
+_CAPTURES = (
+    ("1.14.0-iptables-legacy/seed-dns", "kube-dns:dns", "--dead 10.1.0.1"),
+    ("1.20.2-iptables-legacy/two-node@worker1", "default/app", "--dead-node master"),
+    ("1.25.1-iptables-legacy/seed-dns", "10.2.3.4:9153", "--dead-node worker1"),
+    ("1.36.2-iptables-legacy/two-node@worker1", "kube-system/kube-dns", "--dead-node master"),
+    ("1.36.2-iptables-legacy/seed-dns@worker1", "kube-dns:dns-tcp", "--dead-node master"),
+    ("1.36.2-iptables-nft/two-node", "kubernetes", "--dead 10.244.1.4 10.244.1.9:8080"),
+)
+_SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv"}
+
+
+@dataclass(frozen=True)
+class Case:
+    capture: Capture
+    verb: str
+    arguments: tuple[str, ...]
+    output_format: str
+
+    def __str__(self) -> str:
+        return f"{self.capture} {self.verb} {self.output_format}"
+
+    @property
+    def expected(self) -> Path:
+        name = f"{self.verb}.{_SUFFIXES[self.output_format]}"
+        return self.capture.dump.parent / "expected" / name
+
+    @property
+    def command(self) -> list[str]:
+        # Paths stand in the output: they are told from the root of the project.
+        dump, objects = (p.relative_to(ROOT) for p in (self.capture.dump, self.capture.objects))
+        given = [str(dump), *self.arguments, "--objects", str(objects)]
+        return [self.verb, *given, "--node", self.capture.node, "--format", self.output_format]
+
+
+def _cases() -> list[Case]:
+    found = []
+    for name, service, dead in _CAPTURES:
+        (dump,) = (FIXTURES / name).glob("*-save.txt")
+        died = tuple(dead.split())
+        by_verb = {"services": (), "tree": (service, *died), "loss": died}
+        found += [
+            Case(Capture(dump), verb, arguments, output_format)
+            for verb, arguments in by_verb.items()
+            for output_format in RENDERERS[verb]
+        ]
+    return found
+
+
+CASES = _cases()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_command_prints_what_its_golden_file_holds(
+    case: Case,
+    update_golden: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(ROOT)
+    status = cli.main(case.command)
+    printed = capsys.readouterr()
+    assert (status, printed.err) == (0, "")
+    if update_golden:
+        case.expected.parent.mkdir(exist_ok=True)
+        case.expected.write_text(printed.out, encoding="utf-8")
+    assert case.expected.is_file(), "write it with --update-golden, and review it"
+    assert printed.out == case.expected.read_text(encoding="utf-8")
+
+
+def test_every_golden_file_belongs_to_a_command() -> None:
+    expected = {case.expected for case in CASES}
+    found = {file for suffix in _SUFFIXES.values() for file in golden_files(suffix)}
+    assert found <= expected

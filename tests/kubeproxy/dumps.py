@@ -1,0 +1,75 @@
+"""Small dumps, made for one test each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from ipaddress import ip_address, ip_network
+
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.view import Endpoint, ServicePort, View
+from analyzer.model.cluster import Cluster
+from analyzer.parsers.iptables_save import parse
+
+_CHAIN = re.compile(r"(?:-A|-j|-g) (KUBE-\S+)")
+
+
+def dump(*rules: str, missing: Collection[str] = ()) -> str:
+    """Return a nat table of `rules`, every chain declared but those that are `missing`."""
+    lines = ["-A PREROUTING -j KUBE-SERVICES", "-A OUTPUT -j KUBE-SERVICES", *rules]
+    named = dict.fromkeys(["KUBE-SERVICES", *_CHAIN.findall("\n".join(lines))])
+    declared = [f":{chain} - [0:0]" for chain in named if chain not in missing]
+    base = [f":{chain} ACCEPT [0:0]" for chain in ("PREROUTING", "OUTPUT", "POSTROUTING")]
+    return "\n".join(["*nat", *base, *declared, *lines, "COMMIT", ""])
+
+
+def cluster_ip(
+    name: str = "ns/a:http",
+    address: str = "10.96.0.1",
+    port: int = 80,
+    *,
+    chain: str = "KUBE-SVC-A",
+) -> str:
+    """Return the rule that sends the flows of a ClusterIP to `chain`."""
+    return (
+        f"-A KUBE-SERVICES -d {ip_network(address)} -p tcp -m comment "
+        f'--comment "{name} cluster IP" -m tcp --dport {port} -j {chain}'
+    )
+
+
+def endpoint(chain: str, destination: str) -> str:
+    """Return the rule of an endpoint's chain."""
+    return f"-A {chain} -p tcp -m tcp -j DNAT --to-destination {destination}"
+
+
+def chance(probability: str, target: str, *, chain: str = "KUBE-SVC-A", match: str = "") -> str:
+    """Return a rule that draws `target`, if `match` holds too."""
+    matches = f"{match} -m statistic --mode random --probability {probability}".strip()
+    return f"-A {chain} {matches} -j {target}"
+
+
+def two_endpoints(first: str = "10.0.0.1:80", second: str = "10.0.0.2:80") -> tuple[str, ...]:
+    """Return the rules of a Service that draws its two endpoints alike."""
+    return (
+        cluster_ip(),
+        chance("0.50000000000", "KUBE-SEP-1"),
+        "-A KUBE-SVC-A -j KUBE-SEP-2",
+        endpoint("KUBE-SEP-1", first),
+        endpoint("KUBE-SEP-2", second),
+    )
+
+
+def view_of(text: str, cluster: Cluster | None = None) -> View:
+    """Return the Services of a dump, read at a node of which nothing is known."""
+    return Recogniser(parse(text, "dump.txt"), cluster or Cluster()).view()
+
+
+def only_service(text: str) -> ServicePort:
+    """Return the one ServicePort of a dump."""
+    (service,) = view_of(text).services
+    return service
+
+
+def at(text: str, port: int | None = 80) -> Endpoint:
+    """Return an endpoint."""
+    return Endpoint(ip_address(text), port)

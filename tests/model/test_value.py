@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+
+from analyzer.model.value import fields_of, replace, required_fields_of, value
+
+
+@value
+class Point:
+    x: int
+    y: int = 0
+
+    def moved(self) -> Point:
+        return replace(self, x=self.x + 1)
+
+
+@value(kw_only=True)
+class Named:
+    name: str
+    size: int = 1
+
+
+@value
+class Checked:
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise ValueError("below zero")
+
+
+@value
+class Nothing:
+    pass
+
+
+def test_values_are_equal_when_their_class_and_fields_are() -> None:
+    assert Point(1, 2) == Point(1, y=2)
+    assert hash(Point(1)) == hash(Point(1, 0))
+    assert Point(1) != Point(2)
+    assert Nothing() == Nothing()
+    assert len({Nothing(), Nothing()}) == 1
+
+
+def test_a_field_is_set_once() -> None:
+    point = Point(1)
+    with pytest.raises(AttributeError):
+        point.x = 2  # type: ignore[misc]  # that is what is tried
+    with pytest.raises(AttributeError):
+        del point.x
+    with pytest.raises(AttributeError):
+        point.z = 2  # type: ignore[attr-defined]  # that is what is tried
+
+
+def test_some_values_are_made_by_name_only() -> None:
+    assert Named(name="a").size == 1
+    with pytest.raises(TypeError):
+        Named("a")  # type: ignore[call-arg]  # that is what is tried
+
+
+@pytest.mark.parametrize("arguments", [(), (1, 2, 3)])
+def test_a_value_needs_its_fields_and_no_others(arguments: tuple[int, ...]) -> None:
+    with pytest.raises(TypeError):
+        Point(*arguments)
+
+
+def test_a_value_checks_itself_each_time_it_is_made() -> None:
+    assert Checked(1).size == 1
+    for _ in range(2):
+        with pytest.raises(ValueError, match="below zero"):
+            Checked(-1)
+
+
+def test_a_changed_copy_keeps_the_other_fields() -> None:
+    assert Point(1, 2).moved() == Point(2, 2)
+    with pytest.raises(TypeError):
+        replace(Point(1), z=3)
+
+
+def test_a_value_is_taken_apart_by_position() -> None:
+    match Point(1, 2):
+        case Point(x, y):
+            assert (x, y) == (1, 2)
+
+
+def test_a_value_shows_its_fields() -> None:
+    assert repr(Named(name="a")) == "Named(name='a', size=1)"
+    assert (fields_of(Named), required_fields_of(Named)) == (("name", "size"), ("name",))

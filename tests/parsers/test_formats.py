@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import importlib.util
+import lzma
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.errors import AnalyzerError, InputError
+from analyzer.model.matches import MatchComment
+from analyzer.parsers.formats import FORMATS, read_ruleset
+from analyzer.parsers.iptables_save import render
+
+DUMP = "*nat\n:X - [0:0]\n" + "-A X -j DROP\n" * 50 + "COMMIT\n"
+
+
+def zstd(data: bytes) -> bytes:
+    import zstandard  # not everywhere
+
+    # Without the size of its content, as `zstd` writes what it reads from a pipe.
+    return bytes(zstandard.ZstdCompressor(write_content_size=False).compress(data))
+
+
+PACKERS: list[Callable[[bytes], bytes]] = [gzip.compress, bz2.compress, lzma.compress]
+if importlib.util.find_spec("zstandard"):
+    PACKERS.append(zstd)
+
+packers = pytest.mark.parametrize(
+    "pack", PACKERS, ids=["gzip", "bz2", "xz", "zstd"][: len(PACKERS)]
+)
+
+
+@packers
+def test_compressed_dumps_are_told_by_their_content(pack: Callable[[bytes], bytes]) -> None:
+    assert render(read_ruleset(pack(DUMP.encode()), "dump.txt")) == DUMP
+
+
+@packers
+def test_pieces_compressed_one_by_one_are_read_as_a_whole(pack: Callable[[bytes], bytes]) -> None:
+    half = DUMP.encode()[: len(DUMP) // 2]
+    packed = pack(half) + pack(DUMP.encode()[len(half) :])
+    assert render(read_ruleset(packed, "dump")) == DUMP
+
+
+@packers
+@pytest.mark.parametrize("kept", [0.5, 0.9])
+def test_compressed_data_that_is_cut_off_is_refused(
+    pack: Callable[[bytes], bytes], kept: float
+) -> None:
+    packed = pack(DUMP.encode())
+    with pytest.raises(InputError, match="dump: damaged"):
+        read_ruleset(packed[: int(len(packed) * kept)], "dump")
+
+
+def test_damaged_gzip_is_refused() -> None:
+    packed = bytearray(gzip.compress(DUMP.encode()))
+    packed[len(packed) // 2] ^= 0xFF
+    with pytest.raises(InputError, match="dump: damaged compressed data"):
+        read_ruleset(bytes(packed), "dump")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "the file is empty"),
+        (b" \n\t\r\n", "the file holds nothing but blanks"),
+        (gzip.compress(b""), "the file holds nothing but blanks"),
+        (b"\x7fELF\0\0\0", "a binary file, not a dump of rules"),
+        (DUMP.encode("utf-16"), "a binary file, not a dump of rules"),
+        (b"Chain INPUT (policy ACCEPT)\ntarget prot opt", "a listing of `iptables -L`"),
+        (b"# iptables -L -n\nChain INPUT (policy ACCEPT)\n", "a listing of `iptables -L`"),
+        (b"table ip nat {\n", "a ruleset of `nft list ruleset`"),
+        (b'{"nftables": [{"metainfo": {}}]}', "a ruleset of `nft list ruleset`"),
+        (b"hello\n", "no dump of rules; run `iptables-save`"),
+        (b"apiVersion: v1\nkind: List\n", "no dump of rules; run `iptables-save`"),
+        (b"\xff\xfe\xfd", "no dump of rules; run `iptables-save`"),
+    ],
+)
+def test_what_is_no_dump_is_refused_saying_what_it_seems_to_be(data: bytes, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_ruleset(data, "dump")
+    assert str(caught.value).startswith(f"dump: {message}")
+
+
+def test_a_format_that_was_named_is_not_guessed() -> None:
+    with pytest.raises(AnalyzerError, match="no rule and no chain of iptables-save"):
+        read_ruleset(b"hello\n", "dump", "iptables-save")
+
+
+def test_bytes_that_are_no_utf8_survive_in_comments() -> None:
+    line = b'-A X -m comment --comment "caf\xe9 \xff" -j DROP'
+    ruleset = read_ruleset(b"*nat\n:X - [0:0]\n" + line + b"\nCOMMIT\n", "dump")
+    (rule,) = ruleset.tables["nat"].chains["X"].rules
+    assert rule.matches == (MatchComment("caf\udce9 \udcff"),)
+    assert line in render(ruleset).encode("utf-8", "surrogateescape")
+
+
+@given(st.binary())
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    with suppress(AnalyzerError):
+        read_ruleset(data, "dump")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_ruleset_names_its_format(name: str) -> None:
+    samples = {"iptables-save": DUMP}
+    assert read_ruleset(samples[name].encode(), "dump").input_format == name

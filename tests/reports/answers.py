@@ -1,0 +1,171 @@
+"""Answers of every verb, of a dump that has a bit of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from analyzer.failure.agreement import judge
+from analyzer.failure.loss import losses
+from analyzer.failure.models import dead
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.model.cluster import Cluster
+from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
+from analyzer.model.probability import Bounds, Dyadic
+from analyzer.parsers.iptables_save import parse
+from analyzer.reports.answers import (
+    ClientsAnswer,
+    LabAnswer,
+    LossAnswer,
+    ServicesAnswer,
+    TreeAnswer,
+)
+from analyzer.reports.plain import render_plain
+from analyzer.reports.renderers import renderer
+from tests.kubeproxy.dumps import chance, cluster_ip, dump, endpoint
+
+#: A match nobody reads, session affinity, a NodePort of its own, and a refusal.
+RICH = dump(
+    cluster_ip("ns/a:http"),
+    "-A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS",
+    '-A KUBE-NODEPORTS -p tcp -m comment --comment "ns/a:http" -m tcp --dport 30080 -j KUBE-EXT-A',
+    "-A KUBE-EXT-A -j KUBE-SEP-1",
+    "-A KUBE-SVC-A -m recent --rcheck --seconds 600 --reap --name KUBE-SEP-1 "
+    "--mask 255.255.255.255 --rsource -j KUBE-SEP-1",
+    chance("0.50000000000", "KUBE-SEP-1", match="-m nonesuch --of src"),
+    "-A KUBE-SVC-A -j KUBE-SEP-2",
+    endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+    endpoint("KUBE-SEP-2", "10.0.0.2:80"),
+)
+RICH += """\
+*filter
+:KUBE-SERVICES - [0:0]
+-A KUBE-SERVICES -d 10.96.0.9/32 -p udp -m comment --comment "ns/empty:dns has no endpoints" \
+-m udp --dport 53 -j REJECT
+COMMIT
+"""
+
+HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Of all verbs, for one dump."""
+
+    text: str = RICH
+    dead: Collection[str] = ("10.0.0.1",)
+
+    def of(self, verb: str) -> object:
+        recogniser = Recogniser(parse(self.text, "dump.txt"), Cluster())
+        view = recogniser.view()
+        died = dead(view, Cluster(), endpoints=self.dead)
+        match verb:
+            case "services":
+                return ServicesAnswer(
+                    ruleset=parse(self.text, "dump.txt"),
+                    cluster=Cluster(),
+                    view=view,
+                    services=view.services,
+                    diagnostics=view.diagnostics,
+                )
+            case "tree":
+                return TreeAnswer(
+                    cluster=Cluster(),
+                    view=view,
+                    dead=died,
+                    trees=tuple(
+                        (service, route, recogniser.tree(service, route))
+                        for service in view.services
+                        for route in service.routes
+                    ),
+                    diagnostics=view.diagnostics,
+                )
+            case "loss":
+                return LossAnswer(
+                    cluster=Cluster(),
+                    view=view,
+                    dead=died,
+                    losses=losses(view, died.endpoints),
+                    diagnostics=view.diagnostics,
+                )
+            case "lab run" | "lab verify":
+                verdicts = (judge(measured(DEAD, ALIVE)),)
+                return LabAnswer(
+                    dead="node master", verdicts=verdicts, diagnostics=view.diagnostics
+                )
+            case "lab clients":
+                return ClientsAnswer(
+                    dead="node master",
+                    node="worker1",
+                    trials=(TRIAL,),
+                    diagnostics=view.diagnostics,
+                )
+            case _:
+                raise AssertionError(verb)
+
+    def json(self, verb: str) -> str:
+        rendered = renderer(verb, "json")(self.of(verb))
+        assert isinstance(rendered, str)
+        return rendered
+
+    def plain(self, verb: str) -> str:
+        rendered = renderer(verb, "text")(self.of(verb))
+        assert not isinstance(rendered, str)
+        return render_plain(rendered)
+
+
+def counted(
+    address: str,
+    landed: int,
+    *,
+    dead: bool = False,
+    predicted: Bounds = HALF,
+    counter: int | None = -1,
+    answered: int = -1,
+) -> EndpointCount:
+    """Return an endpoint's count; the counter and the answers fit unless they are given."""
+    fitting = 0 if dead else landed
+    return EndpointCount(
+        address=address,
+        port=53,
+        node="master" if dead else "worker1",
+        dead=dead,
+        predicted=predicted,
+        landed=landed,
+        counted=landed if counter == -1 else counter,
+        answered=fitting if answered == -1 else answered,
+        refused=0,
+    )
+
+
+def measured(
+    *endpoints: EndpointCount, passed: int = 0, duplicates: int = 0, dropped: int = 0
+) -> Measurement:
+    """Return a measurement of 10,000 flows."""
+    return Measurement(
+        service="kube-system/kube-dns:dns",
+        protocol="udp",
+        frontend="10.2.3.4:53",
+        source="pod",
+        node="worker1",
+        flows=10_000,
+        endpoints=endpoints,
+        passed=passed,
+        duplicates=duplicates,
+        dropped_by_capture=dropped,
+        seconds=1.5,
+        kernel="6.18",
+        backend="legacy",
+    )
+
+
+#: Of a right measurement.
+DEAD, ALIVE = counted("10.1.0.1", 5_021, dead=True), counted("10.1.0.2", 4_979)
+TRIAL = ClientTrial(
+    command="dig +tries=1",
+    target="10.2.3.4:53",
+    runs=60,
+    succeeded=28,
+    succeeds=HALF,
+    failure_seconds=(5.0, 5.1),
+)

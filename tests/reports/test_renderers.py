@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from analyzer.failure.agreement import judge
+from analyzer.parsers.measurement import parse_measurements
+from analyzer.reports import lab_text
+from analyzer.reports.answers import LabAnswer
+from analyzer.reports.plain import render_plain
+from analyzer.reports.renderers import RENDERERS
+from tests.golden.documents import golden_files, renamed, schema, schema_name
+from tests.reports.answers import ALIVE, DEAD, Answers, measured
+
+_SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv"}
+verbs = pytest.mark.parametrize("verb", sorted(RENDERERS))
+
+
+@pytest.mark.parametrize(
+    ("verb", "suffix"),
+    [
+        (verb, _SUFFIXES[name])
+        for verb, formats in RENDERERS.items()
+        for name in formats
+        if not verb.startswith("lab ")
+    ],
+)
+def test_every_report_has_a_golden_file(verb: str, suffix: str) -> None:
+    assert verb in {file.stem for file in golden_files(suffix)}
+
+
+@verbs
+def test_a_json_document_names_its_schema_first_and_follows_it(verb: str) -> None:
+    name = schema_name(verb)
+    document = json.loads(Answers().json(verb))
+    assert next(iter(document.items())) == ("schema", f"kubeodds/{name}/1")
+    Draft202012Validator(schema(name)).validate(document)
+
+
+@verbs
+def test_a_schema_notices_each_field_that_is_renamed(verb: str) -> None:
+    validator = Draft202012Validator(schema(schema_name(verb)))
+    once = dict(renamed(json.loads(Answers().json(verb))))
+    assert [".".join(where) for where, changed in once.items() if validator.is_valid(changed)] == []
+
+
+def fields(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from fields(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from fields(item)
+
+
+def properties(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from properties(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key == "properties":
+                yield from item
+            yield from properties(item)
+
+
+@verbs
+def test_a_schema_knows_just_the_fields_that_are_written(verb: str) -> None:
+    assert set(properties(schema(schema_name(verb)))) == set(
+        fields(json.loads(Answers().json(verb)))
+    )
+
+
+@verbs
+def test_a_json_document_is_ascii(verb: str) -> None:
+    text = Answers(Answers().text.replace("ns/a", "ns/\x1b\x7f\N{RIGHT-TO-LEFT OVERRIDE}é\udcff"))
+    assert set(text.json(verb)) <= {*map(chr, range(0x20, 0x7F)), "\n"}
+
+
+def test_a_share_that_is_not_known_is_null_beside_its_bounds() -> None:
+    services = json.loads(Answers().json("services"))["services"]
+    first, second = services[0]["endpoints"]
+    assert (first["share"], first["bounds"]["upper"]["value"]) == (None, 0.5)
+    assert (second["share"], second["bounds"]["lower"]["value"]) == (None, 0.5)
+
+
+def test_a_measurement_survives_being_written_and_read() -> None:
+    written = Answers().json("lab run").encode()
+    assert parse_measurements(written, "run.json") == ("node master", (measured(DEAD, ALIVE),))
+
+
+# --- what text says ------------------------------------------------------------
+
+
+def test_services_show_bounds_refusals_and_what_is_unknown() -> None:
+    shown = Answers().plain("services")
+    assert re.search(r"ClusterIP 10.96.0.1:80 in part unknown  .*  0.0 to 50.0 %\n", shown)
+    assert "ClusterIP 10.96.0.9:53 no endpoints: reject" in shown
+    assert "1 frontend with shares known only within bounds." in shown
+
+
+def test_the_worst_loss_ends_the_report() -> None:
+    shown = Answers().plain("loss")
+    assert shown.splitlines()[0] == "Dead: endpoint 10.0.0.1 (1 endpoint address)"
+    assert shown.splitlines()[-2:] == [
+        "2 ServicePorts: 1 degraded, 1 no-endpoints.",
+        "100.0 % of new flows to ns/a:http on their worst route land on dead endpoints",
+    ]
+
+
+def test_who_is_not_hit_is_told_so() -> None:
+    last = Answers(dead=()).plain("loss").splitlines()[-1]
+    assert last == "No new flow lands on a dead endpoint."
+
+
+def test_a_tree_tells_why_it_does_not_know() -> None:
+    shown = Answers().plain("tree")
+    assert "not known: dump.txt:" in shown
+    assert "└─ either" in shown
+    assert "=> 10.0.0.1:80 DEAD" in shown
+
+
+@pytest.mark.parametrize("comment", ["a -j ACCEPT", r"a -j ACCEPT \"b\"", r"a -j ACCEPT \"b"])
+def test_the_target_shown_is_the_rules_own_whatever_its_comment_says(comment: str) -> None:
+    told = Answers(
+        Answers().text.replace(
+            "-A KUBE-EXT-A -j", f'-A KUBE-EXT-A -m comment --comment "{comment}" -j'
+        )
+    )
+    assert "KUBE-EXT-A -j KUBE-SEP-1  line" in told.plain("tree")
+
+
+def test_the_lab_puts_measured_beside_predicted() -> None:
+    shown = Answers().plain("lab run")
+    assert "On dead endpoints: predicted 50.0 %, measured 50.21 % (5,021 of 10,000)." in shown
+    assert shown.splitlines()[-1].startswith("Verdict: agrees ")
+
+
+def test_real_clients_are_told_with_their_waiting() -> None:
+    assert "50.0 %   28 of 60  47 %            5.1 s  agrees" in Answers().plain("lab clients")
+
+
+def test_a_disagreement_is_told_with_its_faults() -> None:
+    wrong = measured(DEAD, ALIVE, duplicates=1)
+    document = lab_text.render(LabAnswer(dead="nothing", verdicts=(judge(wrong),)))
+    assert render_plain(document).splitlines()[-2:] == [
+        "kube-system/kube-dns:dns: 1 flows arrived twice",
+        "Verdict: DISAGREES (exact binomial tests, Holm-corrected, false-alarm rate 1e-06)",
+    ]

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from analyzer.model.text import printable
+from analyzer.reports.document import Column, Document, Line, Span, Style, Table
+from analyzer.reports.renderers import RENDERERS, renderer
+from tests.reports.answers import RICH, Answers
+
+pytest.importorskip("rich")
+
+from rich.cells import cell_len
+
+from analyzer.reports.terminal import render_terminal
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+VERBS = sorted(RENDERERS)
+widths = pytest.mark.parametrize("width", [80, 140])
+
+
+def shown(verb: str, *, width: int, colour: bool, text: str = RICH) -> str:
+    document = renderer(verb, "text")(Answers(text).of(verb))
+    assert isinstance(document, Document)
+    return render_terminal(document, width=width, colour=colour)
+
+
+@widths
+@pytest.mark.parametrize("verb", VERBS)
+def test_without_colour_there_is_no_escape_sequence(verb: str, width: int) -> None:
+    assert "\x1b" not in shown(verb, width=width, colour=False)
+
+
+@widths
+@pytest.mark.parametrize("verb", VERBS)
+def test_colour_adds_nothing_but_colour(verb: str, width: int) -> None:
+    coloured = shown(verb, width=width, colour=True)
+    assert coloured != _ANSI.sub("", coloured)
+    assert _ANSI.sub("", coloured) == shown(verb, width=width, colour=False)
+
+
+@widths
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_line_is_wider_than_the_terminal(verb: str, width: int) -> None:
+    lines = shown(verb, width=width, colour=False).splitlines()
+    assert max(map(cell_len, lines)) <= width
+
+
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("name", ["[red]x[/red]", "[/]", ":smile:", "[link=file:///etc]y"])
+def test_markup_of_a_dump_is_shown_as_it_stands(name: str, colour: bool) -> None:
+    text = RICH.replace("ns/a:http", name)
+    assert name in _ANSI.sub("", shown("services", width=140, colour=colour, text=text))
+
+
+def test_a_control_character_of_a_dump_is_shown_as_a_sign() -> None:
+    name = "ns/\x1b]0;owned\x07"
+    found = shown("services", width=140, colour=False, text=RICH.replace("ns/a:http", name))
+    assert printable(name) in found
+    assert "\x1b" not in found
+
+
+def test_nothing_of_a_cell_is_lost_in_a_narrow_column() -> None:
+    long = "a-service-with-a-name-of-exactly-sixty-three-characters-padded-2"
+    table = Table((Column("NAME"), Column("")), ((long, "x" * 40), (Span("b", Style.BAD),)))
+    found = render_terminal(Document([table, Line(("end",))]), width=40, colour=False)
+    assert sorted(re.sub(r"\s|─|NAME", "", found)) == sorted(long + "x" * 40 + "b" + "end")

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+import pytest
+
+from analyzer.model.packet import Packet
+from analyzer.model.ternary import Ternary
+from analyzer.parsers.iptables_save import parse
+from analyzer.semantics.hooks import NatHooks
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import FellThrough, Leaf
+
+POD, NODE = ip_address("10.1.0.1"), ip_address("172.16.0.1")
+KNOWN = Situation(local_addresses=frozenset({NODE}))
+HEAD = "*nat\n:POSTROUTING ACCEPT [0:0]\n"
+CERTAIN = f"{HEAD}-A POSTROUTING -j MASQUERADE\nCOMMIT\n"
+RANDOM = (
+    f"{HEAD}-A POSTROUTING -m statistic --mode random --probability 0.5 -j MASQUERADE\nCOMMIT\n"
+)
+MARKED = f"{HEAD}-A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE\nCOMMIT\n"
+UNREAD = f"{HEAD}-A POSTROUTING -m made-up -j MASQUERADE\nCOMMIT\n"
+NONE = f"{HEAD}COMMIT\n"
+
+
+def hooks(dump: str, situation: Situation = KNOWN) -> NatHooks:
+    return NatHooks(parse(dump, "dump"), situation)
+
+
+@pytest.mark.parametrize(
+    ("dump", "packet", "want"),
+    [
+        (CERTAIN, Packet(destination=POD), Ternary.TRUE),
+        (NONE, Packet(destination=POD), Ternary.FALSE),
+        (RANDOM, Packet(destination=POD), Ternary.UNKNOWN),
+        (UNREAD, Packet(destination=POD), Ternary.UNKNOWN),
+        (MARKED, Packet(destination=POD, mark=0x4000), Ternary.TRUE),
+        (MARKED, Packet(destination=POD, mark=0), Ternary.FALSE),
+        (MARKED, Packet(destination=POD, mark=None), Ternary.UNKNOWN),
+        # A packet for the node itself never meets POSTROUTING.
+        (CERTAIN, Packet(destination=NODE), Ternary.FALSE),
+        (CERTAIN, Packet(destination=ip_address("127.0.0.1")), Ternary.FALSE),
+        (CERTAIN, Packet(), Ternary.UNKNOWN),
+    ],
+)
+def test_a_flow_is_masqueraded_on_its_way_out(dump: str, packet: Packet, want: Ternary) -> None:
+    assert hooks(dump).masquerades(packet) is want
+
+
+def test_whether_a_flow_leaves_a_node_of_unknown_addresses_is_unknown() -> None:
+    assert hooks(CERTAIN, Situation()).masquerades(Packet(destination=POD)) is Ternary.UNKNOWN
+
+
+@pytest.mark.parametrize("dump", [NONE, "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n"])
+def test_a_hook_without_a_chain_lets_every_packet_pass(dump: str) -> None:
+    assert hooks(dump).walk("PREROUTING", Packet()) == Leaf(FellThrough("PREROUTING"), Packet())
+
+
+def test_a_walk_begins_at_the_chain_of_its_hook() -> None:
+    tree = hooks(CERTAIN).walk("POSTROUTING", Packet())
+    assert [rule.location.line for rule in tree.rules] == [3]

@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+from ipaddress import ip_address, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.model.matches import (
+    Match,
+    MatchAddrtype,
+    MatchComment,
+    MatchConnlimit,
+    MatchConnmark,
+    MatchConntrack,
+    MatchDestination,
+    MatchFragment,
+    MatchHashlimit,
+    MatchHl,
+    MatchIcmp,
+    MatchIcmp6,
+    MatchInInterface,
+    MatchIprange,
+    MatchIpvs,
+    MatchLength,
+    MatchLimit,
+    MatchMac,
+    MatchMark,
+    MatchMultiport,
+    MatchNfacct,
+    MatchNot,
+    MatchNth,
+    MatchOutInterface,
+    MatchOwner,
+    MatchPhysdev,
+    MatchPkttype,
+    MatchPolicy,
+    MatchProtocol,
+    MatchRandom,
+    MatchRecent,
+    MatchRpfilter,
+    MatchSctp,
+    MatchSet,
+    MatchSocket,
+    MatchSource,
+    MatchState,
+    MatchString,
+    MatchTcp,
+    MatchTcpmss,
+    MatchTtl,
+    MatchUdp,
+    MatchUnknown,
+)
+from analyzer.model.options import AddressRange, ChunkTypes, Masked, Option, Range, TcpFlags
+from analyzer.model.packet import UNKNOWN_PACKET, Packet
+from analyzer.model.probability import ALWAYS, NEVER, Dyadic
+from analyzer.model.ternary import Ternary
+from analyzer.semantics.matching import MatchResult, judge, match_all
+from analyzer.semantics.situation import Situation
+from tests.strategies import MATCHES as VALUES
+from tests.strategies import matches
+
+FALSE, UNKNOWN, TRUE = Ternary
+
+HERE = Situation()
+NODE = Situation(local_addresses=frozenset({ip_address("172.16.0.1")}))
+PACKET = Packet(
+    protocol="tcp",
+    source=ip_address("10.1.0.9"),
+    source_port=40_000,
+    destination=ip_address("10.2.3.4"),
+    destination_port=53,
+    in_interface="eth0",
+    out_interface="",
+)
+TO_NODE = Packet(destination=ip_address("172.16.0.1"))
+TO_LOOPBACK = Packet(destination=ip_address("127.0.0.5"))
+CLIENTS = ip_network("10.1.0.0/24")
+EVERYTHING = ip_network("0.0.0.0/0")
+
+DNS = Option(Range(53, 53))
+NOT_DNS = Option(Range(53, 53), negated=True)
+ALL_PORTS = Option(Range(0, 65535))
+NO_PORTS = Option(Range(0, 65535), negated=True)
+SYN = TcpFlags(frozenset({"SYN", "ACK", "RST", "FIN"}), frozenset({"SYN"}))
+ACK = TcpFlags(frozenset({"SYN", "ACK"}), frozenset({"SYN", "ACK"}))
+NO_FLAGS = TcpFlags(frozenset({"FIN", "RST"}), frozenset())
+
+WEB: Option[tuple[Range, ...]] = Option((Range(80, 80), Range(8000, 8080)))
+WEB_OR_DNS: Option[tuple[Range, ...]] = Option((*WEB.value, Range(53, 53)))
+TEN_TO_TWENTY = Option(AddressRange(ip_address("10.0.0.10"), ip_address("10.0.0.20")))
+
+TYPE_LOCAL = MatchAddrtype(destination_type=Option(("LOCAL",)))
+NOT_LOCAL = MatchAddrtype(destination_type=Option(("LOCAL",), negated=True))
+MULTICAST = MatchAddrtype(destination_type=Option(("MULTICAST",)))
+
+
+def ctstate(*words: str, negated: bool = False) -> MatchConntrack:
+    return MatchConntrack(state=Option(words, negated))
+
+
+def recent(action: str, *, negated: bool = False) -> MatchRecent:
+    return MatchRecent(action=Option(action, negated), name="KUBE-SEP-6GOADYOLHEZLYCMN")
+
+
+CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
+    # ---- protocol
+    (MatchProtocol("tcp"), PACKET, HERE, TRUE),
+    (MatchProtocol("udp"), PACKET, HERE, FALSE),
+    (MatchProtocol("6"), PACKET, HERE, TRUE),
+    (MatchProtocol("17"), PACKET, HERE, FALSE),
+    (MatchProtocol("tcp"), UNKNOWN_PACKET, HERE, UNKNOWN),
+    (MatchProtocol("all"), UNKNOWN_PACKET, HERE, TRUE),
+    (MatchProtocol("0"), UNKNOWN_PACKET, HERE, TRUE),
+    (MatchProtocol("icmpv6"), Packet(protocol="ipv6-icmp"), HERE, TRUE),
+    (MatchProtocol("132"), Packet(protocol="sctp"), HERE, TRUE),
+    # ---- addresses
+    (MatchSource(CLIENTS), PACKET, HERE, TRUE),
+    (MatchSource(ip_network("10.2.0.0/16")), PACKET, HERE, FALSE),
+    (MatchSource(ip_network("fd00::/8")), PACKET, HERE, FALSE),
+    (MatchSource(CLIENTS), UNKNOWN_PACKET, HERE, UNKNOWN),
+    (MatchSource(EVERYTHING), UNKNOWN_PACKET, HERE, TRUE),
+    (MatchDestination(ip_network("10.2.3.4/32")), PACKET, HERE, TRUE),
+    (MatchDestination(CLIENTS), PACKET, HERE, FALSE),
+    (MatchDestination(CLIENTS), UNKNOWN_PACKET, HERE, UNKNOWN),
+    # ---- interfaces
+    (MatchInInterface("eth0"), PACKET, HERE, TRUE),
+    (MatchInInterface("eth"), PACKET, HERE, FALSE),
+    (MatchInInterface("eth+"), PACKET, HERE, TRUE),
+    (MatchInInterface("veth+"), PACKET, HERE, FALSE),
+    (MatchInInterface("+"), UNKNOWN_PACKET, HERE, TRUE),
+    (MatchInInterface("eth0"), UNKNOWN_PACKET, HERE, UNKNOWN),
+    (MatchOutInterface("eth0"), PACKET, HERE, FALSE),
+    (MatchOutInterface("eth+"), PACKET, HERE, FALSE),
+    (MatchOutInterface("eth0"), UNKNOWN_PACKET, HERE, UNKNOWN),
+    # ---- what always holds, and what never does
+    (MatchComment("-j DROP"), UNKNOWN_PACKET, HERE, TRUE),
+    (MatchNfacct("dropped"), UNKNOWN_PACKET, HERE, TRUE),
+    (MatchFragment(), UNKNOWN_PACKET, HERE, FALSE),
+    # ---- ports
+    (MatchTcp(), PACKET, HERE, TRUE),
+    (MatchTcp(destination_port=DNS), PACKET, HERE, TRUE),
+    (MatchTcp(destination_port=NOT_DNS), PACKET, HERE, FALSE),
+    (MatchTcp(source_port=Option(Range(32768, 60999))), PACKET, HERE, TRUE),
+    (MatchTcp(source_port=DNS, destination_port=DNS), PACKET, HERE, FALSE),
+    (MatchTcp(source_port=DNS), Packet(protocol="tcp"), HERE, UNKNOWN),
+    (MatchTcp(source_port=ALL_PORTS), Packet(protocol="tcp"), HERE, TRUE),
+    (MatchTcp(source_port=NO_PORTS), Packet(protocol="tcp"), HERE, FALSE),
+    (MatchTcp(destination_port=DNS), Packet(destination_port=53), HERE, UNKNOWN),
+    (MatchTcp(destination_port=DNS), Packet(destination_port=54), HERE, FALSE),
+    (MatchUdp(destination_port=DNS), PACKET, HERE, FALSE),
+    (MatchUdp(destination_port=DNS), Packet(protocol="udp", destination_port=53), HERE, TRUE),
+    (MatchUdp(destination_port=NOT_DNS), Packet(protocol="udp"), HERE, UNKNOWN),
+    (MatchSctp(destination_port=DNS), Packet(protocol="sctp", destination_port=53), HERE, TRUE),
+    (MatchSctp(destination_port=DNS), PACKET, HERE, FALSE),
+    (
+        MatchSctp(chunk_types=Option(ChunkTypes("any", ("INIT",)))),
+        Packet(protocol="sctp"),
+        HERE,
+        UNKNOWN,
+    ),
+    # ---- the first packet of a flow is a SYN
+    (MatchTcp(flags=Option(SYN)), PACKET, HERE, TRUE),
+    (MatchTcp(flags=Option(SYN, negated=True)), PACKET, HERE, FALSE),
+    (MatchTcp(flags=Option(ACK)), PACKET, HERE, FALSE),
+    (MatchTcp(flags=Option(ACK, negated=True)), PACKET, HERE, TRUE),
+    (MatchTcp(flags=Option(NO_FLAGS)), PACKET, HERE, TRUE),
+    (MatchTcp(tcp_option=Option(7)), PACKET, HERE, UNKNOWN),
+    (MatchTcp(tcp_option=Option(7, negated=True)), PACKET, HERE, UNKNOWN),
+    # ---- mark
+    (MatchMark(Masked(0x4000, 0x4000)), Packet(mark=0xC000), HERE, TRUE),
+    (MatchMark(Masked(0x4000, 0x4000)), Packet(mark=0x8000), HERE, FALSE),
+    (MatchMark(Masked(0)), Packet(), HERE, TRUE),
+    (MatchMark(Masked(1)), Packet(mark=3), HERE, FALSE),
+    (MatchMark(Masked(2, 1)), Packet(mark=3), HERE, FALSE),
+    (MatchMark(Masked(1)), UNKNOWN_PACKET, HERE, UNKNOWN),
+    # ---- conntrack
+    (ctstate("NEW"), PACKET, HERE, TRUE),
+    (ctstate("RELATED", "ESTABLISHED"), PACKET, HERE, FALSE),
+    (ctstate("ESTABLISHED"), PACKET, Situation(state="ESTABLISHED"), TRUE),
+    (ctstate("INVALID", negated=True), PACKET, HERE, TRUE),
+    (ctstate("DNAT"), PACKET, HERE, FALSE),
+    (ctstate("DNAT"), Packet(translated=True), HERE, TRUE),
+    (ctstate("DNAT", negated=True), Packet(translated=True), HERE, FALSE),
+    (ctstate("DNAT"), UNKNOWN_PACKET, HERE, UNKNOWN),
+    (ctstate("NEW", "DNAT"), UNKNOWN_PACKET, HERE, TRUE),
+    (ctstate("SNAT"), PACKET, HERE, UNKNOWN),
+    (MatchConntrack(protocol=Option("6")), PACKET, HERE, UNKNOWN),
+    (MatchConntrack(direction="ORIGINAL"), PACKET, HERE, UNKNOWN),
+    (
+        MatchConntrack(state=Option(("ESTABLISHED",)), direction="ORIGINAL"),
+        PACKET,
+        HERE,
+        FALSE,
+    ),
+    # ---- addrtype
+    (TYPE_LOCAL, TO_NODE, NODE, TRUE),
+    (TYPE_LOCAL, TO_LOOPBACK, NODE, TRUE),
+    (TYPE_LOCAL, PACKET, NODE, FALSE),
+    (NOT_LOCAL, TO_NODE, NODE, FALSE),
+    (NOT_LOCAL, PACKET, NODE, TRUE),
+    (TYPE_LOCAL, TO_NODE, HERE, UNKNOWN),
+    (TYPE_LOCAL, Packet(), NODE, UNKNOWN),
+    (MULTICAST, TO_NODE, NODE, FALSE),
+    (MULTICAST, PACKET, NODE, UNKNOWN),
+    (
+        MatchAddrtype(destination_type=Option(("UNICAST", "LOCAL"))),
+        PACKET,
+        NODE,
+        UNKNOWN,
+    ),
+    (
+        MatchAddrtype(source_type=Option(("LOCAL",)), destination_type=Option(("LOCAL",))),
+        Packet(source=PACKET.source, destination=TO_NODE.destination),
+        NODE,
+        FALSE,
+    ),
+    (
+        MatchAddrtype(destination_type=Option(("LOCAL",)), limit_in_interface=True),
+        TO_NODE,
+        NODE,
+        UNKNOWN,
+    ),
+    # ---- session affinity
+    (recent("rcheck"), PACKET, HERE, FALSE),
+    (recent("rcheck", negated=True), PACKET, HERE, TRUE),
+    (recent("update"), PACKET, HERE, FALSE),
+    (recent("rcheck"), PACKET, Situation(has_affinity=True), UNKNOWN),
+    (recent("rcheck"), PACKET, Situation(has_affinity=None), UNKNOWN),
+    (recent("set"), PACKET, Situation(has_affinity=None), TRUE),
+    (recent("set", negated=True), PACKET, HERE, FALSE),
+    (MatchState(("NEW", "RELATED")), PACKET, HERE, TRUE),
+    (MatchState(("ESTABLISHED",)), PACKET, HERE, FALSE),
+    # ---- several ports, ranges of addresses
+    (MatchMultiport(destination_ports=WEB_OR_DNS), PACKET, HERE, TRUE),
+    (MatchMultiport(destination_ports=WEB), PACKET, HERE, FALSE),
+    (MatchMultiport(destination_ports=Option(WEB.value, negated=True)), PACKET, HERE, TRUE),
+    (MatchMultiport(source_ports=WEB_OR_DNS), PACKET, HERE, FALSE),
+    (MatchMultiport(ports=WEB_OR_DNS), PACKET, HERE, TRUE),
+    (MatchMultiport(ports=WEB_OR_DNS), Packet(source_port=53), HERE, TRUE),
+    (MatchMultiport(ports=WEB_OR_DNS), Packet(source_port=54), HERE, UNKNOWN),
+    (MatchMultiport(destination_ports=WEB), UNKNOWN_PACKET, HERE, UNKNOWN),
+    (MatchMultiport(source_ports=WEB, destination_ports=WEB_OR_DNS), PACKET, HERE, FALSE),
+    (MatchIprange(source=TEN_TO_TWENTY), Packet(source=ip_address("10.0.0.20")), HERE, TRUE),
+    (MatchIprange(source=TEN_TO_TWENTY), Packet(source=ip_address("10.0.0.21")), HERE, FALSE),
+    (MatchIprange(source=TEN_TO_TWENTY), Packet(source=ip_address("::10")), HERE, FALSE),
+    (
+        MatchIprange(destination=Option(TEN_TO_TWENTY.value, negated=True)),
+        PACKET,
+        HERE,
+        TRUE,
+    ),
+    (MatchIprange(destination=TEN_TO_TWENTY), UNKNOWN_PACKET, HERE, UNKNOWN),
+    # ---- what no packet tells
+    (MatchNth(3, 0), PACKET, NODE, UNKNOWN),
+    (MatchPhysdev(is_bridged=Option(value=True)), PACKET, NODE, UNKNOWN),
+    (MatchUnknown("-m u32"), PACKET, NODE, UNKNOWN),
+]
+
+#: Sets, sockets, counters and payloads: what no dump and no packet of ours tells.
+BEYOND_THE_PACKET: list[type] = [
+    *(MatchIcmp, MatchIcmp6, MatchConnmark, MatchSet, MatchOwner, MatchLimit, MatchHashlimit),
+    *(MatchSocket, MatchRpfilter, MatchLength, MatchTtl, MatchHl, MatchMac, MatchPkttype),
+    *(MatchString, MatchTcpmss, MatchConnlimit, MatchPolicy, MatchIpvs),
+]
+
+ids = [f"{type(match).__name__}-{want.name}" for match, _, _, want in CASES]
+
+
+@pytest.mark.parametrize(("match", "packet", "situation", "want"), CASES, ids=ids)
+def test_a_match_holds_fails_or_is_unknown(
+    match: Match, packet: Packet, situation: Situation, want: Ternary
+) -> None:
+    assert judge(match, packet, situation) == MatchResult(want)
+
+
+@pytest.mark.parametrize(("match", "packet", "situation", "want"), CASES, ids=ids)
+def test_a_negated_match_gives_the_opposite(
+    match: Match, packet: Packet, situation: Situation, want: Ternary
+) -> None:
+    assert judge(MatchNot(match), packet, situation) == MatchResult(~want)
+
+
+def test_every_kind_of_match_has_a_case() -> None:
+    kinds = {type(match) for match, _, _, _ in CASES}
+    assert set(VALUES) - kinds == {MatchRandom, MatchNot, *BEYOND_THE_PACKET}
+
+
+@given(st.one_of([VALUES[kind] for kind in BEYOND_THE_PACKET]))
+def test_what_stands_in_no_packet_of_ours_is_unknown(match: Match) -> None:
+    assert judge(match, PACKET, NODE) == MatchResult(UNKNOWN)
+    assert judge(MatchNot(match), PACKET, NODE) == MatchResult(UNKNOWN)
+
+
+def test_a_rate_limiting_list_is_no_session_affinity() -> None:
+    """`has_affinity` says nothing of the lists that others keep, as an ssh rate limit."""
+    match = MatchRecent(action=Option("rcheck"), name="SSH", seconds=60, hit_count=4)
+    assert judge(match, PACKET, Situation(has_affinity=False)).known is UNKNOWN
+
+
+def test_loopback_is_local_even_where_no_local_address_is_known() -> None:
+    """So the docstring of Situation says."""
+    assert judge(TYPE_LOCAL, TO_LOOPBACK, HERE).known is TRUE
+
+
+def test_a_random_match_is_drawn() -> None:
+    quarter = MatchRandom(1 << 29)
+    assert judge(quarter, UNKNOWN_PACKET, HERE) == MatchResult(TRUE, Dyadic.of(1, 2))
+    assert judge(MatchNot(quarter), UNKNOWN_PACKET, HERE) == MatchResult(TRUE, Dyadic.of(3, 2))
+    assert judge(MatchRandom(0), PACKET, HERE).chance == NEVER
+    assert judge(MatchRandom(1 << 31), PACKET, HERE).chance == ALWAYS
+
+
+def test_the_matches_of_a_rule_are_joined() -> None:
+    half, tcp, odd = MatchRandom(1 << 30), MatchProtocol("tcp"), MatchUnknown("-m u32")
+    assert match_all((), PACKET, HERE) == MatchResult(TRUE)
+    assert match_all((half, tcp, half), PACKET, HERE) == MatchResult(TRUE, Dyadic.of(1, 2))
+    assert match_all((half, odd), PACKET, HERE) == MatchResult(UNKNOWN, Dyadic.of(1, 1))
+    assert match_all((odd, half, MatchFragment()), PACKET, HERE).known is FALSE
+
+
+@given(matches)
+def test_what_is_known_of_a_full_packet_holds_when_less_is_known(match: Match) -> None:
+    """Knowledge may only be lost, never turned around."""
+    full = judge(match, PACKET, Situation(local_addresses=frozenset(), has_affinity=False))
+    less = judge(match, UNKNOWN_PACKET, Situation(has_affinity=None))
+    assert less.known in (full.known, UNKNOWN)
+    assert less.chance == full.chance

@@ -1,0 +1,212 @@
+"""The properties of test_traverse are worth something: each deliberate fault breaks one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Final, TypeAlias
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis.errors import NoSuchExample
+from hypothesis.strategies import SearchStrategy
+
+from analyzer.model.matches import Match, MatchMark, MatchNot, MatchRandom
+from analyzer.model.packet import Packet
+from analyzer.model.probability import ALWAYS, Dyadic
+from analyzer.model.rules import Rule, Table
+from analyzer.model.targets import Accept, Goto, Jump, Return, SetMark
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
+from analyzer.semantics import matching, traverse, tree
+from analyzer.semantics.matching import MatchResult
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.traverse import Traversal
+from tests.semantics.test_traverse import (
+    agrees_with_the_naive_interpreter,
+    bounds_are_the_extremes_of_an_adversary,
+)
+from tests.strategies import walked_tables
+
+Patch: TypeAlias = pytest.MonkeyPatch
+Fault: TypeAlias = Callable[[Patch], None]
+
+EXACT: Final = walked_tables(unknown_match=False, unknown_target=False)
+# Unknown targets are left out, so that a fault shows which is not theirs.
+OPEN: Final = walked_tables(unknown_target=False)
+SEARCH: Final = settings(
+    max_examples=1_000,
+    phases=[Phase.generate],
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def reading(change: Callable[[Rule], Rule]) -> Fault:
+    """The traversal takes each rule for another."""
+
+    def fault(patch: Patch) -> None:
+        init = Traversal.__init__
+
+        def faulty(self: Traversal, table: Table, situation: Situation | None = None) -> None:
+            chains = {
+                name: replace(chain, rules=tuple(map(change, chain.rules)))
+                for name, chain in table.chains.items()
+            }
+            init(self, replace(table, chains=chains), situation)
+
+        patch.setattr(Traversal, "__init__", faulty)
+
+    return fault
+
+
+def goto_as_jump(rule: Rule) -> Rule:
+    return replace(rule, target=Jump(rule.target.chain)) if isinstance(rule.target, Goto) else rule
+
+
+def jump_as_goto(rule: Rule) -> Rule:
+    return replace(rule, target=Goto(rule.target.chain)) if isinstance(rule.target, Jump) else rule
+
+
+def no_return(rule: Rule) -> Rule:
+    return replace(rule, target=None) if isinstance(rule.target, Return) else rule
+
+
+def accept_as_return(rule: Rule) -> Rule:
+    return replace(rule, target=Return()) if isinstance(rule.target, Accept) else rule
+
+
+def no_mask(rule: Rule) -> Rule:
+    target = rule.target
+    return replace(rule, target=SetMark(target.value)) if isinstance(target, SetMark) else rule
+
+
+def no_mark(rule: Rule) -> Rule:
+    return replace(rule, target=None) if isinstance(rule.target, SetMark) else rule
+
+
+def first_match_only(rule: Rule) -> Rule:
+    return replace(rule, matches=rule.matches[:1])
+
+
+def judging(change: Callable[[Match, MatchResult], MatchResult]) -> Fault:
+    """A match is given another meaning."""
+
+    def fault(patch: Patch) -> None:
+        judge = matching.judge
+
+        def faulty(match: Match, packet: Packet, situation: Situation) -> MatchResult:
+            return change(match, judge(match, packet, situation))
+
+        patch.setattr(matching, "judge", faulty)
+
+    return fault
+
+
+def negated_chance_not_complemented(match: Match, result: MatchResult) -> MatchResult:
+    if isinstance(match, MatchNot) and isinstance(match.match, MatchRandom):
+        return replace(result, chance=match.match.probability)
+    return result
+
+
+def negation_ignored(match: Match, result: MatchResult) -> MatchResult:
+    if isinstance(match, MatchNot) and isinstance(match.match, MatchMark):
+        return replace(result, known=~result.known)
+    return result
+
+
+def unknown_as(known: Ternary) -> Callable[[Match, MatchResult], MatchResult]:
+    return lambda _, r: replace(r, known=known if r.known is Ternary.UNKNOWN else r.known)
+
+
+def wrong_complement(patch: Patch) -> None:
+    patch.setattr(Dyadic, "__invert__", lambda self: self if self.exponent else NOT[self])
+
+
+NOT: Final = {ALWAYS: ~ALWAYS, ~ALWAYS: ALWAYS}
+
+
+def draws_not_independent(patch: Patch) -> None:
+    patch.setattr(
+        MatchResult,
+        "__and__",
+        lambda a, b: MatchResult(a.known & b.known, min(a.chance, b.chance)),
+    )
+
+
+def swapped_bounds(patch: Patch) -> None:
+    patch.setattr(tree, "min", max, raising=False)
+    patch.setattr(tree, "max", min, raising=False)
+
+
+def lower_bound_of_the_last_branch(patch: Patch) -> None:
+    patch.setattr(tree, "min", lambda values: list(values)[-1], raising=False)
+
+
+def rules_forgotten(patch: Patch) -> None:
+    patch.setattr(traverse, "after", lambda _, rest: rest)
+
+
+def mark_lost_after_a_jump(patch: Patch) -> None:
+    back = Traversal._return  # noqa: SLF001  # the fault goes where the walk goes back
+
+    def faulty(self: Traversal, chain: str, packet: Packet, stack: object) -> tree.Tree:
+        forgotten = replace(packet, mark=0) if stack else packet
+        return back(self, chain, forgotten, stack)  # type: ignore[arg-type]
+
+    patch.setattr(Traversal, "_return", faulty)
+
+
+def chances_of_later_rules_not_reduced(patch: Patch) -> None:
+    def faulty(branches: list[tuple[Dyadic, tree.Tree]]) -> tree.Tree:
+        return branches[0][1] if len(branches) == 2 else joined(branches)
+
+    joined = traverse._chance  # noqa: SLF001
+    patch.setattr(traverse, "_chance", faulty)
+
+
+FAULTS: Final[dict[str, Fault]] = {
+    "goto as jump": reading(goto_as_jump),
+    "jump as goto": reading(jump_as_goto),
+    "return ignored": reading(no_return),
+    "accept as return": reading(accept_as_return),
+    "mask of a mark ignored": reading(no_mask),
+    "mark not set": reading(no_mark),
+    "only the first match asked": reading(first_match_only),
+    "negated chance not complemented": judging(negated_chance_not_complemented),
+    "negation ignored": judging(negation_ignored),
+    "unknown as false": judging(unknown_as(Ternary.FALSE)),
+    "unknown as true": judging(unknown_as(Ternary.TRUE)),
+    "complement wrong": wrong_complement,
+    "draws not independent": draws_not_independent,
+    "bounds swapped": swapped_bounds,
+    "lower bound of the last branch": lower_bound_of_the_last_branch,
+    "rules forgotten": rules_forgotten,
+    "mark lost after a jump": mark_lost_after_a_jump,
+    "chance of two taken for certainty": chances_of_later_rules_not_reduced,
+}
+
+
+def breaks(check: Callable[[Table], None], made: Table) -> bool:
+    try:
+        check(made)
+    except (AssertionError, ValueError):
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_breaks_a_property(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    FAULTS[name](monkeypatch)
+    assert search(EXACT, agrees_with_the_naive_interpreter) or search(
+        OPEN, bounds_are_the_extremes_of_an_adversary
+    )
+
+
+def search(tables: SearchStrategy[Table], check: Callable[[Table], None]) -> bool:
+    same = Random(0)  # noqa: S311  # the same search each time
+    try:
+        find(tables, lambda made: breaks(check, made), settings=SEARCH, random=same)
+    except NoSuchExample:
+        return False
+    return True

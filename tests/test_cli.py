@@ -1,0 +1,509 @@
+"""The command line: what it says to bad input, where it says it, and how it exits."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import signal
+import subprocess  # noqa: TID251  # as a shell runs it
+import sys
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from analyzer import cli
+from tests.kubeproxy.captures import FIXTURES, ROOT
+from tests.kubeproxy.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
+from tests.reports.answers import RICH, Answers
+
+CAPTURE = FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1"
+DUMP = str(CAPTURE / "iptables-legacy-save.txt")
+OBJECTS = ["--objects", str(CAPTURE / "objects.json")]
+WANTED = "expected the output of `kubectl get services,endpointslices,nodes,pods -A -o json`"
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int
+    out: str
+    err: str
+
+
+class Command:
+    """Runs the command line where files of the test lie."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+        self._capsys = capsys
+        self.folder = folder
+
+    def __call__(self, *arguments: str) -> Done:
+        try:
+            status = cli.main(list(arguments))
+        except SystemExit as exited:  # of argparse
+            status = int(str(exited.code))
+        printed = self._capsys.readouterr()
+        return Done(status, printed.out, printed.err)
+
+    def file(self, name: str, content: bytes | str) -> str:
+        data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+        (self.folder / name).write_bytes(data)
+        return name
+
+
+@pytest.fixture
+def command(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Command:
+    monkeypatch.chdir(tmp_path)
+    return Command(capsys, tmp_path)
+
+
+# --- bad input ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b" \n\n", "the file holds nothing but blanks"),
+        (b"*nat\n\0\n", "a binary file, not a dump of rules"),
+        (b"hello\n", "no dump of rules; run `iptables-save` on the node and give its output"),
+        (
+            b"Chain INPUT (policy ACCEPT)\ntarget prot opt source destination\n",
+            "a listing of `iptables -L`, which leaves out what is needed; run `iptables-save` on "
+            "the node instead",
+        ),
+        (
+            gzip.compress(b"*nat\nCOMMIT\n" * 99)[:-9],
+            "damaged compressed data: Compressed file ended before the end-of-stream marker was "
+            "reached",
+        ),
+    ],
+)
+def test_what_is_no_dump_is_refused_in_one_line(
+    command: Command, content: bytes, message: str
+) -> None:
+    done = command("services", command.file("dump.txt", content))
+    assert done == Done(2, "", f"kubeodds: dump.txt: {message}\n")
+
+
+def test_an_nft_ruleset_is_refused_or_read(command: Command) -> None:
+    done = command("services", command.file("dump.txt", "table ip kube-proxy {\n}\n"))
+    assert done == Done(
+        2,
+        "",
+        "kubeodds: dump.txt: a ruleset of `nft list ruleset`, which this version does not read; "
+        "for kube-proxy in iptables mode run `iptables-save` on the node\n",
+    )
+
+
+def test_a_missing_file_is_named(command: Command) -> None:
+    done = command("services", "missing.txt")
+    assert done == Done(2, "", "kubeodds: missing.txt: No such file or directory\n")
+
+
+def test_a_directory_is_no_dump(command: Command) -> None:
+    assert command("services", ".") == Done(2, "", "kubeodds: .: Is a directory\n")
+
+
+def test_a_probability_above_1_is_shown_with_a_caret(command: Command) -> None:
+    lines = RICH.replace("0.50000000000", "1.1").split("\n")
+    number = next(at for at, line in enumerate(lines, 1) if "1.1" in line)
+    column = lines[number - 1].index("1.1")
+    done = command("services", command.file("dump.txt", "\n".join(lines)))
+    assert done == Done(
+        2,
+        "",
+        f"dump.txt:{number}:{column + 1}: expected a number from 0 to 1\n"
+        f"    {lines[number - 1]}\n"
+        f"    {' ' * column}^^^\n",
+    )
+
+
+def test_nothing_but_blanks_stands_before_a_caret(command: Command) -> None:
+    text = RICH.replace(" --probability 0.50000000000", "\t--probability 1.1")
+    _, line, marker = command("services", command.file("dump.txt", text)).err.splitlines()
+    assert marker.strip() == "^^^"
+    assert line[marker.index("^") :].startswith("1.1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--dead", "10.244.0.8"],
+            "--dead 10.244.0.8: no Service of this dump has that endpoint; did you mean "
+            "10.244.0.7 or 10.244.0.3 or 10.244.1.9?",
+        ),
+        (
+            ["--dead", "worker1"],
+            "--dead worker1: expected an address, as 10.1.0.1 or 10.1.0.1:53",
+        ),
+        (
+            ["--dead-node", "worker2", *OBJECTS],
+            "--dead-node worker2: the objects have no such node; did you mean worker1?",
+        ),
+        (
+            ["--dead-zone", "east", *OBJECTS],
+            "--dead-zone east: the objects have no such zone",
+        ),
+        (
+            ["--dead-node", "worker1"],
+            "--dead-node worker1: a dump does not say which endpoints are on which node; give "
+            "--objects FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`",
+        ),
+        (
+            ["--node", "worker9", *OBJECTS],
+            "--node worker9: the objects have no such node; did you mean worker1?",
+        ),
+        (
+            ["--service", "kube-dms"],
+            "no Service kube-dms in this dump; there are default/app, default/kubernetes:https, "
+            "kube-system/kube-dns:dns, kube-system/kube-dns:dns-tcp, kube-system/kube-dns:metrics",
+        ),
+    ],
+)
+def test_a_name_that_does_not_occur_is_refused_in_one_line(
+    command: Command, arguments: Sequence[str], message: str
+) -> None:
+    assert command("loss", DUMP, *arguments) == Done(2, "", f"kubeodds: {message}\n")
+
+
+@pytest.mark.parametrize("verb", ["services", "tree"])
+def test_every_verb_refuses_an_unknown_service(command: Command, verb: str) -> None:
+    named = {"services": ["--service", "ap"], "tree": ["ap"]}[verb]
+    done = command(verb, DUMP, *named)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("kubeodds: no Service ap in this dump")
+
+
+def test_a_service_without_endpoints_has_no_tree(command: Command) -> None:
+    done = command("tree", command.file("dump.txt", RICH), "ns/empty:dns")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.splitlines() == [
+        "kubeodds: ns/empty:dns: it has no endpoints at this node, so there is no tree; "
+        "`kubeodds services` says how its frontends answer"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (
+            "NAME  READY\n",
+            f"objects.json:1:1: not JSON (Expecting value); {WANTED}\n    NAME  READY\n    ^\n",
+        ),
+        ("[]", f"kubeodds: objects.json: no list of API objects; {WANTED}\n"),
+        ('{"items": [1]}', f"kubeodds: objects.json: no list of API objects; {WANTED}\n"),
+        ("[" * 100_000, "kubeodds: objects.json: nested too deeply to be API objects\n"),
+    ],
+)
+def test_objects_that_are_none_are_refused(command: Command, content: str, error: str) -> None:
+    done = command("services", DUMP, "--objects", command.file("objects.json", content))
+    assert done == Done(2, "", error)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: VERB"),
+        (["services"], "the following arguments are required: DUMP"),
+        (["loss", DUMP, "--max-loss", "ten"], "'ten' is no percentage, as 10%"),
+        (["loss", DUMP, "--max-loss", "101%"], "'101%' is not between 0% and 100%"),
+        (["services", DUMP, "--node-ip", "worker1"], "'worker1' is no IP address"),
+        (["services", DUMP, "--format", "xml"], "invalid choice: 'xml'"),
+        (["services", DUMP, "--servic", "x"], "unrecognized arguments: --servic x"),
+    ],
+)
+def test_bad_usage_is_told_with_the_usage(
+    command: Command, arguments: Sequence[str], message: str
+) -> None:
+    done = command(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("usage: kubeodds")
+    assert message in done.err.splitlines()[-1]
+
+
+# --- exit status -------------------------------------------------------------
+
+
+def dead_half(*more: str) -> list[str]:
+    return ["--service", "app", "--dead", "10.244.0.7", *more]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (dead_half(), 0),
+        (dead_half("--max-loss", "50%"), 0),
+        (dead_half("--max-loss", "49.9999999999%"), 1),
+        (dead_half("--max-loss", "0"), 1),
+        (["--max-loss", "0"], 0),
+        (dead_half("--strict"), 0),
+    ],
+)
+def test_a_broken_threshold_exits_with_1(
+    command: Command, arguments: Sequence[str], status: int
+) -> None:
+    done = command("loss", DUMP, *arguments)
+    assert (done.status, done.err) == (status, "")
+    assert done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        ([], 0),
+        (["--strict"], 3),
+        (["--max-loss", "10%"], 1),
+        (["--max-loss", "10%", "--strict"], 3),
+        (["--service", "unknown", "--max-loss", "10%", "--strict"], 2),
+    ],
+)
+def test_2_goes_before_3_and_3_before_1(
+    command: Command, arguments: Sequence[str], status: int
+) -> None:
+    file = command.file("dump.txt", RICH)
+    assert command("loss", file, "--dead", "10.0.0.1", *arguments).status == status
+
+
+def test_the_worst_route_breaks_the_threshold(command: Command) -> None:
+    # The ClusterIP loses at most a half, the NodePort all.
+    file = command.file("dump.txt", RICH)
+    assert command("loss", file, "--dead", "10.0.0.1", "--max-loss", "99%").status == 1
+
+
+def test_a_threshold_that_may_be_broken_is_broken(command: Command) -> None:
+    unread = chance("0.50000000000", "KUBE-SEP-1", match="-m nonesuch")
+    file = command.file("dump.txt", dump(cluster_ip(), unread, *two_endpoints()[3:]))
+    # At most a half is lost, at least nothing.
+    for percent, status in (("49%", 1), ("50%", 0)):
+        done = command("loss", file, "--dead", "10.0.0.1", "--max-loss", percent)
+        assert done.status == status
+
+
+def test_an_interruption_exits_with_130(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "read_ruleset", interrupted)
+    assert command("services", DUMP) == Done(130, "", "kubeodds: interrupted\n")
+
+
+# --- where it goes -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("output_format", ["text", "json"])
+def test_warnings_go_to_stderr_and_data_to_stdout(command: Command, output_format: str) -> None:
+    done = command("services", command.file("dump.txt", RICH), "--format", output_format)
+    at = next(n for n, line in enumerate(RICH.split("\n"), 1) if "nonesuch" in line)
+    assert done.err == (
+        f"dump.txt:{at}: warning: match nonesuch is not understood: where it decides, the answer "
+        "is given as bounds\n"
+    )
+    assert done.status == 0
+    assert "warning:" not in done.out
+
+
+def test_the_nodes_own_death_is_warned_of(command: Command) -> None:
+    done = command("loss", DUMP, *OBJECTS, "--node", "worker1", "--dead-node", "worker1")
+    assert (done.status, done.err) == (
+        0,
+        f"{DUMP}: warning: worker1 is the node whose rules these are: dead, it sends no flows; "
+        "the numbers are what its rules would do\n",
+    )
+
+
+@pytest.mark.parametrize("output_format", ["text", "json"])
+def test_a_report_may_go_to_a_file(command: Command, output_format: str) -> None:
+    arguments = ["services", DUMP, "--format", output_format]
+    assert command(*arguments, "--output", "report") == Done(0, "", "")
+    assert (command.folder / "report").read_text(encoding="utf-8") == command(*arguments).out
+
+
+def test_a_file_that_cannot_be_written_is_named(command: Command) -> None:
+    done = command("services", DUMP, "--output", "missing/report")
+    assert done == Done(2, "", "kubeodds: missing/report: No such file or directory\n")
+
+
+def test_a_dump_may_come_from_stdin(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    piped = io.TextIOWrapper(io.BytesIO(gzip.compress(Path(DUMP).read_bytes())))
+    monkeypatch.setattr(sys, "stdin", piped)
+    from_stdin = command("services", "-")
+    assert from_stdin == Done(0, command("services", DUMP).out.replace(DUMP, "<stdin>"), "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "coloured"),
+    [([], {}, True), (["--no-color"], {}, False), ([], {"NO_COLOR": "1"}, False)],
+)
+def test_a_terminal_gets_colours_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    environment: dict[str, str],
+    coloured: bool,
+) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert cli.main(["services", DUMP, *arguments]) == 0
+    assert ("\x1b[" in terminal.getvalue()) is coloured
+
+
+def test_verbose_adds_nothing_where_nothing_is_worth_knowing(command: Command) -> None:
+    assert command("services", DUMP, "-v") == command("services", DUMP)
+
+
+# --- what a dump may hold ----------------------------------------------------
+
+_EVIL = "ns/\x1b]0;owned\x07\x9b31m\x7f\N{RIGHT-TO-LEFT OVERRIDE}\u2028\udcff\r"
+
+
+@pytest.mark.parametrize("output_format", ["text", "json"])
+@pytest.mark.parametrize("verb", ["services", "tree", "loss"])
+def test_no_control_character_of_a_dump_is_printed(
+    command: Command, verb: str, output_format: str
+) -> None:
+    text = RICH.replace("ns/a:http", _EVIL).replace("nonesuch", "none\x1b[31msuch")
+    named = {"tree": ["10.96.0.1"], "loss": ["--dead", "10.0.0.1"]}.get(verb, [])
+    done = command(verb, command.file("dump.txt", text), *named, "--format", output_format)
+    assert done.status == 0
+    printed = (done.out + done.err).replace("\n", "")
+    assert {c for c in printed if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl"}} == set()
+
+
+def test_no_control_character_of_a_bad_line_is_printed(command: Command) -> None:
+    text = RICH.replace("0.50000000000", "1.1\x1b[31m")
+    done = command("services", command.file("dump.txt", text))
+    assert done.status == 2
+    assert done.err.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ["-A KUBE-SVC-A -j KUBE-EXT-A", "-A KUBE-EXT-A -j KUBE-SVC-A"],
+        [f"-A KUBE-SVC-{'A' * n} -j KUBE-SVC-{'A' * (n + 1)}" for n in range(1, 600)],
+        [
+            *(
+                f"-A KUBE-SVC-{'A' * n} -m statistic --mode random --probability 0.00000000047 "
+                f"-j KUBE-SVC-{'A' * (n + 1)}"
+                for n in range(1, 40)
+            ),
+            endpoint(f"KUBE-SVC-{'A' * 40}", "10.0.0.1:80"),
+        ],
+    ],
+    ids=["chains in a ring", "600 chains deep", "a share below any float"],
+)
+def test_a_dump_that_kube_proxy_would_not_write_is_no_crash(
+    command: Command, rules: list[str]
+) -> None:
+    file = command.file("dump.txt", dump(cluster_ip(), *rules))
+    assert command("services", file).status == 0
+
+
+def test_an_endpoint_of_which_nobody_knows_the_node_is_not_taken_for_living(
+    command: Command,
+) -> None:
+    nodes = [{"kind": "Node", "metadata": {"name": name}} for name in ("worker1", "worker2")]
+    slices = {
+        "kind": "EndpointSlice",
+        "endpoints": [
+            {"addresses": ["10.0.0.1"], "nodeName": "worker1"},
+            {"addresses": ["10.0.0.2"]},
+        ],
+    }
+    objects = command.file("objects.json", json.dumps({"items": [*nodes, slices]}))
+    file = command.file("dump.txt", dump(*two_endpoints()))
+    arguments = ["--objects", objects, "--dead-node", "worker1", "--format", "json"]
+    done = command("loss", file, *arguments)
+    (service,) = json.loads(done.out)["services"]
+    assert service["loss"]["lower"]["value"] == 0.5
+    assert service["loss"]["upper"]["value"] == 1.0 or "10.0.0.2" in done.err
+
+
+def test_a_saved_measurement_is_judged_again(command: Command) -> None:
+    saved = Answers().json("lab run")
+    done = command("lab", "verify", command.file("run.json", saved), "--format", "json")
+    assert done.status == 0
+    assert json.loads(done.out)["measurements"] == json.loads(saved)["measurements"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("flows", 0), ("flows", 10), ("flows", "many"), ("source", "moon")]
+)
+def test_a_saved_measurement_that_cannot_be_is_refused(
+    command: Command, field: str, value: object
+) -> None:
+    saved = json.loads(Answers().json("lab run"))
+    saved["measurements"][0][field] = value
+    done = command("lab", "verify", command.file("run.json", json.dumps(saved)))
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("kubeodds: run.json: ")
+
+
+# --- as a process ------------------------------------------------------------
+
+
+def python(*arguments: str) -> list[str]:
+    return [sys.executable, *arguments]
+
+
+def test_a_pipe_that_is_closed_early_ends_the_command_in_silence() -> None:
+    with subprocess.Popen(  # noqa: S603
+        python("-m", "analyzer", "services", "-"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    ) as child:
+        assert child.stdin
+        assert child.stdout
+        assert child.stderr
+        # It cannot print before it has read: the pipe is closed by then.
+        child.stdout.close()
+        child.stdin.write(Path(DUMP).read_bytes())
+        child.stdin.close()
+        assert child.stderr.read() == b""
+    assert child.returncode == -signal.SIGPIPE
+
+
+def test_the_reading_path_imports_nothing_heavy() -> None:
+    done = subprocess.run(  # noqa: S603
+        python("-X", "importtime", "-m", "analyzer", "services", DUMP),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
+    imported = {
+        line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.split("\n")
+    }
+    assert "analyzer" in imported
+    assert (
+        imported & {"rich", "scapy", "numpy", "scipy", "netns_lab", "subprocess", "socket"} == set()
+    )
+
+
+def test_a_locale_without_box_drawing_is_no_crash() -> None:
+    done = subprocess.run(  # noqa: S603
+        python("-m", "analyzer", "tree", DUMP, "app"),
+        capture_output=True,
+        cwd=ROOT,
+        env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    assert done.stdout.isascii()
+    assert b"=> 10.244.0.7:8080" in done.stdout
