@@ -10,23 +10,21 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from analyzer import __version__
+from analyzer.arguments import parser as arguments_parser
 from analyzer.errors import AnalyzerError, InputError, ParseError, UsageError, suggestion
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.packet import Address, address_from_text
+from analyzer.model.packet import Address
 from analyzer.model.rules import Ruleset
 from analyzer.model.text import printable
 from analyzer.model.value import value
-from analyzer.parsers.formats import FORMATS, read_ruleset
+from analyzer.parsers.formats import read_ruleset
 from analyzer.reports.document import Document
-from analyzer.reports.renderers import RENDERERS, renderer
+from analyzer.reports.renderers import renderer
 
 if TYPE_CHECKING:  # what one verb needs, another need not wait for
-    from fractions import Fraction
-
     from analyzer.failure.models import Dead
 
 DONE: Final = 0
@@ -72,9 +70,8 @@ def main(arguments: Sequence[str]) -> int:
         asked = arguments[0] if arguments else None
         if asked == "lab":
             return _lab(arguments[1:])
-        options = _parser(asked).parse_args(arguments)
-        verb: Callable[[argparse.Namespace], int] = options.run
-        return verb(options)
+        options = arguments_parser(asked).parse_args(arguments)
+        return _VERBS[options.verb](options)
     except AnalyzerError as error:
         complain(error)
         return BAD_INPUT
@@ -100,158 +97,6 @@ def complain(error: AnalyzerError) -> None:
 
 def _stderr(text: str) -> None:
     print(printable(text), file=sys.stderr)  # noqa: T201
-
-
-# --- options ---------------------------------------------------------------
-
-
-def _parser(asked: str | None) -> argparse.ArgumentParser:
-    """Return the parser; only the verb that is asked for gets its options, which take time."""
-    parser = argparse.ArgumentParser(
-        prog="kubeodds",
-        description="The odds that a new connection through kube-proxy's rules reaches a live "
-        "endpoint, from a dump of the rules.",
-        allow_abbrev=False,
-        formatter_class=HelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"kubeodds {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog="kubeodds")
-    for name, (says, add_options) in _VERBS.items():
-        verb = verbs.add_parser(
-            name,
-            help=says,
-            description=says,
-            allow_abbrev=False,
-            formatter_class=HelpFormatter,
-            add_help=add_options is not None,
-        )
-        if name == asked and add_options is not None:
-            add_input_options(verb)
-            add_output_options(verb, name)
-            add_options(verb)
-    return parser
-
-
-class HelpFormatter(argparse.HelpFormatter):
-    """argparse's own, which asks for the terminal's width only when help is shown.
-
-    It is made anew for each option that is added, and to ask takes a module and a system call.
-    """
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=80)
-
-    def format_help(self) -> str:
-        """Return the help, fitted to the terminal."""
-        import shutil
-
-        self._width = shutil.get_terminal_size().columns - 2
-        return super().format_help()
-
-
-def add_output_options(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Add what says how and where the answer is shown."""
-    parser.add_argument("--format", choices=sorted(RENDERERS[verb]), default="text")
-    parser.add_argument("--output", metavar="FILE", help="write there, not to stdout")
-    parser.add_argument("--no-color", action="store_true", help="no colours on a terminal")
-
-
-def add_input_options(parser: argparse.ArgumentParser) -> None:
-    """Add what says which dump to read and what is known besides."""
-    parser.add_argument("dump", metavar="DUMP", help="output of iptables-save; - for stdin")
-    parser.add_argument(
-        "--input-format",
-        choices=sorted(FORMATS),
-        help="how to read DUMP (default: by its text)",
-    )
-    parser.add_argument(
-        "--table", metavar="NAME", help="the table, where DUMP is of `iptables -S`: nat, filter"
-    )
-    parser.add_argument(
-        "--objects",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="kubectl get services,endpointslices,nodes,pods -A -o json",
-    )
-    parser.add_argument("--node", metavar="NAME", help="the node whose dump it is")
-    parser.add_argument(
-        "--node-ip",
-        metavar="IP",
-        nargs="+",
-        action="extend",
-        default=[],
-        type=_address,
-        help="that node's addresses, where no objects say them",
-    )
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 3 if the dump was read only in part"
-    )
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="also say what is merely worth knowing"
-    )
-
-
-def add_dead_options(parser: argparse.ArgumentParser) -> None:
-    """Add what says who is dead."""
-    for option, metavar, says in (
-        ("--dead", "IP[:PORT]", "an endpoint that answers no more"),
-        ("--dead-node", "NODE", "a node that is gone (needs --objects)"),
-        ("--dead-zone", "ZONE", "a zone that is gone (needs --objects)"),
-    ):
-        parser.add_argument(
-            option, metavar=metavar, nargs="+", action="extend", default=[], help=says
-        )
-
-
-def _services_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--service", metavar="NAME", help="only this one")
-    parser.set_defaults(run=_services)
-
-
-def _tree_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("service", metavar="SERVICE", help="ns/name:port, a part of it, or IP")
-    parser.add_argument(
-        "--from",
-        dest="source",
-        choices=["pod", "node", "external"],
-        default="pod",
-        help="where the new flow comes from (default: pod)",
-    )
-    add_dead_options(parser)
-    parser.set_defaults(run=_tree)
-
-
-def _loss_options(parser: argparse.ArgumentParser) -> None:
-    add_dead_options(parser)
-    parser.add_argument("--service", metavar="NAME", help="only this one")
-    parser.add_argument(
-        "--max-loss",
-        metavar="PERCENT",
-        type=_percentage,
-        help="exit with 1 if a ServicePort may lose more, as 10%%",
-    )
-    parser.set_defaults(run=_loss)
-
-
-def _address(text: str) -> Address:
-    address = address_from_text(text)
-    if address is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no IP address")
-    return address
-
-
-def _percentage(text: str) -> Fraction:
-    from fractions import Fraction
-
-    try:
-        value = Fraction(text.removesuffix("%").strip())
-    except (ValueError, ZeroDivisionError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage, as 10%") from None
-    if not 0 <= value <= 100:  # noqa: PLR2004
-        raise argparse.ArgumentTypeError(f"{text!r} is not between 0% and 100%")
-    return value / 100
 
 
 # --- reading ---------------------------------------------------------------
@@ -454,12 +299,10 @@ def dead_of(options: argparse.Namespace, given: Input) -> Dead:
     )
 
 
-#: What each verb is for, and what adds the options that only it has.
-_VERBS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None] | None]]] = {
-    "services": ("every ServicePort with its exact shares", _services_options),
-    "tree": ("the probability tree of a Service, rule by rule", _tree_options),
-    "loss": ("the share of new flows that lands on dead endpoints", _loss_options),
-    "lab": ("the same, measured on this machine's kernel", None),
+_VERBS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
+    "services": _services,
+    "tree": _tree,
+    "loss": _loss,
 }
 
 

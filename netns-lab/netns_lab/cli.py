@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from analyzer import cli
+from analyzer import arguments, cli
 from analyzer.failure.agreement import judge
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.select import select
@@ -23,13 +23,13 @@ from netns_lab.namespace import leave_host
 _MOST_FLOWS: Final = 100_000_000
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(words: Sequence[str]) -> int:
     """Run one verb of the lab and return the exit status.
 
     Raises:
         AnalyzerError: bad input, or a lab that cannot start.
     """
-    options = _parser().parse_args(arguments)
+    options = _parser().parse_args(words)
     verb: Callable[[argparse.Namespace], int] = options.run
     return verb(options)
 
@@ -41,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
         "machine, and hold the counts against the prediction. The host's own network is left "
         "before anything else is done.",
         allow_abbrev=False,
-        formatter_class=cli.HelpFormatter,
+        formatter_class=arguments.HelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     run = _verb(verbs, "run", "replay new flows, count where each lands")
@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "verify", help="judge a saved measurement again, no root needed", allow_abbrev=False
     )
     verify.add_argument("measurement", metavar="FILE", help="of `lab run --format json`")
-    cli.add_output_options(verify, "lab verify")
+    arguments.add_output_options(verify, "lab verify")
     verify.set_defaults(run=_verify)
     return parser
 
@@ -77,17 +77,21 @@ def _verb(
     says: str,
 ) -> argparse.ArgumentParser:
     parser = verbs.add_parser(
-        name, help=says, description=says, allow_abbrev=False, formatter_class=cli.HelpFormatter
+        name,
+        help=says,
+        description=says,
+        allow_abbrev=False,
+        formatter_class=arguments.HelpFormatter,
     )
-    cli.add_input_options(parser)
-    cli.add_dead_options(parser)
+    arguments.add_input_options(parser)
+    arguments.add_dead_options(parser)
     parser.add_argument("--service", metavar="NAME", help="only this one (default: all)")
     parser.add_argument(
         "--backend",
         choices=["legacy", "nft"],
         help="which iptables loads the rules (default: the one that wrote the dump)",
     )
-    cli.add_output_options(parser, f"lab {name}")
+    arguments.add_output_options(parser, f"lab {name}")
     return parser
 
 

@@ -23,10 +23,11 @@ from netns_lab.command import run
 from netns_lab.count import Capture, Door, LocalDelivery, answer, landing
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
+from netns_lab.plan import plan
 from netns_lab.ready import End, wait_until_ready
 from netns_lab.replay import IP_AT, PROTOCOLS, Flows
 from netns_lab.servers import Servers
-from netns_lab.topology import Topology, build, plan
+from netns_lab.topology import Topology, build
 
 #: Packets sent before every socket is read; what the sockets hold is far more.
 BATCH: Final = 128

@@ -16,7 +16,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from netns_lab.errors import LabError
-from netns_lab.topology import CLIENT_PORTS
+from netns_lab.plan import CLIENT_PORTS
 
 #: Where things stand in our Ethernet frames, whose IP header has no options.
 IP_AT: Final = 14

@@ -1,0 +1,170 @@
+"""What the command line takes: the options of each verb. Nothing is read or printed here."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from analyzer import __version__
+from analyzer.model.packet import Address, address_from_text
+from analyzer.parsers.formats import FORMATS
+from analyzer.reports.renderers import RENDERERS
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+
+def parser(asked: str | None) -> argparse.ArgumentParser:
+    """Return the parser; only the verb that is asked for gets its options, which take time."""
+    found = argparse.ArgumentParser(
+        prog="kubeodds",
+        description="The odds that a new connection through kube-proxy's rules reaches a live "
+        "endpoint, from a dump of the rules.",
+        allow_abbrev=False,
+        formatter_class=HelpFormatter,
+    )
+    found.add_argument("--version", action="version", version=f"kubeodds {__version__}")
+    verbs = found.add_subparsers(dest="verb", metavar="VERB", required=True, prog="kubeodds")
+    for name, (says, add_options) in _VERBS.items():
+        verb = verbs.add_parser(
+            name,
+            help=says,
+            description=says,
+            allow_abbrev=False,
+            formatter_class=HelpFormatter,
+            add_help=add_options is not None,
+        )
+        if name == asked and add_options is not None:
+            add_input_options(verb)
+            add_output_options(verb, name)
+            add_options(verb)
+    return found
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """argparse's own, which asks for the terminal's width only when help is shown.
+
+    It is made anew for each option that is added, and to ask takes a module and a system call.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=80)
+
+    def format_help(self) -> str:
+        """Return the help, fitted to the terminal."""
+        import shutil
+
+        self._width = shutil.get_terminal_size().columns - 2
+        return super().format_help()
+
+
+def add_output_options(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Add what says how and where the answer is shown."""
+    parser.add_argument("--format", choices=sorted(RENDERERS[verb]), default="text")
+    parser.add_argument("--output", metavar="FILE", help="write there, not to stdout")
+    parser.add_argument("--no-color", action="store_true", help="no colours on a terminal")
+
+
+def add_input_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says which dump to read and what is known besides."""
+    parser.add_argument("dump", metavar="DUMP", help="output of iptables-save; - for stdin")
+    parser.add_argument(
+        "--input-format",
+        choices=sorted(FORMATS),
+        help="how to read DUMP (default: by its text)",
+    )
+    parser.add_argument(
+        "--table", metavar="NAME", help="the table, where DUMP is of `iptables -S`: nat, filter"
+    )
+    parser.add_argument(
+        "--objects",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="kubectl get services,endpointslices,nodes,pods -A -o json",
+    )
+    parser.add_argument("--node", metavar="NAME", help="the node whose dump it is")
+    parser.add_argument(
+        "--node-ip",
+        metavar="IP",
+        nargs="+",
+        action="extend",
+        default=[],
+        type=_address,
+        help="that node's addresses, where no objects say them",
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="exit with 3 if the dump was read only in part"
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="also say what is merely worth knowing"
+    )
+
+
+def add_dead_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says who is dead."""
+    for option, metavar, says in (
+        ("--dead", "IP[:PORT]", "an endpoint that answers no more"),
+        ("--dead-node", "NODE", "a node that is gone (needs --objects)"),
+        ("--dead-zone", "ZONE", "a zone that is gone (needs --objects)"),
+    ):
+        parser.add_argument(
+            option, metavar=metavar, nargs="+", action="extend", default=[], help=says
+        )
+
+
+def _service_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--service", metavar="NAME", help="only this one")
+
+
+def _tree_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("service", metavar="SERVICE", help="ns/name:port, a part of it, or IP")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        choices=["pod", "node", "external"],
+        default="pod",
+        help="where the new flow comes from (default: pod)",
+    )
+    add_dead_options(parser)
+
+
+def _loss_options(parser: argparse.ArgumentParser) -> None:
+    add_dead_options(parser)
+    parser.add_argument("--service", metavar="NAME", help="only this one")
+    parser.add_argument(
+        "--max-loss",
+        metavar="PERCENT",
+        type=_percentage,
+        help="exit with 1 if a ServicePort may lose more, as 10%%",
+    )
+
+
+def _address(text: str) -> Address:
+    address = address_from_text(text)
+    if address is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no IP address")
+    return address
+
+
+def _percentage(text: str) -> Fraction:
+    from fractions import Fraction
+
+    try:
+        value = Fraction(text.removesuffix("%").strip())
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage, as 10%") from None
+    if not 0 <= value <= 100:  # noqa: PLR2004
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 0% and 100%")
+    return value / 100
+
+
+#: What each verb is for, and what adds the options that only it has.
+_VERBS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None] | None]]] = {
+    "services": ("every ServicePort with its exact shares", _service_option),
+    "tree": ("the probability tree of a Service, rule by rule", _tree_options),
+    "loss": ("the share of new flows that lands on dead endpoints", _loss_options),
+    "lab": ("the same, measured on this machine's kernel", None),
+}
