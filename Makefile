@@ -3,11 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup demo test check lint golden lock clean
+.PHONY: help setup demo test lint bench fuzz golden lock clean
 
 help:
 	@echo 'make demo    predict the loss of a dead master, then measure it on this kernel'
 	@echo 'make test    every check: format, lint, types, imports, unit, property, golden, lab'
+	@echo 'make bench   speed and memory beside what a user has today'
+	@echo 'make fuzz    let a fuzzer loose on the reader for ten minutes'
 	@echo 'make golden  rewrite the golden files; review the diff'
 	@echo 'make lock    resolve the lock files anew (needs uv)'
 
@@ -25,6 +27,17 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --config pyproject.toml
+
+# BENCH='--rules 1000000' or BENCH=dump.txt for others than 1,000 and 100,000 rules.
+bench: setup
+	@$(BIN)/python -m netns_lab.bench $(BENCH)
+
+# What it finds stands in the file that it names; SECONDS is for how long.
+fuzz: setup
+	@mkdir -p .fuzz && $(BIN)/python -c "from pathlib import Path; \
+	    from tests.fuzz.test_fuzz import seeds; seeds(Path('.fuzz'))"
+	$(BIN)/python -m tests.fuzz.fuzz_reader .fuzz tests/fuzz/regressions \
+	    -max_total_time=$(or $(SECONDS),600) -max_len=4096 -timeout=10 -artifact_prefix=.fuzz-
 
 golden: setup
 	$(BIN)/python -m pytest tests/golden --update-golden

@@ -15,6 +15,7 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from analyzer.kubeproxy import names
@@ -97,8 +98,6 @@ class Recogniser:
             ruleset.family, self._pod_networks(version), self._own, self._taken()
         )
         self._general: NatWalks | None = None
-        self._judges: dict[tuple[Source, str | None], Judge] = {}
-        self._direct: dict[Source, bool] = {}
 
     @property
     def _walks(self) -> NatWalks:
@@ -113,7 +112,7 @@ class Recogniser:
         mode, diagnostics = self._mode()
         services = tuple(self._services()) if mode == "iptables" else ()
         diagnostics += [self._unfilled(s) for s in services if s.unfilled]
-        found = survey(self._ruleset, {"nat": self._plain.understood})
+        found = survey(self._ruleset, {"nat": self._plain.is_understood})
         return View(
             services=services,
             mode=mode,
@@ -181,6 +180,8 @@ class Recogniser:
             if chain is None:
                 continue
             if name == names.SERVICES and isinstance(chain.rules, RuleRows):
+                if len(self._plain.read_rows) == len(chain.rules):
+                    continue
                 for at, (number, line) in enumerate(chain.rules.rows):
                     if at not in self._plain.read_rows:
                         yield chain.rules.understand(number, line)
@@ -209,12 +210,7 @@ class Recogniser:
     def _taken(self) -> Callable[[Address], bool]:
         taken = {*self._own, *self._cluster.placements}
         taken.update(e.frontend.address for e in self._entrances if e.frontend.address)
-        strange = [
-            name
-            for name in self._nat.chains
-            if name.startswith(names.ENDPOINT_PREFIX) and name not in self._plain.endpoint_chains
-        ]
-        if strange:
+        if not self._plain.has_all_endpoints:
             from analyzer.kubeproxy.entries import endpoint_sources
 
             taken |= endpoint_sources(self._nat, self._plain.endpoint_chains)
@@ -254,19 +250,17 @@ class Recogniser:
         # Two rules for one frontend: the first takes every flow.
         first = {e.frontend: e for e in reversed(entrances)}
         frontends = dict.fromkeys([*(e.frontend for e in entrances), *(f for f, _ in refusals)])
-        routes = tuple(
-            [
-                self._route(first[frontend], source)
-                for frontend in frontends
-                if frontend in first
-                for source in Source
-            ]
-        )
+        routes = [
+            route
+            for frontend in frontends
+            if frontend in first
+            for route in self._routes(first[frontend])
+        ]
         return ServicePort(
             name=names.service_name(name),
             protocol=protocol,
             frontends=tuple(frontends),
-            routes=routes,
+            routes=tuple(routes),
             affinity=self._affinity(entrances),
             refusals=tuple(refusals),
             unfilled=tuple([e.frontend for e in entrances if self._is_empty(e)]),
@@ -288,24 +282,33 @@ class Recogniser:
                     return found
         return None
 
-    def _route(self, entrance: _Entrance, source: Source) -> Route:
+    def _routes(self, entrance: _Entrance) -> Iterator[Route]:
         plain = entrance.plain
-        if plain is None or not self._enters_directly(source):
-            return self._walks.route(entrance.frontend, entrance.protocol, source)
-        key = source, plain.unmarked
-        if key not in self._judges:
-            self._judges[key] = self._judge(source, plain.unmarked)
-        shares = PlainShares(plain, self._judges[key])
-        return Route(entrance.frontend, source, shares, NEVER)
+        for source, direct, judges in self._ways:
+            if plain is None or not direct:
+                yield self._walks.route(entrance.frontend, entrance.protocol, source)
+                continue
+            if plain.unmarked not in judges:
+                judges[plain.unmarked] = self._judge(source, plain.unmarked)
+            shares = PlainShares(plain, judges[plain.unmarked])
+            yield Route(entrance.frontend, source, shares, NEVER)
+
+    @cached_property
+    def _ways(self) -> list[tuple[Source, bool, dict[str | None, Judge]]]:
+        """Each kind of source, whether its flows come to KUBE-SERVICES untouched, and judges.
+
+        These tell which of its flows are masqueraded, by the network that a Service spares.
+        """
+        # A flow that is marked must come back from where it is, or its Service is not plain.
+        plainly = bool(self._plain.services) and (
+            self._plain.mark is not None or self._walks.mark_of_masquerade() is not None
+        )
+        return [(source, plainly and self._enters_directly(source), {}) for source in Source]
 
     def _enters_directly(self, source: Source) -> bool:
         """Tell whether nothing before KUBE-SERVICES can touch a flow from `source`."""
-        if source not in self._direct:
-            hook = "OUTPUT" if source is Source.NODE else "PREROUTING"
-            self._direct[source] = self._plain.enters_plainly(hook) or self._walks.reaches_services(
-                source
-            )
-        return self._direct[source]
+        hook = "OUTPUT" if source is Source.NODE else "PREROUTING"
+        return self._plain.enters_plainly(hook) or self._walks.reaches_services(source)
 
     def _judge(self, source: Source, unmarked: str | None) -> Judge:
         """Return what says whether flows on a plain route are masqueraded."""

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from ipaddress import ip_address
 from typing import Final, overload
 
 from analyzer.kubeproxy import names
@@ -35,7 +37,8 @@ from analyzer.parsers.rows import Block, Chains
 
 _COMMENT: Final = r'(?:-m comment --comment (?:"[^"\\\n]*"|[\w-]+) )?'
 _PORT_DIGITS: Final = 5
-_ADDRESS: Final = r"[0-9a-f.:]+"
+_OCTET: Final = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_ADDRESS: Final = rf"(?:{_OCTET}\.){{3}}{_OCTET}|[0-9a-f.:]*:[0-9a-f.:]+"
 _HOST: Final = rf"({_ADDRESS})/(?:32|128)"
 
 
@@ -88,28 +91,6 @@ class _Shapes:
 Unmarked = str
 
 
-@value
-class PlainService:
-    """What the rows say of one ClusterIP frontend.
-
-    Attributes:
-        comment: of its row in KUBE-SERVICES.
-        unmarked: the network from which flows are not marked for masquerade; None: no flow is
-            marked, an empty text: all are.
-        endpoints: in the order in which they are drawn.
-        draws: the probability of each.
-    """
-
-    comment: str
-    address: str
-    protocol: str
-    port: int
-    chain: str
-    unmarked: Unmarked | None
-    endpoints: tuple[Endpoint, ...]
-    draws: tuple[Bounds, ...]
-
-
 #: Address, protocol and port of a frontend, as written.
 _Key = tuple[str, str, str]
 
@@ -130,17 +111,71 @@ class _Entries:
 
 
 @value
-class _Drawn:
+class PlainService:
+    """What the rows say of one ClusterIP frontend.
+
+    Attributes:
+        comment: of its row in KUBE-SERVICES.
+        unmarked: the network from which flows are not marked for masquerade; None: no flow is
+            marked, an empty text: all are.
+    """
+
+    comment: str
+    address: str
+    protocol: str
+    port: int
+    chain: str
+    unmarked: Unmarked | None
+    drawn: Drawn
+
+
+class Drawn:
     """What the rows of a Service's chain say.
 
     Attributes:
-        marks_for: the frontend whose flows it marks unless they are from `unmarked`.
+        marks_for: the frontend whose flows it marks, unless they are from `unmarked`.
+        draws: the probability of each endpoint, in the order in which they are drawn.
     """
 
-    marks_for: _Key | None
-    unmarked: str
-    endpoints: tuple[Endpoint, ...]
-    draws: tuple[Bounds, ...]
+    __slots__ = ("_addresses", "_endpoints", "_texts", "draws", "marks_for", "unmarked")
+
+    def __init__(
+        self,
+        marks_for: _Key | None,
+        unmarked: str,
+        texts: list[tuple[str, str, str]],
+        draws: tuple[Bounds, ...],
+        addresses: dict[str, Address],
+    ) -> None:
+        self.marks_for = marks_for
+        self.unmarked = unmarked
+        self.draws = draws
+        self._texts = texts
+        self._addresses = addresses
+        self._endpoints: tuple[Endpoint, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The endpoints, made when they are first asked for."""
+        if self._endpoints is None:
+            known = self._addresses
+            made = []
+            for _, text, port in self._texts:
+                address = known.get(text)
+                if address is None:
+                    address = known[text] = ip_address(text)
+                made.append(Endpoint(address, int(port)))
+            self._endpoints = tuple(made)
+        return self._endpoints
+
+    def texts(self) -> list[str]:
+        """Return the endpoints as an `Endpoint` is printed."""
+        if ":" in self._texts[0][1]:
+            return [str(endpoint) for endpoint in self.endpoints]
+        return [f"{address}:{port}" for _, address, port in self._texts]
 
 
 #: Whether flows are masqueraded: one answer for all endpoints of a route, or what tells it of
@@ -171,10 +206,14 @@ class PlainShares(Sequence[Share]):
         return tuple(self)[index]
 
     def __len__(self) -> int:
-        return len(self._service.endpoints)
+        return len(self._service.drawn)
 
     def __iter__(self) -> Iterator[Share]:
-        return map(self._share, self._service.endpoints, self._service.draws)
+        return map(self._share, self._service.drawn.endpoints, self._service.drawn.draws)
+
+    def texts(self) -> Iterator[tuple[str, Bounds]]:
+        """Give each endpoint as it is printed, and its share, without making a `Share`."""
+        return zip(self._service.drawn.texts(), self._service.drawn.draws, strict=True)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PlainShares) and self._service is other._service:
@@ -193,16 +232,14 @@ class PlainTable:
     Attributes:
         services: by the row of KUBE-SERVICES that leads to them, counted from 0.
         read_rows: the rows of KUBE-SERVICES that need no second look.
-        understood: names of chains of which every row was read here.
+        understood: names of chains of Services of which every row was read here.
         endpoint_chains: names of the plain KUBE-SEP chains.
-        endpoint_texts: the addresses of their endpoints, as written.
     """
 
     def __init__(self, table: Table) -> None:
         self.services: dict[int, PlainService] = {}
         self.read_rows: set[int] = set()
         self.understood: set[str] = set()
-        self.endpoint_texts: set[str] = set()
         self._addresses: dict[str, Address] = {}
         self._draws: dict[tuple[str, ...], tuple[Bounds, ...] | None] = {}
         self._block = table.chains.block if isinstance(table.chains, Chains) else None
@@ -221,10 +258,15 @@ class PlainTable:
     def masquerades_plainly(self) -> bool:
         """Tell whether POSTROUTING masquerades what KUBE-MARK-MASQ marks, and nothing else."""
         rules = self._shapes.masquerade.fullmatch(self._text("KUBE-POSTROUTING"))
-        mark = self._shapes.mark.fullmatch(self._text(names.MARK_MASQUERADE))
-        if rules is None or mark is None or (rules[1] or rules[2]) != mark[1]:
+        if rules is None or (rules[1] or rules[2]) != self.mark:
             return False
         return self._shapes.exit.fullmatch(self._text("POSTROUTING")) is not None
+
+    @cached_property
+    def mark(self) -> str | None:
+        """The mark that KUBE-MARK-MASQ sets, where that is all that it does."""
+        found = self._shapes.mark.fullmatch(self._text(names.MARK_MASQUERADE))
+        return None if found is None else found[1]
 
     def _text(self, chain: str) -> str:
         if self._block is None:
@@ -232,20 +274,38 @@ class PlainTable:
         start, end = self._block.groups.get(chain, (0, 0))
         return self._block.text[start:end]
 
+    def is_understood(self, chain: str) -> bool:
+        """Tell whether every row of `chain` was read here."""
+        return chain in self._endpoints or chain in self.understood
+
+    @cached_property
+    def has_all_endpoints(self) -> bool:
+        """Tell whether every KUBE-SEP chain that has rows is plain."""
+        if self._block is None:
+            return False
+        prefix = names.ENDPOINT_PREFIX
+        chains = [name for name in self._block.groups if name.startswith(prefix)]
+        return len(chains) == len(self._endpoints)
+
+    @cached_property
+    def endpoint_texts(self) -> set[str]:
+        """The addresses of the endpoints of plain KUBE-SEP chains, as written."""
+        return {address for _, address, _ in self._endpoints.values()}
+
     def _read_endpoints(self, block: Block) -> None:
         """Find protocol, address and port of each plain KUBE-SEP chain."""
         spans = block.groups
+        endpoints = self._endpoints
         for found in self._shapes.endpoint.finditer(block.text):
             chain, address, protocol, port = found.groups()
             if found.span() == spans[chain]:  # no other row before or behind the two
-                self._endpoints[chain] = protocol, address, port
-        self.endpoint_texts.update([address for _, address, _ in self._endpoints.values()])
+                endpoints[chain] = protocol, address, port
 
     def _read_services(self, block: Block) -> None:
         start, end = block.groups.get(names.SERVICES, (0, 0))
         rows = block.text[start:end].split("\n")[:-1]
         found = self._entries(rows)
-        chains: dict[tuple[str, str], _Drawn | None] = {}
+        chains: dict[tuple[str, str], Drawn | None] = {}
         for at, row in found.entries.items():
             _, address, protocol, comment, port, chain = row.groups()
             if (chain, protocol) not in chains:
@@ -262,7 +322,7 @@ class PlainTable:
             self.understood.add(chain)
             self.read_rows |= {at, mark_at}
             self.services[at] = PlainService(
-                comment, address, protocol, int(port), chain, unmarked, drawn.endpoints, drawn.draws
+                comment, address, protocol, int(port), chain, unmarked, drawn
             )
         self.read_rows |= found.harmless
 
@@ -296,7 +356,7 @@ class PlainTable:
         plain = {at: row for at, row in found.entries.items() if row[2] not in strange}
         return _Entries(plain, found.marks, found.harmless)
 
-    def _drawn(self, block: Block, chain: str, protocol: str) -> _Drawn | None:
+    def _drawn(self, block: Block, chain: str, protocol: str) -> Drawn | None:
         start, end = block.groups.get(chain, (0, 0))
         head = self._shapes.service.fullmatch(block.text, start, end)
         if head is None:
@@ -308,24 +368,15 @@ class PlainTable:
         draws = self._shares(tuple([text for text, _ in drawn]))
         if draws is None or len(set(found)) < len(found):
             return None
-        endpoints = []
-        for each in found:
-            if each is None:
-                return None
-            own, text, number = each
-            known = self._addresses.get(text) or self._address(text)
-            if own != protocol or known is None or len(number) > _PORT_DIGITS:
-                return None
-            endpoints.append(Endpoint(known, int(number)))
-        self.understood.update(chains)
+        texts = [each for each in found if each is not None]
+        if len(texts) < len(found) or {own for own, _, _ in texts} != {protocol}:
+            return None
+        if not all(len(number) <= _PORT_DIGITS for _, _, number in texts):
+            return None
+        if ":" in texts[0][1] and None in {address_from_text(text) for _, text, _ in texts}:
+            return None  # of IPv6 the shape does not tell
         marks_for = None if address is None else (address, marked_protocol, port)
-        return _Drawn(marks_for, network or "", tuple(endpoints), draws)
-
-    def _address(self, text: str) -> Address | None:
-        address = address_from_text(text)
-        if address is not None:
-            self._addresses[text] = address
-        return address
+        return Drawn(marks_for, network or "", texts, draws, self._addresses)
 
     def _shares(self, texts: tuple[str, ...]) -> tuple[Bounds, ...] | None:
         """Return the exact shares of so many draws; one more takes what is left.

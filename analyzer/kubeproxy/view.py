@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from analyzer.kubeproxy.names import ServiceName
 from analyzer.model.diagnostics import Diagnostic
@@ -92,6 +92,14 @@ class Route:
     source: Source
     shares: Sequence[Share]
     unresolved: Dyadic
+
+    def texts(self) -> Iterable[tuple[str, Bounds]]:
+        """Give each endpoint as it is printed, and its share."""
+        quick = getattr(self.shares, "texts", None)  # of shares that are not made yet
+        if quick is not None:
+            found: Iterable[tuple[str, Bounds]] = quick()
+            return found
+        return [(str(share.endpoint), share.share) for share in self.shares]
 
     @property
     def is_exact(self) -> bool:

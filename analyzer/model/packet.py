@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from analyzer.model.value import value
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
+
+
+_MAPPED: Final = 0xFFFF
+_LOWEST_WORD: Final = 0xFFFF
 
 
 def address_from_text(text: str) -> Address | None:
@@ -17,6 +21,27 @@ def address_from_text(text: str) -> Address | None:
         return ip_address(text)
     except ValueError:
         return None
+
+
+def address_to_text(address: Address) -> str:
+    """Return the address as inet_ntop() prints it: with dots where IPv4 is embedded.
+
+    Source: glibc, resolv/inet_ntop.c; Python up to 3.12 prints such addresses without dots.
+    """
+    if isinstance(address, IPv4Address):
+        return str(address)
+    high, low = divmod(int(address), 1 << 32)
+    # Just six words of zeros, or five and ffff; more zeros, as in ::1, are no IPv4 address.
+    if high == _MAPPED:
+        return f"::ffff:{IPv4Address(low)}"
+    if high == 0 and low > _LOWEST_WORD:
+        return f"::{IPv4Address(low)}"
+    return str(address)
+
+
+def network_to_text(network: Network) -> str:
+    """Return the network with its prefix length, its address as inet_ntop() prints it."""
+    return f"{address_to_text(network.network_address)}/{network.prefixlen}"
 
 
 def network_from_text(text: str) -> Network | None:

@@ -76,6 +76,10 @@ class Dyadic:
         """Whether the event can happen."""
         return self.numerator != 0
 
+    def __repr__(self) -> str:
+        # In hexadecimal, since shares may have thousands of digits.
+        return f"Dyadic({self.numerator:#x}, {self.exponent})"
+
     def __float__(self) -> float:
         return self.numerator / (1 << self.exponent)  # int by int is rounded correctly
 

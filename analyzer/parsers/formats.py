@@ -44,7 +44,7 @@ def read_ruleset(
         data = decompress(data)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
-    if not data.strip():
+    if data.isspace():
         raise InputError(f"{file}: the file holds nothing but blanks")
     if b"\0" in data:
         raise InputError(f"{file}: a binary file, not a dump of rules")

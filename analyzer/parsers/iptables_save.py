@@ -101,7 +101,7 @@ def _table(text: str, file: str, family: str, block: re.Match[str]) -> Table | N
     groups = {found[1]: found.span() for found in _GROUP.finditer(text, *block.span("rows"))}
     # A chain in two pieces leaves a hole; a row of a chain that nobody declared is odd too.
     whole = sum([end - start for start, end in groups.values()])
-    if whole != len(block["rows"]) or not groups.keys() <= declared.keys():
+    if whole != block.end("rows") - block.start("rows") or not groups.keys() <= declared.keys():
         return None
     rows = Block(text, groups)
 

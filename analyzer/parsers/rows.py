@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import overload
 
 from analyzer.model.diagnostics import Location
@@ -87,25 +89,24 @@ class Block:
     `groups` gives where the rows of each chain begin and end in `text`.
     """
 
-    __slots__ = ("_lines", "groups", "text")
+    __slots__ = ("_places", "groups", "text")
 
     def __init__(self, text: str, groups: dict[str, tuple[int, int]]) -> None:
         self.text = text
         self.groups = groups
-        self._lines: dict[str, int] | None = None
+        #: Places whose line is known, in order: offset and line, from 1.
+        self._places = [(0, 1)]
 
     def first_line(self, chain: str) -> int:
         """Return the line, from 1, of the first row of `chain`."""
-        if self._lines is None:
-            # All at once: counting from the start for each chain would take quadratic time.
-            self._lines = {}
-            line, at = 1, 0
-            for name, (start, end) in self.groups.items():
-                line += self.text.count("\n", at, start)
-                self._lines[name] = line
-                line += self.text.count("\n", start, end)
-                at = end
-        return self._lines[chain]
+        start = self.groups[chain][0]
+        at = bisect_right(self._places, start, key=itemgetter(0))
+        before, line = self._places[at - 1]
+        # From the nearest known place on: from the beginning would take quadratic time.
+        line += self.text.count("\n", before, start)
+        if before != start:
+            self._places.insert(at, (start, line))
+        return line
 
 
 class SlicedRows(RuleRows):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from analyzer.model.diagnostics import Diagnostic, Severity
@@ -27,17 +27,17 @@ _PLAIN: Final = re.compile(
 
 
 def survey(
-    ruleset: Ruleset, understood: Mapping[str, Container[str]] | None = None
+    ruleset: Ruleset, understood: Mapping[str, Callable[[str], bool]] | None = None
 ) -> Iterator[Diagnostic]:
     """Give a diagnostic for each extension that is not read, and each chain that is missing.
 
-    `understood` are, by table, chains that need no second look.
+    `understood` tells, by table, which chains need no second look.
     """
     for table in ruleset.tables.values():
-        yield from _survey(ruleset.file, table, (understood or {}).get(table.name, ()))
+        yield from _survey(ruleset.file, table, (understood or {}).get(table.name, lambda _: False))
 
 
-def _survey(file: str, table: Table, understood: Container[str]) -> Iterator[Diagnostic]:
+def _survey(file: str, table: Table, understood: Callable[[str], bool]) -> Iterator[Diagnostic]:
     strange = list(_strange(table, understood))
     if not strange:
         return
@@ -66,10 +66,10 @@ def _survey(file: str, table: Table, understood: Container[str]) -> Iterator[Dia
         yield _finding(file, lines, "missing-chain", text)
 
 
-def _strange(table: Table, understood: Container[str]) -> Iterator[Rule]:
+def _strange(table: Table, understood: Callable[[str], bool]) -> Iterator[Rule]:
     """Give the rules that name something we do not know; the others need not be understood."""
     for name in table.chains:
-        if name in understood:
+        if understood(name):
             continue  # without making the chain
         rules = table.chains[name].rules
         if not isinstance(rules, RuleRows):

@@ -28,13 +28,12 @@ def render(answer: ServicesAnswer) -> str:
 
 
 class _Writer:
-    """Writes each share and each address once: they are mostly the same few objects."""
+    """Writes each share once: they are mostly the same few objects."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         # By identity; the answer keeps the objects alive.
         self._shares: dict[int, str] = {}
-        self._addresses: dict[int, tuple[str, str]] = {}
 
     def lines(self, service: ServicePort) -> Iterator[str]:
         name = _cell(service.name.text)
@@ -44,19 +43,15 @@ class _Writer:
             if route.source is not wanted:
                 continue
             head = f"{name}\t{service.protocol}\t{kind.value} {route.frontend}\t"
-            for share in route.shares:
-                address, node = self._address(share.endpoint)
-                port = "" if share.endpoint.port is None else f":{share.endpoint.port}"
-                yield f"{head}{address}{port}\t{node}\t{self._share(share.share)}"
+            if self._cluster.placements:
+                nodes = [self._node(share.endpoint) for share in route.shares]
+            else:
+                nodes = [""] * len(route.shares)
+            for (endpoint, share), node in zip(route.texts(), nodes, strict=True):
+                yield f"{head}{endpoint}\t{node}\t{self._share(share)}"
 
-    def _address(self, endpoint: Endpoint) -> tuple[str, str]:
-        address = endpoint.address
-        found = self._addresses.get(id(address))
-        if found is None:
-            node = self._cluster.placement(address).node if self._cluster.placements else None
-            text = str(Endpoint(address, None))
-            found = self._addresses[id(address)] = text, _cell(node or "")
-        return found
+    def _node(self, endpoint: Endpoint) -> str:
+        return _cell(self._cluster.placement(endpoint.address).node or "")
 
     def _share(self, share: Bounds) -> str:
         found = self._shares.get(id(share))

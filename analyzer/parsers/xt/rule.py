@@ -22,7 +22,7 @@ from analyzer.model.matches import (
     MatchSource,
     MatchUnknown,
 )
-from analyzer.model.packet import network_from_text
+from analyzer.model.packet import network_from_text, network_to_text
 from analyzer.model.rules import Counters, Rule
 from analyzer.model.targets import Goto, Jump, Target, TargetUnknown
 from analyzer.parsers.words import Word, Words
@@ -211,8 +211,8 @@ class _Reader:
 
 #: Options that need no ``-m``, in the order in which iptables-save prints them.
 _BARE: Final[dict[type, Callable[[Match], str]]] = {
-    MatchSource: lambda m: f"-s {m.network}",  # type: ignore[union-attr]
-    MatchDestination: lambda m: f"-d {m.network}",  # type: ignore[union-attr]
+    MatchSource: lambda m: f"-s {network_to_text(m.network)}",  # type: ignore[union-attr]
+    MatchDestination: lambda m: f"-d {network_to_text(m.network)}",  # type: ignore[union-attr]
     MatchInInterface: lambda m: f"-i {m.name}",  # type: ignore[union-attr]
     MatchOutInterface: lambda m: f"-o {m.name}",  # type: ignore[union-attr]
     MatchProtocol: lambda m: f"-p {m.protocol}",  # type: ignore[union-attr]

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from analyzer.model.options import AddressRange, Masked, Range
-from analyzer.model.packet import Address, Network, address_from_text, network_from_text
+from analyzer.model.packet import (
+    Address,
+    Network,
+    address_from_text,
+    address_to_text,
+    network_from_text,
+    network_to_text,
+)
 from analyzer.parsers.words import Words, quoted
 from analyzer.parsers.xt.options import Codec, Spelling, negatable
 
@@ -108,12 +115,12 @@ def _read_network(words: Words) -> Network:
 
 
 #: A network with its prefix length, as ``-s`` prints it.
-NETWORK: Final = Codec(_read_network, str)
+NETWORK: Final = Codec(_read_network, network_to_text)
 
 
 def _write_host_or_network(network: Network) -> str:
     alone = network.num_addresses == 1
-    return str(network.network_address) if alone else str(network)
+    return address_to_text(network.network_address) if alone else network_to_text(network)
 
 
 #: A network, printed without its prefix length where that is a single address.
@@ -177,7 +184,11 @@ def _read_address_range(words: Words) -> AddressRange:
     return AddressRange(first, last)
 
 
-ADDRESS_RANGE: Final = Codec(_read_address_range, lambda v: f"{v.first}-{v.last}")
+def _write_address_range(value: AddressRange) -> str:
+    return f"{address_to_text(value.first)}-{address_to_text(value.last)}"
+
+
+ADDRESS_RANGE: Final = Codec(_read_address_range, _write_address_range)
 
 
 def _read_address(words: Words) -> Address:
@@ -188,4 +199,4 @@ def _read_address(words: Words) -> Address:
     return value
 
 
-ADDRESS: Final[Codec[Address]] = Codec(_read_address, str)
+ADDRESS: Final[Codec[Address]] = Codec(_read_address, address_to_text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from analyzer.model.packet import Address, address_from_text
+from analyzer.model.packet import Address, address_from_text, address_to_text
 from analyzer.model.targets import NatRange
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec
@@ -65,9 +65,9 @@ def _ports(text: str | None) -> tuple[int | None, int | None, int | None]:
 
 
 def _write(value: NatRange) -> str:
-    addresses = "" if value.first_address is None else str(value.first_address)
+    addresses = "" if value.first_address is None else address_to_text(value.first_address)
     if value.last_address is not None:
-        addresses += f"-{value.last_address}"
+        addresses += f"-{address_to_text(value.last_address)}"
     if value.first_port is None:
         return addresses
     if value.first_address is not None and value.first_address.version == 6:  # noqa: PLR2004

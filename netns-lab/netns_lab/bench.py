@@ -1,0 +1,167 @@
+"""``make bench``: kubeodds beside what a user has today, on the same dump, in alternation.
+
+Prints CPU seconds of whole processes and their ratios, the median of several rounds, and the peak
+memory of each. It judges nothing and never fails a build.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from analyzer.kubeproxy.generate import iptables_save, services
+from netns_lab.command import program
+from netns_lab.errors import LabError
+from netns_lab.namespace import Namespace, leave_host
+
+_SPLIT: Final = "import sys\nfor line in open(sys.argv[1]):\n    line.split()\n"
+#: Rules that the generated layout has for a Service of n endpoints, and besides.
+_PER_ENDPOINT: Final = 3
+_PER_SERVICE: Final = 2
+_MIX: Final = (1, 2, 3, 10, 10, 10, 10, 34)
+#: The children of one process share one accounting, whose maximum only grows.
+_MEASURE: Final = """
+import json, os, resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                      stderr=subprocess.PIPE, text=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss, done.returncode, done.stderr]))
+"""
+
+
+@dataclass
+class Contender:
+    """A command, and what its runs took."""
+
+    name: str
+    command: list[str]
+    seconds: list[float] = field(default_factory=list)
+    peak: int = 0
+
+    @property
+    def median(self) -> float:
+        """The median of the runs, CPU seconds."""
+        return statistics.median(self.seconds)
+
+    def run(self, namespace: Namespace | None) -> None:
+        """Run once, and note CPU seconds and the peak of memory in KiB.
+
+        Raises:
+            LabError: it failed.
+        """
+        import json
+
+        done = subprocess.run(
+            [sys.executable, "-c", _MEASURE, *self.command],
+            capture_output=True,
+            text=True,
+            check=True,
+            preexec_fn=namespace.entering() if namespace else None,
+        )
+        seconds, peak, status, error = json.loads(done.stdout)
+        if status:
+            raise LabError(f"{self.name} fails: {error.strip()}")
+        self.seconds.append(seconds)
+        self.peak = max(self.peak, peak)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the benchmark."""
+    options = _parser().parse_args(words)
+    leave_host()
+    namespace = Namespace("bench")
+    print(f"{_machine()}; medians of {options.rounds} rounds, CPU seconds\n")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in _dumps(options, Path(folder)):
+            _compare(name, path, options.rounds, namespace)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("dump", nargs="*", help="dumps to take, not generated ones")
+    parser.add_argument(
+        "--rules", type=int, nargs="+", default=[1_000, 100_000], help="sizes to generate"
+    )
+    parser.add_argument("--mix", action="store_true", help="Services of 1 to 34 endpoints")
+    parser.add_argument("--rounds", type=int, default=5)
+    return parser
+
+
+def _machine() -> str:
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+            if line.startswith("model name")
+        ),
+        "unknown processor",
+    )
+    python = sys.version.split()[0]
+    return f"{os.cpu_count()} x {model}, Linux {os.uname().release}, Python {python}"
+
+
+def _dumps(options: argparse.Namespace, folder: Path) -> list[tuple[str, Path]]:
+    found = []
+    for name in options.dump:
+        path = Path(name)
+        if path.suffix == ".gz":  # the others read no compressed files
+            plain = folder / path.stem
+            plain.write_bytes(gzip.decompress(path.read_bytes()))
+            path = plain
+        found.append((name, path))
+    if found:
+        return found
+    endpoints = _MIX if options.mix else (10,)
+    mean = sum(endpoints) / len(endpoints)
+    for rules in options.rules:
+        count = max(1, round(rules / (_PER_SERVICE + _PER_ENDPOINT * mean)))
+        path = folder / f"{rules}.save"
+        path.write_text(iptables_save(list(services(count, endpoints=endpoints))), encoding="ascii")
+        found.append((f"{rules:,} rules", path))
+    return found
+
+
+def _compare(name: str, path: Path, rounds: int, namespace: Namespace) -> None:
+    kubeodds = Contender(
+        "kubeodds services", [*_kubeodds(), "services", str(path), "--format", "tsv"]
+    )
+    others = [
+        Contender("python -c pass", [sys.executable, "-c", "pass"]),
+        Contender("line.split() loop", [sys.executable, "-c", _SPLIT, str(path)]),
+        Contender(
+            "iptables-legacy-restore --test",
+            [program("iptables-legacy-restore"), "--test", str(path)],
+        ),
+    ]
+    rows = path.read_bytes().count(b"\n-A ")
+    print(f"{name}: {rows:,} rules, {path.stat().st_size / 1e6:.1f} MB")
+    kubeodds.run(namespace)  # once for the caches of files and bytecode
+    kubeodds.seconds.clear()
+    for _ in range(rounds):
+        for each in (kubeodds, *others):
+            each.run(namespace)
+    for each in (kubeodds, *others):
+        took = f"  {each.name:32} {each.median:8.3f} s  {each.peak / 1024:7.1f} MiB"
+        ratio = kubeodds.median / each.median
+        print(took if each is kubeodds else f"{took}   kubeodds takes {ratio:.2f}x")
+    each_rule = (kubeodds.peak * 1024 - 15e6) / max(rows, 1)
+    print(f"  above 15 MB, kubeodds holds {each_rule / 1000:.2f} kB a rule\n")
+
+
+def _kubeodds() -> list[str]:
+    installed = Path(sys.executable).with_name("kubeodds")
+    return [str(installed)] if installed.exists() else [sys.executable, "-m", "analyzer"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""The two ways to a Service's shares: rows read as text, and the general traversal."""
+
+from __future__ import annotations
+
+import random
+import re
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.errors import AnalyzerError
+from analyzer.kubeproxy.generate import GeneratedService, iptables_save, services
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.plain import PlainTable
+from analyzer.kubeproxy.view import View
+from analyzer.model.cluster import Cluster
+from analyzer.parsers.formats import read_ruleset
+from analyzer.parsers.iptables_save import parse, render
+from tests.kubeproxy.captures import FIXTURES, Capture
+
+DUMPS = sorted(FIXTURES.glob("*iptables*/*/iptables-*-save.txt"))
+
+
+def view(data: bytes, *, plainly: bool, own: tuple[IPv4Address, ...] = ()) -> View | str:
+    try:
+        ruleset = read_ruleset(data, "dump")
+        return Recogniser(ruleset, Cluster(), node_addresses=own, plainly=plainly).view()
+    except AnalyzerError as error:
+        return str(error)
+
+
+def told(found: View | str) -> object:
+    """Return all that a view says, whichever way it was found."""
+    if isinstance(found, str):
+        return found
+    return (
+        found.mode,
+        found.pod_source,
+        [(d.severity, d.code, d.line) for d in found.diagnostics],
+        [
+            (
+                s.name,
+                s.protocol,
+                s.affinity,
+                sorted(map(str, s.frontends)),
+                sorted(map(str, s.refusals)),
+                sorted(map(str, s.unfilled)),
+                sorted(
+                    (str(r.frontend), r.source.value, str(tuple(r.shares)), str(r.unresolved))
+                    for r in s.routes
+                ),
+            )
+            for s in found.services
+        ],
+    )
+
+
+def check_both_ways(data: bytes, *own: IPv4Address) -> None:
+    assert told(view(data, plainly=True, own=own)) == told(view(data, plainly=False, own=own))
+
+
+@pytest.mark.parametrize("path", DUMPS, ids=lambda p: str(p.relative_to(FIXTURES)))
+def test_both_ways_agree_on_every_fixture(path: Path) -> None:
+    data = path.read_bytes()
+    node = Capture(path).node
+    own = {"master": "192.168.0.10", "worker1": "192.168.0.11"}[node]
+    check_both_ways(data)
+    check_both_ways(data, IPv4Address(own))
+    # An endpoint's address as the node's own: hairpin, and flows that stay on the node.
+    check_both_ways(data, IPv4Address("10.1.0.1"))
+
+
+def test_both_ways_agree_on_every_capture(captures: Path) -> None:
+    paths = [
+        path
+        for path in sorted(captures.glob("*iptables*/*/ip*-save*.txt*"))
+        if not re.search(r"scale-\d{4}", str(path))
+    ]
+    assert paths
+    for path in paths:
+        check_both_ways(path.read_bytes())
+
+
+@pytest.mark.parametrize("path", DUMPS, ids=lambda p: str(p.relative_to(FIXTURES)))
+def test_what_the_fixtures_hold_is_plain(path: Path) -> None:
+    table = PlainTable(read_ruleset(path.read_bytes(), "dump").tables["nat"])
+    assert len(table.services) == path.read_text().count(' cluster IP" -m') // 2
+    assert table.enters_plainly("PREROUTING")
+    assert table.enters_plainly("OUTPUT")
+    assert table.masquerades_plainly()
+
+
+@given(st.sampled_from(DUMPS), st.randoms(use_true_random=False))
+def test_both_ways_agree_on_dumps_that_somebody_has_changed(
+    path: Path, chance: random.Random
+) -> None:
+    lines = path.read_text().split("\n")
+    for _ in range(chance.randint(1, 4)):
+        at, other = chance.randrange(len(lines)), chance.randrange(len(lines))
+        match chance.randrange(7):
+            case 0:
+                del lines[at]
+            case 1:
+                lines.insert(at, lines[other])
+            case 2:
+                lines[at], lines[other] = lines[other], lines[at]
+            case 3:
+                lines[at] = lines[at].replace(
+                    "-j ", chance.choice(["-g ", "-j LOG --log-x ", "! -j "])
+                )
+            case 4:
+                lines[at] = re.sub(r"KUBE-S\w+-\w+", "KUBE-SEP-ODD", lines[at])
+            case 5:
+                place = chance.randrange(len(lines[at]) + 1)
+                lines[at] = lines[at][:place] + chance.choice('!"-/.: 10x') + lines[at][place:]
+            case _:
+                lines[at] = re.sub(r"0\.5\d*", chance.choice(["0", "1.0", "0.25"]), lines[at])
+        lines = lines or [""]
+    check_both_ways("\n".join(lines).encode())
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 7))
+def test_generated_clusters_come_out_as_they_went_in(sizes: list[int], nodes: int) -> None:
+    given_ = list(services(len(sizes) * 2, endpoints=sizes, nodes=nodes))
+    text = iptables_save(given_)
+    assert render(parse(text, "made")).split("\n-A")[1:] == text.split("\n-A")[1:]
+    found = view(text.encode(), plainly=True)
+    assert isinstance(found, View)
+    assert {
+        (s.name.text, s.protocol, tuple((e.address, e.port) for e in s.endpoints))
+        for s in found.services
+    } == {(s.name, s.protocol, s.endpoints) for s in given_}
+
+
+def test_generated_rows_are_those_of_the_capture() -> None:
+    path = FIXTURES / "1.36.2-iptables-legacy/two-node@worker1/iptables-legacy-save.txt"
+    pods = ((IPv4Address("10.244.0.3"), 53), (IPv4Address("10.244.1.4"), 53))
+    dns = GeneratedService("kube-system/kube-dns:dns", "udp", IPv4Address("10.96.0.10"), 53, pods)
+    rows = iptables_save([dns], cidr="10.244.0.0/16").split("\n")
+    captured = path.read_text().split("\n")
+    generated = [row for row in rows if not row.startswith("#")]
+    assert set(generated) <= set(captured)
+    places = [captured.index(row) for row in generated if row.startswith("-A")]
+    assert places == sorted(places)
