@@ -62,6 +62,21 @@ def entries(rules: Iterable[Rule]) -> Iterator[Entry]:
                 pass
 
 
+def portless(rules: Iterable[Rule]) -> Iterator[Rule]:
+    """Give the rules for one address and protocol that send every port to a Service's chain.
+
+    kube-proxy writes none; an iptables older than the rules leaves the port out when it saves.
+    """
+    for rule in rules:
+        match rule.target:
+            case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
+                read = _read(rule)
+                if read.address is not None and read.port is None:
+                    yield rule
+            case _:
+                pass
+
+
 def refusals(ruleset: Ruleset) -> Iterator[tuple[Entry, str]]:
     """Give the frontends without endpoints, and what answers their flows: reject or drop."""
     table = ruleset.tables.get("filter")

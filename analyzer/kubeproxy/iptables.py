@@ -93,6 +93,7 @@ class Recogniser:
         self._own = tuple(a for a in node_addresses if a.version == version)
         self._nat = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
         self._plain = PlainTable(self._nat if plainly else Table(ruleset.family, "nat", {}))
+        self._portless: list[Rule] = []
         self._entrances = list(self._find_entrances())
         self._sources = source_addresses(
             ruleset.family, self._pod_networks(version), self._own, self._taken()
@@ -112,6 +113,8 @@ class Recogniser:
         mode, diagnostics = self._mode()
         services = tuple(self._services()) if mode == "iptables" else ()
         diagnostics += [self._unfilled(s) for s in services if s.unfilled]
+        if self._portless:
+            diagnostics.append(self._lost_port(self._portless))
         found = survey(self._ruleset, {"nat": self._plain.is_understood})
         return View(
             services=services,
@@ -156,6 +159,19 @@ class Recogniser:
             "in the middle of a sync? Whether there are endpoints it does not say",
         )
 
+    def _lost_port(self, rules: list[Rule]) -> Diagnostic:
+        more = f" (and {len(rules) - 1} more)" if rules[1:] else ""
+        return Diagnostic(
+            severity=Severity.WARNING,
+            code="lost-port",
+            message="a rule of a Service matches an address and no port, which kube-proxy never "
+            "writes: the dump was taken with an iptables older than the one that wrote the "
+            f"rules; its Services are left out{more}",
+            file=self._ruleset.file,
+            line=rules[0].location.line,
+            partial=True,
+        )
+
     # --- what there is ---
 
     def _find_entrances(self) -> Iterator[_Entrance]:
@@ -168,8 +184,9 @@ class Recogniser:
             )
         rules = list(self._other_rules())
         if rules:
-            from analyzer.kubeproxy.entries import entries
+            from analyzer.kubeproxy.entries import entries, portless
 
+            self._portless = list(portless(rules))
             for each in entries(rules):
                 yield _Entrance(each.name, each.protocol, each.frontend, each.chain)
 

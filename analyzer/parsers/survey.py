@@ -43,21 +43,31 @@ def _survey(file: str, table: Table, understood: Callable[[str], bool]) -> Itera
         return
     from analyzer.model.matches import MatchUnknown
     from analyzer.model.targets import Goto, Jump, TargetUnknown
+    from analyzer.parsers.xt.rule import OLD_BINARY
 
     unread: dict[str, list[int]] = {}
     missing: dict[str, list[int]] = {}
+    old: dict[str, list[int]] = {}
     for rule in strange:
         line = rule.location.line
         for match in rule.matches:
             if isinstance(match, MatchUnknown):
                 unread.setdefault(f"match {_first(match.text)}", []).append(line)
         match rule.target:
+            case TargetUnknown(text) if OLD_BINARY.search(text):
+                old.setdefault(f"target {_first(text)}", []).append(line)
             case TargetUnknown(text):
                 unread.setdefault(f"target {_first(text)}", []).append(line)
             case Jump(chain) | Goto(chain) if chain not in table.chains:
                 missing.setdefault(chain, []).append(line)
             case _:
                 pass
+    for what, lines in old.items():
+        text = (
+            f"{what} is printed without what it does: the dump was taken with an iptables older "
+            "than the one that wrote the rules; take it again with that one"
+        )
+        yield _finding(file, lines, "older-iptables", text)
     for what, lines in unread.items():
         text = f"{what} is not understood: where it decides, the answer is given as bounds"
         yield _finding(file, lines, "unknown-extension", text)

@@ -61,6 +61,12 @@ class Words:
         at = self.position
         return at < len(self._words) and self._words[at] == Word("!", self._words[at].span)
 
+    @property
+    def next_column(self) -> int:
+        """The column, from 0, at which the next word stands; the line's end behind the last."""
+        at = self.position
+        return self._words[at].span[0] if at < len(self._words) else len(self.line)
+
     def take(self, expected: str) -> Word:
         """Take the next word, or fail saying what was expected."""
         if self.position == len(self._words):

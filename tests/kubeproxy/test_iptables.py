@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.view import FrontendState, Route, ServicePort, Share, Source
+from analyzer.kubeproxy.view import FrontendState, Route, ServicePort, Share, Source, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.iptables_save import parse
+from tests.kubeproxy.captures import FIXTURES
 from tests.kubeproxy.dumps import (
     at,
     chance,
@@ -259,3 +264,25 @@ def test_a_flow_that_an_earlier_rule_sends_elsewhere_meets_no_service() -> None:
     accept = "-A KUBE-SERVICES -d 10.96.0.1/32 -j ACCEPT"
     route = cluster_route(dump(accept, *two_endpoints()))
     assert (route.shares, route.unresolved) == ((), NEVER)
+
+
+def captured(change: Callable[[str], str]) -> View:
+    path = FIXTURES / "1.36.2-iptables-legacy/seed-dns@worker1/iptables-legacy-save.txt"
+    ruleset = read_ruleset(change(path.read_text()).encode(), "dump")
+    return Recogniser(ruleset, Cluster()).view()
+
+
+def test_a_port_that_an_older_iptables_left_out_is_noticed() -> None:
+    found = captured(lambda text: re.sub(r" --dport \d+", "", text))
+    assert found.services == ()
+    assert [(d.code, d.line) for d in found.diagnostics] == [("lost-port", 79)]
+
+
+@pytest.mark.parametrize(
+    "printed", ["[unsupported revision]", "--to-destination  --random --to-destination"]
+)
+def test_a_target_that_an_older_iptables_could_not_read_is_noticed(printed: str) -> None:
+    found = captured(lambda text: text.replace("--to-destination 10.1.0.1:53", printed))
+    assert [(d.code, d.line) for d in found.diagnostics] == [("older-iptables", 70)]
+    (dns,) = [s for s in found.services if s.name.text == "kube-system/kube-dns:dns"]
+    assert dns.state(dns.frontends[0]) is FrontendState.UNKNOWN

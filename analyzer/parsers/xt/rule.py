@@ -51,6 +51,8 @@ _LONG: Final = {
     "--ipv4": "-4",
     "--ipv6": "-6",
 }
+#: What an iptables that is older than the rules prints of a target that it cannot read.
+OLD_BINARY: Final = re.compile(r"\[unsupported revision\]|--to-destination(?=\s+--|\s*$)")
 _BASE: Final = frozenset(_LONG.values()) | frozenset(_LONG)
 
 
@@ -100,6 +102,10 @@ class _Reader:
                 self._add(self._base(option, start, negated))
             case "-m":
                 self._extension(words.take("the name of a match"), start)
+            case "-j" | "-g" if self._target is not None:
+                words.fail(
+                    "expected no second target: were two rules run together?", span=word.span
+                )
             case "-j" | "-g":
                 self._take_target(option, start)
             case "-c":
@@ -196,7 +202,7 @@ class _Reader:
         elif name in self._chains or (reader is None and name not in XTABLES_TARGETS):
             # A chain that is not declared stays a jump: what it does is unknown, not its kind.
             self._target = Jump(name)
-        elif reader is not None:
+        elif reader is not None and not OLD_BINARY.search(words.line, words.next_column):
             self._target = reader.parse(words)
         if not self._at_end() or self._target is None:
             self._skip()
