@@ -22,6 +22,7 @@ from analyzer.model.text import printable
 from analyzer.model.value import value
 from analyzer.parsers.formats import read_ruleset
 from analyzer.reports.document import Document
+from analyzer.reports.progress import Advance, progress
 from analyzer.reports.renderers import renderer
 
 if TYPE_CHECKING:  # what one verb needs, another need not wait for
@@ -110,7 +111,14 @@ def read_input(options: argparse.Namespace) -> Input:
         OSError: a file cannot be read.
     """
     file = "<stdin>" if options.dump == "-" else options.dump
-    ruleset = read_ruleset(_bytes(options.dump), file, options.input_format, options.table)
+    with progress("rules") as advance:
+        return _read_input(options, file, advance)
+
+
+def _read_input(options: argparse.Namespace, file: str, advance: Advance) -> Input:
+    data = _bytes(options.dump)
+    ruleset = read_ruleset(data, file, options.input_format, options.table, advance)
+    del data  # as large as the text
     cluster = Cluster()
     if options.objects:
         from analyzer.parsers.kubernetes import parse_objects
@@ -121,6 +129,7 @@ def read_input(options: argparse.Namespace) -> Input:
         cluster,
         node=options.node,
         node_addresses=_node_addresses(options, cluster),
+        advance=advance,
     )
     return Input(ruleset=ruleset, cluster=cluster, recogniser=recogniser, view=recogniser.view())
 

@@ -37,6 +37,7 @@ from analyzer.model.probability import NEVER
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
+from analyzer.parsers.formats import Advance
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import survey
 
@@ -74,7 +75,8 @@ class Recogniser:
     """The Services of a dump, as flows that begin or arrive at its node meet them.
 
     `node_addresses` are the node's own; none: they are not known. `plainly` says whether to
-    read plain rows as text; the answer is the same without, only later.
+    read plain rows as text; the answer is the same without, only later. `advance` is told how
+    many rules were read since it was told last, and how many there are.
     """
 
     def __init__(
@@ -85,14 +87,19 @@ class Recogniser:
         node: str | None = None,
         node_addresses: tuple[Address, ...] = (),
         plainly: bool = True,
+        advance: Advance | None = None,
     ) -> None:
+        self._advance = advance or (lambda _, __: None)
         self._ruleset = ruleset
         self._cluster = cluster
         self._node = node
         version = 4 if ruleset.family == "ip" else 6
         self._own = tuple(a for a in node_addresses if a.version == version)
         self._nat = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
-        self._plain = PlainTable(self._nat if plainly else Table(ruleset.family, "nat", {}))
+        self._plain = PlainTable(
+            self._nat if plainly else Table(ruleset.family, "nat", {}),
+            lambda rules: self._advance(rules, ruleset.rules),
+        )
         self._portless: list[Rule] = []
         self._entrances = list(self._find_entrances())
         self._sources = source_addresses(
@@ -303,12 +310,18 @@ class Recogniser:
         plain = entrance.plain
         for source, direct, judges in self._ways:
             if plain is None or not direct:
+                self._advance(self._size(entrance.chain), self._ruleset.rules)
                 yield self._walks.route(entrance.frontend, entrance.protocol, source)
                 continue
             if plain.unmarked not in judges:
                 judges[plain.unmarked] = self._judge(source, plain.unmarked)
             shares = PlainShares(plain, judges[plain.unmarked])
             yield Route(entrance.frontend, source, shares, NEVER)
+
+    def _size(self, name: str) -> int:
+        """Return about how many rules a walk from a Service's chain passes, KUBE-SEP's included."""
+        chain = self._nat.chains.get(name)
+        return 0 if chain is None else len(chain.rules)
 
     @cached_property
     def _ways(self) -> list[tuple[Source, bool, dict[str | None, Judge]]]:

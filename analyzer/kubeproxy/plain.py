@@ -37,6 +37,8 @@ from analyzer.parsers.rows import Block, Chains
 
 _COMMENT: Final = r'(?:-m comment --comment (?:"[^"\\\n]*"|[\w-]+) )?'
 _PORT_DIGITS: Final = 5
+#: Endpoints between two reports of progress.
+_EVERY: Final = 4_096
 _OCTET: Final = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _ADDRESS: Final = rf"(?:{_OCTET}\.){{3}}{_OCTET}|[0-9a-f.:]*:[0-9a-f.:]+"
 _HOST: Final = rf"({_ADDRESS})/(?:32|128)"
@@ -236,7 +238,8 @@ class PlainTable:
         endpoint_chains: names of the plain KUBE-SEP chains.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, advance: Callable[[int], None] = lambda _: None) -> None:
+        self._advance = advance
         self.services: dict[int, PlainService] = {}
         self.read_rows: set[int] = set()
         self.understood: set[str] = set()
@@ -298,6 +301,8 @@ class PlainTable:
         endpoints = self._endpoints
         for found in self._shapes.endpoint.finditer(block.text):
             chain, address, protocol, port = found.groups()
+            if not len(endpoints) % _EVERY:
+                self._advance(2 * _EVERY)
             if found.span() == spans[chain]:  # no other row before or behind the two
                 endpoints[chain] = protocol, address, port
 
@@ -320,6 +325,7 @@ class PlainTable:
                     continue
                 unmarked = drawn.unmarked
             self.understood.add(chain)
+            self._advance(len(drawn) + 1)
             self.read_rows |= {at, mark_at}
             self.services[at] = PlainService(
                 comment, address, protocol, int(port), chain, unmarked, drawn

@@ -8,7 +8,7 @@ and where rules may be missing the chain's end is unknown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -99,9 +99,16 @@ class CarefulReader:
 
     Args:
         table: the table of rules that stand under no header.
+        advance: is told of each line that was read, and of how many there are.
     """
 
-    def __init__(self, file: str, table: str | None = None) -> None:
+    def __init__(
+        self,
+        file: str,
+        table: str | None = None,
+        advance: Callable[[int, int | None], None] | None = None,
+    ) -> None:
+        self._advance = advance
         self._file = file
         self._wanted_table = table
         self._tables: dict[str, Table] = {}
@@ -124,6 +131,8 @@ class CarefulReader:
         cut = self._cut_off(text, lines)
         for number, line in lines:
             self._line(line, number)
+            if self._advance is not None:
+                self._advance(1, len(lines))
         if cut is not None:
             self._last_line(*cut)
         self._end(text.count("\n") + 1)

@@ -11,6 +11,9 @@ from analyzer.model.value import value
 from analyzer.parsers import iptables_save
 from analyzer.parsers.compression import decompress
 
+#: Told how much was done since the last call, and how much there is in all.
+Advance = Callable[[int, int | None], None]
+
 
 @value
 class Format:
@@ -21,7 +24,7 @@ class Format:
     """
 
     sniff: Callable[[str], bool]
-    parse: Callable[[str, str, str | None], Ruleset]
+    parse: Callable[[str, str, str | None, Advance | None], Ruleset]
 
 
 FORMATS: Final[Mapping[str, Format]] = {
@@ -30,9 +33,13 @@ FORMATS: Final[Mapping[str, Format]] = {
 
 
 def read_ruleset(
-    data: bytes, file: str, input_format: str | None = None, table: str | None = None
+    data: bytes,
+    file: str,
+    input_format: str | None = None,
+    table: str | None = None,
+    advance: Advance | None = None,
 ) -> Ruleset:
-    """Return the rules of one dump, compressed or not.
+    """Return the rules of one dump, compressed or not; `advance` is told of lines that are read.
 
     Raises:
         InputError: it is no dump that any format reads; the message says what it seems to be.
@@ -44,7 +51,7 @@ def read_ruleset(
         data = decompress(data)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
-    if data.isspace():
+    if not data or data.isspace():
         raise InputError(f"{file}: the file holds nothing but blanks")
     if b"\0" in data:
         raise InputError(f"{file}: a binary file, not a dump of rules")
@@ -52,10 +59,10 @@ def read_ruleset(
     text = data.decode("utf-8", "surrogateescape")
     del data  # as large as the text
     if input_format is not None:
-        return FORMATS[input_format].parse(text, file, table)
+        return FORMATS[input_format].parse(text, file, table, advance)
     for reader in FORMATS.values():
         if reader.sniff(text):
-            return reader.parse(text, file, table)
+            return reader.parse(text, file, table, advance)
     raise InputError(f"{file}: {_recognised_but_refused(text)}")
 
 

@@ -17,6 +17,7 @@ Source: iptables/iptables-save.c, ``do_output``; iptables/nft.c, ``nft_chain_sav
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from analyzer.model.rules import Chain, Ruleset, Table
@@ -44,7 +45,12 @@ def sniff(text: str) -> bool:
     return _SNIFF.search(text) is not None
 
 
-def parse(text: str, file: str, table: str | None = None) -> Ruleset:
+def parse(
+    text: str,
+    file: str,
+    table: str | None = None,
+    advance: Callable[[int, int | None], None] | None = None,
+) -> Ruleset:
     """Read a dump; `table` names the table where the text does not, as of ``iptables -S``.
 
     Raises:
@@ -55,7 +61,7 @@ def parse(text: str, file: str, table: str | None = None) -> Ruleset:
         return found
     from analyzer.parsers.careful import CarefulReader
 
-    return CarefulReader(file, table).read(text)
+    return CarefulReader(file, table, advance).read(text)
 
 
 def _clean(text: str, file: str) -> Ruleset | None:

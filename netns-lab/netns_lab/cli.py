@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +15,7 @@ from analyzer.kubeproxy.select import select
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.reports.answers import ClientsAnswer, LabAnswer
+from analyzer.reports.progress import progress
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 
@@ -108,10 +107,11 @@ def _flows(text: str) -> int:
 def _run(options: argparse.Namespace) -> int:
     experiment, lab, routes, given, dead = _set_up(options, options.flows)
     verdicts = []
-    with _progress(len(routes) * options.flows, "new flows") as advance:
+    flows = len(routes) * options.flows
+    with progress("new flows") as advance:
         for service, route in routes:
             experiment.check_replayable(service, route)
-            verdicts.append(judge(lab.measure(service, route, advance)))
+            verdicts.append(judge(lab.measure(service, route, lambda n: advance(n, flows))))
     answer = LabAnswer(
         dead=_names(dead), verdicts=tuple(verdicts), diagnostics=given.view.diagnostics
     )
@@ -122,9 +122,9 @@ def _clients(options: argparse.Namespace) -> int:
     _, lab, routes, given, dead = _set_up(options, options.runs)
     clients = importlib.import_module("netns_lab.clients")
     trials = []
-    with _progress(None, "runs") as advance:
+    with progress("runs") as advance:
         for service, route in routes:
-            trials += clients.trials(lab, service, route, options.runs, advance)
+            trials += clients.trials(lab, service, route, options.runs, lambda n: advance(n, None))
     answer = ClientsAnswer(
         dead=_names(dead),
         node=given.view.node,
@@ -182,14 +182,3 @@ def _routes(options: argparse.Namespace, given: cli.Input) -> Iterator[tuple[Ser
 def _names(dead: Dead) -> str:
     named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
     return ", ".join([*named, *(f"endpoint {e}" for e in dead.named)]) or "nothing"
-
-
-@contextmanager
-def _progress(total: int | None, what: str) -> Iterator[Callable[[int], None]]:
-    """Give a function to report progress; shown on a terminal only, and only if it lasts."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    progress = importlib.import_module("netns_lab.progress")
-    with progress.bar(total, what) as advance:
-        yield advance

@@ -1,0 +1,69 @@
+"""A progress bar on a person's stderr, for what takes longer than a second; else nothing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+#: Called with how much was done since the last call, and how much there is in all, if known.
+Advance = Callable[[int, int | None], None]
+
+#: Seconds before anything is shown, or even loaded.
+_QUIET: Final = 1.0
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Advance]:
+    """Give a function to report progress with; `what` is counted: ``ServicePorts``."""
+    if not sys.stderr.isatty():
+        yield lambda _, __: None
+        return
+    meter = _Meter(what)
+    try:
+        yield meter.advance
+    finally:
+        meter.stop()
+
+
+class _Meter:
+    """Counts, and shows the count once it has taken long enough."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._begun = time.monotonic()
+        self._done = 0
+        self._bar: Any = None
+        self._wanted = True
+
+    def advance(self, done: int, total: int | None) -> None:
+        self._done += done
+        if self._bar is None and self._wanted and time.monotonic() - self._begun > _QUIET:
+            self._start()
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self._done, total=total)
+
+    def _start(self) -> None:
+        try:
+            rich = importlib.import_module("rich.progress")
+            console = importlib.import_module("rich.console").Console(stderr=True)
+        except ImportError:  # a zipapp on a node: do without
+            self._wanted = False
+            return
+        self._bar = rich.Progress(
+            rich.BarColumn(),
+            rich.MofNCompleteColumn(),
+            rich.TextColumn(self._what),
+            rich.TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._bar.add_task(self._what, total=None)
+        self._bar.start()
+
+    def stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
