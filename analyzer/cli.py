@@ -55,6 +55,7 @@ def run() -> None:
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
+        sys.stderr.flush()
     except BrokenPipeError:
         # The reader has enough, as `head` has: end as a filter does, in silence.
         import signal
@@ -62,7 +63,8 @@ def run() -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGPIPE)
         raise
-    sys.exit(status)
+    # The kernel takes back at once what Python would free piece by piece.
+    os._exit(status)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -322,5 +324,6 @@ def _lab(arguments: Sequence[str]) -> int:
         raise InputError(
             f"the lab is not installed ({error}); pip install 'kubeodds[lab]'"
         ) from None
+    gc.enable()  # it may go on for long
     status: int = lab.main(arguments)
     return status
