@@ -126,6 +126,27 @@ def p_value_within(hits: int, trials: int, share: Bounds) -> float:
     return binomial_p_value(hits, trials, nearest)
 
 
+def noticed_deviation(trials: int, share: Bounds, rate: float) -> float | None:
+    """Return how far off, as a share of `trials`, a count must be to be called wrong.
+
+    None where no count would be: there are too few trials, or the share is not known well.
+    """
+    found = []
+    low, high = math.floor(float(share.lower) * trials), math.ceil(float(share.upper) * trials)
+    for nearest, farthest in ((high, trials), (low, 0)):
+        if p_value_within(farthest, trials, share) > rate:
+            continue
+        kept, wrong = nearest, farthest
+        while abs(wrong - kept) > 1:
+            middle = (kept + wrong) // 2
+            if p_value_within(middle, trials, share) > rate:
+                kept = middle
+            else:
+                wrong = middle
+        found.append(abs(wrong - nearest) / trials)
+    return max(found, default=None)
+
+
 def binomial_p_value(hits: int, trials: int, probability: float) -> float:
     """Return the two-sided p-value of the exact binomial test.
 

@@ -14,9 +14,11 @@ from analyzer.model.matches import (
     MatchProtocol,
     MatchRecent,
     MatchSctp,
+    MatchSet,
     MatchSource,
     MatchTcp,
     MatchUdp,
+    MatchUnknown,
 )
 from analyzer.model.options import Option, Range
 from analyzer.model.packet import Address, Network
@@ -39,40 +41,51 @@ class Entry:
     chain: str
 
 
-@value
+@value(kw_only=True)
 class _Read:
-    """What the matches of a rule ask, as far as frontends are concerned."""
+    """What the matches of a rule ask, as far as frontends are concerned.
+
+    Attributes:
+        other_destination: it asks for a destination that is no single address.
+        names_port: it asks for some port, single or not.
+    """
 
     address: Address | None
     protocol: str | None
     port: int | None
     comment: str
     local: bool
+    other_destination: bool
+    names_port: bool
+    loopback: bool
 
 
-def entries(rules: Iterable[Rule]) -> Iterator[Entry]:
-    """Give the frontends whose flows `rules` send to a Service's chain."""
-    for rule in rules:
-        match rule.target:
-            case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
-                read = _read(rule)
-                if read.protocol is not None and read.port is not None:
-                    yield _entry(read, read.protocol, read.port, FrontendKind.CLUSTER_IP, to)
-            case _:
-                pass
+@value
+class OddRule:
+    """A rule that sends flows to a Service's chain, of more than one address or port.
 
-
-def portless(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Give the rules for one address and protocol that send every port to a Service's chain.
-
-    kube-proxy writes none; an iptables older than the rules leaves the port out when it saves.
+    kube-proxy writes none. Where the port is missing altogether, an iptables older than the
+    rules has left it out when it saved them.
     """
+
+    rule: Rule
+    lacks_port: bool
+
+
+def entries(chain: str, rules: Iterable[Rule]) -> Iterator[Entry | OddRule]:
+    """Give the frontends whose flows `rules` of `chain` send to a Service's chain."""
     for rule in rules:
         match rule.target:
             case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
                 read = _read(rule)
-                if read.address is not None and read.port is None:
-                    yield rule
+                one_place = read.address is not None or (
+                    chain == names.NODE_PORTS and not read.other_destination
+                )
+                if one_place and read.protocol is not None and read.port is not None:
+                    yield _entry(read, read.protocol, read.port, FrontendKind.CLUSTER_IP, to)
+                elif not (chain == names.NODE_PORTS and read.loopback):
+                    # From 1.33 on a rule counts what comes over loopback; the next takes it too.
+                    yield OddRule(rule, read.address is not None and not read.names_port)
             case _:
                 pass
 
@@ -106,22 +119,37 @@ def _entry(read: _Read, protocol: str, port: int, assumed: FrontendKind, chain: 
 
 
 def _read(rule: Rule) -> _Read:
-    address, protocol, port, comment, local = None, None, None, "", False
+    address, protocol, port, comment = None, None, None, ""
+    local = other_destination = names_port = loopback = False
     for match in rule.matches:
         match match:
             case MatchDestination(network) if network.num_addresses == 1:
                 address = network.network_address
+            case MatchDestination(network) if network.is_loopback:
+                loopback = other_destination = True
+            case MatchDestination() | MatchNot(MatchDestination()) | MatchSet() | MatchUnknown():
+                other_destination = True
             case MatchProtocol(text):
                 protocol = text
             case MatchComment(text):
                 comment = text
             case MatchTcp() | MatchUdp() | MatchSctp():
                 port = _single(match.destination_port)
+                names_port = match.destination_port is not None
             case MatchAddrtype():
                 local = True
             case _:
                 pass
-    return _Read(address, protocol, port, comment, local)
+    return _Read(
+        address=address,
+        protocol=protocol,
+        port=port,
+        comment=comment,
+        local=local,
+        other_destination=other_destination,
+        names_port=names_port,
+        loopback=loopback,
+    )
 
 
 def _single(option: Option[Range] | None) -> int | None:

@@ -42,6 +42,7 @@ from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import survey
 
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+    from analyzer.kubeproxy.entries import OddRule
     from analyzer.kubeproxy.walks import NatWalks
     from analyzer.semantics.tree import Tree
 
@@ -100,7 +101,7 @@ class Recogniser:
             self._nat if plainly else Table(ruleset.family, "nat", {}),
             lambda rules: self._advance(rules, ruleset.rules),
         )
-        self._portless: list[Rule] = []
+        self._odd: list[OddRule] = []
         self._entrances = list(self._find_entrances())
         self._sources = source_addresses(
             ruleset.family, self._pod_networks(version), self._own, self._taken()
@@ -120,8 +121,7 @@ class Recogniser:
         mode, diagnostics = self._mode()
         services = tuple(self._services()) if mode == "iptables" else ()
         diagnostics += [self._unfilled(s) for s in services if s.unfilled]
-        if self._portless:
-            diagnostics.append(self._lost_port(self._portless))
+        diagnostics += self._odd_rules()
         found = survey(self._ruleset, {"nat": self._plain.is_understood})
         return View(
             services=services,
@@ -166,14 +166,26 @@ class Recogniser:
             "in the middle of a sync? Whether there are endpoints it does not say",
         )
 
-    def _lost_port(self, rules: list[Rule]) -> Diagnostic:
+    def _odd_rules(self) -> Iterator[Diagnostic]:
+        lost = [odd.rule for odd in self._odd if odd.lacks_port]
+        other = [odd.rule for odd in self._odd if not odd.lacks_port]
+        if lost:
+            yield self._left_out(
+                "lost-port",
+                "a rule of a Service matches an address and no port, which kube-proxy never "
+                "writes: the dump was taken with an iptables older than the one that wrote it",
+                lost,
+            )
+        if other:
+            message = "a rule of a Service is not for one address and port, or not understood"
+            yield self._left_out("odd-frontend", message, other)
+
+    def _left_out(self, code: str, message: str, rules: list[Rule]) -> Diagnostic:
         more = f" (and {len(rules) - 1} more)" if rules[1:] else ""
         return Diagnostic(
             severity=Severity.WARNING,
-            code="lost-port",
-            message="a rule of a Service matches an address and no port, which kube-proxy never "
-            "writes: the dump was taken with an iptables older than the one that wrote the "
-            f"rules; its Services are left out{more}",
+            code=code,
+            message=f"{message}; what it leads to is left out{more}",
             file=self._ruleset.file,
             line=rules[0].location.line,
             partial=True,
@@ -189,28 +201,29 @@ class Recogniser:
             yield _Entrance(
                 name or str(frontend), service.protocol, frontend, service.chain, service
             )
-        rules = list(self._other_rules())
-        if rules:
-            from analyzer.kubeproxy.entries import entries, portless
-
-            self._portless = list(portless(rules))
-            for each in entries(rules):
-                yield _Entrance(each.name, each.protocol, each.frontend, each.chain)
-
-    def _other_rules(self) -> Iterator[Rule]:
-        """Give the rules that may be frontends and are not plain."""
-        for name in (names.SERVICES, names.NODE_PORTS):
-            chain = self._nat.chains.get(name)
-            if chain is None:
+        for chain in (names.SERVICES, names.NODE_PORTS):
+            rules = list(self._other_rules(chain))
+            if not rules:
                 continue
-            if name == names.SERVICES and isinstance(chain.rules, RuleRows):
-                if len(self._plain.read_rows) == len(chain.rules):
-                    continue
-                for at, (number, line) in enumerate(chain.rules.rows):
-                    if at not in self._plain.read_rows:
-                        yield chain.rules.understand(number, line)
-            else:
-                yield from chain.rules
+            from analyzer.kubeproxy.entries import Entry, entries
+
+            for each in entries(chain, rules):
+                if isinstance(each, Entry):
+                    yield _Entrance(each.name, each.protocol, each.frontend, each.chain)
+                else:
+                    self._odd.append(each)
+
+    def _other_rules(self, name: str) -> Iterator[Rule]:
+        """Give the rules of a chain that may be frontends and are not plain."""
+        chain = self._nat.chains.get(name)
+        if chain is None:
+            return
+        if name != names.SERVICES or not isinstance(chain.rules, RuleRows):
+            yield from chain.rules
+        elif len(self._plain.read_rows) < len(chain.rules):
+            for at, (number, line) in enumerate(chain.rules.rows):
+                if at not in self._plain.read_rows:
+                    yield chain.rules.understand(number, line)
 
     def _pod_networks(self, version: int) -> list[Network]:
         for service in self._plain.services.values():
@@ -338,7 +351,14 @@ class Recogniser:
     def _enters_directly(self, source: Source) -> bool:
         """Tell whether nothing before KUBE-SERVICES can touch a flow from `source`."""
         hook = "OUTPUT" if source is Source.NODE else "PREROUTING"
-        return self._plain.enters_plainly(hook) or self._walks.reaches_services(source)
+        before = [self._ruleset.tables.get(name) for name in ("raw", "mangle")]
+        empty = not any(
+            len(table.chains[hook].rules)
+            for table in before
+            if table is not None and hook in table.chains
+        )
+        first = self._plain.enters_plainly(hook) or self._walks.reaches_services(source)
+        return first and (empty or self._walks.comes_to_nat(source))
 
     def _judge(self, source: Source, unmarked: str | None) -> Judge:
         """Return what says whether flows on a plain route are masqueraded."""

@@ -22,6 +22,7 @@ from ipaddress import ip_address
 from typing import Final, overload
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.shapes import Shapes
 from analyzer.kubeproxy.view import Endpoint, Share
 from analyzer.model.packet import Address, address_from_text
 from analyzer.model.probability import (
@@ -36,58 +37,8 @@ from analyzer.model.value import value
 from analyzer.parsers.rows import Block, Chains
 
 _COMMENT: Final = r'(?:-m comment --comment (?:"[^"\\\n]*"|[\w-]+) )?'
-_PORT_DIGITS: Final = 5
 #: Endpoints between two reports of progress.
 _EVERY: Final = 4_096
-_OCTET: Final = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-_ADDRESS: Final = rf"(?:{_OCTET}\.){{3}}{_OCTET}|[0-9a-f.:]*:[0-9a-f.:]+"
-_HOST: Final = rf"({_ADDRESS})/(?:32|128)"
-
-
-class _Shapes:
-    """The shapes, for rows with or without counters before them.
-
-    Literal text first, wherever it can be: the engine then skips to it.
-    """
-
-    def __init__(self, *, counted: bool) -> None:
-        row = r"\[\d+:\d+\] -A" if counted else "-A"
-        #: A KUBE-SEP chain: hairpin flows are marked, then all are sent on.
-        self.endpoint = re.compile(
-            rf"{row} (KUBE-SEP-\w+) -s {_HOST} {_COMMENT}-j KUBE-MARK-MASQ\n"
-            rf"{row} \1 -p (\w+) {_COMMENT}-m \3 -j DNAT --to-destination \[?\2\]?:(\d+)\n"
-        )
-        #: A KUBE-SVC or KUBE-SVL chain: flows from outside are marked, an endpoint is drawn.
-        self.service = re.compile(
-            rf"(?:{row} \S+ (?:! -s (\S+) )?-d {_HOST} -p (\w+) {_COMMENT}-m \3 --dport (\d+) "
-            r"-j KUBE-MARK-MASQ\n)?"
-            rf"((?:{row} \S+ {_COMMENT}-m statistic --mode random --probability [\d.]+ "
-            r"-j KUBE-SEP-\w+\n)*+)"
-            rf"{row} \S+ {_COMMENT}-j (KUBE-SEP-\w+)\n"
-        )
-        self.draw = re.compile(r"--probability ([\d.]+) -j (KUBE-SEP-\w+)\n")
-        #: A row of KUBE-SERVICES for one address and port; for one address.
-        self.entry = re.compile(
-            rf"{row} KUBE-SERVICES (?:! -s (\S+) )?-d {_HOST} -p (\w+) "
-            r'-m comment --comment "([^"\\\n]*)" -m \3 --dport (\d+) -j (KUBE-[A-Z]+(?:-\w+)*)'
-        )
-        self.other_host = re.compile(rf"{row} KUBE-SERVICES (?:! -s \S+ )?-d {_HOST} ")
-        self.node_ports = re.compile(
-            rf"{row} KUBE-SERVICES (?:! -d ::1/128 )?{_COMMENT}-m addrtype --dst-type LOCAL "
-            r"-j KUBE-NODEPORTS"
-        )
-        self.entrance = re.compile(rf"{row} (?:PREROUTING|OUTPUT) {_COMMENT}-j KUBE-SERVICES\n")
-        self.exit = re.compile(rf"{row} POSTROUTING {_COMMENT}-j KUBE-POSTROUTING\n")
-        #: What is marked gets an address of the node: as written up to 1.16, and from 1.17 on.
-        self.masquerade = re.compile(
-            rf"{row} KUBE-POSTROUTING {_COMMENT}-m mark --mark (0x[0-9a-f]+)/\1 -j MASQUERADE"
-            r"(?: --random-fully)?\n"
-            rf"|{row} KUBE-POSTROUTING -m mark ! --mark (0x[0-9a-f]+)/\2 -j RETURN\n"
-            rf"{row} KUBE-POSTROUTING -j MARK --set-xmark \2/0x0\n"
-            rf"{row} KUBE-POSTROUTING {_COMMENT}-j MASQUERADE(?: --random-fully)?\n"
-        )
-        self.mark = re.compile(rf"{row} KUBE-MARK-MASQ -j MARK --set-xmark (0x[0-9a-f]+)/\1\n")
-
 
 #: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
 Unmarked = str
@@ -245,9 +196,10 @@ class PlainTable:
         self.understood: set[str] = set()
         self._addresses: dict[str, Address] = {}
         self._draws: dict[tuple[str, ...], tuple[Bounds, ...] | None] = {}
-        self._block = table.chains.block if isinstance(table.chains, Chains) else None
+        whole = isinstance(table.chains, Chains) and names.MARK_MASQUERADE in table.chains
+        self._block = table.chains.block if whole and isinstance(table.chains, Chains) else None
         counted = self._block is not None and self._text(names.SERVICES).startswith("[")
-        self._shapes = _Shapes(counted=counted)
+        self._shapes = Shapes(table.family, counted=counted)
         self._endpoints: dict[str, tuple[str, str, str]] = {}
         self.endpoint_chains = self._endpoints.keys()
         if self._block is not None:
@@ -299,11 +251,11 @@ class PlainTable:
         """Find protocol, address and port of each plain KUBE-SEP chain."""
         spans = block.groups
         endpoints = self._endpoints
-        for found in self._shapes.endpoint.finditer(block.text):
+        for found in self._shapes.endpoint.finditer(block.text, *block.span):
             chain, address, protocol, port = found.groups()
             if not len(endpoints) % _EVERY:
                 self._advance(2 * _EVERY)
-            if found.span() == spans[chain]:  # no other row before or behind the two
+            if found.span() == spans.get(chain):  # no other row before or behind the two
                 endpoints[chain] = protocol, address, port
 
     def _read_services(self, block: Block) -> None:
@@ -350,7 +302,7 @@ class PlainTable:
                     return _Entries({}, {}, set())  # it may take flows of any Service behind it
                 continue
             key = (read[2], read[3], read[5])
-            if key in seen or len(read[5]) > _PORT_DIGITS:
+            if key in seen:
                 strange.add(read[2])
             elif read[6] == names.MARK_MASQUERADE and key not in found.marks:
                 found.marks[key] = at, read[1] or ""
@@ -376,8 +328,6 @@ class PlainTable:
             return None
         texts = [each for each in found if each is not None]
         if len(texts) < len(found) or {own for own, _, _ in texts} != {protocol}:
-            return None
-        if not all(len(number) <= _PORT_DIGITS for _, _, number in texts):
             return None
         if ":" in texts[0][1] and None in {address_from_text(text) for _, text, _ in texts}:
             return None  # of IPv6 the shape does not tell

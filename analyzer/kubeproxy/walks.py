@@ -10,7 +10,7 @@ from analyzer.model.diagnostics import Location
 from analyzer.model.packet import Address, Packet
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
-from analyzer.model.targets import Dnat, Drop, NatRange
+from analyzer.model.targets import Accept, Dnat, Drop, NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.hooks import NatHooks
@@ -105,7 +105,16 @@ class NatWalks:
         packet = self._packet(source)
         walk = Traversal(replace(self._table, chains=chains))
         match walk.tree(HOOKS[source], packet):
-            case Leaf(Drop(), reached):
+            case Leaf(Drop(), reached, rules):
+                return reached == packet and rules[-1] is here
+            case _:
+                return False
+
+    def comes_to_nat(self, source: Source) -> bool:
+        """Tell whether every packet from `source` comes to the nat table, unchanged."""
+        packet = self._packet(source)
+        match self._hooks.before_nat(HOOKS[source], packet):
+            case Leaf(FellThrough() | Accept(), reached):
                 return reached == packet
             case _:
                 return False

@@ -62,6 +62,7 @@ class Packet:
         in_interface: the device it came in by; the empty string: it was made on the node.
         out_interface: the device it leaves by; the empty string: it stays on the node.
         translated: whether a DNAT of this ruleset has changed its destination.
+        tracked: whether conntrack sees the flow; a flow that it does not never meets nat.
     """
 
     protocol: str | None = None
@@ -73,7 +74,8 @@ class Packet:
     in_interface: str | None = None
     out_interface: str | None = None
     translated: bool | None = False
+    tracked: bool | None = True
 
 
 #: A packet of which nothing is known.
-UNKNOWN_PACKET = Packet(mark=None, translated=None)
+UNKNOWN_PACKET = Packet(mark=None, translated=None, tracked=None)

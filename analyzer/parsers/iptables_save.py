@@ -109,7 +109,7 @@ def _table(text: str, file: str, family: str, block: re.Match[str]) -> Table | N
     whole = sum([end - start for start, end in groups.values()])
     if whole != block.end("rows") - block.start("rows") or not groups.keys() <= declared.keys():
         return None
-    rows = Block(text, groups)
+    rows = Block(text, groups, block.span("rows"))
 
     def make(name: str) -> Chain:
         at = declared[name]

@@ -37,6 +37,8 @@ def parse_measurements(data: bytes, file: str) -> tuple[str, tuple[Measurement, 
         raise InputError(f"{file}: a number in it is too long") from None
     if not isinstance(value, dict) or value.get("schema") != _SCHEMA:
         raise InputError(f"{file}: expected a {_SCHEMA} document of `lab run --format json`")
+    if not value.get("measurements"):
+        raise InputError(f"{file}: it holds no measurement")
     try:
         return str(value["dead"]), tuple(_measurement(each) for each in value["measurements"])
     except (KeyError, TypeError, ValueError) as error:

@@ -89,11 +89,15 @@ class Block:
     `groups` gives where the rows of each chain begin and end in `text`.
     """
 
-    __slots__ = ("_places", "groups", "text")
+    __slots__ = ("_places", "groups", "span", "text")
 
-    def __init__(self, text: str, groups: dict[str, tuple[int, int]]) -> None:
+    def __init__(
+        self, text: str, groups: dict[str, tuple[int, int]], span: tuple[int, int]
+    ) -> None:
         self.text = text
         self.groups = groups
+        #: Where the rows of this table are in the text.
+        self.span = span
         #: Places whose line is known, in order: offset and line, from 1.
         self._places = [(0, 1)]
 

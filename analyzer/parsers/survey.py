@@ -26,6 +26,10 @@ _PLAIN: Final = re.compile(
 )
 
 
+#: Chains of endpoints and policies, which are there because they have rules.
+_FILLED: Final = ("KUBE-SEP-",)
+
+
 def survey(
     ruleset: Ruleset, understood: Mapping[str, Callable[[str], bool]] | None = None
 ) -> Iterator[Diagnostic]:
@@ -48,6 +52,7 @@ def _survey(file: str, table: Table, understood: Callable[[str], bool]) -> Itera
     unread: dict[str, list[int]] = {}
     missing: dict[str, list[int]] = {}
     old: dict[str, list[int]] = {}
+    empty: dict[str, list[int]] = {}
     for rule in strange:
         line = rule.location.line
         for match in rule.matches:
@@ -60,8 +65,16 @@ def _survey(file: str, table: Table, understood: Callable[[str], bool]) -> Itera
                 unread.setdefault(f"target {_first(text)}", []).append(line)
             case Jump(chain) | Goto(chain) if chain not in table.chains:
                 missing.setdefault(chain, []).append(line)
+            case Jump(chain) | Goto(chain) if _is_unfilled(table, chain):
+                empty.setdefault(chain, []).append(line)
             case _:
                 pass
+    for chain, lines in empty.items():
+        text = (
+            f"chain {chain} of table {table.name} has no rule: was the dump taken in the middle "
+            "of a sync? Flows that are sent there are taken to come back"
+        )
+        yield _finding(file, lines, "empty-chain", text)
     for what, lines in old.items():
         text = (
             f"{what} is printed without what it does: the dump was taken with an iptables older "
@@ -86,8 +99,16 @@ def _strange(table: Table, understood: Callable[[str], bool]) -> Iterator[Rule]:
             continue
         for number, line in rules.rows:
             plain = _PLAIN.fullmatch(line)
-            if plain is None or not (plain[1] in table.chains or plain[1] in TARGETS_READ):
+            known = plain is not None and (plain[1] in table.chains or plain[1] in TARGETS_READ)
+            if plain is None or not known or _is_unfilled(table, plain[1]):
                 yield rules.understand(number, line)
+
+
+def _is_unfilled(table: Table, chain: str) -> bool:
+    """Tell whether a chain is one that its writer fills before it jumps there."""
+    return (
+        chain.startswith(_FILLED) and chain in table.chains and not len(table.chains[chain].rules)
+    )
 
 
 def _first(text: str) -> str:

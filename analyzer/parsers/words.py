@@ -17,6 +17,7 @@ from analyzer.model.value import value
 _WORD: Final = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*+")++|"')
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"')
 _ESCAPED: Final = re.compile(r"\\(.)")
+_ONE_WORD: Final = re.compile(r'[^\s"]+')
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -91,6 +92,11 @@ def quoted(text: str) -> str:
     Source: iptables, libxtables/xtables.c, ``xtables_save_string``.
     """
     return text if _PLAIN.fullmatch(text) else always_quoted(text)
+
+
+def bare(text: str) -> str:
+    """Return a word that iptables-save never quotes, quoted only where it would fall apart."""
+    return text if _ONE_WORD.fullmatch(text) and text != "!" else always_quoted(text)
 
 
 def always_quoted(text: str) -> str:

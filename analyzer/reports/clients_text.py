@@ -9,12 +9,12 @@ from analyzer.reports.document import Cell, Column, Document, Line, Span, Style,
 from analyzer.reports.numbers import bounds_percent
 
 _COLUMNS = (
-    Column("COMMAND"),
-    Column("TARGET"),
+    Column("COMMAND", foldable=True),
+    Column("TARGET", foldable=True),
     Column("PREDICTED", right=True),
     Column("SUCCEEDED", right=True),
     Column("", right=True),
-    Column("A FAILURE TAKES", right=True),
+    Column("A FAILURE TAKES", right=True, spare=1),
     Column("VERDICT"),
 )
 

@@ -47,10 +47,18 @@ class Line:
 
 @value
 class Column:
-    """A column of a table; numbers stand to the right."""
+    """A column of a table; numbers stand to the right.
+
+    Attributes:
+        foldable: it may take several lines where the terminal is narrow: names, sentences.
+            A number or an address that is cut would read as another one.
+        spare: it is left out first where even that is too wide; the higher, the sooner.
+    """
 
     heading: str
     right: bool = False
+    foldable: bool = False
+    spare: int = 0
 
 
 @value

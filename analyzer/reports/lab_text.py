@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.agreement import EndpointVerdict, Verdict
+from analyzer.failure.agreement import EndpointVerdict, Verdict, noticed_deviation
 from analyzer.kubeproxy.view import Source
 from analyzer.model.measurement import Measurement
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
@@ -15,14 +15,14 @@ from analyzer.reports.phrases import SOURCES, count
 
 _COLUMNS = (
     Column("ENDPOINT"),
-    Column("NODE"),
+    Column("NODE", spare=1),
+    Column("", right=True, spare=4),
     Column("PREDICTED", right=True),
-    Column("", right=True),
+    Column("COUNT", right=True),
     Column("MEASURED", right=True),
-    Column("", right=True),
-    Column("RULE COUNTER", right=True),
+    Column("RULE COUNTER", right=True, spare=3),
     Column("ANSWERED", right=True),
-    Column("P-VALUE", right=True),
+    Column("P-VALUE", right=True, spare=2),
     Column("VERDICT"),
 )
 
@@ -91,9 +91,20 @@ def _summary(verdict: Verdict) -> Iterator[Line]:
         )
     if measured.passed:
         yield Line((f"{count(measured.passed, 'flow')} left the node unchanged.",))
+    yield Line((Span(_sharpness(verdict), Style.FAINT),))
     difference = measured.counter_difference
     counters = "not read" if difference is None else str(difference)
     yield Line((f"Unaccounted for: {measured.unaccounted}. Counters minus captures: {counters}.",))
+
+
+def _sharpness(verdict: Verdict) -> str:
+    """Return what a wrong prediction would have had to be wrong by, to be noticed."""
+    measured, rate = verdict.measurement, verdict.false_alarm_rate / len(verdict.endpoints)
+    each = [noticed_deviation(measured.flows, e.predicted, rate) for e in measured.endpoints]
+    noticed = [deviation for deviation in each if deviation is not None]
+    if len(noticed) < len(each):
+        return "So few flows, or so wide bounds, that some wrong shares would not be noticed."
+    return f"A count off by {100 * max(noticed):.2f} % of the flows would have been called wrong."
 
 
 def _upper(measured: Measurement) -> Dyadic:
@@ -107,6 +118,9 @@ def _end(answer: LabAnswer) -> Iterator[Line]:
         for fault in verdict.faults:
             yield Line((Span(f"{verdict.measurement.service}: {fault}", Style.BAD),))
     rates = {f"{v.false_alarm_rate:.0e}" for v in answer.verdicts}
-    how = f"exact binomial tests, Holm-corrected, false-alarm rate {', '.join(sorted(rates))}"
+    how = (
+        "exact binomial tests, Holm-corrected, false-alarm rate "
+        f"{', '.join(sorted(rates))} for each measurement"
+    )
     word = Span("agrees", Style.GOOD) if answer.agrees else Span("DISAGREES", Style.BAD)
     yield Line(("Verdict: ", word, Span(f" ({how})", Style.FAINT)))

@@ -15,11 +15,11 @@ from analyzer.reports.numbers import bounds_fraction, bounds_percent
 from analyzer.reports.phrases import at_node, count
 
 _COLUMNS = (
-    Column("SERVICE PORT"),
-    Column("PROTO"),
+    Column("SERVICE PORT", foldable=True),
+    Column("PROTO", spare=2),
     Column("ENDPOINT"),
     Column("NODE"),
-    Column("SHARE", right=True),
+    Column("SHARE", right=True, spare=1),
     Column("OF NEW FLOWS", right=True),
     Column(""),
 )
@@ -73,7 +73,7 @@ def _rows(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ...]]:
     )
     yield from _endpoints(loss, answer)
     for each in loss.routes:
-        if each.loss != shown:
+        if each.loss != shown and each.route.shares:
             route = each.route
             yield (
                 "",
@@ -128,13 +128,12 @@ def verdict(answer: LossAnswer, hit: list[ServiceLoss]) -> Iterator[Line]:
     if not hit:
         yield Line((Span("No new flow lands on a dead endpoint.", Style.GOOD),))
         return
-    by_loss: dict[Bounds, list[ServiceLoss]] = {}
+    groups: dict[tuple[Bounds, bool], list[ServiceLoss]] = {}
     for loss in hit:
-        by_loss.setdefault(loss.worst, []).append(loss)
-    for share, lost in list(by_loss.items())[:_MOST_SENTENCES]:
-        first = lost[0]
-        name = first.service.name.text + (f" and {len(lost) - 1} more" if lost[1:] else "")
-        route = "" if first.loss == share else " on their worst route"
+        groups.setdefault((loss.worst, loss.loss == loss.worst), []).append(loss)
+    for (share, everywhere), lost in list(groups.items())[:_MOST_SENTENCES]:
+        name = lost[0].service.name.text + (f" and {len(lost) - 1} more" if lost[1:] else "")
+        route = "" if everywhere else ", on the worst route,"
         style = Style.BAD if share.upper == ALWAYS else Style.WARNING
         sentence = f"{bounds_percent(share)} of new flows to {name}{route} land on dead endpoints"
         yield Line((Span(sentence, style),))

@@ -9,15 +9,15 @@ from analyzer.model.cluster import Cluster
 from analyzer.reports.answers import ServicesAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
-from analyzer.reports.phrases import at_node, count, state_of_frontend
+from analyzer.reports.phrases import SOURCES, at_node, count, state_of_frontend
 
 _COLUMNS = (
-    Column("SERVICE PORT"),
-    Column("PROTO"),
+    Column("SERVICE PORT", foldable=True),
+    Column("PROTO", spare=2),
     Column("FRONTEND"),
     Column("ENDPOINT"),
-    Column("NODE"),
-    Column("SHARE", right=True),
+    Column("NODE", spare=1),
+    Column("SHARE", right=True, spare=3),
     Column("OF NEW FLOWS", right=True),
 )
 
@@ -41,9 +41,12 @@ def _rows(service: ServicePort, cluster: Cluster) -> Iterator[tuple[Cell, ...]]:
     route = service.cluster_route or next(iter(service.routes), None)
     shares = route.shares if route is not None else ()
     frontends = [(f"{f.kind.value} {f}", *state_of_frontend(service, f)) for f in service.frontends]
+    passes: Cell = ""
+    if route is not None and not shares and any(r.shares for r in service.routes):
+        passes = Span(f"none for a flow from {SOURCES[route.source]}", Style.WARNING)
     for at in range(max(len(frontends), len(shares))):
         frontend: Cell = frontends[at] if at < len(frontends) else ""
-        endpoint: tuple[Cell, ...] = ()
+        endpoint: tuple[Cell, ...] = (passes,) if at == 0 else ()
         if at < len(shares):
             share = shares[at]
             placement = cluster.placement(share.endpoint.address)

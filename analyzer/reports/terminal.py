@@ -13,6 +13,10 @@ from rich.text import Text
 from analyzer.model.text import printable
 from analyzer.reports.document import Cell, Document, Line, Style, Table, spans
 
+#: Columns that a foldable one keeps at least, and those between two.
+_LEAST: Final = 16
+_GAP: Final = 3
+
 _STYLES: Final = {
     Style.PLAIN: "",
     Style.STRONG: "bold",
@@ -42,7 +46,7 @@ def render_terminal(document: Document, *, width: int, colour: bool) -> str:
             case Line(pieces):
                 console.print(_text(pieces))
             case Table():
-                console.print(_table(block))
+                console.print(_table(block, width))
     return out.getvalue()
 
 
@@ -53,15 +57,41 @@ def _text(cell: Cell) -> Text:
     return text
 
 
-def _table(table: Table) -> RichTable:
+def _table(table: Table, width: int) -> RichTable:
+    kept = _fitting(table, width)
     shown = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in table.columns:
+    for at in kept:
+        column = table.columns[at]
         shown.add_column(
             column.heading,
             justify="right" if column.right else "left",
             overflow="fold",
+            no_wrap=not column.foldable,
             header_style="bold",
+            min_width=_LEAST if column.foldable else None,
         )
     for row in table.rows:
-        shown.add_row(*(_text(cell) for cell in row))
+        filled = (*row, *[""] * (len(table.columns) - len(row)))
+        shown.add_row(*(_text(filled[at]) for at in kept))
     return shown
+
+
+def _fitting(table: Table, width: int) -> list[int]:
+    """Return the columns to show: all that fit, the spare ones left out first."""
+    kept = list(range(len(table.columns)))
+    spare = [at for at in kept if table.columns[at].spare]
+    spare.sort(key=lambda at: table.columns[at].spare)
+    while spare and _width(table, kept) > width:
+        kept.remove(spare.pop())
+    return kept
+
+
+def _width(table: Table, kept: list[int]) -> int:
+    """Return the least width that a table of these columns takes."""
+    widths = []
+    for at in kept:
+        cells = [_text(row[at]).cell_len for row in table.rows if at < len(row)]
+        column = table.columns[at]
+        natural = max([len(column.heading), *cells])
+        widths.append(min(natural, _LEAST) if column.foldable else natural)
+    return sum(widths) + _GAP * (len(kept) - 1)

@@ -261,12 +261,13 @@ def _passed(packet: Packet, rule: Rule) -> Packet | None:
         case CopyConnmark(direction="restore") | ChangeSet(map_mark=True):
             # What the flow or the set holds we do not know, so neither what the packet gets.
             return replace(packet, mark=None)
+        case NoTrack() | ConnectionTracking(no_track=True):
+            return replace(packet, tracked=False)
         case (
             SetConnmark()
             | CopyConnmark()
             | ChangeSet()
             | ConnectionTracking()
-            | NoTrack()
             | Log()
             | NfLog()
             | SetMss()

@@ -13,11 +13,13 @@ from analyzer.failure.agreement import judge
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.select import select
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
+from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.reports.answers import ClientsAnswer, LabAnswer
 from analyzer.reports.progress import progress
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
+from netns_lab.plan import why_not
 
 _MOST_FLOWS: Final = 100_000_000
 
@@ -105,21 +107,22 @@ def _flows(text: str) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    experiment, lab, routes, given, dead = _set_up(options, options.flows)
+    lab, routes, given, dead, skipped = _set_up(options, options.flows)
     verdicts = []
     flows = len(routes) * options.flows
     with progress("new flows") as advance:
         for service, route in routes:
-            experiment.check_replayable(service, route)
             verdicts.append(judge(lab.measure(service, route, lambda n: advance(n, flows))))
     answer = LabAnswer(
-        dead=_names(dead), verdicts=tuple(verdicts), diagnostics=given.view.diagnostics
+        dead=_names(dead),
+        verdicts=tuple(verdicts),
+        diagnostics=(*given.view.diagnostics, *skipped),
     )
     return cli.finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
 
 
 def _clients(options: argparse.Namespace) -> int:
-    _, lab, routes, given, dead = _set_up(options, options.runs)
+    lab, routes, given, dead, skipped = _set_up(options, options.runs)
     clients = importlib.import_module("netns_lab.clients")
     trials = []
     with progress("runs") as advance:
@@ -129,7 +132,7 @@ def _clients(options: argparse.Namespace) -> int:
         dead=_names(dead),
         node=given.view.node,
         trials=tuple(trials),
-        diagnostics=given.view.diagnostics,
+        diagnostics=(*given.view.diagnostics, *skipped),
     )
     agreement = importlib.import_module("analyzer.failure.agreement")
     no = not all(agreement.client_agrees(trial) for trial in trials)
@@ -144,7 +147,8 @@ def _verify(options: argparse.Namespace) -> int:
     return cli.finish(options, "lab verify", answer, (), no=not answer.agrees)
 
 
-_SetUp = tuple[Any, Any, list[tuple[ServicePort, Route]], cli.Input, Dead]
+_Routes = list[tuple[ServicePort, Route]]
+_SetUp = tuple[Any, _Routes, cli.Input, Dead, list[Diagnostic]]
 
 
 def _set_up(options: argparse.Namespace, flows: int) -> _SetUp:
@@ -152,9 +156,7 @@ def _set_up(options: argparse.Namespace, flows: int) -> _SetUp:
     leave_host()
     given = cli.read_input(options)
     dead = cli.dead_of(options, given)
-    routes = list(_routes(options, given))
-    if not routes:
-        raise LabError("there is no Service with a ClusterIP and endpoints to replay")
+    routes, skipped = _replayable(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     experiment = importlib.import_module("netns_lab.experiment")
     question = experiment.Question(
@@ -165,7 +167,32 @@ def _set_up(options: argparse.Namespace, flows: int) -> _SetUp:
         backend=options.backend or given.ruleset.backend or "legacy",
         flows=flows,
     )
-    return experiment, experiment.Lab(question), routes, given, dead
+    return experiment.Lab(question), routes, given, dead, skipped
+
+
+def _replayable(options: argparse.Namespace, given: cli.Input) -> tuple[_Routes, list[Diagnostic]]:
+    """Return the routes to replay, and what there is to say of those that cannot be.
+
+    Raises:
+        LabError: none can be, or the one that was asked for cannot.
+    """
+    asked = list(_routes(options, given))
+    reasons = {service.name.text: why_not(service, route) for service, route in asked}
+    routes = [(service, route) for service, route in asked if not reasons[service.name.text]]
+    skipped = [
+        Diagnostic(
+            severity=Severity.WARNING,
+            code="not-replayed",
+            message=f"{name} is not replayed: {reason}",
+            file=given.ruleset.file,
+        )
+        for name, reason in reasons.items()
+        if reason
+    ]
+    if not routes:
+        said = skipped[0].message if skipped else "no Service has a ClusterIP with endpoints"
+        raise LabError(said)
+    return routes, skipped
 
 
 def _routes(options: argparse.Namespace, given: cli.Input) -> Iterator[tuple[ServicePort, Route]]:

@@ -76,7 +76,7 @@ def trials(
         LabError: no client fits, or one is not installed.
     """
     dead = lab.question.dead.endpoints
-    loss = route_loss(route, dead)
+    loss = route_loss(route, dead, lab.question.dead.uncertain)
     frontend = route.frontend
     address = frontend.address or lab.topology.plan.node_address
     fitting = [c for c in CLIENTS.values() if c.fits(service.protocol, frontend.port)]

@@ -15,6 +15,9 @@ from netns_lab.namespace import Namespace
 #: An ordinary user's PATH often leaves these out.
 _PATH: Final = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
 
+#: Seconds after which a program is taken to hang: half a million rules load in 150.
+_DEADLINE: Final = 600
+
 #: Which Debian package brings a program, to say what to install.
 _PACKAGES: Final = {
     "conntrack": "conntrack",
@@ -40,8 +43,17 @@ def program(name: str) -> str:
     return found
 
 
-#: Nothing of the caller's environment can change what a program does.
-_ENVIRONMENT: Final = {"PATH": _PATH, "LC_ALL": "C", "HOME": "/nonexistent"}
+@cache
+def _environment() -> dict[str, str]:
+    """Return all that a program is told of its surroundings."""
+    # The host's lock of iptables is not ours to hold, or even to write: one in memory.
+    lock = os.memfd_create("xtables.lock", 0)
+    return {
+        "PATH": _PATH,
+        "LC_ALL": "C",
+        "HOME": "/nonexistent",
+        "XTABLES_LOCKFILE": f"/proc/{os.getpid()}/fd/{lock}",
+    }
 
 
 def run(
@@ -58,7 +70,7 @@ def run(
         capture_output=True,
         text=True,
         errors="surrogateescape",
-        env=_ENVIRONMENT,
+        env=_environment(),
         preexec_fn=namespace.entering(),  # we have one thread only
         check=False,
         timeout=600,
@@ -77,7 +89,7 @@ def start(namespace: Namespace, arguments: Sequence[str]) -> subprocess.Popen[st
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=_ENVIRONMENT,
+        env=_environment(),
         preexec_fn=namespace.entering(),  # noqa: PLW1509  # we have one thread only
     )
 

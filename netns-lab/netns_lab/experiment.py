@@ -21,11 +21,10 @@ from analyzer.model.rules import Ruleset
 from netns_lab import rules
 from netns_lab.command import run
 from netns_lab.count import Capture, Door, LocalDelivery, answer, landing
-from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
 from netns_lab.plan import plan
 from netns_lab.ready import End, wait_until_ready
-from netns_lab.replay import IP_AT, PROTOCOLS, Flows
+from netns_lab.replay import IP_AT, Flows
 from netns_lab.servers import Servers
 from netns_lab.topology import Topology, build
 
@@ -33,6 +32,9 @@ from netns_lab.topology import Topology, build
 BATCH: Final = 128
 #: Flows between two flushes of conntrack, whose table holds 262,144 in a child namespace.
 _CONNTRACK_ROOM: Final = 100_000
+#: The same where all leave with the node's address: it has 64,512 ports to give, and the kernel
+#: looks for a free one 128 times at random (nf_nat_core.c), so half of them must stay free.
+_MASQUERADE_ROOM: Final = 28_000
 #: Seconds to wait, at the end, for what has not come yet.
 _PATIENCE: Final = 2.0
 
@@ -182,6 +184,7 @@ class _Run:
         self._send = self._sender()
         self._landed: dict[int, Door] = {}
         self._answered: dict[int, bool] = {}
+        self._fates: Counter[tuple[Door, bool | None]] = Counter()
         self._duplicates = 0
 
     def _frontend_door(self, frontend: Frontend) -> Door:
@@ -208,10 +211,16 @@ class _Run:
         lab.forget_flows()
         before = lab.counters()
         begun = time.monotonic()
-        # Whole batches: flows are forgotten only when nothing of them is on its way.
-        room = min(self._flows.most, _CONNTRACK_ROOM) // BATCH * BATCH
+        # Whole batches: flows are forgotten only when nothing of them is on its way. Those that
+        # leave under the node's one address have no more ports than that has.
+        most = _CONNTRACK_ROOM
+        if any(share.masquerade is not False for share in self._route.shares):
+            most = _MASQUERADE_ROOM
+        room = min(self._flows.most, most) // BATCH * BATCH
         for first in range(0, flows, BATCH):
             if first and first % room == 0:
+                self._wait_for_the_rest(room)
+                self._settle()
                 lab.forget_flows()
             last = min(first + BATCH, flows)
             for number in range(first, last):
@@ -220,7 +229,8 @@ class _Run:
             self._drain()  # what the echoes have answered in the first
             if progress is not None:
                 progress(last - first)
-        self._wait_for_the_rest(flows)
+        self._wait_for_the_rest(flows - flows // room * room or room)
+        self._settle()
         seconds = time.monotonic() - begun
         after = lab.counters()
         dropped = sum(c.dropped() for c in (*self._captures, self._client))
@@ -262,6 +272,14 @@ class _Run:
             if len(self._landed) >= flows and len(self._answered) >= owed:
                 return
 
+    def _settle(self) -> None:
+        """Count the flows that are over, and forget which was which."""
+        self._fates.update(
+            (door, self._answered.get(number)) for number, door in self._landed.items()
+        )
+        self._landed.clear()
+        self._answered.clear()
+
     def close(self) -> None:
         for capture in (*self._captures, self._client):
             capture.close()
@@ -270,8 +288,10 @@ class _Run:
     def _measurement(
         self, flows: int, counted: Counter[Door], dropped: int, seconds: float
     ) -> Measurement:
-        landed = Counter(self._landed.values())
-        fates = Counter((door, self._answered.get(number)) for number, door in self._landed.items())
+        fates = self._fates
+        landed: Counter[Door] = Counter()
+        for (door, _), number in fates.items():
+            landed[door] += number
         predicted = {
             _door(s.endpoint): s.share for s in self._route.shares if s.endpoint.port is not None
         }
@@ -279,7 +299,8 @@ class _Run:
         passed = landed.pop(self._door, 0) if self._door not in predicted else 0
         endpoints = tuple(
             self._count(door, predicted.get(door, nothing), landed, counted, fates)
-            for door in dict.fromkeys([*predicted, *landed])
+            # What the rules counted elsewhere is a difference too.
+            for door in dict.fromkeys([*predicted, *landed, *(+counted)])
         )
         return Measurement(
             service=self._service.name.text,
@@ -323,15 +344,3 @@ class _Run:
 def _door(endpoint: Endpoint) -> Door:
     assert endpoint.port is not None
     return int(endpoint.address), endpoint.port
-
-
-def check_replayable(service: ServicePort, route: Route) -> None:
-    """Say why a route cannot be replayed, if it cannot.
-
-    Raises:
-        LabError: it leads to no endpoint, or its protocol is none that the lab builds.
-    """
-    if service.protocol not in PROTOCOLS:
-        raise LabError(f"{service.name.text}: the lab replays tcp and udp, not {service.protocol}")
-    if not route.shares:
-        raise LabError(f"{service.name.text}: {route.frontend} leads to no endpoint at this node")

@@ -61,8 +61,6 @@ def leave_host() -> None:
             _enter_user_namespace()
         # What is mounted from here on stays ours, and goes with us.
         _call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC_PRIVATE), None)
-        # iptables keeps its lock there: the host's is not ours to hold, or even to write.
-        _call("mount", b"kubeodds", b"/run", b"tmpfs", ctypes.c_ulong(0), None)
     except OSError as error:
         who = "even as root (in a container?)" if os.geteuid() == 0 else "as an ordinary user"
         raise LabError(

@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 from analyzer.failure.models import Dead
-from analyzer.kubeproxy.view import View
+from analyzer.kubeproxy.view import Route, ServicePort, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.packet import Address
 from netns_lab.errors import LabError
@@ -23,6 +23,22 @@ _ELSEWHERE: Final = "elsewhere"
 _ELSEWHERE_DEAD: Final = "elsewhere, dead"
 
 CLIENT_PORTS: Final = range(1024, 65_536)
+#: Protocols of which the lab builds packets.
+REPLAYED: Final = ("tcp", "udp")
+
+
+def why_not(service: ServicePort, route: Route) -> str | None:
+    """Return why the flows of a route cannot be replayed; None when they can."""
+    if service.protocol not in REPLAYED:
+        return f"the lab replays {' and '.join(REPLAYED)}, not {service.protocol}"
+    if service.affinity is not None:
+        return (
+            "its session affinity keeps a client at one endpoint, and the lab's clients are few: "
+            "their flows are no draws of their own"
+        )
+    if not route.shares:
+        return f"{route.frontend} leads to no endpoint at this node"
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

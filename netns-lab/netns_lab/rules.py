@@ -30,6 +30,12 @@ def load(namespace: Namespace, ruleset: Ruleset, backend: str) -> None:
     """
     if ruleset.family != "ip":
         raise LabError("the lab replays IPv4 dumps so far; this one is of ip6tables")
+    for table in ruleset.tables.values():
+        if not table.complete:
+            raise LabError(
+                f"{ruleset.file}: table {table.name} is not complete in the dump, so what is "
+                "missing cannot be loaded; take the dump again"
+            )
     rules = [r for t in ruleset.tables.values() for c in t.chains.values() for r in c.rules]
     for rule in rules:
         _check_understood(rule)

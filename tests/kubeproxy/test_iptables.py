@@ -286,3 +286,39 @@ def test_a_target_that_an_older_iptables_could_not_read_is_noticed(printed: str)
     assert [(d.code, d.line) for d in found.diagnostics] == [("older-iptables", 70)]
     (dns,) = [s for s in found.services if s.name.text == "kube-system/kube-dns:dns"]
     assert dns.state(dns.frontends[0]) is FrontendState.UNKNOWN
+
+
+def raw(rule: str) -> str:
+    return f"*raw\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n{rule}\nCOMMIT\n"
+
+
+def test_a_flow_that_conntrack_does_not_see_is_sent_to_no_endpoint() -> None:
+    rule = "-A PREROUTING -d 10.2.3.4/32 -p udp -m udp --dport 53 -j NOTRACK"
+    found = captured(lambda text: raw(rule) + text)
+    by_name = {s.name.port: s for s in found.services}
+    shares = {(port, r.source): len(r.shares) for port, s in by_name.items() for r in s.routes}
+    assert shares["dns", Source.POD] == shares["dns", Source.EXTERNAL] == 0
+    assert shares["dns", Source.NODE] == shares["metrics", Source.POD] == 2
+
+
+def test_a_flow_that_conntrack_may_not_see_gives_bounds() -> None:
+    rule = "-A PREROUTING -d 10.2.3.4/32 -m u32 --u32 0=0 -j CT --notrack"
+    (dns, *_) = captured(lambda text: raw(rule) + text).services
+    assert dns.cluster_route is not None
+    assert {s.share for s in dns.cluster_route.shares} == {Bounds(NEVER, Dyadic.of(1, 1))}
+
+
+@pytest.mark.parametrize(
+    "match", ["-d 10.2.3.0/24", "! -d 10.2.3.4/32", "-m set --match-set X dst", "-d 10.2.34/32"]
+)
+def test_a_rule_for_more_than_one_address_is_left_out_and_said(match: str) -> None:
+    row = "-A KUBE-SERVICES -d 10.2.3.4/32 -p udp"
+    other = row.replace("-d 10.2.3.4/32", match)
+    found = captured(lambda text: text.replace(row, other))
+    assert [s.name.port for s in found.services] == ["dns-tcp", "metrics"]
+    assert ("odd-frontend", 80) in {(d.code, d.line) for d in found.diagnostics}
+
+
+def test_an_endpoint_chain_without_a_rule_is_said() -> None:
+    found = captured(lambda text: re.sub(r"-A KUBE-SEP-P7IB7VX4ME5MGWV4 .*\n", "", text))
+    assert [d.code for d in found.diagnostics] == ["empty-chain"]

@@ -145,3 +145,64 @@ def test_generated_rows_are_those_of_the_capture() -> None:
     assert set(generated) <= set(captured)
     places = [captured.index(row) for row in generated if row.startswith("-A")]
     assert places == sorted(places)
+
+
+V4 = FIXTURES / "1.36.2-iptables-legacy/seed-dns@worker1/iptables-legacy-save.txt"
+DNS = "-A KUBE-SERVICES -d 10.2.3.4/32 -p udp"
+_OTHER_TABLE = """*filter
+:KUBE-SEP-ZZZ - [0:0]
+-A KUBE-SEP-ZZZ -s 1.2.3.4/32 -j KUBE-MARK-MASQ
+-A KUBE-SEP-ZZZ -p tcp -m tcp -j DNAT --to-destination 1.2.3.4:80
+COMMIT
+*mangle"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("*mangle", _OTHER_TABLE),
+        ("--to-destination 10.1.0.1:53", "--to-destination 10.1.0.1:99999"),
+        ("--to-destination 10.1.0.1:53", "--to-destination [10.1.0.1:53"),
+        ("--to-destination 10.1.0.1:53", "--to-destination 10.1.0.1]:53"),
+        ("--to-destination 10.1.0.1:53", "--to-destination 10.1.0.1:053"),
+        ("--dport 53", "--dport 053"),
+        ("-p udp", "-p 17"),
+        ("-m udp", "-m udplite"),
+        ("10.2.3.4/32", "10.2.3.4/128"),
+        (DNS, f"-A KUBE-SERVICES -d 10.2.3.0/24 -p udp -j KUBE-MARK-MASQ\n{DNS}"),
+        (DNS, f"-A KUBE-SERVICES -d 10.2.3.4/32 -j KUBE-SVC-JD5MR3NA4I4DYORP\n{DNS}"),
+        (DNS, DNS.replace("10.2.3.4/32", "10.2.3.0/24")),
+        (DNS, DNS.replace("-d 10.2.3.4/32", "-m set --match-set X dst")),
+        ("-A PREROUTING", "-A PREROUTING -j DROP\n-A PREROUTING"),
+        ("-A PREROUTING", "-A PREROUTING -m mark --mark 0x1 -j ACCEPT\n-A PREROUTING"),
+        ("-A PREROUTING", "-A PREROUTING -j MARK --set-xmark 0x1/0x1\n-A PREROUTING"),
+        ("-A KUBE-MARK-MASQ -j MARK", "-A KUBE-MARK-MASQ -j ACCEPT\n-A KUBE-MARK-MASQ -j MARK"),
+        ("-A POSTROUTING", "-A POSTROUTING -o eth0 -j MASQUERADE\n-A POSTROUTING"),
+        ("0.50000000000 -j", "1.00000000000 -j"),
+        ("0.50000000000 -j", "0.00000000000 -j"),
+    ],
+)
+def test_both_ways_agree_on_rows_that_are_nearly_plain(old: str, new: str) -> None:
+    text = V4.read_text()
+    assert old in text
+    check_both_ways(text.replace(old, new).encode())
+
+
+def test_both_ways_agree_where_the_chain_that_marks_is_gone() -> None:
+    lines = [line for line in V4.read_text().split("\n") if "KUBE-MARK-MASQ" not in line[:24]]
+    check_both_ways("\n".join(lines).encode())
+
+
+def test_a_network_of_ipv6_is_no_host(captures: Path) -> None:
+    path = captures / "1.36.2-iptables-legacy/dual-stack/ip6tables-legacy-save.txt"
+    first = "-A KUBE-SERVICES -d"
+    row = "-A KUBE-SERVICES -d fd00:10::/32 -p tcp -m tcp --dport 80 -j ACCEPT"
+    check_both_ways(path.read_text().replace(first, f"{row}\n{first}", 1).encode())
+
+
+def test_clean_captures_give_no_diagnostic(captures: Path) -> None:
+    for path in sorted(captures.glob("*iptables*/*/ip*-save*.txt*")):
+        if not re.search(r"scale-\d{4}", str(path)):
+            found = view(path.read_bytes(), plainly=True)
+            assert isinstance(found, View)
+            assert found.diagnostics == ()

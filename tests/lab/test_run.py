@@ -98,3 +98,47 @@ def test_a_changed_probability_is_found_out(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
     assert "DISAGREES" in done.stdout
+
+
+def test_flows_that_share_the_nodes_address_do_not_run_out_of_ports() -> None:
+    given = case("1.36.2-iptables-legacy/two-node@worker1")
+    status, found, _ = lab_run(
+        *given.given, "--dead", "192.168.0.10", "--service", "kubernetes:https",
+        "--from", "external", "--flows", "70000",
+    )  # fmt: skip
+    assert status == 0
+    assert found["measurements"][0]["unaccounted"] == 0
+
+
+def test_what_cannot_be_replayed_is_said_and_the_rest_is_measured(captures: Path) -> None:
+    features = captures / "1.36.2-iptables-legacy/features"
+    given = [str(features / "iptables-legacy-save.txt.gz"), "--node", "node-a1"]
+    given += ["--objects", str(features / "objects.json.gz"), "--flows", "300"]
+    status, found, said = lab_run(*given, "--dead-node", "node-b1")
+    assert (status, found["agrees"]) == (0, True)
+    assert len(found["measurements"]) > 25
+    assert "feat/sctp:sig is not replayed: the lab replays tcp and udp, not sctp" in said
+    assert "feat/affinity is not replayed: its session affinity" in said
+    alone = kubeodds("lab", "run", *given, "--service", "feat/affinity")
+    assert (alone.returncode, alone.stdout) == (2, "")
+
+
+def test_a_dump_that_is_cut_off_is_not_loaded(tmp_path: Path) -> None:
+    given = case("1.36.2-iptables-legacy/seed-dns@worker1")
+    cut = tmp_path / "cut.txt"
+    cut.write_text(Path(given.dump).read_text()[:-400])
+    done = kubeodds("lab", "run", str(cut), "--dead", "10.1.0.1")
+    assert done.returncode == 2
+    assert "table nat is not complete in the dump" in done.stderr
+
+
+def test_the_answer_can_be_written_where_the_system_keeps_its_own_files(tmp_path: Path) -> None:
+    given = case("1.36.2-iptables-legacy/seed-dns@worker1")
+    where = tmp_path / "answer.json"
+    done = kubeodds(
+        "lab", "run", *given.given, "--flows", "100", "--format", "json", "--output", str(where)
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert json.loads(where.read_text())["agrees"]
+    where.write_text(json.dumps({**json.loads(where.read_text()), "measurements": []}))
+    assert kubeodds("lab", "verify", str(where)).stderr.endswith("it holds no measurement\n")

@@ -110,7 +110,7 @@ def test_the_worst_loss_ends_the_report() -> None:
     assert shown.splitlines()[0] == "Dead: endpoint 10.0.0.1 (1 endpoint address)"
     assert shown.splitlines()[-2:] == [
         "2 ServicePorts: 1 degraded, 1 no-endpoints.",
-        "100.0 % of new flows to ns/a:http on their worst route land on dead endpoints",
+        "100.0 % of new flows to ns/a:http, on the worst route, land on dead endpoints",
     ]
 
 
@@ -151,5 +151,5 @@ def test_a_disagreement_is_told_with_its_faults() -> None:
     document = lab_text.render(LabAnswer(dead="nothing", verdicts=(judge(wrong),)))
     assert render_plain(document).splitlines()[-2:] == [
         "kube-system/kube-dns:dns: 1 flows arrived twice",
-        "Verdict: DISAGREES (exact binomial tests, Holm-corrected, false-alarm rate 1e-06)",
+        "Verdict: DISAGREES (exact binomial tests, Holm-corrected, false-alarm rate 1e-06 for each measurement)",
     ]

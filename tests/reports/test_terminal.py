@@ -63,6 +63,7 @@ def test_a_control_character_of_a_dump_is_shown_as_a_sign() -> None:
 
 def test_nothing_of_a_cell_is_lost_in_a_narrow_column() -> None:
     long = "a-service-with-a-name-of-exactly-sixty-three-characters-padded-2"
-    table = Table((Column("NAME"), Column("")), ((long, "x" * 40), (Span("b", Style.BAD),)))
+    columns = (Column("NAME", foldable=True), Column("", foldable=True))
+    table = Table(columns, ((long, "x" * 40), (Span("b", Style.BAD),)))
     found = render_terminal(Document([table, Line(("end",))]), width=40, colour=False)
     assert sorted(re.sub(r"\s|─|NAME", "", found)) == sorted(long + "x" * 40 + "b" + "end")

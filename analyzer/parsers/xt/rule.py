@@ -25,7 +25,7 @@ from analyzer.model.matches import (
 from analyzer.model.packet import network_from_text, network_to_text
 from analyzer.model.rules import Counters, Rule
 from analyzer.model.targets import Goto, Jump, Target, TargetUnknown
-from analyzer.parsers.words import Word, Words
+from analyzer.parsers.words import Word, Words, bare
 from analyzer.parsers.xt.known import XTABLES_TARGETS
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGET_NAMES, TARGETS
@@ -219,9 +219,9 @@ class _Reader:
 _BARE: Final[dict[type, Callable[[Match], str]]] = {
     MatchSource: lambda m: f"-s {network_to_text(m.network)}",  # type: ignore[union-attr]
     MatchDestination: lambda m: f"-d {network_to_text(m.network)}",  # type: ignore[union-attr]
-    MatchInInterface: lambda m: f"-i {m.name}",  # type: ignore[union-attr]
-    MatchOutInterface: lambda m: f"-o {m.name}",  # type: ignore[union-attr]
-    MatchProtocol: lambda m: f"-p {m.protocol}",  # type: ignore[union-attr]
+    MatchInInterface: lambda m: f"-i {bare(m.name)}",  # type: ignore[union-attr]
+    MatchOutInterface: lambda m: f"-o {bare(m.name)}",  # type: ignore[union-attr]
+    MatchProtocol: lambda m: f"-p {bare(m.protocol)}",  # type: ignore[union-attr]
     MatchFragment: lambda _: "-f",
 }
 
@@ -238,9 +238,9 @@ def _render_match(match: Match) -> str:
     if isinstance(match, MatchUnknown):
         return match.text
     inner = match.match if isinstance(match, MatchNot) else match
-    bare = _BARE.get(type(inner))
-    if bare is not None:
-        return ("! " if isinstance(match, MatchNot) else "") + bare(inner)
+    option = _BARE.get(type(inner))
+    if option is not None:
+        return ("! " if isinstance(match, MatchNot) else "") + option(inner)
     if isinstance(inner, MatchUnknown):
         return f"! {inner.text}"
     name = MATCH_NAMES[type(inner)]
@@ -251,9 +251,9 @@ def render_target(target: Target) -> str:
     """Return the target with its option, ``-j`` or ``-g``, as iptables-save prints it."""
     match target:
         case Jump(chain):
-            return f"-j {chain}"
+            return f"-j {bare(chain)}"
         case Goto(chain):
-            return f"-g {chain}"
+            return f"-g {bare(chain)}"
         case TargetUnknown(text):
             return text
         case _:

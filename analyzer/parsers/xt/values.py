@@ -15,7 +15,7 @@ from analyzer.model.packet import (
     network_from_text,
     network_to_text,
 )
-from analyzer.parsers.words import Words, quoted
+from analyzer.parsers.words import Words, bare, quoted
 from analyzer.parsers.xt.options import Codec, Spelling, negatable
 
 #: Bounded, since Python's int() takes quadratic time and refuses 4,300 digits.
@@ -130,7 +130,7 @@ HOST_OR_NETWORK: Final = Codec(_read_network, _write_host_or_network)
 STRING: Final[Codec[str]] = Codec(read=lambda words: words.take("a word").text, write=quoted)
 
 #: Any one word that iptables-save never quotes, as an address mask.
-WORD: Final[Codec[str]] = Codec(read=STRING.read, write=str)
+WORD: Final[Codec[str]] = Codec(read=STRING.read, write=bare)
 
 
 def one_of(*choices: str) -> Codec[str]:

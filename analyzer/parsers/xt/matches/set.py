@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from analyzer.model.matches import MatchSet
-from analyzer.parsers.words import Words
+from analyzer.parsers.words import Words, bare
 from analyzer.parsers.xt.options import FLAG, Codec, Options, Spelling, negatable, plain
 from analyzer.parsers.xt.values import number
 
@@ -16,7 +16,7 @@ def _read(words: Words) -> tuple[str, str]:
     return words.take("the name of a set").text, words.take("src or dst").text
 
 
-_SET: Final = Codec(_read, " ".join)
+_SET: Final = Codec(_read, lambda names: " ".join(map(bare, names)))
 
 
 def _only_negated(text: str, name: str) -> Spelling:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from analyzer.model.targets import ChangeSet
-from analyzer.parsers.words import Words
+from analyzer.parsers.words import Words, bare
 from analyzer.parsers.xt.options import Options, Spelling, flag, plain
 from analyzer.parsers.xt.values import WORD, number
 
@@ -50,7 +50,7 @@ class Set:
     def render(self, value: ChangeSet) -> str:
         """Return the options."""
         rest = self._options.render(value, without={"action", "name", "directions"})
-        return f"--{value.action} {value.name} {value.directions} {rest}".rstrip()
+        return f"--{value.action} {bare(value.name)} {bare(value.directions)} {rest}".rstrip()
 
 
 SET: Final = Set()
