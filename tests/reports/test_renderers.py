@@ -151,5 +151,6 @@ def test_a_disagreement_is_told_with_its_faults() -> None:
     document = lab_text.render(LabAnswer(dead="nothing", verdicts=(judge(wrong),)))
     assert render_plain(document).splitlines()[-2:] == [
         "kube-system/kube-dns:dns: 1 flows arrived twice",
-        "Verdict: DISAGREES (exact binomial tests, Holm-corrected, false-alarm rate 1e-06 for each measurement)",
+        "Verdict: DISAGREES (exact binomial tests, Holm-corrected, "
+        "false-alarm rate 1e-06 for each measurement)",
     ]

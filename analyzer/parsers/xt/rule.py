@@ -221,7 +221,7 @@ _BARE: Final[dict[type, Callable[[Match], str]]] = {
     MatchDestination: lambda m: f"-d {network_to_text(m.network)}",  # type: ignore[union-attr]
     MatchInInterface: lambda m: f"-i {bare(m.name)}",  # type: ignore[union-attr]
     MatchOutInterface: lambda m: f"-o {bare(m.name)}",  # type: ignore[union-attr]
-    MatchProtocol: lambda m: f"-p {bare(m.protocol)}",  # type: ignore[union-attr]
+    MatchProtocol: lambda m: f"-p {bare(m.protocol)}",  # type: ignore[arg-type, union-attr]
     MatchFragment: lambda _: "-f",
 }
 
