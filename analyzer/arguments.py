@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from analyzer import __version__
 from analyzer.model.packet import Address, address_from_text
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def parser(asked: str | None) -> argparse.ArgumentParser:
     """Return the parser; only the verb that is asked for gets its options, which take time."""
-    found = argparse.ArgumentParser(
+    found = Parser(
         prog="kubeodds",
         description="The odds that a new connection through kube-proxy's rules reaches a live "
         "endpoint, from a dump of the rules.",
@@ -40,6 +40,16 @@ def parser(asked: str | None) -> argparse.ArgumentParser:
             add_output_options(verb, name)
             add_options(verb)
     return found
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's own, which also says where DUMP went: an option of many values took it."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and exit with 2."""
+        if message.endswith("arguments are required: DUMP"):
+            message += "; it goes before options that take several values, such as --dead"
+        super().error(message)
 
 
 class HelpFormatter(argparse.HelpFormatter):

@@ -36,7 +36,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = arguments.Parser(
         prog="kubeodds lab",
         description="Replay new flows through a dump's rules in network namespaces of this "
         "machine, and hold the counts against the prediction. The host's own network is left "
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _verb(
-    verbs: argparse._SubParsersAction[argparse.ArgumentParser],  # no public name
+    verbs: argparse._SubParsersAction[arguments.Parser],  # no public name
     name: str,
     says: str,
 ) -> argparse.ArgumentParser:
