@@ -218,7 +218,7 @@ def _is_sensible(value: Any) -> bool:
 
 
 def main(examples: int) -> None:
-    """Let each binary take so many rules of each kind, of twenty times as many that it is offered."""
+    """Offer each binary rules of each kind until it took so many, or refused twenty times that."""
     leave_host()
     warnings.simplefilter("ignore")
     found = {}
