@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -159,12 +158,7 @@ def _set_up(options: argparse.Namespace, flows: int) -> _SetUp:
     dead = cli.dead_of(options, given)
     routes, skipped = _replayable(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
-    # Its import swallows a Ctrl-C that falls into it, so that waits until it is done.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        experiment = importlib.import_module("netns_lab.experiment")
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    experiment = importlib.import_module("netns_lab.experiment")
     question = experiment.Question(
         ruleset=given.ruleset,
         cluster=given.cluster,

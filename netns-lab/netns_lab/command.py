@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from functools import cache
@@ -64,17 +65,13 @@ def run(
     Raises:
         LabError: it is not installed or, with `check`, it fails; the message quotes it.
     """
-    done = subprocess.run(
-        [program(arguments[0]), *arguments[1:]],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",
-        env=_environment(),
-        preexec_fn=namespace.entering(),  # we have one thread only
-        check=False,
-        timeout=600,
-    )
+    with _spawn(namespace, arguments, subprocess.PIPE, subprocess.PIPE) as process:
+        try:
+            out, err = process.communicate(stdin, timeout=_DEADLINE)
+        except BaseException:
+            process.kill()
+            raise
+    done = subprocess.CompletedProcess(arguments, process.returncode, out, err)
     if check and done.returncode:
         said = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
         raise LabError(f"{' '.join(arguments)} in {namespace.name}: {said}")
@@ -83,15 +80,27 @@ def run(
 
 def start(namespace: Namespace, arguments: Sequence[str]) -> subprocess.Popen[str]:
     """Start a program and go on; what it prints is kept for its end."""
-    return subprocess.Popen(
-        [program(arguments[0]), *arguments[1:]],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=_environment(),
-        preexec_fn=namespace.entering(),  # noqa: PLW1509  # we have one thread only
-    )
+    return _spawn(namespace, arguments, subprocess.DEVNULL, subprocess.STDOUT)
+
+
+def _spawn(
+    namespace: Namespace, arguments: Sequence[str], stdin: int, stderr: int
+) -> subprocess.Popen[str]:
+    # Python's hooks around fork swallow a Ctrl-C that falls into them; so it waits for their end.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return subprocess.Popen(
+            [program(arguments[0]), *arguments[1:]],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            errors="surrogateescape",
+            env=_environment(),
+            preexec_fn=namespace.entering(),  # noqa: PLW1509  # we have one thread only
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def ip_batch(namespace: Namespace, lines: Sequence[str]) -> None:

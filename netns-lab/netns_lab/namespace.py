@@ -133,6 +133,7 @@ class Namespace:
         descriptor, parent = self._descriptor, os.getpid()
 
         def enter() -> None:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # the parent holds it
             _call("setns", descriptor, _NEWNET)
             _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:  # it died before we asked
