@@ -166,7 +166,7 @@ def _percentage(text: str) -> Fraction:
         value = Fraction(text.removesuffix("%").strip())
     except (ValueError, ZeroDivisionError):
         raise argparse.ArgumentTypeError(f"{text!r} is no percentage, as 10%") from None
-    if not 0 <= value <= 100:  # noqa: PLR2004
+    if not 0 <= value <= 100:  # noqa: PLR2004  # per cent
         raise argparse.ArgumentTypeError(f"{text!r} is not between 0% and 100%")
     return value / 100
 

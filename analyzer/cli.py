@@ -99,7 +99,7 @@ def complain(error: AnalyzerError) -> None:
 
 
 def _stderr(text: str) -> None:
-    print(printable(text), file=sys.stderr)  # noqa: T201
+    print(printable(text), file=sys.stderr)  # noqa: T201  # the one place that does
 
 
 # --- reading ---------------------------------------------------------------

@@ -463,7 +463,7 @@ def python(*arguments: str) -> list[str]:
 
 
 def test_a_pipe_that_is_closed_early_ends_the_command_in_silence() -> None:
-    with subprocess.Popen(  # noqa: S603
+    with subprocess.Popen(  # noqa: S603  # our own program
         python("-m", "analyzer", "services", "-"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -482,7 +482,7 @@ def test_a_pipe_that_is_closed_early_ends_the_command_in_silence() -> None:
 
 
 def test_the_reading_path_imports_nothing_heavy() -> None:
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(  # noqa: S603  # our own program
         python("-X", "importtime", "-m", "analyzer", "services", DUMP),
         capture_output=True,
         text=True,
@@ -499,7 +499,7 @@ def test_the_reading_path_imports_nothing_heavy() -> None:
 
 
 def test_a_locale_without_box_drawing_is_no_crash() -> None:
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(  # noqa: S603  # our own program
         python("-m", "analyzer", "tree", DUMP, "app"),
         capture_output=True,
         cwd=ROOT,

@@ -36,7 +36,6 @@ from analyzer.model.rules import Table
 from analyzer.model.value import value
 from analyzer.parsers.rows import Block, Chains
 
-_COMMENT: Final = r'(?:-m comment --comment (?:"[^"\\\n]*"|[\w-]+) )?'
 #: Endpoints between two reports of progress.
 _EVERY: Final = 4_096
 

@@ -48,7 +48,7 @@ class Endpoint:
     port: int | None
 
     def __str__(self) -> str:
-        host = f"[{self.address}]" if self.address.version == 6 else str(self.address)  # noqa: PLR2004
+        host = f"[{self.address}]" if ":" in str(self.address) else str(self.address)
         return host if self.port is None else f"{host}:{self.port}"
 
 

@@ -128,8 +128,7 @@ def _compile_init(
     head = f"def __init__({', '.join(['self', *star, *parameters])}):"
     setters = tuple(owner.__dict__[name].__set__ for name in names)
     scope: dict[str, Any] = {"_d": defaults, "_s": setters}
-    # Only names of our own fields are in this text.
-    exec("\n".join([head, *(lines or ["    pass"])]), scope)  # noqa: S102
+    exec("\n".join([head, *(lines or ["    pass"])]), scope)  # noqa: S102  # our fields' names
     return cast("Callable[..., None]", scope["__init__"])
 
 

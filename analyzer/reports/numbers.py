@@ -43,7 +43,7 @@ def percent(value: Dyadic, digits: int = 1) -> str:
     least = 10**-digits
     if float(shown) == 0:
         return f"<{least:.{digits}f} %"
-    if float(shown) >= 100:  # noqa: PLR2004
+    if float(shown) >= 100:  # noqa: PLR2004  # per cent
         return f">{100 - least:.{digits}f} %"
     return f"{shown} %"
 

@@ -63,6 +63,7 @@ T = TypeVar("T")
 _NUMBERS: Final = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "132": "sctp"}
 #: kube-proxy names the list of a session affinity after the endpoint's chain.
 AFFINITY_LISTS: Final = "KUBE-SEP-"
+_ALL_PORTS: Final = Range(0, 0xFFFF)
 _ALIASES: Final = {"icmpv6": "ipv6-icmp", "0": "all"}
 
 
@@ -206,7 +207,7 @@ def _port(port: int | None, option: Option[Range] | None) -> Ternary:
     if option is None:
         return Ternary.TRUE
     if port is None:
-        whole = option.value.first == 0 and option.value.last == 0xFFFF  # noqa: PLR2004
+        whole = option.value == _ALL_PORTS
         return _signed(option, Ternary.TRUE if whole else Ternary.UNKNOWN)
     return _signed(option, Ternary.of(port in option.value))
 

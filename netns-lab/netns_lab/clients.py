@@ -47,7 +47,7 @@ class Client:
 
 CLIENTS: Final[Mapping[str, Client]] = {
     "nc": Client(
-        fits=lambda protocol, port: protocol == "tcp",  # noqa: ARG005
+        fits=lambda protocol, _: protocol == "tcp",
         arguments=lambda address, port: ["nc", "-zv", "-w", "3", address, str(port)],
         succeeded=lambda status, _: status == 0,
     ),

@@ -17,7 +17,7 @@ with atheris.instrument_imports(include=["analyzer"]):
     import analyzer.kubeproxy.entries
     import analyzer.kubeproxy.walks
     import analyzer.parsers.careful
-    import analyzer.parsers.xt.rule  # noqa: F401
+    import analyzer.parsers.xt.rule  # noqa: F401  # loaded under atheris
     from analyzer.errors import AnalyzerError
     from analyzer.kubeproxy.iptables import Recogniser
     from analyzer.model.cluster import Cluster

@@ -29,7 +29,7 @@ def seeds(into: Path) -> None:
 
 def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
     path = {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(  # noqa: S603
+    return subprocess.run(  # noqa: S603  # our own program
         [sys.executable, "-m", "tests.fuzz.fuzz_reader", *arguments],
         capture_output=True,
         text=True,

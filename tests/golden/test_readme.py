@@ -46,7 +46,7 @@ def printed(block: Block) -> str:
             continue
         assert words[0] == "kubeodds"
         path = {"PYTHONPATH": f"{ROOT}:{ROOT / 'netns-lab'}"}
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(  # noqa: S603  # our own program
             [sys.executable, "-m", "analyzer", *words[1:]],
             capture_output=True,
             text=True,

@@ -176,7 +176,9 @@ def resolutions(table: Table, decisive: Target) -> Iterator[Table]:
         for place in _unknown(rule)
     ]
     for choices in product(range(3), repeat=len(spots)):
-        if any(c == 2 and place is not None for c, (_, _, place) in zip(choices, spots)):  # noqa: B905
+        if any(
+            c == 2 and place is not None for c, (_, _, place) in zip(choices, spots, strict=True)
+        ):
             continue
         rules = {name: list(chain.rules) for name, chain in table.chains.items()}
         for choice, (name, at, place) in zip(choices, spots, strict=True):

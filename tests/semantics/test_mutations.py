@@ -152,7 +152,7 @@ def mark_lost_after_a_jump(patch: Patch) -> None:
 
     def faulty(self: Traversal, chain: str, packet: Packet, stack: object) -> tree.Tree:
         forgotten = replace(packet, mark=0) if stack else packet
-        return back(self, chain, forgotten, stack)  # type: ignore[arg-type]
+        return back(self, chain, forgotten, stack)  # type: ignore[arg-type]  # the mutant forgets
 
     patch.setattr(Traversal, "_return", faulty)
 
@@ -161,7 +161,7 @@ def chances_of_later_rules_not_reduced(patch: Patch) -> None:
     def faulty(branches: list[tuple[Dyadic, tree.Tree]]) -> tree.Tree:
         return branches[0][1] if len(branches) == 2 else joined(branches)
 
-    joined = traverse._chance  # noqa: SLF001
+    joined = traverse._chance  # noqa: SLF001  # what is broken here
     patch.setattr(traverse, "_chance", faulty)
 
 

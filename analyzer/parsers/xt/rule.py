@@ -6,7 +6,7 @@ Source: iptables(8); iptables/xshared.c, ``do_parse`` and ``save_rule_details``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import Final
 
 from analyzer.errors import ParseError
@@ -215,17 +215,6 @@ class _Reader:
         return int(word.text)
 
 
-#: Options that need no ``-m``, in the order in which iptables-save prints them.
-_BARE: Final[dict[type, Callable[[Match], str]]] = {
-    MatchSource: lambda m: f"-s {network_to_text(m.network)}",  # type: ignore[union-attr]
-    MatchDestination: lambda m: f"-d {network_to_text(m.network)}",  # type: ignore[union-attr]
-    MatchInInterface: lambda m: f"-i {bare(m.name)}",  # type: ignore[union-attr]
-    MatchOutInterface: lambda m: f"-o {bare(m.name)}",  # type: ignore[union-attr]
-    MatchProtocol: lambda m: f"-p {bare(m.protocol)}",  # type: ignore[arg-type, union-attr]
-    MatchFragment: lambda _: "-f",
-}
-
-
 def render_rule(chain: str, rule: Rule) -> str:
     """Return the rule as iptables-save prints it, from its values alone."""
     parts = [f"-A {chain}", *map(_render_match, rule.matches)]
@@ -238,13 +227,32 @@ def _render_match(match: Match) -> str:
     if isinstance(match, MatchUnknown):
         return match.text
     inner = match.match if isinstance(match, MatchNot) else match
-    option = _BARE.get(type(inner))
+    option = _bare_option(inner)
     if option is not None:
-        return ("! " if isinstance(match, MatchNot) else "") + option(inner)
+        return f"! {option}" if isinstance(match, MatchNot) else option
     if isinstance(inner, MatchUnknown):
         return f"! {inner.text}"
     name = MATCH_NAMES[type(inner)]
     return f"-m {name} {MATCHES[name].render(match)}".rstrip()
+
+
+def _bare_option(match: Match) -> str | None:
+    """Return a match that needs no ``-m``; None for others."""
+    match match:
+        case MatchSource(network):
+            return f"-s {network_to_text(network)}"
+        case MatchDestination(network):
+            return f"-d {network_to_text(network)}"
+        case MatchInInterface(name):
+            return f"-i {bare(name)}"
+        case MatchOutInterface(name):
+            return f"-o {bare(name)}"
+        case MatchProtocol(protocol):
+            return f"-p {bare(protocol)}"
+        case MatchFragment():
+            return "-f"
+        case _:
+            return None
 
 
 def render_target(target: Target) -> str:

@@ -70,7 +70,7 @@ def _write(value: NatRange) -> str:
         addresses += f"-{address_to_text(value.last_address)}"
     if value.first_port is None:
         return addresses
-    if value.first_address is not None and value.first_address.version == 6:  # noqa: PLR2004
+    if value.first_address is not None and value.first_address.version == 6:  # noqa: PLR2004  # IPv6
         addresses = f"[{addresses}]"
     ports = str(value.first_port)
     if value.last_port is not None:
