@@ -19,10 +19,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.marks import bits_that_may_change
+from analyzer.kubeproxy.masquerade import Masquerade
 from analyzer.kubeproxy.plain import Judge, PlainService, PlainShares, PlainTable
 from analyzer.kubeproxy.sources import source_addresses
 from analyzer.kubeproxy.view import (
-    Endpoint,
     Frontend,
     FrontendKind,
     Route,
@@ -35,7 +36,6 @@ from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.packet import Address, Network, address_from_text, network_from_text
 from analyzer.model.probability import NEVER
 from analyzer.model.rules import Rule, Ruleset, Table
-from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.rows import RuleRows
@@ -106,15 +106,19 @@ class Recogniser:
         self._sources = source_addresses(
             ruleset.family, self._pod_networks(version), self._own, self._taken()
         )
-        self._general: NatWalks | None = None
+        self._masquerade = Masquerade(
+            self._plain, lambda: self._walks, self._own, lambda: self._changed_bits
+        )
 
-    @property
+    @cached_property
     def _walks(self) -> NatWalks:
-        if self._general is None:
-            from analyzer.kubeproxy.walks import NatWalks
+        from analyzer.kubeproxy.walks import NatWalks
 
-            self._general = NatWalks(self._ruleset, self._own, self._sources)
-        return self._general
+        return NatWalks(self._ruleset, self._own, self._sources, self._changed_bits)
+
+    @cached_property
+    def _changed_bits(self) -> int:
+        return bits_that_may_change(self._ruleset)
 
     def view(self) -> View:
         """Return all ServicePorts with their routes."""
@@ -327,7 +331,9 @@ class Recogniser:
                 yield self._walks.route(entrance.frontend, entrance.protocol, source)
                 continue
             if plain.unmarked not in judges:
-                judges[plain.unmarked] = self._judge(source, plain.unmarked)
+                judges[plain.unmarked] = self._masquerade.judge(
+                    source, self._sources[source], plain.unmarked
+                )
             shares = PlainShares(plain, judges[plain.unmarked])
             yield Route(entrance.frontend, source, shares, NEVER)
 
@@ -359,60 +365,3 @@ class Recogniser:
         )
         first = self._plain.enters_plainly(hook) or self._walks.reaches_services(source)
         return first and (empty or self._walks.comes_to_nat(source))
-
-    def _judge(self, source: Source, unmarked: str | None) -> Judge:
-        """Return what says whether flows on a plain route are masqueraded."""
-        address = self._sources[source]
-        marked = _is_marked(address, unmarked)
-        special = {*self._own, *([] if address is None else [address])}
-        if not self._plain.masquerades_plainly():
-            return self._walked_judge(source, marked)
-        # Only a mark decides, unless the flow stays on the node or returns to its source.
-        if address is None:
-            marked |= Ternary.UNKNOWN  # it may be the endpoint itself: a hairpin
-        usual = marked if self._own or marked is Ternary.FALSE else Ternary.UNKNOWN
-        if not any(str(each) in self._plain.endpoint_texts for each in special):
-            return _known(usual)
-
-        def judge(_: str, endpoint: Endpoint) -> bool | None:
-            if endpoint.address in self._own:
-                return False
-            hairpin = Ternary.of(endpoint.address == address)
-            certain = marked | hairpin
-            if certain is not Ternary.FALSE and not self._own:
-                certain = Ternary.UNKNOWN
-            return _known(certain)
-
-        return judge
-
-    def _walked_judge(self, source: Source, marked: Ternary) -> Judge:
-        walks, address = self._walks, self._sources[source]
-        mark = walks.mark_of_masquerade()
-
-        def judge(protocol: str, endpoint: Endpoint) -> bool | None:
-            own = endpoint.address == address
-            certain = marked | (Ternary.UNKNOWN if address is None else Ternary.of(own))
-            marks = {
-                *([mark] if certain is not Ternary.FALSE else []),
-                *([0] if certain is not Ternary.TRUE else []),
-            }
-            answers = {walks.masquerades(source, protocol, endpoint, m) for m in marks}
-            return _known(answers.pop()) if len(answers) == 1 else None
-
-        return judge
-
-
-def _is_marked(address: Address | None, unmarked: str | None) -> Ternary:
-    """Tell whether the Service's own rule marks a flow from `address`."""
-    if unmarked is None:
-        return Ternary.FALSE
-    network = network_from_text(unmarked) if unmarked else None
-    if not unmarked:
-        return Ternary.TRUE
-    if address is None or network is None:
-        return Ternary.UNKNOWN
-    return Ternary.of(address not in network)
-
-
-def _known(answer: Ternary) -> bool | None:
-    return None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.diagnostics import Location
-from analyzer.model.packet import Address, Packet
+from analyzer.model.packet import Address, Mark, Packet
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Accept, Dnat, Drop, NatRange
@@ -23,22 +23,31 @@ HOOKS = {Source.POD: "PREROUTING", Source.EXTERNAL: "PREROUTING", Source.NODE: "
 
 
 class NatWalks:
-    """The general way to the shares of any route; `own` are the node's addresses, if known."""
+    """The general way to the shares of any route; `own` are the node's addresses, if known.
+
+    `changed_bits` are those of the mark that rules between DNAT and POSTROUTING may change.
+    """
 
     def __init__(
         self,
         ruleset: Ruleset,
         own: tuple[Address, ...],
         sources: Mapping[Source, Address | None],
+        changed_bits: int = 0,
     ) -> None:
         self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
         self._sources = sources
-        self._hooks = NatHooks(ruleset, Situation(local_addresses=frozenset(own) if own else None))
+        self._hooks = NatHooks(
+            ruleset,
+            Situation(local_addresses=frozenset(own) if own else None),
+            changed_bits=changed_bits,
+        )
         # A flow to a NodePort goes to some address of the node, known or not.
         self._node_port_address = own[0] if own else None
         self._node_port_hooks = NatHooks(
             ruleset,
             Situation(local_addresses=frozenset(own) if own else None, destination_is_local=True),
+            changed_bits=changed_bits,
         )
 
     def tree(self, frontend: Frontend, protocol: str, source: Source) -> Tree:
@@ -119,7 +128,7 @@ class NatWalks:
             case _:
                 return False
 
-    def mark_of_masquerade(self) -> int | None:
+    def mark_of_masquerade(self) -> Mark | None:
         """Return the mark that KUBE-MARK-MASQ gives to a packet without one, if it is certain."""
         match Traversal(self._table).tree(names.MARK_MASQUERADE, Packet()):
             case Leaf(FellThrough(), packet):
@@ -128,15 +137,15 @@ class NatWalks:
                 return None
 
     def masquerades(
-        self, source: Source, protocol: str, endpoint: Endpoint, mark: int | None
+        self, source: Source, protocol: str, endpoint: Endpoint, mark: Mark | None
     ) -> Ternary:
-        """Tell whether a flow that was sent to `endpoint` with `mark` leaves masqueraded."""
+        """Tell whether a flow that was sent to `endpoint` with `mark`, if any, is masqueraded."""
         packet = replace(
             self._packet(source),
             protocol=protocol,
             destination=endpoint.address,
             destination_port=endpoint.port,
-            mark=mark,
+            mark=mark or Mark(),
             translated=True,
         )
         return self._hooks.masquerades(packet)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final, TypeAlias
 
+from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -52,13 +53,56 @@ def network_from_text(text: str) -> Network | None:
         return None
 
 
+#: Every bit of a mark.
+ALL_BITS: Final = 0xFFFFFFFF
+
+
+@value
+class Mark:
+    """The mark of a packet or of a flow, 32 bits, as far as it is known.
+
+    Attributes:
+        value: the bits that are known to be set.
+        unknown: the bits that may be set or not; none of them is in `value`.
+    """
+
+    value: int = 0
+    unknown: int = 0
+
+    def equals(self, wanted: int, mask: int) -> Ternary:
+        """Tell whether the bits of `mask` equal `wanted`."""
+        seen = mask & ~self.unknown
+        if self.value & seen != wanted & ~(mask & self.unknown):
+            return Ternary.FALSE
+        return Ternary.UNKNOWN if mask & self.unknown else Ternary.TRUE
+
+    def with_bits(self, value: int, mask: int) -> Mark:
+        """Return the mark with the bits of `mask` cleared and those of `value` flipped."""
+        unknown = self.unknown & ~mask
+        return Mark((self.value & ~mask ^ value) & ~unknown, unknown)
+
+    def with_mark(self, other: Mark, mask: int, other_mask: int) -> Mark:
+        """Return the mark with the bits of `mask` cleared and those of the other's flipped."""
+        cleared = self.with_bits(0, mask)
+        unknown = cleared.unknown | other.unknown & other_mask
+        return Mark((cleared.value ^ other.value & other_mask) & ~unknown, unknown)
+
+    def blurred(self, bits: int) -> Mark:
+        """Return the mark with `bits` not known."""
+        return Mark(self.value & ~bits, self.unknown | bits)
+
+
+#: A mark of which nothing is known.
+UNKNOWN_MARK: Final = Mark(0, ALL_BITS)
+
+
 @value(kw_only=True)
 class Packet:
     """The first packet of a flow. A field that is None is not known.
 
     Attributes:
         protocol: as iptables prints it: ``tcp``, ``udp``, ``icmp``, a number.
-        mark: the packet's mark, 32 bits; a packet that nobody marked has 0.
+        mark: the packet's mark; that of a packet that nobody marked is 0.
         in_interface: the device it came in by; the empty string: it was made on the node.
         out_interface: the device it leaves by; the empty string: it stays on the node.
         translated: whether a DNAT of this ruleset has changed its destination.
@@ -70,7 +114,7 @@ class Packet:
     source_port: int | None = None
     destination: Address | None = None
     destination_port: int | None = None
-    mark: int | None = 0
+    mark: Mark = Mark()
     in_interface: str | None = None
     out_interface: str | None = None
     translated: bool | None = False
@@ -78,4 +122,4 @@ class Packet:
 
 
 #: A packet of which nothing is known.
-UNKNOWN_PACKET = Packet(mark=None, translated=None, tracked=None)
+UNKNOWN_PACKET = Packet(mark=UNKNOWN_MARK, translated=None, tracked=None)

@@ -98,10 +98,16 @@ def _strange(table: Table, understood: Callable[[str], bool]) -> Iterator[Rule]:
         if not isinstance(rules, RuleRows):
             continue
         for number, line in rules.rows:
-            plain = _PLAIN.fullmatch(line)
-            known = plain is not None and (plain[1] in table.chains or plain[1] in TARGETS_READ)
-            if plain is None or not known or _is_unfilled(table, plain[1]):
+            target = plain_target(line)
+            known = target in table.chains or target in TARGETS_READ
+            if target is None or not known or _is_unfilled(table, target):
                 yield rules.understand(number, line)
+
+
+def plain_target(line: str) -> str | None:
+    """Return the target of a row of well-known options; None of any other row."""
+    plain = _PLAIN.fullmatch(line)
+    return None if plain is None else plain[1]
 
 
 def _is_unfilled(table: Table, chain: str) -> bool:

@@ -31,10 +31,14 @@ _TABLES: Final = {
 
 
 class NatHooks:
-    """The way of the first packets of flows to the nat table of one node, and through it."""
+    """The way of the first packets of flows to the nat table of one node, and through it.
 
-    def __init__(self, ruleset: Ruleset, situation: Situation) -> None:
+    `changed_bits` are those of the mark that tables between DNAT and POSTROUTING may change.
+    """
+
+    def __init__(self, ruleset: Ruleset, situation: Situation, *, changed_bits: int = 0) -> None:
         self._situation = situation
+        self._changed_bits = changed_bits
         self._traversals = {
             name: Traversal(table, situation)
             for name, table in ruleset.tables.items()
@@ -83,7 +87,12 @@ class NatHooks:
     def masquerades(self, packet: Packet) -> Ternary:
         """Tell whether a packet on its way out, after DNAT, gets another source address."""
         # By which device it leaves is settled by a route that we do not see.
-        leaving = replace(packet, in_interface=None, out_interface=None)
+        leaving = replace(
+            packet,
+            mark=packet.mark.blurred(self._changed_bits),
+            in_interface=None,
+            out_interface=None,
+        )
         tree = self.walk("POSTROUTING", leaving)
         found = bounds(tree, lambda leaf: isinstance(leaf.outcome, Masquerade | Snat))
         if not found.upper:

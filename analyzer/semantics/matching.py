@@ -127,9 +127,7 @@ def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
         case MatchState(states):
             return MatchResult(Ternary.of(situation.state in states))
         case MatchMark(mark):
-            if packet.mark is None:
-                return _UNKNOWN
-            return MatchResult(Ternary.of(packet.mark & mark.mask == mark.value))
+            return MatchResult(packet.mark.equals(mark.value, mark.mask))
         case MatchConntrack():
             return MatchResult(_conntrack(match, packet, situation))
         case MatchAddrtype():

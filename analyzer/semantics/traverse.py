@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, assert_never
 
 from analyzer.model.options import Range
-from analyzer.model.packet import UNKNOWN_PACKET, Packet
+from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.rules import Rule, Table
 from analyzer.model.targets import (
@@ -256,11 +256,14 @@ class _Path:
 def _passed(packet: Packet, rule: Rule) -> Packet | None:
     """Return the packet behind a target after which the walk goes on; None behind others."""
     match rule.target:
-        case SetMark():
-            return _marked(packet, rule.target)
-        case CopyConnmark(direction="restore") | ChangeSet(map_mark=True):
-            # What the flow or the set holds we do not know, so neither what the packet gets.
-            return replace(packet, mark=None)
+        case SetMark(value, mask):
+            return replace(packet, mark=packet.mark.with_bits(value, mask))
+        case CopyConnmark("restore", packet_mask, flow_mask):
+            # What the flow's mark is we do not know.
+            restored = packet.mark.with_mark(UNKNOWN_MARK, packet_mask, flow_mask)
+            return replace(packet, mark=restored)
+        case ChangeSet(map_mark=True):
+            return replace(packet, mark=UNKNOWN_MARK)  # nor what the set holds
         case NoTrack() | ConnectionTracking(no_track=True):
             return replace(packet, tracked=False)
         case (
@@ -278,13 +281,6 @@ def _passed(packet: Packet, rule: Rule) -> Packet | None:
             return packet
         case _:
             return None
-
-
-def _marked(packet: Packet, target: SetMark) -> Packet:
-    if packet.mark is None:
-        known = target.mask == 0xFFFFFFFF  # noqa: PLR2004  # every bit is set anew
-        return replace(packet, mark=target.value) if known else packet
-    return replace(packet, mark=packet.mark & ~target.mask ^ target.value)
 
 
 def _translated(packet: Packet, to: NatRange) -> Packet:

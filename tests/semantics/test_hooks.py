@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from analyzer.model.packet import Packet
+from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.ternary import Ternary
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.hooks import NatHooks
@@ -34,9 +34,9 @@ def hooks(dump: str, situation: Situation = KNOWN) -> NatHooks:
         (NONE, Packet(destination=POD), Ternary.FALSE),
         (RANDOM, Packet(destination=POD), Ternary.UNKNOWN),
         (UNREAD, Packet(destination=POD), Ternary.UNKNOWN),
-        (MARKED, Packet(destination=POD, mark=0x4000), Ternary.TRUE),
-        (MARKED, Packet(destination=POD, mark=0), Ternary.FALSE),
-        (MARKED, Packet(destination=POD, mark=None), Ternary.UNKNOWN),
+        (MARKED, Packet(destination=POD, mark=Mark(0x4000)), Ternary.TRUE),
+        (MARKED, Packet(destination=POD, mark=Mark()), Ternary.FALSE),
+        (MARKED, Packet(destination=POD, mark=UNKNOWN_MARK), Ternary.UNKNOWN),
         # A packet for the node itself never meets POSTROUTING.
         (CERTAIN, Packet(destination=NODE), Ternary.FALSE),
         (CERTAIN, Packet(destination=ip_address("127.0.0.1")), Ternary.FALSE),

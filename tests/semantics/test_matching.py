@@ -52,7 +52,7 @@ from analyzer.model.matches import (
     MatchUnknown,
 )
 from analyzer.model.options import AddressRange, ChunkTypes, Masked, Option, Range, TcpFlags
-from analyzer.model.packet import UNKNOWN_PACKET, Packet
+from analyzer.model.packet import UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.matching import MatchResult, judge, match_all
@@ -168,11 +168,11 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
     (MatchTcp(tcp_option=Option(7)), PACKET, HERE, UNKNOWN),
     (MatchTcp(tcp_option=Option(7, negated=True)), PACKET, HERE, UNKNOWN),
     # ---- mark
-    (MatchMark(Masked(0x4000, 0x4000)), Packet(mark=0xC000), HERE, TRUE),
-    (MatchMark(Masked(0x4000, 0x4000)), Packet(mark=0x8000), HERE, FALSE),
+    (MatchMark(Masked(0x4000, 0x4000)), Packet(mark=Mark(0xC000)), HERE, TRUE),
+    (MatchMark(Masked(0x4000, 0x4000)), Packet(mark=Mark(0x8000)), HERE, FALSE),
     (MatchMark(Masked(0)), Packet(), HERE, TRUE),
-    (MatchMark(Masked(1)), Packet(mark=3), HERE, FALSE),
-    (MatchMark(Masked(2, 1)), Packet(mark=3), HERE, FALSE),
+    (MatchMark(Masked(1)), Packet(mark=Mark(3)), HERE, FALSE),
+    (MatchMark(Masked(2, 1)), Packet(mark=Mark(3)), HERE, FALSE),
     (MatchMark(Masked(1)), UNKNOWN_PACKET, HERE, UNKNOWN),
     # ---- conntrack
     (ctstate("NEW"), PACKET, HERE, TRUE),

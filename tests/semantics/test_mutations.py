@@ -12,7 +12,7 @@ from hypothesis.errors import NoSuchExample
 from hypothesis.strategies import SearchStrategy
 
 from analyzer.model.matches import Match, MatchMark, MatchNot, MatchRandom
-from analyzer.model.packet import Packet
+from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.rules import Rule, Table
 from analyzer.model.targets import Accept, Goto, Jump, Return, SetMark
@@ -151,7 +151,7 @@ def mark_lost_after_a_jump(patch: Patch) -> None:
     back = Traversal._return  # noqa: SLF001  # the fault goes where the walk goes back
 
     def faulty(self: Traversal, chain: str, packet: Packet, stack: object) -> tree.Tree:
-        forgotten = replace(packet, mark=0) if stack else packet
+        forgotten = replace(packet, mark=Mark()) if stack else packet
         return back(self, chain, forgotten, stack)  # type: ignore[arg-type]  # the mutant forgets
 
     patch.setattr(Traversal, "_return", faulty)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from analyzer.model.matches import Match, MatchMark, MatchNot, MatchRandom, MatchUnknown
 from analyzer.model.options import Masked
-from analyzer.model.packet import UNKNOWN_PACKET, Packet
+from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.rules import Chain, Rule, Table
 from analyzer.model.targets import (
@@ -82,10 +82,10 @@ def paths(
     path = (*path, *(str(rule.location) for rule in tree.rules if leads_on(rule)))
     match tree:
         case Leaf(outcome, packet):
-            assert packet.mark is not None
+            assert not packet.mark.unknown
             assert not isinstance(outcome, Unresolved)
             target = None if isinstance(outcome, FellThrough) else outcome
-            yield naive.End(target, packet.mark, path), weight
+            yield naive.End(target, packet.mark.value, path), weight
         case Chance(branches):
             for part, child in branches:
                 yield from paths(child, weight * part.as_fraction(), path)
@@ -296,12 +296,12 @@ def test_a_mark_is_set_in_the_called_chain_and_stays(
     assert callable(marked)
     asked = MatchMark(Masked(marked(mark)))
     made = table(A=[([], Jump("B")), ([asked], DEAD)], B=[([], target)])
-    assert bounds(walk(made, Packet(mark=mark)), is_dead) == Bounds(ALWAYS, ALWAYS)
+    assert bounds(walk(made, Packet(mark=Mark(mark))), is_dead) == Bounds(ALWAYS, ALWAYS)
 
 
 def test_a_mark_that_is_not_known_is_known_once_all_of_it_is_set() -> None:
     asked = MatchMark(Masked(7))
-    packet = Packet(mark=None)
+    packet = Packet(mark=UNKNOWN_MARK)
     whole = table(A=[([], SetMark(7)), ([asked], DEAD)])
     assert bounds(walk(whole, packet), is_dead) == Bounds(ALWAYS, ALWAYS)
     part = table(A=[([], SetMark(7, 7)), ([asked], DEAD)])
