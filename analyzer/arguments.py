@@ -3,47 +3,55 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Callable, Sequence
 
 from analyzer import __version__
 from analyzer.model.packet import Address, address_from_text
 from analyzer.parsers.formats import FORMATS
 from analyzer.reports.renderers import RENDERERS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fractions import Fraction
+    from typing import Any, Final, NoReturn
 
 
-def parser(asked: str | None) -> argparse.ArgumentParser:
-    """Return the parser; only the verb that is asked for gets its options, which take time."""
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Return the verb and its options, of `words` behind the program's name.
+
+    A verb's own parser is made only if it is asked for, and then no other: they take time.
+    """
+    asked = words[0] if words else ""
+    add_options = _VERBS[asked][1] if asked in _VERBS else None
+    if add_options is None:
+        return _all_verbs().parse_args(words)
+    verb = Parser(prog=f"kubeodds {asked}", description=_VERBS[asked][0])
+    verb.set_defaults(verb=asked)
+    add_input_options(verb)
+    add_output_options(verb, asked)
+    add_options(verb)
+    return verb.parse_args(words[1:])
+
+
+def _all_verbs() -> argparse.ArgumentParser:
+    """Return what lists the verbs, or says that a word is none."""
     found = Parser(
         prog="kubeodds",
         description="The odds that a new connection through kube-proxy's rules reaches a live "
         "endpoint, from a dump of the rules.",
-        allow_abbrev=False,
-        formatter_class=HelpFormatter,
     )
     found.add_argument("--version", action="version", version=f"kubeodds {__version__}")
     verbs = found.add_subparsers(dest="verb", metavar="VERB", required=True, prog="kubeodds")
-    for name, (says, add_options) in _VERBS.items():
-        verb = verbs.add_parser(
-            name,
-            help=says,
-            description=says,
-            allow_abbrev=False,
-            formatter_class=HelpFormatter,
-            add_help=add_options is not None,
-        )
-        if name == asked and add_options is not None:
-            add_input_options(verb)
-            add_output_options(verb, name)
-            add_options(verb)
+    for name, (says, _) in _VERBS.items():
+        verbs.add_parser(name, help=says, add_help=False)
     return found
 
 
 class Parser(argparse.ArgumentParser):
     """argparse's own, which also says where DUMP went: an option of many values took it."""
+
+    def __init__(self, **kinds: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **kinds)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and exit with 2."""

@@ -8,9 +8,8 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
 
-from analyzer.arguments import parser as arguments_parser
+from analyzer.arguments import parse
 from analyzer.errors import AnalyzerError, InputError, ParseError, UsageError, suggestion
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import View
@@ -25,7 +24,10 @@ from analyzer.reports.document import Document
 from analyzer.reports.progress import Advance, progress
 from analyzer.reports.renderers import renderer
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:  # what one verb needs, another need not wait for
+    from typing import Final
+
     from analyzer.failure.models import Dead
 
 DONE: Final = 0
@@ -70,10 +72,9 @@ def run() -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run one verb and return the exit status."""
     try:
-        asked = arguments[0] if arguments else None
-        if asked == "lab":
+        if arguments[:1] == ["lab"]:
             return _lab(arguments[1:])
-        options = arguments_parser(asked).parse_args(arguments)
+        options = parse(arguments)
         return _VERBS[options.verb](options)
     except AnalyzerError as error:
         complain(error)
@@ -118,9 +119,8 @@ def read_input(options: argparse.Namespace) -> Input:
 
 
 def _read_input(options: argparse.Namespace, file: str, advance: Advance) -> Input:
-    data = _bytes(options.dump)
-    ruleset = read_ruleset(data, file, options.input_format, options.table, advance)
-    del data  # as large as the text
+    # Nobody here keeps the bytes, which are as many as the text's.
+    ruleset = read_ruleset(_bytes(options.dump), file, options.input_format, options.table, advance)
     cluster = Cluster()
     if options.objects:
         from analyzer.parsers.kubernetes import parse_objects

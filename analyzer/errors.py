@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from analyzer.model.diagnostics import Location
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _MOST_NAMED: Final = 5
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from analyzer import cli
+from analyzer.kubeproxy.generate import iptables_save, services
 from tests.kubeproxy.captures import FIXTURES, ROOT
 from tests.kubeproxy.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
 from tests.reports.answers import RICH, Answers
@@ -481,21 +482,26 @@ def test_a_pipe_that_is_closed_early_ends_the_command_in_silence() -> None:
     assert child.returncode == -signal.SIGPIPE
 
 
-def test_the_reading_path_imports_nothing_heavy() -> None:
+def imported(*arguments: str) -> set[str]:
+    """Return the modules that the program loads."""
     done = subprocess.run(  # noqa: S603  # our own program
-        python("-X", "importtime", "-m", "analyzer", "services", DUMP),
+        python("-X", "importtime", "-m", "analyzer", *arguments),
         capture_output=True,
         text=True,
         cwd=ROOT,
         check=True,
     )
-    imported = {
-        line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.split("\n")
-    }
-    assert "analyzer" in imported
-    assert (
-        imported & {"rich", "scapy", "numpy", "scipy", "netns_lab", "subprocess", "socket"} == set()
-    )
+    return {line.rpartition("|")[2].strip() for line in done.stderr.split("\n")}
+
+
+def test_the_reading_path_imports_nothing_heavy(tmp_path: Path) -> None:
+    heavy = {"rich", "scapy", "numpy", "scipy", "netns_lab", "subprocess", "socket", "dataclasses"}
+    assert imported("services", DUMP) & heavy == set()
+    plain = tmp_path / "dump"
+    plain.write_text(iptables_save(list(services(3, endpoints=(2,)))), encoding="ascii")
+    found = imported("services", str(plain), "--format", "tsv")
+    assert "analyzer.reports.answers" in found
+    assert found & {*heavy, "typing", "inspect", "pathlib", "analyzer.parsers.xt.rule"} == set()
 
 
 def test_a_locale_without_box_drawing_is_no_crash() -> None:

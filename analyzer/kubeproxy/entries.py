@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Frontend, FrontendKind
@@ -194,13 +194,12 @@ def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:
     return None
 
 
-def endpoint_sources(table: Table, known: Iterable[str]) -> set[Address]:
-    """Return the addresses of endpoints whose KUBE-SEP chains are none of `known`."""
-    skip = set(known)
+def endpoint_sources(table: Table, is_known: Callable[[str], bool]) -> set[Address]:
+    """Return the addresses of endpoints whose KUBE-SEP chains are not known."""
     return {
         match.network.network_address
         for name in table.chains
-        if name.startswith(names.ENDPOINT_PREFIX) and name not in skip
+        if name.startswith(names.ENDPOINT_PREFIX) and not is_known(name)
         for rule in table.chains[name].rules
         for match in rule.matches
         if isinstance(match, MatchSource)

@@ -14,14 +14,14 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.marks import bits_that_may_change
 from analyzer.kubeproxy.masquerade import Masquerade
-from analyzer.kubeproxy.plain import Judge, PlainService, PlainShares, PlainTable
+from analyzer.kubeproxy.plain import Judge, PlainRoutes, PlainService, PlainShares, PlainTable
+from analyzer.kubeproxy.shapes import host
 from analyzer.kubeproxy.sources import source_addresses
 from analyzer.kubeproxy.view import (
     Frontend,
@@ -33,7 +33,7 @@ from analyzer.kubeproxy.view import (
 )
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.packet import Address, Network, address_from_text, network_from_text
+from analyzer.model.packet import Address, Network, network_from_text
 from analyzer.model.probability import NEVER
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.value import value
@@ -41,7 +41,10 @@ from analyzer.parsers.formats import Advance
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import survey
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+    from typing import Final
+
     from analyzer.kubeproxy.entries import OddRule
     from analyzer.kubeproxy.walks import NatWalks
     from analyzer.semantics.tree import Tree
@@ -59,6 +62,7 @@ _OTHER_MODES: Final = {
         "these rules; `ipvsadm-save -n` would show them",
     ),
 }
+_PLACES: Final = {source: at for at, source in enumerate(Source)}
 
 
 @value
@@ -126,7 +130,7 @@ class Recogniser:
         services = tuple(self._services()) if mode == "iptables" else ()
         diagnostics += [self._unfilled(s) for s in services if s.unfilled]
         diagnostics += self._odd_rules()
-        found = survey(self._ruleset, {"nat": self._plain.is_understood})
+        found = survey(self._ruleset, {"nat": self._plain.unread()})
         return View(
             services=services,
             mode=mode,
@@ -200,7 +204,7 @@ class Recogniser:
     def _find_entrances(self) -> Iterator[_Entrance]:
         for service in self._plain.services.values():
             name, kind = names.name_and_kind(service.comment)
-            address = address_from_text(service.address)
+            address = host(service.address)
             frontend = Frontend(FrontendKind(kind or "ClusterIP"), address, service.port)
             yield _Entrance(
                 name or str(frontend), service.protocol, frontend, service.chain, service
@@ -250,13 +254,15 @@ class Recogniser:
 
     def _taken(self) -> Callable[[Address], bool]:
         taken = {*self._own, *self._cluster.placements}
-        taken.update(e.frontend.address for e in self._entrances if e.frontend.address)
+        others = [e.frontend.address for e in self._entrances if e.plain is None]
+        taken.update(address for address in others if address is not None)
         if not self._plain.has_all_endpoints:
             from analyzer.kubeproxy.entries import endpoint_sources
 
-            taken |= endpoint_sources(self._nat, self._plain.endpoint_chains)
-        texts = self._plain.endpoint_texts
-        return lambda address: address in taken or str(address) in texts
+            taken |= endpoint_sources(self._nat, self._plain.is_endpoint)
+        services = {service.address for service in self._plain.services.values()}
+        texts = (self._plain.endpoint_texts, services)
+        return lambda address: address in taken or any(str(address) in each for each in texts)
 
     # --- what becomes of flows ---
 
@@ -288,20 +294,22 @@ class Recogniser:
         entrances: list[_Entrance],
         refusals: list[tuple[Frontend, str]],
     ) -> ServicePort:
+        if len(entrances) == 1 and not refusals and entrances[0].plain is not None:
+            return ServicePort(
+                name=names.service_name(name),
+                protocol=protocol,
+                frontends=(entrances[0].frontend,),
+                routes=self._routes(entrances),
+            )
         # Two rules for one frontend: the first takes every flow.
         first = {e.frontend: e for e in reversed(entrances)}
         frontends = dict.fromkeys([*(e.frontend for e in entrances), *(f for f, _ in refusals)])
-        routes = [
-            route
-            for frontend in frontends
-            if frontend in first
-            for route in self._routes(first[frontend])
-        ]
+        ways = [first[frontend] for frontend in frontends if frontend in first]
         return ServicePort(
             name=names.service_name(name),
             protocol=protocol,
             frontends=tuple(frontends),
-            routes=tuple(routes),
+            routes=self._routes(ways),
             affinity=self._affinity(entrances),
             refusals=tuple(refusals),
             unfilled=tuple([e.frontend for e in entrances if self._is_empty(e)]),
@@ -323,9 +331,17 @@ class Recogniser:
                     return found
         return None
 
-    def _routes(self, entrance: _Entrance) -> Iterator[Route]:
-        plain = entrance.plain
-        for source, direct, judges in self._ways:
+    def _routes(self, entrances: list[_Entrance]) -> Sequence[Route]:
+        """Return the routes of a ServicePort: at once, or when they are asked for if plain."""
+        plainly = all(e.plain is not None for e in entrances)
+        if plainly and all(direct for _, direct, _ in self._ways):
+            return PlainRoutes(lambda source: self._made(entrances, source))
+        return tuple([route for e in entrances for s in Source for route in self._made([e], s)])
+
+    def _made(self, entrances: list[_Entrance], wanted: Source) -> Iterator[Route]:
+        source, direct, judges = self._ways[_PLACES[wanted]]
+        for entrance in entrances:
+            plain = entrance.plain
             if plain is None or not direct:
                 self._advance(self._size(entrance.chain), self._ruleset.rules)
                 yield self._walks.route(entrance.frontend, entrance.protocol, source)

@@ -10,12 +10,15 @@ Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from analyzer.model.packet import ALL_BITS
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import plain_target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 #: What a packet meets between DNAT and nat's POSTROUTING, forwarded or from the node itself.
 _BETWEEN: Final = {

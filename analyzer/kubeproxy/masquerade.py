@@ -8,13 +8,13 @@ on the node never meets POSTROUTING.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from analyzer.kubeproxy.plain import Judge, PlainTable
 from analyzer.kubeproxy.view import Endpoint, Source
 from analyzer.model.packet import Address, network_from_text
 from analyzer.model.ternary import Ternary
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from analyzer.kubeproxy.walks import NatWalks
 

@@ -6,10 +6,11 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``servicePortChainName``,
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 SERVICES: Final = "KUBE-SERVICES"
 NODE_PORTS: Final = "KUBE-NODEPORTS"
@@ -29,7 +30,6 @@ _KINDS: Final = {
     "has no endpoints": None,
     "has no local endpoints": None,
 }
-_COMMENT: Final = re.compile(rf"(\S+) ({'|'.join(_KINDS)})")
 
 
 @value
@@ -54,10 +54,10 @@ def service_name(text: str) -> ServiceName:
 
 def name_and_kind(comment: str) -> tuple[str | None, str | None]:
     """Return the name, and the kind of frontend, that a comment of kube-proxy's tells."""
-    found = _COMMENT.fullmatch(comment)
-    if found is None:
+    name, blank, says = comment.partition(" ")
+    if not blank or not name or says not in _KINDS:
         return None, None
-    return found[1], _KINDS[found[2]]
+    return name, _KINDS[says]
 
 
 def chain_hash(*parts: str) -> str:

@@ -18,13 +18,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from ipaddress import ip_address
-from typing import Final, overload
+from itertools import compress
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.shapes import Shapes
-from analyzer.kubeproxy.view import Endpoint, Share
-from analyzer.model.packet import Address, address_from_text
+from analyzer.kubeproxy.shapes import (
+    NODE_PORTS,
+    Shapes,
+    are_hosts,
+    host,
+    is_port,
+    mark_of,
+    masquerades,
+    uncommented,
+)
+from analyzer.kubeproxy.view import Endpoint, Route, Share, Source
 from analyzer.model.probability import (
     ALWAYS,
     XT_STATISTIC_BITS,
@@ -36,8 +43,18 @@ from analyzer.model.rules import Table
 from analyzer.model.value import value
 from analyzer.parsers.rows import Block, Chains
 
-#: Endpoints between two reports of progress.
-_EVERY: Final = 4_096
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, overload
+
+#: Characters of rows that are searched together: their words fit into a processor's cache.
+_PIECE: Final = 1 << 19
+PROTOCOLS: Final = ("tcp", "udp", "sctp")
+_ROWS_OF_ENDPOINT: Final = 2
+#: Rows that one draw stands for: its own, and those of the endpoint.
+_ROWS_A_DRAW: Final = 1 + _ROWS_OF_ENDPOINT
+#: As iptables-save prints it; 1.14 wrote five digits.
+_PROBABILITY: Final = re.compile(r"[0-9]\.[0-9]{5,11}")
 
 #: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
 Unmarked = str
@@ -86,48 +103,41 @@ class Drawn:
 
     Attributes:
         marks_for: the frontend whose flows it marks, unless they are from `unmarked`.
-        draws: the probability of each endpoint, in the order in which they are drawn.
+        texts: the endpoints as written, in the order in which they are drawn.
+        draws: the probability of each.
     """
 
-    __slots__ = ("_addresses", "_endpoints", "_texts", "draws", "marks_for", "unmarked")
+    __slots__ = ("_endpoints", "draws", "marks_for", "texts", "unmarked")
 
     def __init__(
         self,
         marks_for: _Key | None,
         unmarked: str,
-        texts: list[tuple[str, str, str]],
+        texts: tuple[str, ...],
         draws: tuple[Bounds, ...],
-        addresses: dict[str, Address],
     ) -> None:
         self.marks_for = marks_for
         self.unmarked = unmarked
+        self.texts = texts
         self.draws = draws
-        self._texts = texts
-        self._addresses = addresses
         self._endpoints: tuple[Endpoint, ...] | None = None
 
     def __len__(self) -> int:
-        return len(self._texts)
+        return len(self.texts)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The endpoints, made when they are first asked for."""
         if self._endpoints is None:
-            known = self._addresses
-            made = []
-            for _, text, port in self._texts:
-                address = known.get(text)
-                if address is None:
-                    address = known[text] = ip_address(text)
-                made.append(Endpoint(address, int(port)))
-            self._endpoints = tuple(made)
+            parts = [text.rpartition(":") for text in self.texts]
+            self._endpoints = tuple([Endpoint(host(text), int(port)) for text, _, port in parts])
         return self._endpoints
 
-    def texts(self) -> list[str]:
+    def printed(self) -> Sequence[str]:
         """Return the endpoints as an `Endpoint` is printed."""
-        if ":" in self._texts[0][1]:
+        if self.texts[0].startswith("["):  # IPv6 has more than one spelling
             return [str(endpoint) for endpoint in self.endpoints]
-        return [f"{address}:{port}" for _, address, port in self._texts]
+        return self.texts
 
 
 #: Whether flows are masqueraded: one answer for all endpoints of a route, or what tells it of
@@ -150,10 +160,13 @@ class PlainShares(Sequence[Share]):
             return Share(endpoint, draw, judge)
         return Share(endpoint, draw, judge(self._service.protocol, endpoint))
 
-    @overload
-    def __getitem__(self, index: int) -> Share: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Share]: ...
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> Share: ...
+        @overload
+        def __getitem__(self, index: slice) -> Sequence[Share]: ...
+
     def __getitem__(self, index: int | slice) -> Share | Sequence[Share]:
         return tuple(self)[index]
 
@@ -163,9 +176,9 @@ class PlainShares(Sequence[Share]):
     def __iter__(self) -> Iterator[Share]:
         return map(self._share, self._service.drawn.endpoints, self._service.drawn.draws)
 
-    def texts(self) -> Iterator[tuple[str, Bounds]]:
-        """Give each endpoint as it is printed, and its share, without making a `Share`."""
-        return zip(self._service.drawn.texts(), self._service.drawn.draws, strict=True)
+    def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
+        """Return the endpoints as they are printed, and their shares, without making a `Share`."""
+        return self._service.drawn.printed(), self._service.drawn.draws
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PlainShares) and self._service is other._service:
@@ -178,6 +191,47 @@ class PlainShares(Sequence[Share]):
         return hash(tuple(self))
 
 
+class PlainRoutes(Sequence[Route]):
+    """The routes of one ServicePort, those from each kind of source made when they are asked for.
+
+    In the order of frontends, and for each of them in that of sources.
+    """
+
+    __slots__ = ("_made", "from_source")
+
+    def __init__(self, from_source: Callable[[Source], Iterator[Route]]) -> None:
+        self.from_source = from_source
+        self._made: tuple[Route, ...] | None = None
+
+    def _all(self) -> tuple[Route, ...]:
+        if self._made is None:
+            by_frontend = zip(*map(self.from_source, Source), strict=True)
+            self._made = tuple([route for routes in by_frontend for route in routes])
+        return self._made
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> Route: ...
+        @overload
+        def __getitem__(self, index: slice) -> Sequence[Route]: ...
+
+    def __getitem__(self, index: int | slice) -> Route | Sequence[Route]:
+        return self._all()[index]
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._all() == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+
 class PlainTable:
     """The nat table, as far as it has the plain shapes.
 
@@ -185,42 +239,46 @@ class PlainTable:
         services: by the row of KUBE-SERVICES that leads to them, counted from 0.
         read_rows: the rows of KUBE-SERVICES that need no second look.
         understood: names of chains of Services of which every row was read here.
-        endpoint_chains: names of the plain KUBE-SEP chains.
+        endpoint_texts: the addresses of the endpoints of plain KUBE-SEP chains, as written.
     """
 
     def __init__(self, table: Table, advance: Callable[[int], None] = lambda _: None) -> None:
         self._advance = advance
+        self._family = table.family
         self.services: dict[int, PlainService] = {}
         self.read_rows: set[int] = set()
         self.understood: set[str] = set()
-        self._addresses: dict[str, Address] = {}
+        self.endpoint_texts: set[str] = set()
         self._draws: dict[tuple[str, ...], tuple[Bounds, ...] | None] = {}
         whole = isinstance(table.chains, Chains) and names.MARK_MASQUERADE in table.chains
         self._block = table.chains.block if whole and isinstance(table.chains, Chains) else None
-        counted = self._block is not None and self._text(names.SERVICES).startswith("[")
-        self._shapes = Shapes(table.family, counted=counted)
-        self._endpoints: dict[str, tuple[str, str, str]] = {}
-        self.endpoint_chains = self._endpoints.keys()
+        #: By protocol: what each plain KUBE-SEP chain sends flows to.
+        self._endpoints: dict[str, dict[str, str]] = {name: {} for name in PROTOCOLS}
         if self._block is not None:
+            self._shapes = Shapes(
+                table.family,
+                counted=self._text(names.SERVICES).startswith("["),
+                escapes=self._block.text.find("\\", *self._block.span) >= 0,
+            )
             self._read_endpoints(self._block)
             self._read_services(self._block)
 
     def enters_plainly(self, hook: str) -> bool:
         """Tell whether the first thing that a packet meets at `hook` is KUBE-SERVICES."""
-        return self._shapes.entrance.match(self._text(hook)) is not None
+        return self._rows(hook)[:1] == [f"-A {hook} -j {names.SERVICES}"]
 
     def masquerades_plainly(self) -> bool:
         """Tell whether POSTROUTING masquerades what KUBE-MARK-MASQ marks, and nothing else."""
-        rules = self._shapes.masquerade.fullmatch(self._text("KUBE-POSTROUTING"))
-        if rules is None or (rules[1] or rules[2]) != self.mark:
-            return False
-        return self._shapes.exit.fullmatch(self._text("POSTROUTING")) is not None
+        return (
+            self.mark is not None
+            and masquerades(self._rows("KUBE-POSTROUTING"), self.mark)
+            and self._rows("POSTROUTING") == ["-A POSTROUTING -j KUBE-POSTROUTING"]
+        )
 
     @cached_property
     def mark(self) -> str | None:
         """The mark that KUBE-MARK-MASQ sets, where that is all that it does."""
-        found = self._shapes.mark.fullmatch(self._text(names.MARK_MASQUERADE))
-        return None if found is None else found[1]
+        return mark_of(self._rows(names.MARK_MASQUERADE))
 
     def _text(self, chain: str) -> str:
         if self._block is None:
@@ -228,34 +286,97 @@ class PlainTable:
         start, end = self._block.groups.get(chain, (0, 0))
         return self._block.text[start:end]
 
-    def is_understood(self, chain: str) -> bool:
-        """Tell whether every row of `chain` was read here."""
-        return chain in self._endpoints or chain in self.understood
+    def _rows(self, chain: str) -> list[str]:
+        return uncommented(self._text(chain))
+
+    def is_endpoint(self, chain: str) -> bool:
+        """Tell whether `chain` is a plain KUBE-SEP chain."""
+        return any(chain in chains for chains in self._endpoints.values())
 
     @cached_property
     def has_all_endpoints(self) -> bool:
         """Tell whether every KUBE-SEP chain that has rows is plain."""
         if self._block is None:
             return False
-        prefix = names.ENDPOINT_PREFIX
-        chains = [name for name in self._block.groups if name.startswith(prefix)]
-        return len(chains) == len(self._endpoints)
+        others = len(self._other_chains)
+        return len(self._block.groups) - others == sum(map(len, self._endpoints.values()))
 
     @cached_property
-    def endpoint_texts(self) -> set[str]:
-        """The addresses of the endpoints of plain KUBE-SEP chains, as written."""
-        return {address for _, address, _ in self._endpoints.values()}
+    def _other_chains(self) -> list[str]:
+        """The chains with rows that are no endpoint's."""
+        prefix = names.ENDPOINT_PREFIX
+        groups = self._block.groups if self._block is not None else ()
+        return [name for name in groups if not name.startswith(prefix)]
+
+    def unread(self) -> list[str] | None:
+        """Return the chains with rows that were not all read here; None: as good as all."""
+        if not self.has_all_endpoints:
+            return None
+        return [name for name in self._other_chains if name not in self.understood]
 
     def _read_endpoints(self, block: Block) -> None:
         """Find protocol, address and port of each plain KUBE-SEP chain."""
-        spans = block.groups
-        endpoints = self._endpoints
-        for found in self._shapes.endpoint.finditer(block.text, *block.span):
-            chain, address, protocol, port = found.groups()
-            if not len(endpoints) % _EVERY:
-                self._advance(2 * _EVERY)
-            if found.span() == spans.get(chain):  # no other row before or behind the two
-                endpoints[chain] = protocol, address, port
+        for start, end in self._pieces(block):
+            found = self._shapes.endpoint.findall(block.text, start, end)
+            if found:
+                self._take_endpoints(block, found)
+            self._advance(_ROWS_OF_ENDPOINT * len(found))
+
+    @staticmethod
+    def _pieces(block: Block) -> Iterator[tuple[int, int]]:
+        """Give pieces of the rows, which begin at a newline and leave no KUBE-SEP chain apart."""
+        text, (start, last) = block.text, block.span
+        start = max(start - 1, 0)
+        while start < last:
+            # No second row of an endpoint marks flows.
+            mark = text.find(f" -j {names.MARK_MASQUERADE}\n", start + _PIECE, last)
+            end = text.rfind("\n", start, mark) if mark >= 0 else -1
+            if end <= start:
+                end = last
+            yield start, end + 1
+            start = end
+
+    def _take_endpoints(self, block: Block, found: list[tuple[str, str, str, str, str]]) -> None:
+        """Note chains, all at once where nothing is odd about any of them."""
+        chains, addresses, protocols, to, ports = zip(*found, strict=True)
+        hosts = set(addresses)
+        if (
+            self._are_whole(block, chains)
+            and are_hosts(hosts, self._family)
+            and all(map(is_port, set(ports)))
+        ):
+            for each, endpoints in self._endpoints.items():
+                of_it = [protocol == each for protocol in protocols]
+                endpoints.update(zip(compress(chains, of_it), compress(to, of_it), strict=True))
+            self.endpoint_texts |= hosts
+            return
+        for chain, address, protocol, destination, port in found:
+            if (
+                protocol in PROTOCOLS
+                and self._is_whole(block, chain)
+                # What iptables would not have printed is left to who can say what is wrong.
+                and are_hosts([address], self._family)
+                and is_port(port)
+            ):
+                self._endpoints[protocol][chain] = destination
+                self.endpoint_texts.add(address)
+
+    @staticmethod
+    def _is_whole(block: Block, chain: str) -> bool:
+        """Tell whether a chain of which two rows were found has no third one."""
+        return block.text.count("\n", *block.groups[chain]) == _ROWS_OF_ENDPOINT
+
+    @staticmethod
+    def _are_whole(block: Block, chains: Sequence[str]) -> bool:
+        """Tell whether chains of which two rows were found have no third one.
+
+        Where they stand together, and in all have twice as many rows, none has more.
+        """
+        if len(set(chains)) < len(chains):
+            return False
+        (start, _), (_, end) = block.groups[chains[0]], block.groups[chains[-1]]
+        rows = block.text.count("\n", start, end)
+        return rows == _ROWS_OF_ENDPOINT * len(chains)
 
     def _read_services(self, block: Block) -> None:
         start, end = block.groups.get(names.SERVICES, (0, 0))
@@ -276,7 +397,7 @@ class PlainTable:
                     continue
                 unmarked = drawn.unmarked
             self.understood.add(chain)
-            self._advance(len(drawn) + 1)
+            self._advance(_ROWS_A_DRAW * len(drawn) + 1)
             self.read_rows |= {at, mark_at}
             self.services[at] = PlainService(
                 comment, address, protocol, int(port), chain, unmarked, drawn
@@ -289,49 +410,57 @@ class PlainTable:
         found = _Entries({}, {}, set())
         seen: set[_Key] = set()
         strange: set[str] = set()
+        hosts: set[str] = set()
         for at, row in enumerate(rows):
             read = entry.fullmatch(row)
             if read is None:
-                host = other.match(row)
-                if host is not None:
-                    strange.add(host[1])
-                elif at == len(rows) - 1 and self._shapes.node_ports.fullmatch(row):
+                one = other.match(row)
+                if one is not None:
+                    hosts.add(one[1])
+                    strange.add(one[1])
+                elif at == len(rows) - 1 and uncommented(f"{row}\n")[0] in NODE_PORTS:
                     found.harmless.add(at)
                 else:
                     return _Entries({}, {}, set())  # it may take flows of any Service behind it
                 continue
-            key = (read[2], read[3], read[5])
-            if key in seen:
-                strange.add(read[2])
-            elif read[6] == names.MARK_MASQUERADE and key not in found.marks:
-                found.marks[key] = at, read[1] or ""
-            elif read[6].startswith(names.SERVICE_PREFIXES) and read[1] is None:
+            unmarked, address, protocol, _, port, chain = read.groups()
+            key = (address, protocol, port)
+            hosts.add(address)
+            if key in seen or protocol not in PROTOCOLS or not is_port(port):
+                strange.add(address)
+            elif chain == names.MARK_MASQUERADE and key not in found.marks:
+                found.marks[key] = at, unmarked or ""
+            elif chain.startswith(names.SERVICE_PREFIXES) and unmarked is None:
                 seen.add(key)
                 found.entries[at] = read
             else:
-                strange.add(read[2])
+                strange.add(address)
+        if not are_hosts(hosts, self._family):
+            return _Entries({}, {}, set())
         plain = {at: row for at, row in found.entries.items() if row[2] not in strange}
         return _Entries(plain, found.marks, found.harmless)
 
     def _drawn(self, block: Block, chain: str, protocol: str) -> Drawn | None:
         start, end = block.groups.get(chain, (0, 0))
-        head = self._shapes.service.fullmatch(block.text, start, end)
-        if head is None:
+        text, shapes = block.text, self._shapes
+        last = shapes.last.fullmatch(text, max(start, text.rfind("\n", start, end - 1) + 1), end)
+        if last is None:
             return None
-        network, address, marked_protocol, port, _, last = head.groups()
-        drawn = self._shapes.draw.findall(block.text, *head.span(5))
-        chains = [*(sep for _, sep in drawn), last]
-        found = [self._endpoints.get(sep) for sep in chains]
-        draws = self._shares(tuple([text for text, _ in drawn]))
-        if draws is None or len(set(found)) < len(found):
+        marks = shapes.mark_outside.match(text, start - 1, end)
+        drawn = shapes.draw.findall(text, start - 1, end)
+        if text.count("\n", start, end) != len(drawn) + (2 if marks else 1):
             return None
-        texts = [each for each in found if each is not None]
-        if len(texts) < len(found) or {own for own, _, _ in texts} != {protocol}:
+        probabilities = tuple([text for text, _ in drawn])
+        to = self._endpoints[protocol]
+        texts = (*[to.get(sep) for _, sep in drawn], to.get(last[1]))
+        draws = self._shares(probabilities)
+        known = tuple([text for text in texts if text is not None])
+        if draws is None or len(set(known)) < len(texts):
             return None
-        if ":" in texts[0][1] and None in {address_from_text(text) for _, text, _ in texts}:
-            return None  # of IPv6 the shape does not tell
-        marks_for = None if address is None else (address, marked_protocol, port)
-        return Drawn(marks_for, network or "", texts, draws, self._addresses)
+        if marks is None:
+            return Drawn(None, "", known, draws)
+        network, address, marked_protocol, port = marks.groups()
+        return Drawn((address, marked_protocol, port), network or "", known, draws)
 
     def _shares(self, texts: tuple[str, ...]) -> tuple[Bounds, ...] | None:
         """Return the exact shares of so many draws; one more takes what is left.
@@ -344,6 +473,8 @@ class PlainTable:
 
 
 def _shares(texts: tuple[str, ...]) -> tuple[Bounds, ...] | None:
+    if not all(map(_PROBABILITY.fullmatch, texts)):
+        return None
     try:
         thresholds = [threshold_from_text(text) for text in texts]
     except ValueError:

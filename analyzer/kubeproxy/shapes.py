@@ -1,65 +1,149 @@
 """The plainest shapes of kube-proxy's rows, each a regular expression for whole rows.
 
 Every character counts: what a shape lets through is taken to mean what kube-proxy means by it.
+The engine runs over one kind of character fastest by far where that is "all but this one", so
+the shapes say where a word ends and not what it is made of; what they cut out is then held
+against what it has to be, each different word once (`are_hosts`, `is_port`).
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Iterable
+from functools import cache
+from ipaddress import IPv4Address, IPv6Address
 
-_COMMENT: Final = r'(?:-m comment --comment (?:"[^"\\\n]*"|[\w-]+) )?'
-_OCTET: Final = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-_PORT: Final = r"(?:[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"
-_PROTOCOL: Final = r"(tcp|udp|sctp)"
-_DRAWN: Final = r"-m statistic --mode random --probability \d\.\d{5,11} "
+from analyzer.kubeproxy import names
+from analyzer.model.packet import Address, address_from_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_HIGHEST_PORT: Final = 0xFFFF
+_LONGEST_PORT: Final = 5
+_OF_IPV6: Final = frozenset("0123456789abcdef.:")
+_NO_DIGITS: Final = str.maketrans("", "", "0123456789")
+_OCTETS: Final = frozenset(map(str, range(256)))
 
 
 class Shapes:
     """The shapes, for rows with or without counters before them, of one IP version.
 
-    Literal text first, wherever it can be: the engine then skips to it.
+    Literal text first, wherever it can be: the engine then skips to it. A shape that is searched
+    for begins with the newline before its row and leaves the one behind it. With `escapes` a
+    comment may hold quotes; without, it ends at the next one, and may take in rows if there is
+    none on its own: who uses a shape of several rows counts them.
     """
 
-    def __init__(self, family: str, *, counted: bool) -> None:
+    def __init__(self, family: str, *, counted: bool, escapes: bool) -> None:
         row = r"\[\d+:\d+\] -A" if counted else "-A"
-        if family == "ip":
-            address, length, to = rf"(?:{_OCTET}\.){{3}}{_OCTET}", 32, r"\2"
-        else:
-            address, length, to = "[0-9a-f.:]*:[0-9a-f.:]+", 128, r"\[\2\]"
-        host = rf"({address})/{length}"
+        length, to = (32, r"\2") if family == "ip" else (128, r"\[\2\]")
+        says = r'[^"\\\n]*' if escapes else '[^"]*'
+        comment = rf'(?:-m comment --comment (?:"{says}"|[\w-]+) )?'
+        host = rf"([^/ ]+)/{length}"
         #: A KUBE-SEP chain: hairpin flows are marked, then all are sent on.
         self.endpoint = re.compile(
-            rf"{row} (KUBE-SEP-\w+) -s {host} {_COMMENT}-j KUBE-MARK-MASQ\n"
-            rf"{row} \1 -p {_PROTOCOL} {_COMMENT}-m \3 -j DNAT --to-destination {to}:({_PORT})\n"
+            rf"\n{row} (KUBE-SEP-[^ ]+) -s {host} {comment}-j KUBE-MARK-MASQ\n"
+            rf"{row} \1 -p ([^ ]+) {comment}-m \3 -j DNAT --to-destination ({to}:(\d+))(?=\n)"
         )
-        #: A KUBE-SVC or KUBE-SVL chain: flows from outside are marked, an endpoint is drawn.
-        self.service = re.compile(
-            rf"(?:{row} \S+ (?:! -s (\S+) )?-d {host} -p {_PROTOCOL} {_COMMENT}-m \3 "
-            rf"--dport ({_PORT}) -j KUBE-MARK-MASQ\n)?"
-            rf"((?:{row} \S+ {_COMMENT}{_DRAWN}-j KUBE-SEP-\w+\n)*+)"
-            rf"{row} \S+ {_COMMENT}-j (KUBE-SEP-\w+)\n"
+        #: The rows of a KUBE-SVC or KUBE-SVL chain: flows from outside are marked; an endpoint is
+        #: drawn; the last one takes what is left.
+        self.mark_outside = re.compile(
+            rf"\n{row} [^ ]+ (?:! -s ([^ ]+) )?-d {host} -p ([^ ]+) {comment}-m \3 "
+            r"--dport ([^ ]+) -j KUBE-MARK-MASQ(?=\n)"
         )
-        self.draw = re.compile(r"--probability ([\d.]+) -j (KUBE-SEP-\w+)\n")
+        self.draw = re.compile(
+            rf"\n{row} [^ ]+ {comment}-m statistic --mode random --probability ([^ ]+) "
+            r"-j (KUBE-SEP-[^\n]+)(?=\n)"
+        )
+        self.last = re.compile(rf"{row} [^ ]+ {comment}-j (KUBE-SEP-[^\n]+)\n")
         #: A row of KUBE-SERVICES for one address and port; for one address.
         self.entry = re.compile(
-            rf"{row} KUBE-SERVICES (?:! -s (\S+) )?-d {host} -p {_PROTOCOL} "
-            r'-m comment --comment "([^"\\\n]*)" -m \3 '
-            rf"--dport ({_PORT}) -j (KUBE-[A-Z]+(?:-\w+)*)"
+            rf"{row} KUBE-SERVICES (?:! -s ([^ ]+) )?-d {host} -p ([^ ]+) "
+            rf'-m comment --comment "({says})" -m \3 '
+            r"--dport ([^ ]+) -j (KUBE-[^ ]+)"
         )
-        self.other_host = re.compile(rf"{row} KUBE-SERVICES (?:! -s \S+ )?-d {host} ")
-        self.node_ports = re.compile(
-            rf"{row} KUBE-SERVICES (?:! -d ::1/128 )?{_COMMENT}-m addrtype --dst-type LOCAL "
-            r"-j KUBE-NODEPORTS"
+        self.other_host = re.compile(rf"{row} KUBE-SERVICES (?:! -s [^ ]+ )?-d {host} ")
+
+
+def are_hosts(texts: Iterable[str], family: str) -> bool:
+    """Tell whether each of `texts` is an address as iptables-save prints it."""
+    texts = tuple(texts)
+    if not texts:
+        return True
+    if family != "ip":
+        return all(
+            ":" in text and _OF_IPV6.issuperset(text) and address_from_text(text) is not None
+            for text in texts
         )
-        self.entrance = re.compile(rf"{row} (?:PREROUTING|OUTPUT) {_COMMENT}-j KUBE-SERVICES\n")
-        self.exit = re.compile(rf"{row} POSTROUTING {_COMMENT}-j KUBE-POSTROUTING\n")
-        #: What is marked gets an address of the node: as written up to 1.16, and from 1.17 on.
-        self.masquerade = re.compile(
-            rf"{row} KUBE-POSTROUTING {_COMMENT}-m mark --mark (0x[0-9a-f]+)/\1 -j MASQUERADE"
-            r"(?: --random-fully)?\n"
-            rf"|{row} KUBE-POSTROUTING -m mark ! --mark (0x[0-9a-f]+)/\2 -j RETURN\n"
-            rf"{row} KUBE-POSTROUTING -j MARK --set-xmark \2/0x0\n"
-            rf"{row} KUBE-POSTROUTING {_COMMENT}-j MASQUERADE(?: --random-fully)?\n"
-        )
-        self.mark = re.compile(rf"{row} KUBE-MARK-MASQ -j MARK --set-xmark (0x[0-9a-f]+)/\1\n")
+    joined = "/".join(texts)
+    of_four = joined.translate(_NO_DIGITS) == "/".join(["..."] * len(texts))
+    return of_four and _OCTETS.issuperset(joined.replace("/", ".").split("."))
+
+
+def host(text: str) -> Address:
+    """Return the address of a text of which `are_hosts` holds; one of IPv6 may have brackets."""
+    if ":" in text:
+        return IPv6Address(text.strip("[]"))
+    # A third of what it takes to read the text once more.
+    return IPv4Address(int.from_bytes(bytes(map(int, text.split("."))), "big"))
+
+
+@cache
+def is_port(text: str) -> bool:
+    """Tell whether `text` is a port as iptables-save prints it."""
+    return (
+        len(text) <= _LONGEST_PORT
+        and text.isdecimal()
+        and text == str(int(text))
+        and 0 < int(text) <= _HIGHEST_PORT
+    )
+
+
+def uncommented(rows: str) -> list[str]:
+    """Return rows without their counters and comments; a row with an escape stays as it is."""
+    return [_uncommented(row) for row in rows.split("\n")[:-1]]
+
+
+def _uncommented(row: str) -> str:
+    bare = row[row.index("-A") :] if row.startswith("[") else row
+    before, comment, behind = bare.partition('-m comment --comment "')
+    _, end, rest = behind.partition('" ')
+    return before + rest if comment and end and "\\" not in bare else bare
+
+
+#: KUBE-SERVICES' last row, which sends what goes to the node itself to the NodePorts.
+_TO_NODE_PORTS: Final = "-m addrtype --dst-type LOCAL -j KUBE-NODEPORTS"
+NODE_PORTS: Final = frozenset(
+    f"-A {names.SERVICES} {but}{_TO_NODE_PORTS}" for but in ("", "! -d ::1/128 ")
+)
+
+
+def mark_of(rows: list[str]) -> str | None:
+    """Return the mark that KUBE-MARK-MASQ sets, where that is all that its `rows` do."""
+    before, _, mark = "".join(rows).partition("-j MARK --set-xmark ")
+    value, _, mask = mark.partition("/")
+    whole = len(rows) == 1 and before == f"-A {names.MARK_MASQUERADE} "
+    return value if whole and value == mask and _is_hexadecimal(value) else None
+
+
+def _is_hexadecimal(text: str) -> bool:
+    digits = text.removeprefix("0x")
+    return text.startswith("0x") and bool(digits) and not digits.strip("0123456789abcdef")
+
+
+def masquerades(rows: list[str], mark: str) -> bool:
+    """Tell whether KUBE-POSTROUTING masquerades what has `mark`, and nothing else.
+
+    As written up to 1.16, and from 1.17 on; without and with ``--random-fully``.
+    """
+    here = "-A KUBE-POSTROUTING"
+    *first, last = rows or [""]
+    last = last.removesuffix(" --random-fully")
+    if not first:
+        return last == f"{here} -m mark --mark {mark}/{mark} -j MASQUERADE"
+    return last == f"{here} -j MASQUERADE" and first == [
+        f"{here} -m mark ! --mark {mark}/{mark} -j RETURN",
+        f"{here} -j MARK --set-xmark {mark}/0x0",
+    ]

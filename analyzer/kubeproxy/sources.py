@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
-from typing import Final
 
 from analyzer.kubeproxy.view import Source
 from analyzer.model.packet import Address, Network
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 #: Addresses of TEST-NET-3 and its like in IPv6 (RFC 5737, RFC 3849): certainly not a cluster's.
 _OUTSIDE: Final[dict[str, Address]] = {

@@ -93,13 +93,13 @@ class Route:
     shares: Sequence[Share]
     unresolved: Dyadic
 
-    def texts(self) -> Iterable[tuple[str, Bounds]]:
-        """Give each endpoint as it is printed, and its share."""
-        quick = getattr(self.shares, "texts", None)  # of shares that are not made yet
+    def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
+        """Return the endpoints as they are printed, and the share of each."""
+        quick = getattr(self.shares, "columns", None)  # of shares that are not made yet
         if quick is not None:
-            found: Iterable[tuple[str, Bounds]] = quick()
+            found: tuple[Sequence[str], Sequence[Bounds]] = quick()
             return found
-        return [(str(share.endpoint), share.share) for share in self.shares]
+        return [str(s.endpoint) for s in self.shares], [s.share for s in self.shares]
 
     @property
     def is_exact(self) -> bool:
@@ -121,7 +121,7 @@ class ServicePort:
     name: ServiceName
     protocol: str
     frontends: tuple[Frontend, ...]
-    routes: tuple[Route, ...]
+    routes: Sequence[Route]
     affinity: int | None = None
     refusals: tuple[tuple[Frontend, str], ...] = ()
     unfilled: tuple[Frontend, ...] = ()
@@ -137,11 +137,19 @@ class ServicePort:
             return FrontendState.ENDPOINTS
         return FrontendState.NO_ENDPOINTS
 
+    def routes_from(self, source: Source) -> Iterable[Route]:
+        """Return the routes from one kind of source, without making the others."""
+        quick = getattr(self.routes, "from_source", None)
+        if quick is not None:
+            found: Iterable[Route] = quick(source)
+            return found
+        return [route for route in self.routes if route.source is source]
+
     @property
     def cluster_route(self) -> Route | None:
         """The way of a new flow from a pod of the cluster to the ClusterIP."""
-        for route in self.routes:
-            if route.frontend.kind is FrontendKind.CLUSTER_IP and route.source is Source.POD:
+        for route in self.routes_from(Source.POD):
+            if route.frontend.kind is FrontendKind.CLUSTER_IP:
                 return route
         return None
 

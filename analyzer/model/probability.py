@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from collections.abc import Iterable
 
 from analyzer.model.value import value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fractions import Fraction
-
-K = TypeVar("K", bound=Hashable)
+    from typing import Final
 
 #: Random bits that xt_statistic compares with its threshold.
 #: Source: Linux, net/netfilter/xt_statistic.c, statistic_mt().
@@ -151,25 +150,3 @@ class Bounds:
     def is_exact(self) -> bool:
         """Whether nothing unknown can change the probability."""
         return self.lower == self.upper
-
-
-@value
-class Distribution(Generic[K]):
-    """A finite probability distribution; the weights sum to exactly 1."""
-
-    weights: Mapping[K, Dyadic]
-
-    def __post_init__(self) -> None:
-        total = sum(self.weights.values(), NEVER)
-        if total != ALWAYS:
-            msg = f"weights sum to {float(total)}, not 1"
-            raise ValueError(msg)
-
-    @classmethod
-    def collect(cls, pairs: Iterable[tuple[K, Dyadic]]) -> Distribution[K]:
-        """Add up the weights of equal outcomes, dropping those of weight 0."""
-        weights: dict[K, Dyadic] = {}
-        for outcome, weight in pairs:
-            if weight:
-                weights[outcome] = weights.get(outcome, NEVER) + weight
-        return cls(weights)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
 
 from analyzer.model.diagnostics import Diagnostic, Location
 from analyzer.model.value import value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:  # a hundred classes that a plain dump has no use for
+    from typing import TypeAlias
+
     from analyzer.model.matches import Match
     from analyzer.model.targets import Target
 

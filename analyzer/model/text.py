@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 #: Control characters, and invisible ones that could reorder or hide what is shown.
 _UNPRINTABLE: Final = re.compile("[^\x20-\x7e]")

@@ -7,18 +7,30 @@ Here nothing is compiled until the first value of a class is made. Type checkers
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any, NoReturn, TypeVar, cast, dataclass_transform, overload
 
-T = TypeVar("T")
-C = TypeVar("C", bound=type)
+TYPE_CHECKING = False  # as that of typing, which takes a tenth of the time of a small dump to load
+if TYPE_CHECKING:
+    from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
+
+    T = TypeVar("T")
+    C = TypeVar("C", bound=type)
+else:
+
+    def dataclass_transform(**_: object) -> Callable[[T], T]:
+        """Do nothing: it is there for type checkers."""
+        return lambda made: made
 
 
-@overload
-def value(cls: C) -> C: ...
-@overload
-def value(*, kw_only: bool = False) -> Callable[[C], C]: ...
+if TYPE_CHECKING:
+
+    @overload
+    def value(cls: C) -> C: ...
+    @overload
+    def value(*, kw_only: bool = False) -> Callable[[C], C]: ...
+
+
 @dataclass_transform(frozen_default=True)
 def value(cls: type | None = None, *, kw_only: bool = False) -> Any:
     """Make a class of values out of its annotated fields, which may have defaults.
@@ -43,12 +55,15 @@ def replace(old: T, **changes: object) -> T:
 
 def fields_of(cls: type) -> tuple[str, ...]:
     """Return the names of a value class's fields, in order."""
-    return cast("Any", cls).__value_fields__  # type: ignore[no-any-return]  # set by _make
+    made: Any = cls
+    fields: tuple[str, ...] = made.__value_fields__  # set by _make
+    return fields
 
 
 def required_fields_of(cls: type) -> tuple[str, ...]:
     """Return the names of the fields that have no default."""
-    defaults = cast("Any", cls).__value_defaults__
+    made: Any = cls
+    defaults: Mapping[str, Any] = made.__value_defaults__
     return tuple(name for name in fields_of(cls) if name not in defaults)
 
 
@@ -129,7 +144,8 @@ def _compile_init(
     setters = tuple(owner.__dict__[name].__set__ for name in names)
     scope: dict[str, Any] = {"_d": defaults, "_s": setters}
     exec("\n".join([head, *(lines or ["    pass"])]), scope)  # noqa: S102  # our fields' names
-    return cast("Callable[..., None]", scope["__init__"])
+    made: Callable[..., None] = scope["__init__"]
+    return made
 
 
 def _repair_class_cell(function: object, old: type, new: type) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from analyzer.errors import InputError
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.parsers import iptables_save
 from analyzer.parsers.compression import decompress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 #: Told how much was done since the last call, and how much there is in all.
 Advance = Callable[[int, int | None], None]

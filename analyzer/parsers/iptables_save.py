@@ -18,26 +18,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
 
 from analyzer.model.rules import Chain, Ruleset, Table
 from analyzer.parsers.header import GENERATED, family_of
 from analyzer.parsers.rows import Block, Chains, SlicedRows
 
-_BLOCK: Final = re.compile(
-    r"\*(?P<table>\w+)\n"
-    r"(?P<chains>(?::\S+ \S+ \[\d{1,20}:\d{1,20}\]\n)*+)"
-    r"(?P<rows>(?:(?:\[\d+:\d+\] )?-A .*\n)*+)"
-    r"COMMIT\n"
-)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+_HEAD: Final = re.compile(r"\*(\w+)\n")
+_CHAIN: Final = re.compile(r"(\S+) (\S+) \[(\d{1,20}):(\d{1,20})\]")
+#: How a chain of somebody's own, which has no policy, is declared.
+_USUAL: Final = "- [0:0]"
+#: The end of a line that a line follows which declares no chain.
+_LAST_CHAIN: Final = re.compile(r"\n(?!:)")
+_END: Final = "COMMIT\n"
 _BETWEEN: Final = re.compile(r"(?:#.*\n|[ \t]*\n)*+")
 #: The rows of one chain, which iptables-save prints together.
-_GROUP: Final = re.compile(r"(?:\[\d+:\d+\] )?-A (\S+) .*\n(?:(?:\[\d+:\d+\] )?-A \1 .*\n)*+")
+_GROUP: Final = re.compile(r"-A (\S+) .*\n(?:-A \1 .*\n)*+")
+_COUNTED_GROUP: Final = r"(?:\[\d+:\d+\] )?-A (\S+) .*\n(?:(?:\[\d+:\d+\] )?-A \1 .*\n)*+"
 _SNIFF: Final = re.compile(
     r"^[-+ \t>$]*(?:\*\s*[a-z]+\s*$|:\S+ (?:ACCEPT|DROP|-) \[\d+:\d+\]|-P [A-Z]+ (?:ACCEPT|DROP)"
     r"|(?:\[\d+:\d+\]\s*)?-A \S+ )",
     re.MULTILINE,
 )
+
+#: Policy, packets and bytes of each chain; None: it has none.
+_Declared: TypeAlias = dict[str, tuple[str | None, tuple[int, int]] | None]
 
 
 def sniff(text: str) -> bool:
@@ -78,15 +86,21 @@ def _clean(text: str, file: str) -> Ruleset | None:
         at = between.end()
         if at == len(text):
             break
-        block = _BLOCK.match(text, at)
-        if block is None or block["table"] in tables:
+        name = _HEAD.match(text, at)
+        if name is None or name[1] in tables:
             return None
-        table = _table(text, file, family, block)
-        if table is None:
+        last = _LAST_CHAIN.search(text, name.end() - 1)
+        start = last.end() if last is not None else at
+        end = start if text.startswith(_END, start) else text.find(f"\n{_END}", start) + 1
+        declared = _declared(text[name.end() : start])
+        if not end or declared is None:
             return None
-        tables[table.name] = table
-        rules += text.count("\n", *block.span("rows"))
-        at = block.end()
+        chains = _chains(text, file, declared, (start, end))
+        if chains is None:
+            return None
+        tables[name[1]] = Table(family, name[1], chains)
+        rules += text.count("\n", start, end)
+        at = end + len(_END)
     if not tables:
         return None
     head = GENERATED.search(text)
@@ -100,29 +114,54 @@ def _clean(text: str, file: str) -> Ruleset | None:
     )
 
 
-def _table(text: str, file: str, family: str, block: re.Match[str]) -> Table | None:
-    words = block["chains"].split()
-    names = [word[1:] for word in words[::3]]
-    declared = dict(zip(names, range(0, len(words), 3), strict=True))
-    groups = {found[1]: found.span() for found in _GROUP.finditer(text, *block.span("rows"))}
-    # A chain in two pieces leaves a hole; a row of a chain that nobody declared is odd too.
-    whole = sum([end - start for start, end in groups.values()])
-    if whole != block.end("rows") - block.start("rows") or not groups.keys() <= declared.keys():
+def _declared(lines: str) -> _Declared | None:
+    """Return the chains that `lines` declare; None when a line is odd."""
+    found: _Declared = {}
+    if not lines:
+        return found
+    # A piece is the name of such a chain, behind lines of others if there are any.
+    *pieces, rest = f"{lines[1:]}:".split(f" {_USUAL}\n:")
+    for piece in pieces:
+        if " " in piece or "\n" in piece:
+            *others, piece = piece.split("\n:")  # noqa: PLW2901  # the name behind them
+            if not _declare(found, others):
+                return None
+        found[piece] = None
+    if rest and not _declare(found, rest.removesuffix("\n:").split("\n:")):
         return None
-    rows = Block(text, groups, block.span("rows"))
+    joined = "".join(found)
+    # Neither blanks nor lines of a name alone.
+    return found if " " not in joined and joined.isprintable() else None
+
+
+def _declare(found: _Declared, lines: list[str]) -> bool:
+    """Add chains that have a policy or counts; tell whether all lines are of such."""
+    for line in lines:
+        words = _CHAIN.fullmatch(line)
+        if words is None:
+            return False
+        name, policy, packets, octets = words.groups()
+        found[name] = None if policy == "-" else policy, (int(packets), int(octets))
+    return True
+
+
+def _chains(text: str, file: str, declared: _Declared, span: tuple[int, int]) -> Chains | None:
+    """Return the chains of a table whose rows stand at `span`; None when one of them is odd."""
+    start, end = span
+    counted = text.startswith("[", start)
+    group = re.compile(_COUNTED_GROUP) if counted else _GROUP
+    groups = {found[1]: found.span() for found in group.finditer(text, start, end)}
+    # A chain in two pieces leaves a hole; a row of a chain that nobody declared is odd too.
+    whole = sum([last - first for first, last in groups.values()])
+    if whole != end - start or not groups.keys() <= declared.keys():
+        return None
+    rows = Block(text, groups, span)
 
     def make(name: str) -> Chain:
-        at = declared[name]
-        policy, counters = words[at + 1], words[at + 2]
-        packets, _, octets = counters[1:-1].partition(":")
-        return Chain(
-            name,
-            SlicedRows(file, declared, rows, name),
-            None if policy == "-" else policy,
-            (int(packets), int(octets)),
-        )
+        policy, counters = declared[name] or (None, (0, 0))
+        return Chain(name, SlicedRows(file, declared, rows, name), policy, counters)
 
-    return Table(family, block["table"], Chains(declared, make, rows))
+    return Chains(declared, make, rows)
 
 
 def render(ruleset: Ruleset) -> str:

@@ -6,10 +6,13 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import overload
 
 from analyzer.model.diagnostics import Location
 from analyzer.model.rules import Chain, Rule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import overload
 
 
 class RuleRows(Sequence[Rule]):
@@ -57,10 +60,13 @@ class RuleRows(Sequence[Rule]):
             self._rules = tuple(rules)
         return self._rules
 
-    @overload
-    def __getitem__(self, index: int) -> Rule: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Rule]: ...
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> Rule: ...
+        @overload
+        def __getitem__(self, index: slice) -> Sequence[Rule]: ...
+
     def __getitem__(self, index: int | slice) -> Rule | Sequence[Rule]:
         return self._understood()[index]
 

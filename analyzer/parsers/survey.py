@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
 
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.xt.known import TARGETS_READ
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 #: A row of well-known options with well-formed values; what its target is stands first. Only
 #: other rows are understood in full here, which takes fifty times as long.
@@ -31,18 +34,19 @@ _FILLED: Final = ("KUBE-SEP-",)
 
 
 def survey(
-    ruleset: Ruleset, understood: Mapping[str, Callable[[str], bool]] | None = None
+    ruleset: Ruleset, unread: Mapping[str, Iterable[str] | None] | None = None
 ) -> Iterator[Diagnostic]:
     """Give a diagnostic for each extension that is not read, and each chain that is missing.
 
-    `understood` tells, by table, which chains need no second look.
+    `unread` tells, by table, which chains to look at; None, and for other tables: all.
     """
     for table in ruleset.tables.values():
-        yield from _survey(ruleset.file, table, (understood or {}).get(table.name, lambda _: False))
+        names = (unread or {}).get(table.name)
+        yield from _survey(ruleset.file, table, table.chains if names is None else names)
 
 
-def _survey(file: str, table: Table, understood: Callable[[str], bool]) -> Iterator[Diagnostic]:
-    strange = list(_strange(table, understood))
+def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnostic]:
+    strange = list(_strange(table, names))
     if not strange:
         return
     from analyzer.model.matches import MatchUnknown
@@ -89,11 +93,9 @@ def _survey(file: str, table: Table, understood: Callable[[str], bool]) -> Itera
         yield _finding(file, lines, "missing-chain", text)
 
 
-def _strange(table: Table, understood: Callable[[str], bool]) -> Iterator[Rule]:
+def _strange(table: Table, names: Iterable[str]) -> Iterator[Rule]:
     """Give the rules that name something we do not know; the others need not be understood."""
-    for name in table.chains:
-        if understood(name):
-            continue  # without making the chain
+    for name in names:
         rules = table.chains[name].rules
         if not isinstance(rules, RuleRows):
             continue

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from analyzer.model.value import value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.failure.agreement import Verdict
     from analyzer.failure.loss import ServiceLoss

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 
 @enum.unique

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final
+from collections.abc import Callable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
 
 #: Called with how much was done since the last call, and how much there is in all, if known.
 Advance = Callable[[int, int | None], None]
@@ -16,17 +18,20 @@ Advance = Callable[[int, int | None], None]
 _QUIET: Final = 1.0
 
 
-@contextmanager
-def progress(what: str) -> Iterator[Advance]:
-    """Give a function to report progress with; `what` is counted: ``ServicePorts``."""
-    if not sys.stderr.isatty():
-        yield lambda _, __: None
-        return
-    meter = _Meter(what)
-    try:
-        yield meter.advance
-    finally:
-        meter.stop()
+class progress:  # noqa: N801  # used as a function is, and contextlib takes time to load
+    """Gives a function to report progress with; `what` is counted: ``ServicePorts``."""
+
+    def __init__(self, what: str) -> None:
+        self._meter = _Meter(what) if sys.stderr.isatty() else None
+
+    def __enter__(self) -> Advance:
+        """Return the function."""
+        return (lambda _, __: None) if self._meter is None else self._meter.advance
+
+    def __exit__(self, *_: object) -> None:
+        """Take the bar away, if it is there."""
+        if self._meter is not None:
+            self._meter.stop()
 
 
 class _Meter:

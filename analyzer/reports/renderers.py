@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any, Final
 
 from analyzer.reports.document import Document
 
-#: Text is a Document, since how it looks depends on where it is shown; the others are final.
-Renderer = Callable[[Any], Document | str]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+    #: Text is a Document, since how it looks depends on where it is shown; the others are final.
+    Renderer = Callable[[Any], Document | str]
+
 
 #: By verb and format: the module of this package whose `render` makes the report of an answer.
 #: Named and not imported, since each run needs just one of them.

@@ -7,9 +7,10 @@ one of the same in both. Shares are ``numerator/2**exponent`` in hexadecimal and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import add
 
-from analyzer.kubeproxy.view import Endpoint, FrontendKind, ServicePort, Source
+from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.model.text import printable
@@ -23,41 +24,55 @@ def render(answer: ServicesAnswer) -> str:
     lines = ["\t".join(_HEADINGS)]
     writer = _Writer(answer.cluster)
     for service in answer.services:
-        lines += writer.lines(service)
+        lines += writer.routes(service)
     return "\n".join(lines) + "\n"
 
 
 class _Writer:
-    """Writes each share once: they are mostly the same few objects."""
+    """Writes each list of shares once: most Services have one of the same few."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         # By identity; the answer keeps the objects alive.
-        self._shares: dict[int, str] = {}
+        self._shares: dict[int, tuple[Sequence[Bounds], list[str]]] = {}
 
-    def lines(self, service: ServicePort) -> Iterator[str]:
+    def routes(self, service: ServicePort) -> Iterator[str]:
+        """Give the lines of each route, joined, which takes less memory."""
         name = _cell(service.name.text)
-        for route in service.routes:
-            kind = route.frontend.kind
-            wanted = Source.POD if kind is FrontendKind.CLUSTER_IP else Source.EXTERNAL
-            if route.source is not wanted:
-                continue
-            head = f"{name}\t{service.protocol}\t{kind.value} {route.frontend}\t"
+        for route in self._routes(service):
+            frontend = route.frontend
+            head = f"{name}\t{service.protocol}\t{frontend.kind.value} {frontend}\t"
+            endpoints, draws = route.columns()
+            tails = self._tails(draws)
             if self._cluster.placements:
                 nodes = [self._node(share.endpoint) for share in route.shares]
-            else:
-                nodes = [""] * len(route.shares)
-            for (endpoint, share), node in zip(route.texts(), nodes, strict=True):
-                yield f"{head}{endpoint}\t{node}\t{self._share(share)}"
+                tails = [f"\t{node}{tail[1:]}" for node, tail in zip(nodes, tails, strict=True)]
+            if endpoints:
+                yield head + f"\n{head}".join(map(add, endpoints, tails))
+
+    @staticmethod
+    def _routes(service: ServicePort) -> Iterator[Route]:
+        yield from (
+            route
+            for route in service.routes_from(Source.POD)
+            if route.frontend.kind is FrontendKind.CLUSTER_IP
+        )
+        if any(frontend.kind is not FrontendKind.CLUSTER_IP for frontend in service.frontends):
+            yield from (
+                route
+                for route in service.routes_from(Source.EXTERNAL)
+                if route.frontend.kind is not FrontendKind.CLUSTER_IP
+            )
 
     def _node(self, endpoint: Endpoint) -> str:
         return _cell(self._cluster.placement(endpoint.address).node or "")
 
-    def _share(self, share: Bounds) -> str:
-        found = self._shares.get(id(share))
+    def _tails(self, draws: Sequence[Bounds]) -> list[str]:
+        found = self._shares.get(id(draws))
         if found is None:
-            found = self._shares[id(share)] = _bounds(share)
-        return found
+            # The list is kept, so that no other gets its identity.
+            found = self._shares[id(draws)] = draws, [f"\t\t{_bounds(share)}" for share in draws]
+        return found[1]
 
 
 def _bounds(bounds: Bounds) -> str:

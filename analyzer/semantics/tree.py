@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Generic, TypeAlias, TypeVar, assert_never
 
+from analyzer.model.distribution import Distribution
 from analyzer.model.packet import Packet
-from analyzer.model.probability import ALWAYS, NEVER, Bounds, Distribution, Dyadic
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.rules import Rule
 from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 from analyzer.model.value import replace, value

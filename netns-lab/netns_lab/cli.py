@@ -41,8 +41,6 @@ def _parser() -> argparse.ArgumentParser:
         description="Replay new flows through a dump's rules in network namespaces of this "
         "machine, and hold the counts against the prediction. The host's own network is left "
         "before anything else is done.",
-        allow_abbrev=False,
-        formatter_class=arguments.HelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     run = _verb(verbs, "run", "replay new flows, count where each lands")
@@ -63,9 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         "--runs", type=_flows, default=60, help="runs of each program (default: 60)"
     )
     clients.set_defaults(run=_clients, sources=["pod"])
-    verify = verbs.add_parser(
-        "verify", help="judge a saved measurement again, no root needed", allow_abbrev=False
-    )
+    verify = verbs.add_parser("verify", help="judge a saved measurement again, no root needed")
     verify.add_argument("measurement", metavar="FILE", help="of `lab run --format json`")
     arguments.add_output_options(verify, "lab verify")
     verify.set_defaults(run=_verify)
@@ -81,8 +77,6 @@ def _verb(
         name,
         help=says,
         description=says,
-        allow_abbrev=False,
-        formatter_class=arguments.HelpFormatter,
     )
     arguments.add_input_options(parser)
     arguments.add_dead_options(parser)

@@ -5,7 +5,10 @@ Source: iptables-extensions(8) of 1.8.11, and the targets that were removed befo
 
 from __future__ import annotations
 
-from typing import Final
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
 
 _MATCHES_READ: Final = """
 addrtype comment connlimit connmark conntrack hashlimit hl icmp icmp6 iprange ipvs length limit
