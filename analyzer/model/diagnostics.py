@@ -18,10 +18,15 @@ class Severity(enum.Enum):
 
 @value
 class Location:
-    """Where something stands in the input; `line` counts from 1."""
+    """Where something stands in the input; `line` counts from 1.
+
+    Attributes:
+        table: that a rule stands in; empty where it was not said, or of something else.
+    """
 
     file: str
     line: int
+    table: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

@@ -105,10 +105,14 @@ class Packet:
 
     Attributes:
         protocol: as iptables prints it: ``tcp``, ``udp``, ``icmp``, a number.
+        icmp: type and code, of a packet of ICMP.
         mark: the packet's mark; that of a packet that nobody marked is 0.
-        in_interface: the device it came in by; the empty string: it was made on the node.
-        out_interface: the device it leaves by; the empty string: it stays on the node.
+        flow_mark: the mark of the flow's conntrack entry; that of a new one is 0.
+        in_interface: the device it came in by; the empty string: none.
+        out_interface: the device it leaves by; the empty string: none.
+        to_node: whether it goes to an address of the node, where the address is not known.
         translated: whether a DNAT of this ruleset has changed its destination.
+        masqueraded: whether one of its rules has changed its source.
         tracked: whether conntrack sees the flow; a flow that it does not never meets nat.
     """
 
@@ -117,12 +121,18 @@ class Packet:
     source_port: int | None = None
     destination: Address | None = None
     destination_port: int | None = None
+    icmp: tuple[int, int] | None = None
     mark: Mark = Mark()
+    flow_mark: Mark = Mark()
     in_interface: str | None = None
     out_interface: str | None = None
+    to_node: bool | None = None
     translated: bool | None = False
+    masqueraded: bool | None = False
     tracked: bool | None = True
 
 
 #: A packet of which nothing is known.
-UNKNOWN_PACKET = Packet(mark=UNKNOWN_MARK, translated=None, tracked=None)
+UNKNOWN_PACKET = Packet(
+    mark=UNKNOWN_MARK, flow_mark=UNKNOWN_MARK, translated=None, masqueraded=None, tracked=None
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
 from analyzer.model.diagnostics import Diagnostic, Location
@@ -31,6 +32,20 @@ class Rule:
     location: Location
     raw: str
     counters: Counters | None = None
+
+
+class LazyRules(Sequence[Rule]):
+    """Rules that are understood one by one, when they are looked at."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def keys(self) -> list[tuple[str | None, int | None]]:
+        """Return what each rule asks for at least: a destination, a port; None: any.
+
+        An address is written as inet_ntop() does. A rule that asks for one certainly does not
+        match a packet to another one, nor one that asks for a port, of its own protocol.
+        """
 
 
 @value

@@ -83,6 +83,8 @@ class _OpenTable:
             self.rows[name].complete = False
 
     def close(self, name: str, *, complete: bool) -> Table:
+        for rows in self.rows.values():
+            rows.table = name
         chains = {n: Chain(n, self.rows[n], *self.policies[n]) for n in self.policies}
         return Table(self.family, name, chains, complete=complete)
 

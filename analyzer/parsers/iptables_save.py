@@ -95,7 +95,7 @@ def _clean(text: str, file: str) -> Ruleset | None:
         declared = _declared(text[name.end() : start])
         if not end or declared is None:
             return None
-        chains = _chains(text, file, declared, (start, end))
+        chains = _chains(text, file, name[1], declared, (start, end))
         if chains is None:
             return None
         tables[name[1]] = Table(family, name[1], chains)
@@ -145,7 +145,9 @@ def _declare(found: _Declared, lines: list[str]) -> bool:
     return True
 
 
-def _chains(text: str, file: str, declared: _Declared, span: tuple[int, int]) -> Chains | None:
+def _chains(
+    text: str, file: str, table: str, declared: _Declared, span: tuple[int, int]
+) -> Chains | None:
     """Return the chains of a table whose rows stand at `span`; None when one of them is odd."""
     start, end = span
     counted = text.startswith("[", start)
@@ -159,7 +161,7 @@ def _chains(text: str, file: str, declared: _Declared, span: tuple[int, int]) ->
 
     def make(name: str) -> Chain:
         policy, counters = declared[name] or (None, (0, 0))
-        return Chain(name, SlicedRows(file, declared, rows, name), policy, counters)
+        return Chain(name, SlicedRows(file, declared, table, rows, name), policy, counters)
 
     return Chains(declared, make, rows)
 

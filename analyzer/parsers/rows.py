@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from analyzer.model.diagnostics import Location
-from analyzer.model.rules import Chain, Rule
+from analyzer.model.packet import address_from_text, address_to_text
+from analyzer.model.rules import Chain, LazyRules, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import overload
+    from typing import Final, overload
 
 
-class RuleRows(Sequence[Rule]):
-    """The rules of one chain; all are understood together when one of them is asked for.
+class RuleRows(LazyRules):
+    """The rules of one chain, each understood when it is first asked for.
 
     Raises:
-        ParseError: on that first use, where a rule is malformed.
+        ParseError: on that first use, where the rule is malformed.
     """
 
-    __slots__ = ("_chains", "_file", "_rules", "complete")
+    __slots__ = ("_chains", "_file", "_held", "_understood", "complete", "table")
 
-    def __init__(self, file: str, chains: Container[str], *, complete: bool = True) -> None:
+    def __init__(
+        self, file: str, chains: Container[str], table: str = "", *, complete: bool = True
+    ) -> None:
         self._file = file
         self._chains = chains
-        self._rules: tuple[Rule, ...] | None = None
+        self._held: list[tuple[int, str]] | None = None
+        self._understood: list[Rule | None] = []
+        #: The name of the table, as far as it is known by then.
+        self.table = table
         #: False when the input may have lost rules of this chain.
         self.complete = complete
 
@@ -49,16 +56,26 @@ class RuleRows(Sequence[Rule]):
         """Return one rule, understood by itself and not kept."""
         from analyzer.parsers.xt.rule import parse_rule
 
-        return parse_rule(line, Location(self._file, number), self._chains)
+        return parse_rule(line, Location(self._file, number, self.table), self._chains)
 
-    def _understood(self) -> tuple[Rule, ...]:
-        if self._rules is None:
-            rows = self.rows
-            rules = [self.understand(number, line) for number, line in rows]
-            if not self.complete:
-                rules.append(_lost(Location(self._file, rows[-1][0] if rows else 1)))
-            self._rules = tuple(rules)
-        return self._rules
+    def keys(self) -> list[tuple[str | None, int | None]]:
+        """Return what each rule asks for at least, as its row says in plain words."""
+        found = [_key(line) for _, line in self.rows]
+        return found if self.complete else [*found, (None, None)]
+
+    def _rule(self, at: int) -> Rule:
+        if self._held is None:
+            self._held = self.rows
+            self._understood = [None] * len(self)
+        rule = self._understood[at]
+        if rule is None:
+            if at == len(self._held):
+                last = self._held[-1][0] if self._held else 1
+                rule = _lost(Location(self._file, last, self.table))
+            else:
+                rule = self.understand(*self._held[at])
+            self._understood[at] = rule
+        return rule
 
     if TYPE_CHECKING:
 
@@ -68,16 +85,37 @@ class RuleRows(Sequence[Rule]):
         def __getitem__(self, index: slice) -> Sequence[Rule]: ...
 
     def __getitem__(self, index: int | slice) -> Rule | Sequence[Rule]:
-        return self._understood()[index]
+        places = range(len(self))[index]
+        return self._rule(places) if isinstance(places, int) else [self._rule(at) for at in places]
 
     def __iter__(self) -> Iterator[Rule]:
-        return iter(self._understood())
+        return map(self._rule, range(len(self)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
-        return hash(self._understood())
+        return hash(tuple(self))
+
+
+#: Destination and port where nothing but the source stands before them, without ``!``.
+_KEY: Final = (
+    r"(?:\[\d+:\d+\] )?-A \S+ (?:(?:! )?-s \S+ )?"
+    r"(?:-d ((?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2})(?=/32 )|[0-9a-f:.]+(?=/128 ))/\d+ )?"
+    r'(?:-p (?:tcp|udp|sctp) (?:-m comment --comment (?:"[^"\\]*"|[\w-]+) )?'
+    r"-m (?:tcp|udp|sctp) --dport (\d{1,5})(?= ))?"
+)
+
+
+def _key(line: str) -> tuple[str | None, int | None]:
+    found = re.match(_KEY, line)
+    if found is None:
+        return None, None
+    host, port = found.groups()
+    if host is not None and ":" in host:
+        address = address_from_text(host)  # IPv6 has more than one spelling
+        host = None if address is None else address_to_text(address)
+    return host, None if port is None else int(port)
 
 
 def _lost(location: Location) -> Rule:
@@ -124,8 +162,10 @@ class SlicedRows(RuleRows):
 
     __slots__ = ("_block", "_name")
 
-    def __init__(self, file: str, chains: Container[str], block: Block, name: str) -> None:
-        super().__init__(file, chains)
+    def __init__(
+        self, file: str, chains: Container[str], table: str, block: Block, name: str
+    ) -> None:
+        super().__init__(file, chains, table)
         self._block = block
         self._name = name
 

@@ -2,7 +2,8 @@
 
 KUBE-SERVICES is a list of all Services, searched from its start by the kernel. To answer for one
 packet we look only at rules for its destination address or port, and at those that name neither.
-Their order is kept, and a rule that is left out is one that certainly does not match.
+Their order is kept, and a rule that is left out is one that certainly does not match. Rules that
+are understood when they are looked at tell their keys without being understood.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from analyzer.model.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
 from analyzer.model.options import Option, Range
-from analyzer.model.packet import Address, Packet
-from analyzer.model.rules import Rule
+from analyzer.model.packet import Packet, address_to_text
+from analyzer.model.rules import LazyRules, Rule
 
 #: Shorter chains are walked as they are.
 WORTHWHILE = 32
@@ -24,15 +25,15 @@ class ChainIndex:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._count = len(rules)
-        self._by_address: dict[Address, list[int]] = {}
+        self._by_address: dict[str, list[int]] = {}
         self._by_port: dict[int, list[int]] = {}
         self._others: list[int] = []
         self._any_of_port: dict[int, list[int]] = {}
         self._any_without_port: list[int] = []
         if self._count < WORTHWHILE:
             return
-        for index, rule in enumerate(rules):
-            address, port = _host(rule), _port(rule)
+        keys = rules.keys() if isinstance(rules, LazyRules) else map(_key, rules)
+        for index, (address, port) in enumerate(keys):
             if port is None:
                 self._any_without_port.append(index)
             else:
@@ -57,7 +58,7 @@ class ChainIndex:
             )
         else:
             lists = (
-                self._by_address.get(packet.destination, ()),
+                self._by_address.get(address_to_text(packet.destination), ()),
                 self._by_port.get(port, ()),
                 self._others,
             )
@@ -66,11 +67,16 @@ class ChainIndex:
                 yield index
 
 
-def _host(rule: Rule) -> Address | None:
+def _key(rule: Rule) -> tuple[str | None, int | None]:
+    return _host(rule), _port(rule)
+
+
+def _host(rule: Rule) -> str | None:
     for match in rule.matches:
         if isinstance(match, MatchDestination):
             network = match.network
-            return network.network_address if network.num_addresses == 1 else None
+            alone = network.num_addresses == 1
+            return address_to_text(network.network_address) if alone else None
     return None
 
 
