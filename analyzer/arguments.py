@@ -149,6 +149,47 @@ def _tree_options(parser: argparse.ArgumentParser) -> None:
     add_dead_options(parser)
 
 
+def _trace_options(parser: argparse.ArgumentParser) -> None:
+    for option, kinds in _TRACE_OPTIONS.items():
+        parser.add_argument(option, **kinds)
+
+
+#: What ``trace`` is told of the packet and the node.
+_TRACE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "--from": {"dest": "source", "metavar": "IP", "help": "where the packet comes from"},
+    "--to": {
+        "required": True,
+        "metavar": "IP:PORT",
+        "help": "where it is sent ([IP]:PORT of IPv6)",
+    },
+    "--protocol": {
+        "choices": ["tcp", "udp", "sctp", "icmp"],
+        "default": "tcp",
+        "help": "default: tcp",
+    },
+    "--from-node": {"action": "store_true", "help": "the node itself makes it"},
+    "--in-interface": {"metavar": "NAME", "help": "by which device it comes in"},
+    "--mark": {"metavar": "N", "default": "0", "help": "its mark, as 0x4000 (default: 0)"},
+    "--sport": {"metavar": "PORT", "type": int, "help": "its source port"},
+    "--icmp-type": {"metavar": "N[/CODE]", "help": "default: an echo request"},
+    "--ctstate": {
+        "choices": ["NEW", "ESTABLISHED", "RELATED", "INVALID"],
+        "default": "NEW",
+        "help": "what conntrack calls it (default: NEW, the first of its flow)",
+    },
+    "--affinity": {
+        "metavar": "IP:PORT",
+        "help": "the endpoint that the client's session affinity holds (default: none)",
+    },
+    "--assume": {
+        "choices": ["limit=under", "limit=over"],
+        "help": "whether traffic is within the rates of limit and hashlimit (default: not known)",
+    },
+    "--addresses": {"metavar": "FILE", "help": "the node's addresses: ip -j address"},
+    "--routes": {"metavar": "FILE", "help": "the node's routes: ip -j route"},
+}
+
+
 def _loss_options(parser: argparse.ArgumentParser) -> None:
     add_dead_options(parser)
     parser.add_argument("--service", metavar="NAME", help="only this one")
@@ -183,6 +224,7 @@ def _percentage(text: str) -> Fraction:
 _VERBS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None] | None]]] = {
     "services": ("every ServicePort with its exact shares", _service_option),
     "tree": ("the probability tree of a Service, rule by rule", _tree_options),
+    "trace": ("where one packet can end, and the rules on its way", _trace_options),
     "loss": ("the share of new flows that lands on dead endpoints", _loss_options),
     "lab": ("the same, measured on this machine's kernel", None),
 }

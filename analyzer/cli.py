@@ -113,12 +113,21 @@ def read_input(options: argparse.Namespace) -> Input:
         AnalyzerError: the input is none, or does not fit what was asked.
         OSError: a file cannot be read.
     """
-    file = "<stdin>" if options.dump == "-" else options.dump
     with progress("rules") as advance:
-        return _read_input(options, file, advance)
+        ruleset, cluster = _read_dump(options, advance)
+        recogniser = Recogniser(
+            ruleset,
+            cluster,
+            node=options.node,
+            node_addresses=_node_addresses(options, cluster),
+            advance=advance,
+        )
+        view = recogniser.view()
+    return Input(ruleset=ruleset, cluster=cluster, recogniser=recogniser, view=view)
 
 
-def _read_input(options: argparse.Namespace, file: str, advance: Advance) -> Input:
+def _read_dump(options: argparse.Namespace, advance: Advance) -> tuple[Ruleset, Cluster]:
+    file = "<stdin>" if options.dump == "-" else options.dump
     # Nobody here keeps the bytes, which are as many as the text's.
     ruleset = read_ruleset(_bytes(options.dump), file, options.input_format, options.table, advance)
     cluster = Cluster()
@@ -126,14 +135,7 @@ def _read_input(options: argparse.Namespace, file: str, advance: Advance) -> Inp
         from analyzer.parsers.kubernetes import parse_objects
 
         cluster = parse_objects([(name, _bytes(name)) for name in options.objects])
-    recogniser = Recogniser(
-        ruleset,
-        cluster,
-        node=options.node,
-        node_addresses=_node_addresses(options, cluster),
-        advance=advance,
-    )
-    return Input(ruleset=ruleset, cluster=cluster, recogniser=recogniser, view=recogniser.view())
+    return ruleset, cluster
 
 
 def _bytes(name: str) -> bytes:
@@ -258,6 +260,33 @@ def _tree(options: argparse.Namespace) -> int:
     return finish(options, options.verb, answer, answer.diagnostics, no=False)
 
 
+def _trace(options: argparse.Namespace) -> int:
+    from analyzer.kubeproxy.trace import trace
+    from analyzer.question import question
+    from analyzer.reports.answers import TraceAnswer
+
+    with progress("rules") as advance:
+        ruleset, cluster = _read_dump(options, advance)
+    files = {
+        name: (path, _bytes(path))
+        for name in ("addresses", "routes")
+        if (path := getattr(options, name)) is not None
+    }
+    asked = question(options, _node_addresses(options, cluster), files, ruleset.family)
+    found = trace(ruleset, asked)
+    answer = TraceAnswer(
+        cluster=cluster,
+        node=options.node,
+        packet=asked.packet,
+        tree=found.tree,
+        ends=found.ends,
+        assumptions=found.assumptions,
+        diagnostics=found.diagnostics,
+        every=options.verbose,
+    )
+    return finish(options, options.verb, answer, answer.diagnostics, no=False)
+
+
 def _loss(options: argparse.Namespace) -> int:
     from analyzer.failure.loss import losses
     from analyzer.kubeproxy.select import select
@@ -313,6 +342,7 @@ def dead_of(options: argparse.Namespace, given: Input) -> Dead:
 _VERBS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
     "services": _services,
     "tree": _tree,
+    "trace": _trace,
     "loss": _loss,
 }
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from analyzer.errors import UsageError, suggestion
 from analyzer.kubeproxy.view import Endpoint, View
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Address, address_from_text
+from analyzer.model.packet import address_and_port_from_text
 from analyzer.model.value import value
-
-_PORT_DIGITS: Final = 5
-PORT_MAX: Final = 0xFFFF
-_BRACKETED: Final = re.compile(r"\[([^\]]+)\](?::(\d{1,5}))?")
 
 
 @value(kw_only=True)
@@ -70,7 +65,10 @@ _Model = Callable[[Collection[str], View, Cluster], Iterable[Endpoint]]
 def _endpoints(names: Collection[str], view: View, _: Cluster) -> Iterable[Endpoint]:
     """``--dead IP[:PORT]``: a pod, or one port of it."""
     for name in names:
-        address, port = _address_and_port(name)
+        given = address_and_port_from_text(name)
+        if given is None:
+            raise UsageError(f"--dead {name}: expected an address, as 10.1.0.1 or 10.1.0.1:53")
+        address, port = given
         found = [e for e in view.endpoints if e.address == address and port in (None, e.port)]
         if not found:
             raise UsageError(
@@ -78,23 +76,6 @@ def _endpoints(names: Collection[str], view: View, _: Cluster) -> Iterable[Endpo
                 + suggestion(name, {str(e.address) for e in view.endpoints})
             )
         yield from found
-
-
-def _address_and_port(name: str) -> tuple[Address, int | None]:
-    address, port = address_from_text(name), ""
-    if address is None and (bracketed := _BRACKETED.fullmatch(name)):
-        address, port = address_from_text(bracketed[1]), bracketed[2] or ""
-    elif address is None:
-        host, _, port = name.rpartition(":")
-        address = address_from_text(host)
-    if address is None or (port and not _is_port(port)):
-        raise UsageError(f"--dead {name}: expected an address, as 10.1.0.1 or 10.1.0.1:53")
-    return address, int(port) if port else None
-
-
-def _is_port(text: str) -> bool:
-    digits = text.isascii() and text.isdecimal() and len(text) <= _PORT_DIGITS
-    return digits and int(text) <= PORT_MAX
 
 
 def _nodes(names: Collection[str], view: View, cluster: Cluster) -> Iterable[Endpoint]:

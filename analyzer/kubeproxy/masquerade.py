@@ -1,8 +1,8 @@
 """Whether flows that plain rows send to an endpoint get a source address of the node.
 
 A flow is masqueraded where its mark says so when it leaves: a Service's rule marks flows from
-outside the cluster, and a KUBE-SEP's those from the endpoint itself (hairpin). A flow that stays
-on the node never meets POSTROUTING.
+outside the cluster, and a KUBE-SEP's those from the endpoint itself (hairpin). A flow that comes
+in and stays on the node never meets POSTROUTING; one that the node makes does, wherever it goes.
 """
 
 from __future__ import annotations
@@ -50,16 +50,18 @@ class Masquerade:
         # Only a mark decides, unless the flow stays on the node or returns to its source.
         if address is None:
             marked |= Ternary.UNKNOWN  # it may be the endpoint itself: a hairpin
-        usual = marked if self._own or marked is Ternary.FALSE else Ternary.UNKNOWN
+        made_here = source is Source.NODE
+        known = self._own or made_here or marked is Ternary.FALSE
+        usual = marked if known else Ternary.UNKNOWN
         if not any(str(each) in self._table.endpoint_texts for each in special):
             return _known(usual)
 
         def judge(_: str, endpoint: Endpoint) -> bool | None:
-            if endpoint.address in self._own:
+            if endpoint.address in self._own and not made_here:
                 return False
             hairpin = Ternary.of(endpoint.address == address)
             certain = marked | hairpin
-            if certain is not Ternary.FALSE and not self._own:
+            if certain is not Ternary.FALSE and not self._own and not made_here:
                 certain = Ternary.UNKNOWN
             return _known(certain)
 

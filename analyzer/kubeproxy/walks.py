@@ -13,7 +13,7 @@ from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Accept, Dnat, Drop, NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics.hooks import NatHooks
+from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, shares
@@ -37,18 +37,13 @@ class NatWalks:
     ) -> None:
         self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
         self._sources = sources
-        self._hooks = NatHooks(
-            ruleset,
-            Situation(local_addresses=frozenset(own) if own else None),
-            changed_bits=changed_bits,
+        situation = Situation(
+            local_addresses=frozenset(own) if own else None, affinity_lists=names.ENDPOINT_PREFIX
         )
+        self._hooks = Hooks(ruleset, situation)
+        self._changed_bits = changed_bits
         # A flow to a NodePort goes to some address of the node, known or not.
         self._node_port_address = own[0] if own else None
-        self._node_port_hooks = NatHooks(
-            ruleset,
-            Situation(local_addresses=frozenset(own) if own else None, destination_is_local=True),
-            changed_bits=changed_bits,
-        )
 
     def tree(self, frontend: Frontend, protocol: str, source: Source) -> Tree:
         """Return what the nat table makes of a new flow, from its hook on."""
@@ -58,11 +53,9 @@ class NatWalks:
             protocol=protocol,
             destination=address,
             destination_port=frontend.port,
+            to_node=True if frontend.address is None else None,
         )
-        return self._hooks_of(frontend).walk(HOOKS[source], packet)
-
-    def _hooks_of(self, frontend: Frontend) -> NatHooks:
-        return self._node_port_hooks if frontend.address is None else self._hooks
+        return self._hooks.to_nat(HOOKS[source], packet)
 
     def _packet(self, source: Source) -> Packet:
         made_here = source is Source.NODE
@@ -74,7 +67,6 @@ class NatWalks:
 
     def route(self, frontend: Frontend, protocol: str, source: Source) -> Route:
         """Return the distribution of a frontend's flows over endpoints."""
-        hooks = self._hooks_of(frontend)
         masquerades: dict[Endpoint, set[Ternary]] = {}
 
         def endpoint(leaf: Leaf) -> Endpoint | NatRange | None:
@@ -83,7 +75,7 @@ class NatWalks:
             if leaf.packet.destination is None:
                 return leaf.outcome.to  # one of a range; which, the kernel chooses
             found = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
-            masquerades.setdefault(found, set()).add(hooks.masquerades(leaf.packet))
+            masquerades.setdefault(found, set()).add(self._masquerades(leaf.packet, source))
             return found
 
         found = shares(self.tree(frontend, protocol, source), endpoint)
@@ -148,7 +140,11 @@ class NatWalks:
             mark=mark or Mark(),
             translated=True,
         )
-        return self._hooks.masquerades(packet)
+        return self._masquerades(packet, source)
+
+    def _masquerades(self, packet: Packet, source: Source) -> Ternary:
+        came = replace(packet, in_interface="" if source is Source.NODE else None)
+        return self._hooks.masquerades(came, changed_bits=self._changed_bits)
 
 
 def _widened(endpoint: Endpoint, bounds: Bounds, ranges: Mapping[NatRange, Dyadic]) -> Bounds:

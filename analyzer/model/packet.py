@@ -17,6 +17,9 @@ Network: TypeAlias = IPv4Network | IPv6Network
 
 _MAPPED: Final = 0xFFFF
 _LOWEST_WORD: Final = 0xFFFF
+_IPV6: Final = 6
+_PORT_DIGITS: Final = 5
+_PORT_MAX: Final = 0xFFFF
 
 
 def address_from_text(text: str) -> Address | None:
@@ -41,6 +44,23 @@ def address_to_text(address: Address) -> str:
     if high == 0 and low > _LOWEST_WORD:
         return f"::{IPv4Address(low)}"
     return str(address)
+
+
+def address_and_port_from_text(text: str) -> tuple[Address, int | None] | None:
+    """Return what ``IP``, ``IP:PORT`` or ``[IP]:PORT`` spells, or None; IPv6 needs the brackets."""
+    address = address_from_text(text)
+    if address is not None:
+        return address, None
+    host, _, port = text.rpartition(":")
+    address = address_from_text(host.removeprefix("[").removesuffix("]"))
+    if text.startswith("[") and text.endswith("]"):
+        address, port = address_from_text(text[1:-1]), ""
+        return None if address is None else (address, None)
+    bracketed = host.startswith("[") and host.endswith("]")
+    digits = port.isascii() and port.isdecimal() and len(port) <= _PORT_DIGITS
+    if address is None or bracketed != (address.version == _IPV6) or not digits:
+        return None
+    return (address, int(port)) if int(port) <= _PORT_MAX else None
 
 
 def network_to_text(network: Network) -> str:
@@ -89,6 +109,10 @@ class Mark:
         cleared = self.with_bits(0, mask)
         unknown = cleared.unknown | other.unknown & other_mask
         return Mark((cleared.value ^ other.value & other_mask) & ~unknown, unknown)
+
+    def joined(self, other: Mark) -> Mark:
+        """Return what is known of a mark that is one of the two."""
+        return self.blurred(other.unknown | self.value ^ other.value)
 
     def blurred(self, bits: int) -> Mark:
         """Return the mark with `bits` not known."""

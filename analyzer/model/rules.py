@@ -75,6 +75,12 @@ class Table:
     chains: Mapping[str, Chain]
     complete: bool = True
 
+    @property
+    def rules(self) -> int:
+        """How many rules there are in all chains."""
+        quick: int | None = getattr(self.chains, "rules", None)  # without making the chains
+        return sum(len(c.rules) for c in self.chains.values()) if quick is None else quick
+
 
 @value(kw_only=True)
 class Ruleset:

@@ -228,6 +228,11 @@ class Chains(Mapping[str, Chain]):
         self.block = block
         self._made: dict[str, Chain] = {}
 
+    @property
+    def rules(self) -> int:
+        """How many rules there are in all of them."""
+        return self.block.text.count("\n", *self.block.span)
+
     def __getitem__(self, name: str) -> Chain:
         chain = self._made.get(name)
         if chain is None:

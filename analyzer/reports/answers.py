@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from analyzer.model.cluster import Cluster
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.model.measurement import ClientTrial
+    from analyzer.model.packet import Packet
     from analyzer.model.rules import Ruleset
+    from analyzer.semantics.fate import End
     from analyzer.semantics.tree import Tree
 
 
@@ -48,6 +50,25 @@ class LossAnswer:
     dead: Dead
     losses: tuple[ServiceLoss, ...]
     diagnostics: tuple[Diagnostic, ...]
+
+
+@value(kw_only=True)
+class TraceAnswer:
+    """Of ``trace``: all ways of one packet.
+
+    Attributes:
+        assumptions: what they rest on besides the dump.
+        every: whether all branches are wanted, however many.
+    """
+
+    cluster: Cluster
+    node: str | None
+    packet: Packet
+    tree: Tree
+    ends: tuple[End, ...]
+    assumptions: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    every: bool = False
 
 
 @value(kw_only=True)

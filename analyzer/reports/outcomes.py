@@ -9,7 +9,7 @@ from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.rules import Rule
 from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 from analyzer.model.value import value
-from analyzer.semantics.tree import FellThrough, Leaf, Unresolved
+from analyzer.semantics.tree import Delivered, FellThrough, Leaf, PolicyDrop, Unresolved
 
 _CHAIN = re.compile(r"(?:-A|-I)\s+(\S+)")
 
@@ -33,8 +33,17 @@ def describe(leaf: Leaf) -> Told:
             return Told("unresolved", "one of a range of addresses")
         case Drop():
             return Told("drop", "dropped")
-        case Reject():
-            return Told("reject", "rejected")
+        case PolicyDrop(table, chain):
+            return Told("drop", f"dropped: the policy of {chain} in table {table}")
+        case Reject(how):
+            return Told("reject", f"rejected with {how}" if how else "rejected")
+        case Delivered(here) if leaf.packet.translated and leaf.packet.destination is not None:
+            endpoint = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
+            return Told("endpoint", f"{endpoint}{', on this node' if here else ''}", endpoint)
+        case Delivered(here=True):
+            return Told("local", "delivered to the node itself")
+        case Delivered():
+            return Told("no-service", "passes on to where it was sent")
         case Redirect():
             return Told("local", "redirected to the node itself")
         case Accept() | Masquerade() | Snat() | FellThrough():

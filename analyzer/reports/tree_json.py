@@ -48,7 +48,7 @@ def _node(tree: Tree, answer: TreeAnswer) -> dict[str, Any]:
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
-    return values.rule(rule, "nat", chain_of(rule))
+    return values.rule(rule, rule.location.table, chain_of(rule))
 
 
 def _outcome(leaf: Leaf, answer: TreeAnswer) -> dict[str, Any]:

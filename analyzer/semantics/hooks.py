@@ -1,10 +1,24 @@
-"""The order in which a packet meets the base chains of the tables.
+"""The order in which a packet meets the base chains of the tables, and where it goes in between.
 
-So far as far as the nat table: where a new flow is sent, and whether its source is changed. Before
-it come raw, which can keep a flow out of conntrack and so out of nat, and mangle, which can mark
-or drop it.
+Theory of operation
+===================
 
-Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``.
+A hook calls the base chains of several tables in the order of their priorities; what one of them
+accepts goes on to the next, and what all accept to where it is routed. Each table is walked for
+itself (`traverse`), and each end of that walk is continued, with the packet as it is by then, by
+what the next table makes of it. So the tree of the whole way has the chances and the unknowns of
+all tables in it, and the rules of each in order.
+
+A packet from outside meets PREROUTING and then, as its destination says, INPUT, or FORWARD and
+POSTROUTING. One that the node makes meets OUTPUT and POSTROUTING; if it goes to an address of the
+node it comes back over loopback, to PREROUTING and INPUT, with its mark and its conntrack entry,
+and so without another look at nat. OUTPUT sees the device that the first routing chose, even if a
+DNAT sends the packet elsewhere.
+
+nat is asked for the first packet of a flow only, and not about flows that conntrack does not see.
+
+Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``;
+net/netfilter/nf_nat_core.c, ``nf_nat_inet_fn``; seen on Linux 6.18.
 """
 
 from __future__ import annotations
@@ -14,95 +28,255 @@ from typing import Final, assert_never
 
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS
+from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.rules import Ruleset
-from analyzer.model.targets import Accept, Masquerade, Snat
+from analyzer.model.targets import Accept, Dnat, Masquerade, Redirect, Snat
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import replace
+from analyzer.model.value import replace, value
+from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
-from analyzer.semantics.tree import Chance, Either, FellThrough, Leaf, Tree, bounds
+from analyzer.semantics.tree import (
+    Chance,
+    Delivered,
+    Either,
+    FellThrough,
+    Leaf,
+    PolicyDrop,
+    Tree,
+    Unresolved,
+    bounds,
+)
 
-#: The tables of each hook up to nat.
-_TABLES: Final = {
+#: The tables of each hook, by priority.
+TABLES: Final = {
     "PREROUTING": ("raw", "mangle", "nat"),
-    "OUTPUT": ("raw", "mangle", "nat"),
-    "POSTROUTING": ("nat",),
+    "INPUT": ("mangle", "filter", "security", "nat"),
+    "FORWARD": ("mangle", "filter", "security"),
+    "OUTPUT": ("raw", "mangle", "nat", "filter", "security"),
+    "POSTROUTING": ("mangle", "nat"),
 }
+#: The hooks where nat changes destinations; in the others it changes sources.
+_ENTERING: Final = frozenset({"PREROUTING", "OUTPUT"})
 
 
-class NatHooks:
-    """The way of the first packets of flows to the nat table of one node, and through it.
+@value
+class _Stage:
+    """One base chain on the way."""
 
-    `changed_bits` are those of the mark that tables between DNAT and POSTROUTING may change.
-    """
+    table: str
+    hook: str
 
-    def __init__(self, ruleset: Ruleset, situation: Situation, *, changed_bits: int = 0) -> None:
+
+def _stages(hook: str) -> tuple[_Stage, ...]:
+    return tuple(_Stage(table, hook) for table in TABLES[hook])
+
+
+def _up_to_nat(hook: str) -> tuple[_Stage, ...]:
+    tables = TABLES[hook]
+    return tuple(_Stage(table, hook) for table in tables[: tables.index("nat") + 1])
+
+
+#: What goes on behind the last stage; or the hook there, where the walk is over and a translation
+#: ends it sooner.
+_Then = Callable[[Packet], Tree] | str
+
+
+class Hooks:
+    """The ways of packets through all tables of one node, in one situation."""
+
+    def __init__(
+        self, ruleset: Ruleset, situation: Situation, routes: Routes | None = None
+    ) -> None:
         self._situation = situation
-        self._changed_bits = changed_bits
+        self._routes = routes or Routes()
+        before = replace(situation, state="INVALID", has_entry=False)
         self._traversals = {
-            name: Traversal(table, situation)
+            name: Traversal(table, before if name == "raw" else situation)
             for name, table in ruleset.tables.items()
-            if name in _TABLES["PREROUTING"]
+        }
+        self._policies = {
+            (name, hook): table.chains[hook].policy
+            for name, table in ruleset.tables.items()
+            for hook in TABLES
+            if hook in table.chains
         }
         self._has_rules = {
-            (name, hook)
-            for name in self._traversals
-            for hook in _TABLES
-            if hook in ruleset.tables[name].chains and len(ruleset.tables[name].chains[hook].rules)
+            at for at in self._policies if len(ruleset.tables[at[0]].chains[at[1]].rules)
         }
 
-    def walk(self, hook: str, packet: Packet) -> Tree:
-        """Return what the chains of `hook` (PREROUTING, OUTPUT, ...) up to nat do to `packet`."""
-        return self._from(_TABLES[hook], hook, packet)
+    @property
+    def judged(self) -> set[type]:
+        """Kinds of matches that were looked at so far."""
+        return {kind for each in self._traversals.values() for kind in each.judged}
+
+    @property
+    def visited(self) -> dict[str, list[str]]:
+        """The chains that packets came to so far, by table."""
+        return {name: each.visited for name, each in self._traversals.items()}
+
+    # --- whole ways ---
+
+    def way(self, packet: Packet) -> Tree:
+        """Return all ways of a packet that comes in, or with ``in_interface=""`` is made here.
+
+        Its leaves are Delivered, Drop, PolicyDrop, Reject or Unresolved.
+        """
+        return self._out(packet) if packet.in_interface == "" else self._in(packet)
+
+    def _in(self, packet: Packet) -> Tree:
+        return self._run(_stages("PREROUTING"), replace(packet, out_interface=""), self._routed_in)
+
+    def _routed_in(self, packet: Packet) -> Tree:
+        local = self._situation.is_local(packet)
+        if local is Ternary.TRUE:
+            return self._to_node(packet)
+        if local is Ternary.FALSE:
+            return self._forwarded(packet)
+        where = "an address" if packet.destination is None else str(packet.destination)
+        return Either(
+            f"whether {where} is one of the node's",
+            (self._to_node(packet), self._forwarded(packet)),
+        )
+
+    def _to_node(self, packet: Packet) -> Tree:
+        return self._run(
+            _stages("INPUT"), replace(packet, out_interface=""), lambda p: _delivered(p, here=True)
+        )
+
+    def _forwarded(self, packet: Packet) -> Tree:
+        leaving = replace(packet, out_interface=self._routes.device(packet.destination))
+        return self._run(_stages("FORWARD"), leaving, self._leaving)
+
+    def _leaving(self, packet: Packet) -> Tree:
+        # Which device it came in by POSTROUTING is told by some kernels only.
+        unseen = replace(packet, in_interface=None)
+        return self._run(_stages("POSTROUTING"), unseen, lambda p: _delivered(p, here=False))
+
+    def _out(self, packet: Packet) -> Tree:
+        made = replace(packet, out_interface=self._device(packet))
+        return self._run(_stages("OUTPUT"), made, self._routed_out)
+
+    def _device(self, packet: Packet) -> str | None:
+        if self._situation.is_local(packet) is Ternary.TRUE:
+            return LOOPBACK
+        found = self._routes.device(packet.destination)
+        # A destination that may be the node's own leaves by loopback, or not.
+        return found if self._situation.is_local(packet) is Ternary.FALSE else None
+
+    def _routed_out(self, packet: Packet) -> Tree:
+        leaving = replace(packet, in_interface=None, out_interface=self._device(packet))
+        return self._run(_stages("POSTROUTING"), leaving, self._sent)
+
+    def _sent(self, packet: Packet) -> Tree:
+        local = self._situation.is_local(packet)
+        if local is Ternary.TRUE:
+            return self._looped(packet)
+        if local is Ternary.FALSE:
+            return _delivered(packet, here=False)
+        where = "an address" if packet.destination is None else str(packet.destination)
+        return Either(
+            f"whether {where} is one of the node's",
+            (self._looped(packet), _delivered(packet, here=False)),
+        )
+
+    def _looped(self, packet: Packet) -> Tree:
+        back = replace(packet, in_interface=LOOPBACK, out_interface="")
+        stages = (*_stages("PREROUTING"), *_stages("INPUT"))
+        seen = tuple(stage for stage in stages if stage.table != "nat")
+        return self._run(seen, back, lambda p: _delivered(p, here=True))
+
+    # --- as far as nat ---
+
+    def to_nat(self, hook: str, packet: Packet) -> Tree:
+        """Return what PREROUTING or OUTPUT makes of `packet` up to nat, and no further."""
+        return self._run(_up_to_nat(hook), packet, hook)
 
     def before_nat(self, hook: str, packet: Packet) -> Tree:
-        """Return what the chains of `hook` before nat do to `packet`."""
-        return self._from(_TABLES[hook][:-1], hook, packet)
+        """Return what PREROUTING or OUTPUT makes of `packet` before nat."""
+        return self._run(_up_to_nat(hook)[:-1], packet, hook)
 
-    def _from(self, tables: tuple[str, ...], hook: str, packet: Packet) -> Tree:
-        for at, name in enumerate(tables):
-            if (name, hook) not in self._has_rules:
-                continue
-            tree = self._traversals[name].tree(hook, packet)
-            return self._and_then(tree, tables[at + 1 :], hook)
-        return Leaf(FellThrough(hook), packet)
+    def masquerades(self, packet: Packet, *, changed_bits: int = 0) -> Ternary:
+        """Tell whether a packet on its way out, after DNAT, gets another source address.
 
-    def _and_then(self, tree: Tree, rest: tuple[str, ...], hook: str) -> Tree:
-        return _grown(tree, lambda leaf: self._behind(leaf, rest, hook)) if rest else tree
-
-    def _behind(self, leaf: Leaf, rest: tuple[str, ...], hook: str) -> Tree:
-        """Return what becomes of a packet that one table is done with."""
-        if not isinstance(leaf.outcome, Accept | FellThrough):
-            return leaf
-        if rest[-1] != "nat" or leaf.packet.tracked:
-            return self._from(rest, hook, leaf.packet)
-        # What conntrack does not see passes nat by; the tables between still see it.
-        past = self._from(rest[:-1], hook, leaf.packet)
-        if leaf.packet.tracked is False:
-            return past
-        return Either(
-            "whether conntrack sees the flow", (past, self._from(rest, hook, leaf.packet))
-        )
-
-    def masquerades(self, packet: Packet) -> Ternary:
-        """Tell whether a packet on its way out, after DNAT, gets another source address."""
-        # By which device it leaves is settled by a route that we do not see.
+        `changed_bits` are those of the mark that tables in between may change. With
+        ``in_interface=""`` the packet was made here.
+        """
+        made_here = packet.in_interface == ""
         leaving = replace(
             packet,
-            mark=packet.mark.blurred(self._changed_bits),
+            mark=packet.mark.blurred(changed_bits),
             in_interface=None,
-            out_interface=None,
+            # By which device it leaves is settled by a route that is seldom known.
+            out_interface=self._device(packet),
         )
-        tree = self.walk("POSTROUTING", leaving)
-        found = bounds(tree, lambda leaf: isinstance(leaf.outcome, Masquerade | Snat))
+        tree = self._run(_stages("POSTROUTING"), leaving, "POSTROUTING")
+        found = bounds(tree, lambda leaf: bool(leaf.packet.masqueraded))
         if not found.upper:
             return Ternary.FALSE
-        # A packet for the node itself goes to INPUT and never meets POSTROUTING.
-        leaves = ~self._is_local(packet)
+        # What comes in for the node itself goes to INPUT and never meets POSTROUTING.
+        leaves = Ternary.TRUE if made_here else ~self._situation.is_local(packet)
         return leaves if found.lower == ALWAYS else leaves & Ternary.UNKNOWN
 
-    def _is_local(self, packet: Packet) -> Ternary:
-        return self._situation.is_local(packet.destination)
+    # --- stages ---
+
+    def _run(self, stages: tuple[_Stage, ...], packet: Packet, then: _Then) -> Tree:
+        """Walk the chains of `stages`, and what they accept on into `then`."""
+        for at, stage in enumerate(stages):
+            rest = stages[at + 1 :]
+            here = stage.table, stage.hook
+            if here not in self._policies:
+                continue
+            if stage.table == "nat":
+                if packet.tracked is False or self._situation.state == "INVALID":
+                    continue  # nat is not asked
+                if self._situation.state not in FIRST:
+                    packet = _as_before(packet, stage.hook)
+                    continue
+                if packet.tracked is None:
+                    asked = self._one(stage, packet, rest, then)
+                    return Either(
+                        "whether conntrack sees the flow", (self._run(rest, packet, then), asked)
+                    )
+            if here in self._has_rules or self._policies[here] == "DROP":
+                return self._one(stage, packet, rest, then)
+        return Leaf(FellThrough(then), packet) if isinstance(then, str) else then(packet)
+
+    def _one(self, stage: _Stage, packet: Packet, rest: tuple[_Stage, ...], then: _Then) -> Tree:
+        tree = self._traversals[stage.table].tree(stage.hook, packet)
+        return _grown(tree, lambda leaf: self._behind(stage, leaf, rest, then))
+
+    def _behind(self, stage: _Stage, leaf: Leaf, rest: tuple[_Stage, ...], then: _Then) -> Tree:
+        """Return what becomes of a packet that one table is done with."""
+        match leaf.outcome:
+            case FellThrough() if self._policies[stage.table, stage.hook] == "DROP":
+                return Leaf(PolicyDrop(stage.table, stage.hook), leaf.packet)
+            case Accept() | FellThrough():
+                pass
+            case Dnat() | Redirect() | Masquerade() | Snat() if not isinstance(then, str):
+                pass
+            case _:
+                return leaf
+        if isinstance(then, str) and not rest:
+            return leaf
+        return self._run(rest, leaf.packet, then)
+
+
+def _as_before(packet: Packet, hook: str) -> Packet:
+    """Return a later packet of a flow behind nat, which does to it what it did to the first."""
+    if hook in _ENTERING:
+        return replace(
+            packet, destination=None, destination_port=None, to_node=None, translated=None
+        )
+    return replace(packet, source=None, source_port=None, masqueraded=None)
+
+
+def _delivered(packet: Packet, *, here: bool) -> Tree:
+    known = packet.destination is not None or packet.to_node
+    if packet.translated is None or not known:
+        # One of a range that the kernel chooses, or all that an unknown target may make of it.
+        return Leaf(Unresolved("where the packet is sent is not known"), packet)
+    return Leaf(Delivered(here), packet)
 
 
 def _grown(tree: Tree, grow: Callable[[Leaf], Tree]) -> Tree:

@@ -55,14 +55,20 @@ from analyzer.model.packet import Address, Network, Packet
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
+from analyzer.semantics.flow_matching import (
+    FIRST,
+    conntrack,
+    flow_mark,
+    limit,
+    recent,
+    state_is,
+)
 from analyzer.semantics.situation import Situation
 
 T = TypeVar("T")
 
 #: Numbers that ``-p`` may print instead of names. Source: IANA, protocol numbers.
 _NUMBERS: Final = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "132": "sctp"}
-#: kube-proxy names the list of a session affinity after the endpoint's chain.
-AFFINITY_LISTS: Final = "KUBE-SEP-"
 _ALL_PORTS: Final = Range(0, 0xFFFF)
 _ALIASES: Final = {"icmpv6": "ipv6-icmp", "0": "all"}
 
@@ -83,10 +89,20 @@ _FALSE: Final = MatchResult(Ternary.FALSE)
 _UNKNOWN: Final = MatchResult(Ternary.UNKNOWN)
 
 
-def match_all(matches: tuple[Match, ...], packet: Packet, situation: Situation) -> MatchResult:
-    """Judge a rule: its matches are joined by *and*, its random draws independent."""
+def match_all(
+    matches: tuple[Match, ...],
+    packet: Packet,
+    situation: Situation,
+    judged: set[type] | None = None,
+) -> MatchResult:
+    """Judge a rule: its matches are joined by *and*, its random draws independent.
+
+    `judged` gets the kinds of matches that had to be looked at.
+    """
     result = _TRUE
     for match in matches:
+        if judged is not None:
+            judged.add(type(match.match if isinstance(match, MatchNot) else match))
         result = result & judge(match, packet, situation)
         if result.known is Ternary.FALSE:
             return _FALSE
@@ -100,6 +116,8 @@ def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
             return MatchResult(Ternary.TRUE, match.probability)
         case MatchNot(MatchRandom() as random):
             return MatchResult(Ternary.TRUE, ~random.probability)
+        case MatchNot(MatchConnmark()) if packet.tracked is False or not situation.has_entry:
+            return _FALSE  # the kernel answers before it comes to the `!`
         case MatchNot(inner):
             return MatchResult(~judge(inner, packet, situation).known)
         case MatchProtocol(protocol):
@@ -117,7 +135,7 @@ def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
         case MatchComment() | MatchNfacct():
             return _TRUE
         case MatchTcp() | MatchUdp() | MatchSctp():
-            return MatchResult(_transport(match, packet))
+            return MatchResult(_transport(match, packet, situation))
         case MatchMultiport():
             return MatchResult(_multiport(match, packet))
         case MatchIprange(source=source, destination=destination):
@@ -125,25 +143,27 @@ def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
                 _in_range(packet.source, source) & _in_range(packet.destination, destination)
             )
         case MatchState(states):
-            return MatchResult(Ternary.of(situation.state in states))
+            return MatchResult(state_is(states, packet, situation))
         case MatchMark(mark):
             return MatchResult(packet.mark.equals(mark.value, mark.mask))
         case MatchConntrack():
-            return MatchResult(_conntrack(match, packet, situation))
+            return MatchResult(conntrack(match, packet, situation))
         case MatchAddrtype():
             return MatchResult(_addrtype(match, packet, situation))
         case MatchRecent():
-            return MatchResult(_recent(match, situation))
+            return MatchResult(recent(match, situation))
+        case MatchLimit() | MatchHashlimit():
+            return MatchResult(limit(match, situation))
+        case MatchConnmark(mark):
+            return MatchResult(flow_mark(mark, packet, situation))
+        case MatchIcmp() | MatchIcmp6():
+            return MatchResult(_icmp(match, packet))
+        case MatchOwner():
+            return MatchResult(_owner(match, situation))
         case (
             MatchNth()
             | MatchPhysdev()
-            | MatchIcmp()
-            | MatchIcmp6()
-            | MatchConnmark()
             | MatchSet()
-            | MatchOwner()
-            | MatchLimit()
-            | MatchHashlimit()
             | MatchSocket()
             | MatchRpfilter()
             | MatchLength()
@@ -234,7 +254,9 @@ def _in_range(address: Address | None, option: Option[AddressRange] | None) -> T
     return _signed(option, Ternary.of(address in option.value))
 
 
-def _transport(match: MatchTcp | MatchUdp | MatchSctp, packet: Packet) -> Ternary:
+def _transport(
+    match: MatchTcp | MatchUdp | MatchSctp, packet: Packet, situation: Situation
+) -> Ternary:
     names = {MatchTcp: "tcp", MatchUdp: "udp", MatchSctp: "sctp"}
     ports = _all(
         # The kernel refuses these matches without the -p of the same name.
@@ -246,10 +268,11 @@ def _transport(match: MatchTcp | MatchUdp | MatchSctp, packet: Packet) -> Ternar
         case MatchTcp(tcp_option=option, flags=flags):
             # A new flow begins with SYN and none of ACK, RST and FIN.
             syn = flags and frozenset({"SYN"}) & flags.value.mask == flags.value.flags
+            first = situation.state in FIRST
             return _all(
                 ports,
                 _signed(option, Ternary.UNKNOWN),
-                _signed(flags, Ternary.of(bool(syn))),
+                _signed(flags, Ternary.of(bool(syn)) if first else Ternary.UNKNOWN),
             )
         case MatchSctp(chunk_types=chunks):
             return _all(ports, _signed(chunks, Ternary.UNKNOWN))
@@ -257,65 +280,38 @@ def _transport(match: MatchTcp | MatchUdp | MatchSctp, packet: Packet) -> Ternar
             return ports
 
 
-def _conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Ternary:
-    judged = _signed(match.state, _state(match, packet, situation))
-    others = (
-        match.protocol,
-        match.original_source,
-        match.original_destination,
-        match.reply_source,
-        match.reply_destination,
-        match.original_source_port,
-        match.original_destination_port,
-        match.reply_source_port,
-        match.reply_destination_port,
-        match.status,
-        match.expire,
-        match.direction,
-    )
-    if any(other is not None for other in others):
-        return judged & Ternary.UNKNOWN
-    return judged
+def _icmp(match: MatchIcmp | MatchIcmp6, packet: Packet) -> Ternary:
+    # The kernel refuses these matches without the -p of the same name.
+    asked = _protocol(packet, "icmp" if isinstance(match, MatchIcmp) else "ipv6-icmp")
+    if match.icmp_type is None:
+        return asked
+    if packet.icmp is None:
+        return asked & Ternary.UNKNOWN
+    found, code = packet.icmp
+    return asked & Ternary.of(found == match.icmp_type and match.code in (None, code))
 
 
-def _state(match: MatchConntrack, packet: Packet, situation: Situation) -> Ternary:
-    wanted = match.state.value if match.state is not None else ()
-    if situation.state in wanted:
-        return Ternary.TRUE
-    # The virtual states ask whether the flow's addresses were changed so far.
-    held = Ternary.FALSE
-    if "DNAT" in wanted:
-        held |= Ternary.UNKNOWN if packet.translated is None else Ternary.of(packet.translated)
-    if "SNAT" in wanted:
-        held |= Ternary.UNKNOWN
-    return held
+def _owner(match: MatchOwner, situation: Situation) -> Ternary:
+    """Judge whose socket made the packet: one that only passes the node has none.
+
+    Source: Linux, net/netfilter/xt_owner.c, ``owner_mt``.
+    """
+    if situation.flow is None or situation.flow.in_interface == "":
+        return Ternary.UNKNOWN
+    asked = (match.socket_exists, match.user, match.group)
+    return Ternary.of(all(option is None or option.negated for option in asked))
 
 
 def _addrtype(match: MatchAddrtype, packet: Packet, situation: Situation) -> Ternary:
     if match.limit_in_interface or match.limit_out_interface:
         return Ternary.UNKNOWN
     return _all(
-        _signed(match.source_type, _type(match.source_type, packet.source, situation)),
-        _signed(
-            match.destination_type,
-            _destination_type(match.destination_type, packet, situation),
-        ),
+        _signed(match.source_type, _type(match.source_type, situation.is_own(packet.source))),
+        _signed(match.destination_type, _type(match.destination_type, situation.is_local(packet))),
     )
 
 
-def _destination_type(
-    option: Option[tuple[str, ...]] | None, packet: Packet, situation: Situation
-) -> Ternary:
-    # A DNAT has led the flow elsewhere.
-    if situation.destination_is_local and packet.translated is False and option is not None:
-        return Ternary.of("LOCAL" in option.value)
-    return _type(option, packet.destination, situation)
-
-
-def _type(
-    option: Option[tuple[str, ...]] | None, address: Address | None, situation: Situation
-) -> Ternary:
-    local = situation.is_local(address)
+def _type(option: Option[tuple[str, ...]] | None, local: Ternary) -> Ternary:
     if option is None or local is Ternary.UNKNOWN:
         return Ternary.UNKNOWN
     if local is Ternary.TRUE:
@@ -323,12 +319,3 @@ def _type(
     # Which type another address has depends on routes that we do not see; that it is not
     # LOCAL we know.
     return Ternary.FALSE if option.value == ("LOCAL",) else Ternary.UNKNOWN
-
-
-def _recent(match: MatchRecent, situation: Situation) -> Ternary:
-    if match.action.value == "set":
-        return _signed(match.action, Ternary.TRUE)
-    # Which of the lists holds the client is known only where none of kube-proxy's does.
-    if situation.has_affinity is False and match.name.startswith(AFFINITY_LISTS):
-        return _signed(match.action, Ternary.FALSE)
-    return Ternary.UNKNOWN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.model.packet import Address
+from analyzer.model.packet import Address, Packet
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
@@ -14,19 +14,30 @@ class Situation:
     Attributes:
         local_addresses: all addresses of the node; None when they are not known. 127.0.0.0/8
             and ::1 are always local.
-        state: what conntrack calls the flow's first packet.
-        has_affinity: whether the client has an entry in a session affinity list; None: not
-            known.
-        destination_is_local: whether the flow goes to an address of the node, where that is
-            known and the address is not.
+        state: what conntrack calls the packet; a flow's first one is NEW.
+        has_entry: whether conntrack has looked at the packet yet.
+        flow: the packet as it was when conntrack looked; None: not said.
+        lists: names of the ``recent`` lists, of those that `affinity_lists` begins, that hold
+            the client; None: not known.
+        affinity_lists: how the names of lists begin that session affinity keeps.
+        under_limits: whether ``limit`` and ``hashlimit`` have tokens left; None: not known.
     """
 
     local_addresses: frozenset[Address] | None = None
     state: str = "NEW"
-    has_affinity: bool | None = False
-    destination_is_local: bool = False
+    has_entry: bool = True
+    flow: Packet | None = None
+    lists: frozenset[str] | None = frozenset()
+    affinity_lists: str | None = None
+    under_limits: bool | None = None
 
-    def is_local(self, address: Address | None) -> Ternary:
+    def is_local(self, packet: Packet) -> Ternary:
+        """Tell whether `packet` goes to an address of the node, loopback included."""
+        if packet.to_node is not None:
+            return Ternary.of(packet.to_node)
+        return self.is_own(packet.destination)
+
+    def is_own(self, address: Address | None) -> Ternary:
         """Tell whether `address` is one of the node's, loopback included."""
         if address is None:
             return Ternary.UNKNOWN

@@ -97,8 +97,14 @@ class Traversal:
         self._indexes: dict[str, ChainIndex] = {}
         # Each rule that may change the packet, if unknown, is one level; Python's calls of
         # Python need no stack of C.
-        levels = len(table.chains) + sum(len(chain.rules) for chain in table.chains.values())
-        self._frames = _MARGIN + _FRAMES * levels
+        self._frames = _MARGIN + _FRAMES * (len(table.chains) + table.rules)
+        #: Kinds of matches that were looked at so far.
+        self.judged: set[type] = set()
+
+    @property
+    def visited(self) -> list[str]:
+        """The chains that packets came to so far."""
+        return list(self._indexes)
 
     def tree(self, chain: str, packet: Packet) -> Tree:
         """Return what happens to `packet` from the first rule of `chain` on."""
@@ -131,7 +137,7 @@ class Traversal:
         while True:
             for at in index.candidates(packet, position):
                 rule = rules[at]
-                result = match_all(rule.matches, packet, self._situation)
+                result = match_all(rule.matches, packet, self._situation, self.judged)
                 if result.known is Ternary.FALSE or not result.chance:
                     continue
                 behind = _Frame(start.chain, at + 1)
@@ -172,7 +178,8 @@ class Traversal:
                 return Leaf(rule.target, _translated(packet, to))
             case Masquerade():
                 # The new source is an address of the outgoing interface, not known here.
-                return Leaf(rule.target, replace(packet, source=None, source_port=None))
+                masked = replace(packet, source=None, source_port=None, masqueraded=True)
+                return Leaf(rule.target, masked)
             case Snat(to):
                 return Leaf(rule.target, _from(packet, to))
             case Redirect(ports):
@@ -258,18 +265,14 @@ def _passed(packet: Packet, rule: Rule) -> Packet | None:
     match rule.target:
         case SetMark(value, mask):
             return replace(packet, mark=packet.mark.with_bits(value, mask))
-        case CopyConnmark("restore", packet_mask, flow_mask):
-            # What the flow's mark is we do not know.
-            restored = packet.mark.with_mark(UNKNOWN_MARK, packet_mask, flow_mask)
-            return replace(packet, mark=restored)
+        case SetConnmark() | CopyConnmark():
+            return _flow_marked(packet, rule.target)
         case ChangeSet(map_mark=True):
             return replace(packet, mark=UNKNOWN_MARK)  # nor what the set holds
         case NoTrack() | ConnectionTracking(no_track=True):
             return replace(packet, tracked=False)
         case (
-            SetConnmark()
-            | CopyConnmark()
-            | ChangeSet()
+            ChangeSet()
             | ConnectionTracking()
             | Log()
             | NfLog()
@@ -283,6 +286,27 @@ def _passed(packet: Packet, rule: Rule) -> Packet | None:
             return None
 
 
+def _flow_marked(packet: Packet, target: SetConnmark | CopyConnmark) -> Packet:
+    """Return the packet behind ``-j CONNMARK``, which does nothing to a flow without an entry.
+
+    Source: Linux, net/netfilter/xt_connmark.c, ``connmark_tg_shift``.
+    """
+    if packet.tracked is False:
+        return packet
+    mark, flow_mark = packet.mark, packet.flow_mark
+    match target:
+        case SetConnmark(value, mask):
+            flow_mark = flow_mark.with_bits(value, mask)
+        case CopyConnmark("restore", packet_mask, flow_mask):
+            mark = mark.with_mark(flow_mark, packet_mask, flow_mask)
+        case CopyConnmark(_, packet_mask, flow_mask):
+            flow_mark = flow_mark.with_mark(mark, flow_mask, packet_mask)
+    if packet.tracked is None:  # so it may have done nothing
+        mark = mark.joined(packet.mark)
+        flow_mark = flow_mark.joined(packet.flow_mark)
+    return replace(packet, mark=mark, flow_mark=flow_mark)
+
+
 def _translated(packet: Packet, to: NatRange) -> Packet:
     """Return the packet behind a DNAT; what the kernel chooses of a range is not known."""
     address, port = packet.destination, packet.destination_port
@@ -290,14 +314,24 @@ def _translated(packet: Packet, to: NatRange) -> Packet:
         address = to.first_address if to.last_address in (None, to.first_address) else None
     if to.first_port is not None:
         port = to.first_port if to.last_port in (None, to.first_port) else None
-    return replace(packet, destination=address, destination_port=port, translated=True)
+    old, new = (packet.destination, packet.destination_port), (address, port)
+    known = None not in (*old, *new)
+    return replace(
+        packet,
+        destination=address,
+        destination_port=port,
+        to_node=None if to.first_address is not None else packet.to_node,
+        # Where it was sent to already counts as no translation.
+        translated=(packet.translated or old != new) if known else packet.translated or None,
+    )
 
 
 def _from(packet: Packet, to: NatRange) -> Packet:
     """Return the packet behind a SNAT; the kernel may choose another port than it had."""
     single = to.last_address in (None, to.first_address)
     address = packet.source if to.first_address is None else to.first_address
-    return replace(packet, source=address if single else None, source_port=None)
+    source = address if single else None
+    return replace(packet, source=source, source_port=None, masqueraded=True)
 
 
 def _redirected(packet: Packet, ports: Range | None) -> Packet:
@@ -305,7 +339,7 @@ def _redirected(packet: Packet, ports: Range | None) -> Packet:
     port = packet.destination_port
     if ports is not None:
         port = ports.first if ports.first == ports.last else None
-    return replace(packet, destination=None, destination_port=port, translated=True)
+    return replace(packet, destination=None, destination_port=port, to_node=True, translated=True)
 
 
 def _chance(branches: list[tuple[Dyadic, Tree]]) -> Tree:

@@ -29,8 +29,37 @@ class Unresolved:
     text: str
 
 
+@value
+class PolicyDrop:
+    """A base chain was passed to its end, and its policy is DROP."""
+
+    table: str
+    chain: str
+
+
+@value
+class Delivered:
+    """The packet got through all hooks.
+
+    Attributes:
+        here: to the node itself, not out of one of its interfaces.
+    """
+
+    here: bool
+
+
 Outcome: TypeAlias = (
-    Accept | Drop | Reject | Dnat | Redirect | Masquerade | Snat | FellThrough | Unresolved
+    Accept
+    | Drop
+    | Reject
+    | Dnat
+    | Redirect
+    | Masquerade
+    | Snat
+    | FellThrough
+    | PolicyDrop
+    | Delivered
+    | Unresolved
 )
 
 

@@ -7,9 +7,9 @@ import pytest
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.ternary import Ternary
 from analyzer.parsers.iptables_save import parse
-from analyzer.semantics.hooks import NatHooks
+from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import FellThrough, Leaf
+from analyzer.semantics.tree import Delivered, FellThrough, Leaf, Tree
 
 POD, NODE = ip_address("10.1.0.1"), ip_address("172.16.0.1")
 KNOWN = Situation(local_addresses=frozenset({NODE}))
@@ -23,8 +23,8 @@ UNREAD = f"{HEAD}-A POSTROUTING -m made-up -j MASQUERADE\nCOMMIT\n"
 NONE = f"{HEAD}COMMIT\n"
 
 
-def hooks(dump: str, situation: Situation = KNOWN) -> NatHooks:
-    return NatHooks(parse(dump, "dump"), situation)
+def hooks(dump: str, situation: Situation = KNOWN) -> Hooks:
+    return Hooks(parse(dump, "dump"), situation)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,17 @@ def test_whether_a_flow_leaves_a_node_of_unknown_addresses_is_unknown() -> None:
 
 @pytest.mark.parametrize("dump", [NONE, "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n"])
 def test_a_hook_without_a_chain_lets_every_packet_pass(dump: str) -> None:
-    assert hooks(dump).walk("PREROUTING", Packet()) == Leaf(FellThrough("PREROUTING"), Packet())
+    assert hooks(dump).to_nat("PREROUTING", Packet()) == Leaf(FellThrough("PREROUTING"), Packet())
 
 
-def test_a_walk_begins_at_the_chain_of_its_hook() -> None:
-    tree = hooks(CERTAIN).walk("POSTROUTING", Packet())
+def test_what_the_node_makes_for_itself_meets_postrouting_before_it_comes_back() -> None:
+    made = Packet(destination=NODE, in_interface="")
+    assert hooks(CERTAIN).masquerades(made) is Ternary.TRUE
+    tree = hooks(CERTAIN).way(made)
+    assert tree == Leaf(Delivered(here=True), tree_packet(tree), tree.rules)
     assert [rule.location.line for rule in tree.rules] == [3]
+
+
+def tree_packet(tree: Tree) -> Packet:
+    assert isinstance(tree, Leaf)
+    return tree.packet

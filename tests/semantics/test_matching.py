@@ -55,14 +55,16 @@ from analyzer.model.options import AddressRange, ChunkTypes, Masked, Option, Ran
 from analyzer.model.packet import UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Dyadic
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
 from analyzer.semantics.matching import MatchResult, judge, match_all
 from analyzer.semantics.situation import Situation
 from tests.strategies import MATCHES as VALUES
 from tests.strategies import matches
 
 FALSE, UNKNOWN, TRUE = Ternary
+AFFINITY = "KUBE-SEP-6GOADYOLHEZLYCMN"
 
-HERE = Situation()
+HERE = Situation(affinity_lists="KUBE-SEP-")
 NODE = Situation(local_addresses=frozenset({ip_address("172.16.0.1")}))
 PACKET = Packet(
     protocol="tcp",
@@ -73,6 +75,17 @@ PACKET = Packet(
     in_interface="eth0",
     out_interface="",
 )
+LOST = Packet(tracked=False)
+PING = Packet(protocol="icmp", icmp=(8, 0))
+SERVICE, POD = ip_network("10.2.3.4/32"), ip_network("10.1.0.2/32")
+#: The same packet behind a DNAT.
+SENT_ON = replace(PACKET, destination=POD.network_address, destination_port=8080, translated=True)
+FLOW = Situation(flow=PACKET)
+MADE_HERE = Situation(flow=replace(PACKET, in_interface=""))
+#: Before conntrack has looked.
+BEFORE = Situation(state="INVALID", has_entry=False)
+HOLDS = Situation(lists=frozenset({AFFINITY}), affinity_lists="KUBE-SEP-")
+conntrack = MatchConntrack
 TO_NODE = Packet(destination=ip_address("172.16.0.1"))
 TO_LOOPBACK = Packet(destination=ip_address("127.0.0.5"))
 CLIENTS = ip_network("10.1.0.0/24")
@@ -100,7 +113,7 @@ def ctstate(*words: str, negated: bool = False) -> MatchConntrack:
 
 
 def recent(action: str, *, negated: bool = False) -> MatchRecent:
-    return MatchRecent(action=Option(action, negated), name="KUBE-SEP-6GOADYOLHEZLYCMN")
+    return MatchRecent(action=Option(action, negated), name=AFFINITY)
 
 
 CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
@@ -183,8 +196,54 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
     (ctstate("DNAT"), Packet(translated=True), HERE, TRUE),
     (ctstate("DNAT", negated=True), Packet(translated=True), HERE, FALSE),
     (ctstate("DNAT"), UNKNOWN_PACKET, HERE, UNKNOWN),
-    (ctstate("NEW", "DNAT"), UNKNOWN_PACKET, HERE, TRUE),
-    (ctstate("SNAT"), PACKET, HERE, UNKNOWN),
+    (ctstate("NEW", "DNAT"), UNKNOWN_PACKET, HERE, UNKNOWN),
+    (ctstate("SNAT"), PACKET, HERE, FALSE),
+    (ctstate("SNAT"), Packet(masqueraded=True), HERE, UNKNOWN),
+    (ctstate("NEW"), Packet(tracked=False), HERE, FALSE),
+    (ctstate("UNTRACKED"), Packet(tracked=False), HERE, TRUE),
+    (ctstate("NEW"), PACKET, BEFORE, FALSE),
+    (ctstate("INVALID"), PACKET, BEFORE, TRUE),
+    (MatchState(("UNTRACKED",)), Packet(tracked=False), HERE, TRUE),
+    (conntrack(original_destination=Option(SERVICE)), SENT_ON, FLOW, TRUE),
+    (conntrack(original_destination=Option(SERVICE, negated=True)), SENT_ON, FLOW, FALSE),
+    (conntrack(original_destination_port=Option(Range(53, 60))), SENT_ON, FLOW, TRUE),
+    (conntrack(original_source_port=Option(Range(1, 60))), SENT_ON, FLOW, FALSE),
+    (conntrack(reply_source=Option(SERVICE)), SENT_ON, FLOW, FALSE),
+    (conntrack(reply_source=Option(POD)), SENT_ON, FLOW, TRUE),
+    (conntrack(reply_source_port=Option(Range(8080, 8080))), SENT_ON, FLOW, TRUE),
+    (conntrack(reply_destination=Option(POD)), SENT_ON, FLOW, FALSE),
+    (conntrack(direction="ORIGINAL"), SENT_ON, FLOW, TRUE),
+    (conntrack(direction="REPLY"), SENT_ON, FLOW, FALSE),
+    (conntrack(status=Option(("ASSURED",))), SENT_ON, FLOW, UNKNOWN),
+    # A flow without an entry: only the state is looked at, and must be asked for.
+    (conntrack(direction="ORIGINAL"), Packet(tracked=False), FLOW, FALSE),
+    (conntrack(direction="REPLY", state=Option(("UNTRACKED",))), LOST, FLOW, TRUE),
+    (conntrack(direction="REPLY", state=Option(("NEW",))), LOST, FLOW, FALSE),
+    # ---- connmark
+    (MatchConnmark(Masked(1, 1)), Packet(flow_mark=Mark(3)), HERE, TRUE),
+    (MatchConnmark(Masked(1, 1)), Packet(flow_mark=Mark(2)), HERE, FALSE),
+    (MatchConnmark(Masked(1, 1)), UNKNOWN_PACKET, HERE, UNKNOWN),
+    # ---- icmp
+    (MatchIcmp(8), PING, HERE, TRUE),
+    (MatchIcmp(8, 0), PING, HERE, TRUE),
+    (MatchIcmp(8, 1), PING, HERE, FALSE),
+    (MatchIcmp(0), PING, HERE, FALSE),
+    (MatchIcmp(None), PING, HERE, TRUE),
+    (MatchIcmp(8), PACKET, HERE, FALSE),
+    (MatchIcmp(8), Packet(protocol="icmp"), HERE, UNKNOWN),
+    (MatchIcmp6(128), Packet(protocol="ipv6-icmp", icmp=(128, 0)), HERE, TRUE),
+    (MatchIcmp6(128), PING, HERE, FALSE),
+    # ---- whose socket
+    (MatchOwner(user=Option(Range(0, 0))), PACKET, FLOW, FALSE),
+    (MatchOwner(user=Option(Range(0, 0), negated=True)), PACKET, FLOW, TRUE),
+    (MatchOwner(user=Option(Range(0, 0))), PACKET, MADE_HERE, UNKNOWN),
+    # ---- buckets
+    (MatchLimit(100), PACKET, HERE, UNKNOWN),
+    (MatchLimit(100), PACKET, Situation(under_limits=True), TRUE),
+    (MatchLimit(100), PACKET, Situation(under_limits=False), FALSE),
+    (MatchHashlimit(name="x", up_to="1/sec"), PACKET, Situation(under_limits=True), TRUE),
+    (MatchHashlimit(name="x", above="1/sec"), PACKET, Situation(under_limits=True), FALSE),
+    (MatchHashlimit(name="x", above="1/sec"), PACKET, Situation(under_limits=False), TRUE),
     (MatchConntrack(protocol=Option("6")), PACKET, HERE, UNKNOWN),
     (MatchConntrack(direction="ORIGINAL"), PACKET, HERE, UNKNOWN),
     (
@@ -225,9 +284,9 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
     (recent("rcheck"), PACKET, HERE, FALSE),
     (recent("rcheck", negated=True), PACKET, HERE, TRUE),
     (recent("update"), PACKET, HERE, FALSE),
-    (recent("rcheck"), PACKET, Situation(has_affinity=True), UNKNOWN),
-    (recent("rcheck"), PACKET, Situation(has_affinity=None), UNKNOWN),
-    (recent("set"), PACKET, Situation(has_affinity=None), TRUE),
+    (recent("rcheck"), PACKET, HOLDS, TRUE),
+    (recent("rcheck"), PACKET, Situation(lists=None, affinity_lists="KUBE-SEP-"), UNKNOWN),
+    (recent("set"), PACKET, Situation(lists=None), TRUE),
     (recent("set", negated=True), PACKET, HERE, FALSE),
     (MatchState(("NEW", "RELATED")), PACKET, HERE, TRUE),
     (MatchState(("ESTABLISHED",)), PACKET, HERE, FALSE),
@@ -259,8 +318,7 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
 
 #: Sets, sockets, counters and payloads: what no dump and no packet of ours tells.
 BEYOND_THE_PACKET: list[type] = [
-    *(MatchIcmp, MatchIcmp6, MatchConnmark, MatchSet, MatchOwner, MatchLimit, MatchHashlimit),
-    *(MatchSocket, MatchRpfilter, MatchLength, MatchTtl, MatchHl, MatchMac, MatchPkttype),
+    *(MatchSet, MatchSocket, MatchRpfilter, MatchLength, MatchTtl, MatchHl, MatchMac, MatchPkttype),
     *(MatchString, MatchTcpmss, MatchConnlimit, MatchPolicy, MatchIpvs),
 ]
 
@@ -293,9 +351,17 @@ def test_what_stands_in_no_packet_of_ours_is_unknown(match: Match) -> None:
 
 
 def test_a_rate_limiting_list_is_no_session_affinity() -> None:
-    """`has_affinity` says nothing of the lists that others keep, as an ssh rate limit."""
+    """That no affinity list holds the client says nothing of others, as an ssh rate limit's."""
     match = MatchRecent(action=Option("rcheck"), name="SSH", seconds=60, hit_count=4)
-    assert judge(match, PACKET, Situation(has_affinity=False)).known is UNKNOWN
+    assert judge(match, PACKET, HERE).known is UNKNOWN
+    assert judge(replace(match, hit_count=None), PACKET, HERE).known is UNKNOWN
+
+
+def test_a_packet_without_an_entry_has_no_mark_of_a_flow_whatever_is_asked() -> None:
+    match = MatchConnmark(Masked(1, 1))
+    for packet, situation in ((Packet(tracked=False), HERE), (PACKET, BEFORE)):
+        assert judge(match, packet, situation).known is FALSE
+        assert judge(MatchNot(match), packet, situation).known is FALSE
 
 
 def test_loopback_is_local_even_where_no_local_address_is_known() -> None:
@@ -322,7 +388,7 @@ def test_the_matches_of_a_rule_are_joined() -> None:
 @given(matches)
 def test_what_is_known_of_a_full_packet_holds_when_less_is_known(match: Match) -> None:
     """Knowledge may only be lost, never turned around."""
-    full = judge(match, PACKET, Situation(local_addresses=frozenset(), has_affinity=False))
-    less = judge(match, UNKNOWN_PACKET, Situation(has_affinity=None))
+    full = judge(match, PACKET, Situation(local_addresses=frozenset()))
+    less = judge(match, UNKNOWN_PACKET, Situation(lists=None))
     assert less.known in (full.known, UNKNOWN)
     assert less.chance == full.chance

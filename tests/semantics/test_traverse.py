@@ -31,9 +31,11 @@ from analyzer.model.targets import (
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import (
     Chance,
+    Delivered,
     Either,
     FellThrough,
     Leaf,
+    PolicyDrop,
     Tree,
     Unresolved,
     bounds,
@@ -83,7 +85,7 @@ def paths(
     match tree:
         case Leaf(outcome, packet):
             assert not packet.mark.unknown
-            assert not isinstance(outcome, Unresolved)
+            assert not isinstance(outcome, Unresolved | PolicyDrop | Delivered)
             target = None if isinstance(outcome, FellThrough) else outcome
             yield naive.End(target, packet.mark.value, path), weight
         case Chance(branches):

@@ -1,0 +1,135 @@
+"""The packet that ``trace`` is asked about, out of the options of the command line."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Final
+
+from analyzer.errors import UsageError
+from analyzer.kubeproxy.trace import Question
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.packet import (
+    ALL_BITS,
+    Address,
+    Mark,
+    Packet,
+    address_and_port_from_text,
+    address_from_text,
+)
+from analyzer.model.routing import Routes
+from analyzer.parsers.iproute import parse_addresses, parse_routes
+
+#: Echo request, and what the protocol is called, by family.
+_ICMP: Final = {"ip": ("icmp", (8, 0)), "ip6": ("ipv6-icmp", (128, 0))}
+_PORT_MAX: Final = 0xFFFF
+_BYTE_MAX: Final = 0xFF
+
+
+def question(
+    options: Namespace,
+    own: tuple[Address, ...],
+    files: Mapping[str, tuple[str, bytes]],
+    family: str,
+) -> Question:
+    """Return what is asked; `own` are the node's addresses that objects or options name.
+
+    `files` holds name and content of ``--addresses`` and ``--routes``, where given.
+
+    Raises:
+        UsageError: an option makes no sense, alone or with the others.
+        InputError: a file is not what it should be.
+    """
+    addresses = own or None
+    if "addresses" in files:
+        addresses = parse_addresses(files["addresses"][1], files["addresses"][0])
+    routes = Routes()
+    if "routes" in files:
+        routes = parse_routes(files["routes"][1], files["routes"][0])
+    return Question(
+        packet=_packet(options, own, family),
+        state=options.ctstate,
+        affinity=_affinity(options.affinity),
+        under_limits=None if options.assume is None else options.assume == "limit=under",
+        addresses=addresses,
+        routes=routes,
+    )
+
+
+def _packet(options: Namespace, own: tuple[Address, ...], family: str) -> Packet:
+    destination, port = _destination(options)
+    if options.from_node and options.in_interface:
+        raise UsageError(
+            "--from-node and --in-interface: what the node makes comes in by no device"
+        )
+    if options.source is None and not options.from_node:
+        raise UsageError("--from IP is needed, or --from-node")
+    source = next(iter(own), None) if options.source is None else _address(options.source)
+    icmp = None
+    protocol = options.protocol
+    if protocol == "icmp":
+        protocol, icmp = _ICMP[family]
+        icmp = icmp if options.icmp_type is None else _icmp_type(options.icmp_type)
+    elif options.icmp_type is not None:
+        raise UsageError("--icmp-type goes with --protocol icmp")
+    return Packet(
+        protocol=protocol,
+        source=source,
+        source_port=_port(options.sport),
+        destination=destination,
+        destination_port=port,
+        icmp=icmp,
+        mark=Mark(_number("--mark", options.mark)),
+        in_interface="" if options.from_node else options.in_interface,
+    )
+
+
+def _destination(options: Namespace) -> tuple[Address, int | None]:
+    found = address_and_port_from_text(options.to)
+    if found is None:
+        raise UsageError(f"--to {options.to}: expected IP:PORT, as 10.96.0.10:53 or [fd00::1]:53")
+    if options.protocol != "icmp" and found[1] is None:
+        raise UsageError(f"--to {options.to}: {options.protocol} needs a port, as IP:PORT")
+    if options.protocol == "icmp" and found[1] is not None:
+        raise UsageError(f"--to {options.to}: icmp has no ports")
+    return found
+
+
+def _address(text: str) -> Address:
+    address = address_from_text(text)
+    if address is None:
+        raise UsageError(f"--from {text}: no IP address")
+    return address
+
+
+def _affinity(text: str | None) -> Endpoint | None:
+    if text is None:
+        return None
+    found = address_and_port_from_text(text)
+    if found is None or found[1] is None:
+        raise UsageError(f"--affinity {text}: expected an endpoint, as 10.1.0.1:53")
+    return Endpoint(*found)
+
+
+def _port(port: int | None) -> int | None:
+    if port is not None and not 0 <= port <= _PORT_MAX:
+        raise UsageError(f"--sport {port}: a port is 0 to {_PORT_MAX}")
+    return port
+
+
+def _number(option: str, text: str) -> int:
+    try:
+        found = int(text, 0)
+    except ValueError:
+        found = -1
+    if not 0 <= found <= ALL_BITS:
+        raise UsageError(f"{option} {text}: expected a number of 32 bits, as 0x4000")
+    return found
+
+
+def _icmp_type(text: str) -> tuple[int, int]:
+    kind, _, code = text.partition("/")
+    numbers = [int(part) for part in (kind, code or "0") if part.isascii() and part.isdecimal()]
+    if len(numbers) != 2 or max(numbers) > _BYTE_MAX:  # noqa: PLR2004  # type and code
+        raise UsageError(f"--icmp-type {text}: expected a type, as 8, or type and code, as 3/1")
+    return numbers[0], numbers[1]

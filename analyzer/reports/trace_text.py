@@ -1,0 +1,106 @@
+"""``trace`` for people: where a packet can end, and its journey there, rule by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.packet import Packet
+from analyzer.reports.answers import TraceAnswer
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.numbers import bounds_fraction, bounds_percent
+from analyzer.reports.phrases import count
+from analyzer.reports.tree_lines import ALL, Pieces, lines
+from analyzer.semantics.fate import Fate, fate_of
+from analyzer.semantics.tree import Leaf, Unresolved
+
+_COLUMNS: Final = (
+    Column("OF NEW FLOWS", right=True),
+    Column("SHARE", right=True, spare=2),
+    Column("END", foldable=True),
+    Column("NODE", spare=1),
+    Column("SOURCE", spare=3),
+)
+#: Rows of the table, and branches of the journey, that a person reads; JSON has all.
+_MOST_ROWS: Final = 20
+_MOST_BRANCHES: Final = 3
+
+_STYLES: Final = {
+    "endpoint": Style.GOOD,
+    "local": Style.GOOD,
+    "no-service": Style.PLAIN,
+    "drop": Style.BAD,
+    "reject": Style.BAD,
+    "unresolved": Style.WARNING,
+}
+
+
+def render(answer: TraceAnswer) -> Document:
+    """Return the ends as a table, then the journey, then what all of it rests on."""
+    at = f", at node {answer.node}" if answer.node else ""
+    blocks: list[Block] = [Line((Span(_asked(answer.packet), Style.STRONG), at)), Line()]
+    rows = [row for end in answer.ends for row in _row(end.fate, end.probability, answer)]
+    shown = rows if answer.every or len(rows) <= 2 * _MOST_ROWS else rows[:_MOST_ROWS]
+    blocks += [Table(_COLUMNS, tuple(shown)), Line()]
+    if len(shown) < len(rows):
+        more = count(len(rows) - len(shown), "more end")
+        blocks += [Line((Span(f"{more}; -v shows all", Style.FAINT),)), Line()]
+    most = ALL if answer.every else _MOST_BRANCHES
+    journey = lines(answer.tree, _leaf, tables=True, most=most)
+    blocks += [Line(pieces) for pieces in journey]
+    blocks += [Line(), *_assumed(answer)]
+    return Document(blocks)
+
+
+def _asked(packet: Packet) -> str:
+    source = "the node" if packet.in_interface == "" else "somebody"
+    if packet.source is not None:
+        source = str(Endpoint(packet.source, packet.source_port))
+    destination = "somewhere"
+    if packet.destination is not None:
+        destination = str(Endpoint(packet.destination, packet.destination_port))
+    device = f", in by {packet.in_interface}" if packet.in_interface else ""
+    return f"{packet.protocol} from {source} to {destination}{device}"
+
+
+def _row(fate: Fate, probability: object, answer: TraceAnswer) -> Iterator[tuple[Cell, ...]]:
+    from analyzer.model.probability import Bounds
+
+    assert isinstance(probability, Bounds)
+    node = None if fate.address is None else answer.cluster.placement(fate.address).node
+    source = {True: "masqueraded", False: "kept", None: ""}[fate.masquerade]
+    end = Span(told(fate), _STYLES[fate.kind])
+    yield (bounds_percent(probability), bounds_fraction(probability), end, node or "", source)
+
+
+def told(fate: Fate) -> str:
+    """Return a fate as a phrase."""
+    address = None if fate.address is None else str(Endpoint(fate.address, fate.port))
+    match fate.kind:
+        case "endpoint":
+            return f"{address}{', on this node' if fate.here else ''}"
+        case "local":
+            return f"the node itself{f', {address}' if address else ''}"
+        case "no-service":
+            return f"passes on to {address}"
+        case "drop":
+            return f"dropped by the {fate.how}" if fate.how else "dropped"
+        case "reject":
+            return f"rejected with {fate.how or 'icmp-port-unreachable'}"
+        case _:
+            return "not known"
+
+
+def _leaf(leaf: Leaf) -> Pieces:
+    if isinstance(leaf.outcome, Unresolved):
+        return (Span(f"=> unknown: {leaf.outcome.text}", Style.WARNING),)
+    fate = fate_of(leaf)
+    masked = ", masqueraded" if fate.masquerade else ""
+    return (Span(f"=> {told(fate)}{masked}", _STYLES[fate.kind]),)
+
+
+def _assumed(answer: TraceAnswer) -> Iterator[Line]:
+    yield Line((Span("Assumed:", Style.FAINT),))
+    for each in answer.assumptions:
+        yield Line((Span(f"  {each}", Style.FAINT),))

@@ -1,0 +1,68 @@
+"""What an answer rests on besides the dump, in words: only what it really used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.model import matches as m
+from analyzer.model.rules import Ruleset
+from analyzer.semantics.flow_matching import FIRST
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import Chance, Delivered, Either, Leaf, Tree
+
+#: Tables whose absence means that nobody has put a rule into them.
+_TABLES = ("raw", "mangle", "nat", "filter")
+
+
+def assumptions(
+    ruleset: Ruleset, situation: Situation, tree: Tree, judged: set[type]
+) -> Iterator[str]:
+    """Give what `tree` rests on; `judged` are the kinds of matches that were looked at."""
+    if situation.state in FIRST:
+        yield f"the packet is the first of its flow, {situation.state} to conntrack"
+    else:
+        yield (
+            f"the packet is {situation.state} to conntrack, so nat's rules are not asked again, "
+            "and what they made of the flow's first packet is not known"
+        )
+    if m.MatchTcp in judged and situation.state in FIRST:
+        yield "a first packet of TCP is a SYN"
+    if m.MatchRecent in judged and situation.lists is not None:
+        held = ", ".join(sorted(situation.lists))
+        yield f"the client is in {f'session affinity list {held}' if held else 'no affinity list'}"
+    if judged & {m.MatchLimit, m.MatchHashlimit} and situation.under_limits is not None:
+        level = "within" if situation.under_limits else "beyond"
+        yield f"the traffic is {level} the rates of limit and hashlimit"
+    if m.MatchNfacct in judged:
+        yield "counters of nfacct have no quota"
+    if situation.local_addresses is not None:
+        own = ", ".join(sorted(map(str, situation.local_addresses)))
+        yield f"the node's addresses are {own} and those of loopback"
+    missing = [name for name in _TABLES if name not in ruleset.tables]
+    if missing:
+        yield f"tables that the dump does not have are empty: {', '.join(missing)}"
+    if any(is_forwarded(leaf) for leaf in every_leaf(tree)):
+        yield "the node forwards, and has a route to where the packet is sent"
+
+
+def is_forwarded(leaf: Leaf) -> bool:
+    """Tell whether the packet left the node."""
+    return leaf.outcome == Delivered(here=False)
+
+
+def every_leaf(tree: Tree) -> Iterator[Leaf]:
+    """Give each leaf once, however many ways lead there."""
+    seen: set[int] = set()
+    rest: list[Tree] = [tree]
+    while rest:
+        each = rest.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        match each:
+            case Leaf():
+                yield each
+            case Chance(branches):
+                rest += [child for _, child in reversed(branches)]
+            case Either(_, branches):
+                rest += reversed(branches)

@@ -1,0 +1,118 @@
+"""The ends of a packet's ways, told apart as people tell them apart, each with one way there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.model.packet import Address
+from analyzer.model.probability import NEVER, Bounds
+from analyzer.model.rules import Rule
+from analyzer.model.targets import Drop, Reject
+from analyzer.model.value import value
+from analyzer.semantics.tree import (
+    Chance,
+    Delivered,
+    Either,
+    Leaf,
+    PolicyDrop,
+    Tree,
+    Unresolved,
+    shares,
+)
+
+
+@value
+class Fate:
+    """How a packet ends.
+
+    Attributes:
+        kind: endpoint (sent on by DNAT), no-service (passes to where it was sent), local (the
+            node itself), drop, reject or unresolved.
+        address: where it is sent in the end, behind DNAT; None: not known, or nowhere.
+        masquerade: whether its source was changed; None: not known, or it went nowhere.
+        how: a reject's answer; the policy that dropped it.
+        here: whether it stays on the node.
+    """
+
+    kind: str
+    address: Address | None = None
+    port: int | None = None
+    masquerade: bool | None = None
+    how: str | None = None
+    here: bool = False
+
+
+@value
+class End:
+    """One fate, how often it happens, and the rules on one of the ways to it, in order."""
+
+    fate: Fate
+    probability: Bounds
+    rules: tuple[Rule, ...]
+
+
+UNRESOLVED = Fate("unresolved")
+
+
+def fate_of(leaf: Leaf) -> Fate:
+    """Return the fate that a leaf of a whole way stands for."""
+    packet = leaf.packet
+    match leaf.outcome:
+        case Drop():
+            return Fate("drop")
+        case PolicyDrop(table, chain):
+            return Fate("drop", how=f"policy of {chain} in table {table}")
+        case Reject(how):
+            return Fate("reject", how=how)
+        case Delivered(here):
+            passed = "local" if here else "no-service"
+            kind = "endpoint" if packet.translated and packet.destination is not None else passed
+            return Fate(
+                kind,
+                packet.destination,
+                packet.destination_port,
+                packet.masqueraded,
+                here=here,
+            )
+        case _:
+            return UNRESOLVED
+
+
+def ends(tree: Tree) -> tuple[End, ...]:
+    """Return all fates of a whole way, the likeliest first."""
+    found = shares(tree, fate_of)
+    ways = dict(_ways(tree))
+    known = [
+        End(fate, bounds, ways.get(fate, ()))
+        for fate, bounds in found.items()
+        if fate != UNRESOLVED and bounds.upper
+    ]
+    # What differs by kube-proxy's digits only stays in the order of the rules.
+    known.sort(key=lambda end: -round(float(end.probability.upper), 4))
+    open_ = found.get(UNRESOLVED) or Bounds(NEVER, found.unresolved)
+    if open_.upper:
+        known.append(End(UNRESOLVED, open_, ways.get(UNRESOLVED, ())))
+    return tuple(known)
+
+
+def _ways(tree: Tree) -> Iterator[tuple[Fate, tuple[Rule, ...]]]:
+    """Give each fate with the rules on a way there; the last one given is the first in order."""
+    seen: set[int] = set()
+    found: list[tuple[Fate, tuple[Rule, ...]]] = []
+    rest: list[tuple[Tree, tuple[Rule, ...]]] = [(tree, ())]
+    while rest:
+        each, before = rest.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        rules = (*before, *each.rules)
+        match each:
+            case Leaf(Unresolved()):
+                found.append((UNRESOLVED, rules))
+            case Leaf():
+                found.append((fate_of(each), rules))
+            case Chance(branches):
+                rest += [(child, rules) for _, child in reversed(branches)]
+            case Either(_, branches):
+                rest += [(child, rules) for child in reversed(branches)]
+    yield from reversed(found)

@@ -1,0 +1,145 @@
+"""Matches that ask about the flow and its past, of which much is assumed.
+
+Source: Linux, net/netfilter/xt_conntrack.c, ``conntrack_mt``; xt_recent.c, ``recent_mt``;
+xt_connmark.c; xt_limit.c; xt_hashlimit.c.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Final, TypeVar
+
+from analyzer.model.matches import MatchConntrack, MatchHashlimit, MatchLimit, MatchRecent
+from analyzer.model.options import Masked, Option, Range
+from analyzer.model.packet import Address, Network, Packet
+from analyzer.model.ternary import Ternary
+from analyzer.semantics.situation import Situation
+
+T = TypeVar("T")
+
+#: States of the packet that nat's chains see: the first one of a flow.
+FIRST: Final = frozenset({"NEW", "RELATED"})
+
+
+def state_of(packet: Packet, situation: Situation) -> str | None:
+    """Return what conntrack calls the packet at this moment; None: not known."""
+    if packet.tracked is None:
+        return None
+    if not packet.tracked:
+        return "UNTRACKED"
+    return situation.state if situation.has_entry else "INVALID"
+
+
+def state_is(states: tuple[str, ...], packet: Packet, situation: Situation) -> Ternary:
+    """Judge ``--state`` and the real states of ``--ctstate``."""
+    state = state_of(packet, situation)
+    return Ternary.UNKNOWN if state is None else Ternary.of(state in states)
+
+
+def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Ternary:
+    """Judge ``-m conntrack``; what only the flow's past tells is not known."""
+    judged = _signed(match.state, _state(match, packet, situation))
+    asked = [option for name in _OTHERS if (option := getattr(match, name)) is not None]
+    if not asked:
+        return judged
+    if packet.tracked is None:
+        return judged & Ternary.UNKNOWN
+    if not packet.tracked or not situation.has_entry:
+        # Without an entry only the state is looked at, and must be asked for.
+        return Ternary.FALSE if match.state is None else judged
+    first, flow = situation.state in FIRST, situation.flow
+    if not first or flow is None:
+        return judged & Ternary.UNKNOWN
+    # A reply goes from where the packet is sent to where it comes from, by the rules so far.
+    parts = [
+        _address(match.original_source, flow.source),
+        _address(match.original_destination, flow.destination),
+        _address(match.reply_source, packet.destination),
+        _address(match.reply_destination, packet.source),
+        _port(match.original_source_port, flow.source_port),
+        _port(match.original_destination_port, flow.destination_port),
+        _port(match.reply_source_port, packet.destination_port),
+        _port(match.reply_destination_port, packet.source_port),
+        Ternary.TRUE if match.direction is None else Ternary.of(match.direction == "ORIGINAL"),
+    ]
+    unseen = (match.protocol, match.status, match.expire)
+    if any(option is not None for option in unseen):
+        parts.append(Ternary.UNKNOWN)
+    return reduce(Ternary.__and__, parts, judged)
+
+
+_OTHERS: Final = (
+    "protocol",
+    "original_source",
+    "original_destination",
+    "reply_source",
+    "reply_destination",
+    "original_source_port",
+    "original_destination_port",
+    "reply_source_port",
+    "reply_destination_port",
+    "status",
+    "expire",
+    "direction",
+)
+
+
+def _state(match: MatchConntrack, packet: Packet, situation: Situation) -> Ternary:
+    wanted = match.state.value if match.state is not None else ()
+    held = state_is(wanted, packet, situation)
+    # The virtual states ask whether the flow's addresses were changed so far.
+    first = situation.state in FIRST
+    if "DNAT" in wanted:
+        known = first and packet.translated is not None
+        held |= Ternary.of(bool(packet.translated)) if known else Ternary.UNKNOWN
+    if "SNAT" in wanted:
+        # A source that is masqueraded as what it was does not count as changed.
+        held |= Ternary.FALSE if first and packet.masqueraded is False else Ternary.UNKNOWN
+    return held
+
+
+def _signed(option: Option[T] | None, holds: Ternary) -> Ternary:
+    if option is None:
+        return Ternary.TRUE
+    return ~holds if option.negated else holds
+
+
+def _address(option: Option[Network] | None, address: Address | None) -> Ternary:
+    if option is None:
+        return Ternary.TRUE
+    known = address is not None
+    return _signed(option, Ternary.of(address in option.value) if known else Ternary.UNKNOWN)
+
+
+def _port(option: Option[Range] | None, port: int | None) -> Ternary:
+    if option is None:
+        return Ternary.TRUE
+    return _signed(option, Ternary.UNKNOWN if port is None else Ternary.of(port in option.value))
+
+
+def recent(match: MatchRecent, situation: Situation) -> Ternary:
+    """Judge ``-m recent``: known are only the lists that session affinity keeps."""
+    if match.action.value == "set":
+        return _signed(match.action, Ternary.TRUE)
+    prefix = situation.affinity_lists
+    known = prefix is not None and match.name.startswith(prefix) and match.hit_count is None
+    if situation.lists is None or not known:
+        return Ternary.UNKNOWN
+    return _signed(match.action, Ternary.of(match.name in situation.lists))
+
+
+def limit(match: MatchLimit | MatchHashlimit, situation: Situation) -> Ternary:
+    """Judge a bucket of tokens, whose level is assumed or not known."""
+    if situation.under_limits is None:
+        return Ternary.UNKNOWN
+    above = isinstance(match, MatchHashlimit) and match.above is not None
+    return Ternary.of(situation.under_limits is not above)
+
+
+def flow_mark(mark: Masked, packet: Packet, situation: Situation) -> Ternary:
+    """Judge ``-m connmark``; a packet without an entry has none, whatever is asked."""
+    if packet.tracked is None:
+        return Ternary.UNKNOWN
+    if not packet.tracked or not situation.has_entry:
+        return Ternary.FALSE
+    return packet.flow_mark.equals(mark.value, mark.mask)
