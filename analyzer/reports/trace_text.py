@@ -12,8 +12,8 @@ from analyzer.reports.document import Block, Cell, Column, Document, Line, Span,
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
 from analyzer.reports.phrases import count
 from analyzer.reports.tree_lines import ALL, Pieces, lines
-from analyzer.semantics.fate import Fate, fate_of
-from analyzer.semantics.tree import Leaf, Unresolved
+from analyzer.semantics.fate import End, Fate, fate_of
+from analyzer.semantics.tree import Delivered, Leaf, Unresolved
 
 _COLUMNS: Final = (
     Column("OF NEW FLOWS", right=True),
@@ -40,7 +40,7 @@ def render(answer: TraceAnswer) -> Document:
     """Return the ends as a table, then the journey, then what all of it rests on."""
     at = f", at node {answer.node}" if answer.node else ""
     blocks: list[Block] = [Line((Span(_asked(answer.packet), Style.STRONG), at)), Line()]
-    rows = [row for end in answer.ends for row in _row(end.fate, end.probability, answer)]
+    rows = [_row(end, answer) for end in answer.ends]
     shown = rows if answer.every or len(rows) <= 2 * _MOST_ROWS else rows[:_MOST_ROWS]
     blocks += [Table(_COLUMNS, tuple(shown)), Line()]
     if len(shown) < len(rows):
@@ -64,14 +64,12 @@ def _asked(packet: Packet) -> str:
     return f"{packet.protocol} from {source} to {destination}{device}"
 
 
-def _row(fate: Fate, probability: object, answer: TraceAnswer) -> Iterator[tuple[Cell, ...]]:
-    from analyzer.model.probability import Bounds
-
-    assert isinstance(probability, Bounds)
+def _row(end: End, answer: TraceAnswer) -> tuple[Cell, ...]:
+    fate, probability = end.fate, end.probability
     node = None if fate.address is None else answer.cluster.placement(fate.address).node
-    source = {True: "masqueraded", False: "kept", None: ""}[fate.masquerade]
-    end = Span(told(fate), _STYLES[fate.kind])
-    yield (bounds_percent(probability), bounds_fraction(probability), end, node or "", source)
+    source = {True: "masqueraded", False: "kept", None: ""}[end.masquerade]
+    told_end = Span(told(fate), _STYLES[fate.kind])
+    return (bounds_percent(probability), bounds_fraction(probability), told_end, node or "", source)
 
 
 def told(fate: Fate) -> str:
@@ -79,7 +77,7 @@ def told(fate: Fate) -> str:
     address = None if fate.address is None else str(Endpoint(fate.address, fate.port))
     match fate.kind:
         case "endpoint":
-            return f"{address}{', on this node' if fate.here else ''}"
+            return str(address)
         case "local":
             return f"the node itself{f', {address}' if address else ''}"
         case "no-service":
@@ -96,7 +94,9 @@ def _leaf(leaf: Leaf) -> Pieces:
     if isinstance(leaf.outcome, Unresolved):
         return (Span(f"=> unknown: {leaf.outcome.text}", Style.WARNING),)
     fate = fate_of(leaf)
-    masked = ", masqueraded" if fate.masquerade else ""
+    masked = ", masqueraded" if leaf.packet.masqueraded else ""
+    here = ", on this node" if leaf.outcome == Delivered(here=True) else ""
+    masked = f"{here if fate.kind == 'endpoint' else ''}{masked}"
     return (Span(f"=> {told(fate)}{masked}", _STYLES[fate.kind]),)
 
 

@@ -29,25 +29,27 @@ class Fate:
         kind: endpoint (sent on by DNAT), no-service (passes to where it was sent), local (the
             node itself), drop, reject or unresolved.
         address: where it is sent in the end, behind DNAT; None: not known, or nowhere.
-        masquerade: whether its source was changed; None: not known, or it went nowhere.
         how: a reject's answer; the policy that dropped it.
-        here: whether it stays on the node.
     """
 
     kind: str
     address: Address | None = None
     port: int | None = None
-    masquerade: bool | None = None
     how: str | None = None
-    here: bool = False
 
 
 @value
 class End:
-    """One fate, how often it happens, and the rules on one of the ways to it, in order."""
+    """One fate, how often it happens, and the rules on one of the ways to it, in order.
+
+    Attributes:
+        masquerade: whether its source is changed; None: not known, not the same on all ways, or
+            it goes nowhere.
+    """
 
     fate: Fate
     probability: Bounds
+    masquerade: bool | None
     rules: tuple[Rule, ...]
 
 
@@ -67,13 +69,7 @@ def fate_of(leaf: Leaf) -> Fate:
         case Delivered(here):
             passed = "local" if here else "no-service"
             kind = "endpoint" if packet.translated and packet.destination is not None else passed
-            return Fate(
-                kind,
-                packet.destination,
-                packet.destination_port,
-                packet.masqueraded,
-                here=here,
-            )
+            return Fate(kind, packet.destination, packet.destination_port)
         case _:
             return UNRESOLVED
 
@@ -81,9 +77,13 @@ def fate_of(leaf: Leaf) -> Fate:
 def ends(tree: Tree) -> tuple[End, ...]:
     """Return all fates of a whole way, the likeliest first."""
     found = shares(tree, fate_of)
-    ways = dict(_ways(tree))
+    ways: dict[Fate, tuple[Rule, ...]] = {}
+    masked: dict[Fate, set[bool | None]] = {}
+    for fate, rules, leaf in _ways(tree):
+        ways[fate] = rules
+        masked.setdefault(fate, set()).add(leaf.packet.masqueraded)
     known = [
-        End(fate, bounds, ways.get(fate, ()))
+        End(fate, bounds, _agreed(fate, masked[fate]), ways[fate])
         for fate, bounds in found.items()
         if fate != UNRESOLVED and bounds.upper
     ]
@@ -91,14 +91,19 @@ def ends(tree: Tree) -> tuple[End, ...]:
     known.sort(key=lambda end: -round(float(end.probability.upper), 4))
     open_ = found.get(UNRESOLVED) or Bounds(NEVER, found.unresolved)
     if open_.upper:
-        known.append(End(UNRESOLVED, open_, ways.get(UNRESOLVED, ())))
+        known.append(End(UNRESOLVED, open_, None, ways.get(UNRESOLVED, ())))
     return tuple(known)
 
 
-def _ways(tree: Tree) -> Iterator[tuple[Fate, tuple[Rule, ...]]]:
-    """Give each fate with the rules on a way there; the last one given is the first in order."""
+def _agreed(fate: Fate, answers: set[bool | None]) -> bool | None:
+    went = fate.kind in {"endpoint", "no-service", "local"}
+    return answers.pop() if went and len(answers) == 1 else None
+
+
+def _ways(tree: Tree) -> Iterator[tuple[Fate, tuple[Rule, ...], Leaf]]:
+    """Give each leaf's fate with the rules on a way there, the last in the order of rules first."""
     seen: set[int] = set()
-    found: list[tuple[Fate, tuple[Rule, ...]]] = []
+    found: list[tuple[Fate, tuple[Rule, ...], Leaf]] = []
     rest: list[tuple[Tree, tuple[Rule, ...]]] = [(tree, ())]
     while rest:
         each, before = rest.pop()
@@ -108,9 +113,9 @@ def _ways(tree: Tree) -> Iterator[tuple[Fate, tuple[Rule, ...]]]:
         rules = (*before, *each.rules)
         match each:
             case Leaf(Unresolved()):
-                found.append((UNRESOLVED, rules))
+                found.append((UNRESOLVED, rules, each))
             case Leaf():
-                found.append((fate_of(each), rules))
+                found.append((fate_of(each), rules, each))
             case Chance(branches):
                 rest += [(child, rules) for _, child in reversed(branches)]
             case Either(_, branches):

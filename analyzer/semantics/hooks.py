@@ -56,16 +56,19 @@ TABLES: Final = {
     "OUTPUT": ("raw", "mangle", "nat", "filter", "security"),
     "POSTROUTING": ("mangle", "nat"),
 }
+_RAW: Final = "raw"
+_RAW_AGAIN: Final = "raw, for what comes back by loopback"
 #: The hooks where nat changes destinations; in the others it changes sources.
 _ENTERING: Final = frozenset({"PREROUTING", "OUTPUT"})
 
 
 @value
 class _Stage:
-    """One base chain on the way."""
+    """One base chain on the way; `again`: conntrack knows the packet already."""
 
     table: str
     hook: str
+    again: bool = False
 
 
 def _stages(hook: str) -> tuple[_Stage, ...]:
@@ -90,11 +93,14 @@ class Hooks:
     ) -> None:
         self._situation = situation
         self._routes = routes or Routes()
+        # Of a packet that came in first conntrack knows nothing yet when raw sees it.
         before = replace(situation, state="INVALID", has_entry=False)
         self._traversals = {
-            name: Traversal(table, before if name == "raw" else situation)
+            name: Traversal(table, before if name == _RAW else situation)
             for name, table in ruleset.tables.items()
         }
+        if _RAW in ruleset.tables:
+            self._traversals[_RAW_AGAIN] = Traversal(ruleset.tables[_RAW], situation)
         self._policies = {
             (name, hook): table.chains[hook].policy
             for name, table in ruleset.tables.items()
@@ -113,7 +119,10 @@ class Hooks:
     @property
     def visited(self) -> dict[str, list[str]]:
         """The chains that packets came to so far, by table."""
-        return {name: each.visited for name, each in self._traversals.items()}
+        found: dict[str, list[str]] = {}
+        for name, each in self._traversals.items():
+            found.setdefault(_RAW if name == _RAW_AGAIN else name, []).extend(each.visited)
+        return {name: list(dict.fromkeys(chains)) for name, chains in found.items()}
 
     # --- whole ways ---
 
@@ -182,7 +191,8 @@ class Hooks:
 
     def _looped(self, packet: Packet) -> Tree:
         back = replace(packet, in_interface=LOOPBACK, out_interface="")
-        stages = (*_stages("PREROUTING"), *_stages("INPUT"))
+        again = _Stage(_RAW, "PREROUTING", again=True)
+        stages = (again, *_stages("PREROUTING")[1:], *_stages("INPUT"))
         seen = tuple(stage for stage in stages if stage.table != "nat")
         return self._run(seen, back, lambda p: _delivered(p, here=True))
 
@@ -243,7 +253,8 @@ class Hooks:
         return Leaf(FellThrough(then), packet) if isinstance(then, str) else then(packet)
 
     def _one(self, stage: _Stage, packet: Packet, rest: tuple[_Stage, ...], then: _Then) -> Tree:
-        tree = self._traversals[stage.table].tree(stage.hook, packet)
+        traversal = self._traversals[_RAW_AGAIN if stage.again else stage.table]
+        tree = traversal.tree(stage.hook, packet)
         return _grown(tree, lambda leaf: self._behind(stage, leaf, rest, then))
 
     def _behind(self, stage: _Stage, leaf: Leaf, rest: tuple[_Stage, ...], then: _Then) -> Tree:

@@ -141,7 +141,7 @@ class Traversal:
                 if result.known is Ternary.FALSE or not result.chance:
                     continue
                 behind = _Frame(start.chain, at + 1)
-                passed = _passed(packet, rule)
+                passed = _passed(packet, rule, self._situation)
                 if passed is not None and result == _CERTAIN:
                     path.passes(rule)
                     if passed == packet:
@@ -200,7 +200,7 @@ class Traversal:
                 | FillChecksum()
                 | None
             ):
-                passed = _passed(packet, rule)
+                passed = _passed(packet, rule, self._situation)
                 assert passed is not None
                 return self._walk(behind, passed, stack)
             case Queue() | Tproxy():
@@ -260,17 +260,18 @@ class _Path:
         return tree
 
 
-def _passed(packet: Packet, rule: Rule) -> Packet | None:
+def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
     """Return the packet behind a target after which the walk goes on; None behind others."""
     match rule.target:
         case SetMark(value, mask):
             return replace(packet, mark=packet.mark.with_bits(value, mask))
         case SetConnmark() | CopyConnmark():
-            return _flow_marked(packet, rule.target)
+            return _flow_marked(packet, rule.target) if situation.has_entry else packet
         case ChangeSet(map_mark=True):
             return replace(packet, mark=UNKNOWN_MARK)  # nor what the set holds
         case NoTrack() | ConnectionTracking(no_track=True):
-            return replace(packet, tracked=False)
+            # What conntrack has seen already stays as it is.
+            return packet if situation.has_entry else replace(packet, tracked=False)
         case (
             ChangeSet()
             | ConnectionTracking()

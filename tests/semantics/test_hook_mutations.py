@@ -1,0 +1,142 @@
+"""The properties of test_ways are worth something: each fault in the hooks breaks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final, TypeAlias
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis.errors import NoSuchExample
+
+from analyzer.model.packet import Mark, Packet
+from analyzer.model.rules import Ruleset
+from analyzer.model.value import replace
+from analyzer.semantics import hooks, traverse
+from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import Delivered, FellThrough, Leaf, Tree
+from tests.semantics.rulesets import questions
+from tests.semantics.test_ways import check_exactly
+
+Patch: TypeAlias = pytest.MonkeyPatch
+Fault: TypeAlias = Callable[[Patch], None]
+Question: TypeAlias = tuple[Ruleset, Any, bool]
+
+SEARCH: Final = settings(
+    max_examples=1_000,
+    phases=[Phase.generate],
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def tables(hook: str, *order: str) -> Fault:
+    """A hook calls the tables in another order, or not all of them."""
+    return lambda patch: patch.setitem(hooks.TABLES, hook, order)
+
+
+def method(name: str, make: Callable[[Any], Any]) -> Fault:
+    """A method does something else; `make` gets the right one."""
+    return lambda patch: patch.setattr(Hooks, name, make(getattr(Hooks, name)))
+
+
+def policy_ignored(back: Any) -> Any:
+    def faulty(self: Hooks, stage: Any, leaf: Leaf, rest: Any, then: Any) -> Tree:
+        if isinstance(leaf.outcome, FellThrough):
+            return self._run(rest, leaf.packet, then)
+        found: Tree = back(self, stage, leaf, rest, then)
+        return found
+
+    return faulty
+
+
+def mark_lost_between_tables(back: Any) -> Any:
+    def faulty(self: Hooks, stages: Any, packet: Packet, then: Any) -> Tree:
+        found: Tree = back(self, stages, replace(packet, mark=Mark()), then)
+        return found
+
+    return faulty
+
+
+def accept_ends_the_hook(back: Any) -> Any:
+    def faulty(self: Hooks, stage: Any, leaf: Leaf, rest: Any, then: Any) -> Tree:
+        others = tuple(s for s in rest if s.hook != stage.hook)
+        decided = not isinstance(leaf.outcome, FellThrough)
+        found: Tree = back(self, stage, leaf, others if decided else rest, then)
+        return found
+
+    return faulty
+
+
+def untracked_flows_meet_nat(back: Any) -> Any:
+    def faulty(self: Hooks, stages: Any, packet: Packet, then: Any) -> Tree:
+        found: Tree = back(self, stages, replace(packet, tracked=True), then)
+        return found
+
+    return faulty
+
+
+def local_taken_for_others(patch: Patch) -> None:
+    back = Situation.is_local
+    patch.setattr(Situation, "is_local", lambda self, packet: ~back(self, packet))
+
+
+def dnat_not_seen_by_routing(patch: Patch) -> None:
+    patch.setattr(traverse, "_translated", lambda packet, _: packet)
+
+
+def entry_before_conntrack(patch: Patch) -> None:
+    patch.setattr(
+        hooks, "replace", lambda old, **new: old if "has_entry" in new else replace(old, **new)
+    )
+
+
+def nothing_comes_back_by_loopback(_: Any) -> Any:
+    return lambda _, packet: Leaf(Delivered(here=True), packet)
+
+
+def nat_asked_again_on_loopback(_: Any) -> Any:
+    def faulty(self: Hooks, packet: Packet) -> Tree:
+        stages = (*hooks._stages("PREROUTING"), *hooks._stages("INPUT"))  # noqa: SLF001  # mutant
+        return self._run(stages, packet, lambda p: Leaf(Delivered(here=True), p))
+
+    return faulty
+
+
+FAULTS: Final[dict[str, Fault]] = {
+    "policy ignored": method("_behind", policy_ignored),
+    "accept ends the hook": method("_behind", accept_ends_the_hook),
+    "mark lost between tables": method("_run", mark_lost_between_tables),
+    "untracked flows meet nat": method("_run", untracked_flows_meet_nat),
+    "mangle behind nat": tables("PREROUTING", "raw", "nat", "mangle"),
+    "raw behind conntrack": entry_before_conntrack,
+    "filter before nat in OUTPUT": tables("OUTPUT", "raw", "mangle", "filter", "nat", "security"),
+    "no filter in FORWARD": tables("FORWARD", "mangle", "security"),
+    "nat before mangle in POSTROUTING": tables("POSTROUTING", "nat", "mangle"),
+    "no mangle in INPUT": tables("INPUT", "filter", "security", "nat"),
+    "local taken for others": local_taken_for_others,
+    "DNAT not seen by routing": dnat_not_seen_by_routing,
+    "nothing comes back by loopback": method("_looped", nothing_comes_back_by_loopback),
+    "nat asked again on loopback": method("_looped", nat_asked_again_on_loopback),
+}
+
+
+def breaks(question: Question) -> bool:
+    ruleset, destination, made_here = question
+    try:
+        check_exactly(ruleset, destination, made_here=made_here)
+    except (AssertionError, ValueError):
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_in_the_hooks_breaks_the_property(name: str, monkeypatch: Patch) -> None:
+    FAULTS[name](monkeypatch)
+    same = Random(0)  # noqa: S311  # the same search each time
+    try:
+        find(questions, breaks, settings=SEARCH, random=same)
+    except NoSuchExample:
+        pytest.fail(f"nothing notices: {name}")

@@ -1,0 +1,148 @@
+"""Whole ways of packets, against a naive interpreter with the hooks written out."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+
+from analyzer.model.packet import Address, Packet
+from analyzer.model.probability import ALWAYS, NEVER
+from analyzer.model.rules import Ruleset
+from analyzer.model.targets import Drop, Reject
+from analyzer.parsers.iptables_save import parse
+from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree, bounds, leaves
+from tests.semantics import naive_hooks as naive
+from tests.semantics.rulesets import NODE, POD, PORT, SERVICE, open_questions, questions
+
+OWN = frozenset({NODE})
+
+
+def way(ruleset: Ruleset, destination: Address, *, made_here: bool) -> Tree:
+    packet = Packet(
+        protocol="tcp",
+        source=NODE if made_here else POD,
+        source_port=40_000,
+        destination=destination,
+        destination_port=PORT,
+        in_interface="" if made_here else None,
+    )
+    return Hooks(ruleset, Situation(local_addresses=OWN, flow=packet)).way(packet)
+
+
+def told(leaf: Leaf) -> naive.Fate:
+    packet = leaf.packet
+    marks = packet.mark.value, packet.flow_mark.value
+    match leaf.outcome:
+        case Drop() | PolicyDrop():
+            return naive.Fate("drop", marks=marks)
+        case Reject():
+            return naive.Fate("reject", marks=marks)
+        case Delivered(here):
+            kind = "here" if here else "sent"
+            return naive.Fate(kind, packet.destination, bool(packet.masqueraded), marks)
+        case _:
+            raise AssertionError(leaf)
+
+
+def start(ruleset: Ruleset, destination: Address, *, made_here: bool) -> naive.Start:
+    return lambda script: naive.Walk(ruleset, OWN, destination, script).fate(made_here=made_here)
+
+
+def check_exactly(ruleset: Ruleset, destination: Address, *, made_here: bool) -> None:
+    found: dict[naive.Fate, Fraction] = {}
+    for leaf, weight in leaves(way(ruleset, destination, made_here=made_here), ALWAYS):
+        fate = told(leaf)
+        found[fate] = found.get(fate, Fraction(0)) + weight.as_fraction()
+    assert found == naive.distribution(start(ruleset, destination, made_here=made_here))
+
+
+@given(questions)
+def test_ways_of_nothing_unknown_agree_exactly(question: tuple[Ruleset, Address, bool]) -> None:
+    ruleset, destination, made_here = question
+    check_exactly(ruleset, destination, made_here=made_here)
+
+
+@given(open_questions)
+def test_whatever_the_unknown_does_lies_within_the_bounds(
+    question: tuple[Ruleset, Address, bool],
+) -> None:
+    ruleset, destination, made_here = question
+    tree = way(ruleset, destination, made_here=made_here)
+    begin = start(ruleset, destination, made_here=made_here)
+    for fate in (
+        naive.Fate("drop"),
+        naive.Fate("reject"),
+        *[
+            naive.Fate(kind, address, masked)
+            for kind, address in (("here", NODE), ("sent", POD), ("sent", SERVICE))
+            for masked in (False, True)
+        ],
+    ):
+        found = bounds(tree, lambda leaf, fate=fate: told(leaf).seen == fate)  # type: ignore[misc]
+        least, most = naive.extremes(begin, lambda f, fate=fate: f.seen == fate)  # type: ignore[misc]
+        assert found.lower.as_fraction() <= least
+        assert most <= found.upper.as_fraction()
+
+
+FILTERED = """*raw
+:PREROUTING ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+{raw}
+COMMIT
+*nat
+:PREROUTING ACCEPT [0:0]
+:INPUT ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:POSTROUTING ACCEPT [0:0]
+-A PREROUTING -d 10.2.3.4/32 -p tcp -j DNAT --to-destination 10.1.0.9:80
+-A OUTPUT -d 10.2.3.4/32 -p tcp -j DNAT --to-destination 172.16.0.1:80
+-A POSTROUTING -j MASQUERADE
+COMMIT
+*filter
+:INPUT DROP [0:0]
+:FORWARD DROP [0:0]
+:OUTPUT ACCEPT [0:0]
+{filter}
+COMMIT
+"""
+
+
+@pytest.mark.parametrize(
+    ("raw", "rules", "made_here", "want"),
+    [
+        ("", "", False, naive.Fate("drop")),
+        # Filter sees the address behind DNAT.
+        ("", "-A FORWARD -d 10.1.0.9/32 -j ACCEPT", False, naive.Fate("sent", POD, True)),
+        ("", "-A FORWARD -d 10.2.3.4/32 -j ACCEPT", False, naive.Fate("drop")),
+        ("", "-A FORWARD -m conntrack --ctstate DNAT -j ACCEPT", False, ("sent", POD, True)),
+        ("", "-A FORWARD -m conntrack --ctorigdst 10.2.3.4 -j ACCEPT", False, ("sent", POD, True)),
+        ("", "-A FORWARD -j REJECT", False, naive.Fate("reject")),
+        # What conntrack does not see is neither sent on nor masqueraded.
+        ("-A PREROUTING -j NOTRACK", "-A FORWARD -j ACCEPT", False, ("sent", SERVICE, False)),
+        (
+            "-A PREROUTING -j CT --notrack",
+            "-A FORWARD -m conntrack --ctstate UNTRACKED -j ACCEPT",
+            False,
+            ("sent", SERVICE, False),
+        ),
+        # From the node to itself: out, masqueraded, and in again by loopback.
+        ("", "-A INPUT -i lo -j ACCEPT", True, ("here", NODE, True)),
+        ("", "-A INPUT -i eth0 -j ACCEPT", True, naive.Fate("drop")),
+        # OUTPUT still has the device of the first routing; nobody said which.
+        ("", "-A OUTPUT -o lo -j REJECT\n-A INPUT -i lo -j ACCEPT", True, None),
+    ],
+)
+def test_the_hooks_come_in_the_order_of_the_kernel(
+    raw: str, rules: str, made_here: bool, want: naive.Fate | tuple[str, Address, bool] | None
+) -> None:
+    tree = way(parse(FILTERED.format(raw=raw, filter=rules), "dump"), SERVICE, made_here=made_here)
+    if want is None:
+        assert bounds(tree, lambda leaf: told(leaf).kind == "reject").lower == NEVER
+        assert bounds(tree, lambda leaf: told(leaf).kind == "reject").upper == ALWAYS
+        return
+    assert isinstance(tree, Leaf)
+    assert told(tree).seen == (want if isinstance(want, naive.Fate) else naive.Fate(*want))
