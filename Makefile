@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup demo test lint bench fuzz golden lock clean
+.PHONY: help setup demo test lint bench fuzz kernel-check golden lock clean
 
 help:
 	@echo 'make demo    predict the loss of a dead master, then measure it on this kernel'
 	@echo 'make test    every check: format, lint, types, imports, unit, property, golden, lab'
 	@echo 'make bench   speed and memory beside what a user has today'
 	@echo 'make fuzz    let a fuzzer loose on the reader for ten minutes'
+	@echo 'make kernel-check   random rulesets and packets, N=10000 of each backend'
 	@echo 'make golden  rewrite the golden files; review the diff'
 	@echo 'make lock    resolve the lock files anew (needs uv)'
 
@@ -38,6 +39,13 @@ fuzz: setup
 	    from tests.fuzz.test_fuzz import seeds; seeds(Path('.fuzz'))"
 	$(BIN)/python -m tests.fuzz.fuzz_reader .fuzz tests/fuzz/regressions \
 	    -max_total_time=$(or $(SECONDS),600) -max_len=4096 -timeout=10 -artifact_prefix=.fuzz-
+
+# N rulesets for each backend; SEED for others than last time's.
+kernel-check: setup
+	for backend in legacy nft; do \
+	    PYTHONPATH=netns-lab $(BIN)/python -m tests.lab.kernel_check --rulesets $(or $(N),200) \
+	        --seed $(or $(SEED),0) --backend $$backend || exit 1; \
+	done
 
 golden: setup
 	$(BIN)/python -m pytest tests/golden --update-golden

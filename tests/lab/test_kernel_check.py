@@ -1,0 +1,45 @@
+"""Random rulesets: the kernel goes only the ways that the tree allows, and as often."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.lab.running import in_lab
+
+pytestmark = pytest.mark.lab
+
+RUN = "from tests.lab.kernel_check import main; main({arguments!r})"
+#: Faults in the semantics, which a check that is worth something notices.
+FAULTS = {
+    "nat before mangle": "hooks.TABLES['POSTROUTING'] = ('nat', 'mangle')",
+    "no filter in FORWARD": "hooks.TABLES['FORWARD'] = ('mangle',)",
+    "mark lost": "packet.Mark.with_bits = lambda self, value, mask: self",
+    "chance of all draws": "matches.MatchRandom.probability = probability.Dyadic.of(1, 3)",
+}
+
+
+def found(*arguments: str, before: str = "") -> Any:
+    return json.loads(in_lab(f"{before}\n{RUN.format(arguments=arguments)}").strip())
+
+
+@pytest.mark.parametrize("backend", ["legacy", "nft"])
+def test_the_kernel_goes_no_way_that_the_tree_does_not_allow(backend: str) -> None:
+    run = found("--rulesets", "200", "--packets", "50", "--backend", backend)
+    assert run["disagreements"] == []
+    assert (run["rulesets"], run["packets"]) == (200, 10_000)
+    assert run["matched_rules"] > run["packets"]
+    assert run["questions_of_nothing_unknown"] > 200
+    assert run["counts_tested"] > 300
+    wanted = {"Accept", "Drop", "Dnat", "Goto", "Jump", "Masquerade", "NoTrack", "Reject"}
+    assert wanted <= set(run["targets"])
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_fault_in_the_semantics_is_noticed(fault: str) -> None:
+    imports = "from analyzer.model import matches, packet, probability\n"
+    before = f"{imports}from analyzer.semantics import hooks\n{fault}"
+    run = found("--rulesets", "100", "--seed", "3", before=before)
+    assert run["disagreements"] != []
