@@ -102,11 +102,17 @@ def match_all(
     result = _TRUE
     for match in matches:
         if judged is not None:
-            judged.add(type(match.match if isinstance(match, MatchNot) else match))
+            judged.add(_kind(match))
         result = result & judge(match, packet, situation)
         if result.known is Ternary.FALSE:
             return _FALSE
     return result
+
+
+def _kind(match: Match) -> type:
+    inner = match.match if isinstance(match, MatchNot) else match
+    # Only one that asks for flags asks about a first packet.
+    return MatchProtocol if isinstance(inner, MatchTcp) and inner.flags is None else type(inner)
 
 
 def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:

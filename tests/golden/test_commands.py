@@ -21,6 +21,15 @@ _CAPTURES = (
     ("1.36.2-iptables-legacy/seed-dns@worker1", "kube-dns:dns-tcp", "--dead-node master"),
     ("1.36.2-iptables-nft/two-node", "kubernetes", "--dead 10.244.1.4 10.244.1.9:8080"),
 )
+#: What is traced there: to a ClusterIP, to nobody, from the node, with a ping.
+_TRACES = {
+    "1.14.0-iptables-legacy/seed-dns": "--from 10.1.0.9 --to 10.2.3.4:53 --protocol udp",
+    "1.20.2-iptables-legacy/two-node@worker1": "--from 203.0.113.7 --to 10.96.18.52:80",
+    "1.25.1-iptables-legacy/seed-dns": "--from 10.1.0.9 --to 192.0.2.1 --protocol icmp",
+    "1.36.2-iptables-legacy/two-node@worker1": "--from-node --to 10.96.0.1:443",
+    "1.36.2-iptables-legacy/seed-dns@worker1": "--from 10.1.0.2 --to 10.2.3.4:53 --in-interface x",
+    "1.36.2-iptables-nft/two-node": "--from 10.244.1.3 --to 10.96.0.1:443 --mark 0x4000",
+}
 _SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv"}
 
 
@@ -52,7 +61,12 @@ def _cases() -> list[Case]:
     for name, service, dead in _CAPTURES:
         (dump,) = (FIXTURES / name).glob("*-save.txt")
         died = tuple(dead.split())
-        by_verb = {"services": (), "tree": (service, *died), "loss": died}
+        by_verb = {
+            "services": (),
+            "tree": (service, *died),
+            "trace": tuple(_TRACES[name].split()),
+            "loss": died,
+        }
         found += [
             Case(Capture(dump), verb, arguments, output_format)
             for verb, arguments in by_verb.items()

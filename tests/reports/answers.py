@@ -9,8 +9,10 @@ from analyzer.failure.agreement import judge
 from analyzer.failure.loss import losses
 from analyzer.failure.models import dead
 from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.trace import Question, trace
 from analyzer.model.cluster import Cluster
 from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
+from analyzer.model.packet import Packet, address_from_text
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import (
@@ -18,6 +20,7 @@ from analyzer.reports.answers import (
     LabAnswer,
     LossAnswer,
     ServicesAnswer,
+    TraceAnswer,
     TreeAnswer,
 )
 from analyzer.reports.plain import render_plain
@@ -79,6 +82,23 @@ class Answers:
                         for route in service.routes
                     ),
                     diagnostics=view.diagnostics,
+                )
+            case "trace":
+                packet = Packet(
+                    protocol="tcp",
+                    source=address_from_text("10.0.0.1"),
+                    destination=address_from_text("10.96.0.1"),
+                    destination_port=80,
+                )
+                found = trace(parse(self.text, "dump.txt"), Question(packet=packet))
+                return TraceAnswer(
+                    cluster=Cluster(),
+                    node=None,
+                    packet=packet,
+                    tree=found.tree,
+                    ends=found.ends,
+                    assumptions=found.assumptions,
+                    diagnostics=found.diagnostics,
                 )
             case "loss":
                 return LossAnswer(
