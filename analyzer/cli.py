@@ -262,6 +262,7 @@ def _tree(options: argparse.Namespace) -> int:
 
 def _trace(options: argparse.Namespace) -> int:
     from analyzer.kubeproxy.trace import trace
+    from analyzer.parsers.survey import survey
     from analyzer.question import question
     from analyzer.reports.answers import TraceAnswer
 
@@ -281,7 +282,8 @@ def _trace(options: argparse.Namespace) -> int:
         tree=found.tree,
         ends=found.ends,
         assumptions=found.assumptions,
-        diagnostics=found.diagnostics,
+        # Only of what the packet comes to.
+        diagnostics=(*ruleset.diagnostics, *survey(ruleset, found.visited)),
         every=options.verbose,
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=False)

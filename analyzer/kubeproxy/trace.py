@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from analyzer.errors import UsageError
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.packet import UNKNOWN_MARK, Address, Packet
 from analyzer.model.routing import Routes
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Dnat
 from analyzer.model.value import replace, value
-from analyzer.parsers.survey import survey
 from analyzer.semantics.assumptions import assumptions
 from analyzer.semantics.fate import End, ends
 from analyzer.semantics.flow_matching import FIRST
@@ -44,12 +42,16 @@ class Question:
 
 @value(kw_only=True)
 class Trace:
-    """The answer: all ways, their ends, what they rest on, and what was not understood there."""
+    """The answer: all ways, their ends, and what they rest on.
+
+    Attributes:
+        visited: the chains that the packet comes to, by table.
+    """
 
     tree: Tree
     ends: tuple[End, ...]
     assumptions: tuple[str, ...]
-    diagnostics: tuple[Diagnostic, ...]
+    visited: Mapping[str, Sequence[str]]
 
 
 def trace(ruleset: Ruleset, question: Question) -> Trace:
@@ -81,7 +83,7 @@ def trace(ruleset: Ruleset, question: Question) -> Trace:
         tree=tree,
         ends=ends(tree),
         assumptions=tuple(assumptions(ruleset, situation, tree, hooks.judged)),
-        diagnostics=(*ruleset.diagnostics, *survey(ruleset, hooks.visited)),
+        visited=hooks.visited,
     )
 
 

@@ -10,7 +10,7 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # a hundred classes that a plain dump has no use for
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from analyzer.model.matches import Match
     from analyzer.model.targets import Target
@@ -37,7 +37,11 @@ class Rule:
 class LazyRules(Sequence[Rule]):
     """Rules that are understood one by one, when they are looked at."""
 
-    __slots__ = ()
+    __slots__ = ("index",)
+
+    def __init__(self) -> None:
+        #: What `semantics.index` has made of the keys, for the next walk.
+        self.index: Any = None
 
     @abstractmethod
     def keys(self) -> list[tuple[str | None, int | None]]:

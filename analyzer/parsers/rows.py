@@ -29,6 +29,7 @@ class RuleRows(LazyRules):
     def __init__(
         self, file: str, chains: Container[str], table: str = "", *, complete: bool = True
     ) -> None:
+        super().__init__()
         self._file = file
         self._chains = chains
         self._held: list[tuple[int, str]] | None = None
@@ -217,7 +218,7 @@ class ListedRows(RuleRows):
 class Chains(Mapping[str, Chain]):
     """Chains by name, each made when it is first asked for."""
 
-    __slots__ = ("_made", "_make", "_names", "block")
+    __slots__ = ("_made", "_make", "_names", "_rules", "block")
 
     def __init__(
         self, names: Mapping[str, object], make: Callable[[str], Chain], block: Block
@@ -227,11 +228,14 @@ class Chains(Mapping[str, Chain]):
         #: Where the rows of each chain are.
         self.block = block
         self._made: dict[str, Chain] = {}
+        self._rules: int | None = None
 
     @property
     def rules(self) -> int:
         """How many rules there are in all of them."""
-        return self.block.text.count("\n", *self.block.span)
+        if self._rules is None:
+            self._rules = self.block.text.count("\n", *self.block.span)
+        return self._rules
 
     def __getitem__(self, name: str) -> Chain:
         chain = self._made.get(name)

@@ -45,6 +45,16 @@ class ChainIndex:
             else:
                 self._others.append(index)
 
+    @classmethod
+    def of(cls, rules: Sequence[Rule]) -> ChainIndex:
+        """Return the index of `rules`, made once where they can keep it."""
+        if not isinstance(rules, LazyRules):
+            return cls(rules)
+        if rules.index is None:
+            rules.index = cls(rules)
+        found: ChainIndex = rules.index
+        return found
+
     def candidates(self, packet: Packet, start: int) -> Iterator[int]:
         """Give, in order, the indexes from `start` on of rules that may match `packet`."""
         port = packet.destination_port

@@ -131,7 +131,7 @@ class Traversal:
         rules = chain.rules
         index = self._indexes.get(start.chain)
         if index is None:
-            index = self._indexes[start.chain] = ChainIndex(rules)
+            index = self._indexes[start.chain] = ChainIndex.of(rules)
         path = _Path()
         position = start.index
         while True:

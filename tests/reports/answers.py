@@ -98,7 +98,7 @@ class Answers:
                     tree=found.tree,
                     ends=found.ends,
                     assumptions=found.assumptions,
-                    diagnostics=found.diagnostics,
+                    diagnostics=view.diagnostics,
                 )
             case "loss":
                 return LossAnswer(
