@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import signal
-import subprocess  # noqa: TID251  # as a shell runs it
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -16,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from analyzer import cli
-from analyzer.kubeproxy.generate import iptables_save, services
-from tests.kubeproxy.captures import FIXTURES, ROOT
+from tests.kubeproxy.captures import FIXTURES
 from tests.kubeproxy.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
 from tests.reports.answers import RICH, Answers
 
@@ -454,63 +451,3 @@ def test_a_saved_measurement_that_cannot_be_is_refused(
     done = command("lab", "verify", command.file("run.json", json.dumps(saved)))
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("kubeodds: run.json: ")
-
-
-# --- as a process ------------------------------------------------------------
-
-
-def python(*arguments: str) -> list[str]:
-    return [sys.executable, *arguments]
-
-
-def test_a_pipe_that_is_closed_early_ends_the_command_in_silence() -> None:
-    with subprocess.Popen(  # noqa: S603  # our own program
-        python("-m", "analyzer", "services", "-"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=ROOT,
-    ) as child:
-        assert child.stdin
-        assert child.stdout
-        assert child.stderr
-        # It cannot print before it has read: the pipe is closed by then.
-        child.stdout.close()
-        child.stdin.write(Path(DUMP).read_bytes())
-        child.stdin.close()
-        assert child.stderr.read() == b""
-    assert child.returncode == -signal.SIGPIPE
-
-
-def imported(*arguments: str) -> set[str]:
-    """Return the modules that the program loads."""
-    done = subprocess.run(  # noqa: S603  # our own program
-        python("-X", "importtime", "-m", "analyzer", *arguments),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-    )
-    return {line.rpartition("|")[2].strip() for line in done.stderr.split("\n")}
-
-
-def test_the_reading_path_imports_nothing_heavy(tmp_path: Path) -> None:
-    heavy = {"rich", "scapy", "numpy", "scipy", "netns_lab", "subprocess", "socket", "dataclasses"}
-    assert imported("services", DUMP) & heavy == set()
-    plain = tmp_path / "dump"
-    plain.write_text(iptables_save(list(services(3, endpoints=(2,)))), encoding="ascii")
-    found = imported("services", str(plain), "--format", "tsv")
-    assert "analyzer.reports.answers" in found
-    assert found & {*heavy, "typing", "inspect", "pathlib", "analyzer.parsers.xt.rule"} == set()
-
-
-def test_a_locale_without_box_drawing_is_no_crash() -> None:
-    done = subprocess.run(  # noqa: S603  # our own program
-        python("-m", "analyzer", "tree", DUMP, "app"),
-        capture_output=True,
-        cwd=ROOT,
-        env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)},
-        check=True,
-    )
-    assert done.stdout.isascii()
-    assert b"=> 10.244.0.7:8080" in done.stdout

@@ -20,7 +20,8 @@ from functools import cached_property
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.marks import bits_that_may_change
 from analyzer.kubeproxy.masquerade import Masquerade
-from analyzer.kubeproxy.plain import Judge, PlainRoutes, PlainService, PlainShares, PlainTable
+from analyzer.kubeproxy.plain import PlainTable
+from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
 from analyzer.kubeproxy.shapes import host
 from analyzer.kubeproxy.sources import source_addresses
 from analyzer.kubeproxy.view import (

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from analyzer.kubeproxy.plain import Judge, PlainTable
+from analyzer.kubeproxy.plain import PlainTable
+from analyzer.kubeproxy.plain_shares import Judge
 from analyzer.kubeproxy.view import Endpoint, Source
 from analyzer.model.packet import Address, network_from_text
 from analyzer.model.ternary import Ternary

@@ -21,17 +21,16 @@ from functools import cached_property
 from itertools import compress
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.plain_shares import Drawn, Key, PlainService
 from analyzer.kubeproxy.shapes import (
     NODE_PORTS,
     Shapes,
     are_hosts,
-    host,
     is_port,
     mark_of,
     masquerades,
     uncommented,
 )
-from analyzer.kubeproxy.view import Endpoint, Route, Share, Source
 from analyzer.model.probability import (
     ALWAYS,
     XT_STATISTIC_BITS,
@@ -45,7 +44,7 @@ from analyzer.parsers.rows import Block, Chains
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, overload
+    from typing import Final
 
 #: Characters of rows that are searched together: their words fit into a processor's cache.
 _PIECE: Final = 1 << 19
@@ -55,13 +54,6 @@ _ROWS_OF_ENDPOINT: Final = 2
 _ROWS_A_DRAW: Final = 1 + _ROWS_OF_ENDPOINT
 #: As iptables-save prints it; 1.14 wrote five digits.
 _PROBABILITY: Final = re.compile(r"[0-9]\.[0-9]{5,11}")
-
-#: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
-Unmarked = str
-
-
-#: Address, protocol and port of a frontend, as written.
-_Key = tuple[str, str, str]
 
 
 @value
@@ -75,161 +67,8 @@ class _Entries:
     """
 
     entries: dict[int, re.Match[str]]
-    marks: dict[_Key, tuple[int, str]]
+    marks: dict[Key, tuple[int, str]]
     harmless: set[int]
-
-
-@value
-class PlainService:
-    """What the rows say of one ClusterIP frontend.
-
-    Attributes:
-        comment: of its row in KUBE-SERVICES.
-        unmarked: the network from which flows are not marked for masquerade; None: no flow is
-            marked, an empty text: all are.
-    """
-
-    comment: str
-    address: str
-    protocol: str
-    port: int
-    chain: str
-    unmarked: Unmarked | None
-    drawn: Drawn
-
-
-class Drawn:
-    """What the rows of a Service's chain say.
-
-    Attributes:
-        marks_for: the frontend whose flows it marks, unless they are from `unmarked`.
-        texts: the endpoints as written, in the order in which they are drawn.
-        draws: the probability of each.
-    """
-
-    __slots__ = ("_endpoints", "draws", "marks_for", "texts", "unmarked")
-
-    def __init__(
-        self,
-        marks_for: _Key | None,
-        unmarked: str,
-        texts: tuple[str, ...],
-        draws: tuple[Bounds, ...],
-    ) -> None:
-        self.marks_for = marks_for
-        self.unmarked = unmarked
-        self.texts = texts
-        self.draws = draws
-        self._endpoints: tuple[Endpoint, ...] | None = None
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    @property
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        """The endpoints, made when they are first asked for."""
-        if self._endpoints is None:
-            parts = [text.rpartition(":") for text in self.texts]
-            self._endpoints = tuple([Endpoint(host(text), int(port)) for text, _, port in parts])
-        return self._endpoints
-
-    def printed(self) -> Sequence[str]:
-        """Return the endpoints as an `Endpoint` is printed."""
-        if self.texts[0].startswith("["):  # IPv6 has more than one spelling
-            return [str(endpoint) for endpoint in self.endpoints]
-        return self.texts
-
-
-#: Whether flows are masqueraded: one answer for all endpoints of a route, or what tells it of
-#: a protocol and an endpoint. None: not known.
-Judge = bool | None | Callable[[str, Endpoint], bool | None]
-
-
-class PlainShares(Sequence[Share]):
-    """Shares of one route, each made when it is looked at."""
-
-    __slots__ = ("_judge", "_service")
-
-    def __init__(self, service: PlainService, judge: Judge) -> None:
-        self._service = service
-        self._judge = judge
-
-    def _share(self, endpoint: Endpoint, draw: Bounds) -> Share:
-        judge = self._judge
-        if judge is None or isinstance(judge, bool):
-            return Share(endpoint, draw, judge)
-        return Share(endpoint, draw, judge(self._service.protocol, endpoint))
-
-    if TYPE_CHECKING:
-
-        @overload
-        def __getitem__(self, index: int) -> Share: ...
-        @overload
-        def __getitem__(self, index: slice) -> Sequence[Share]: ...
-
-    def __getitem__(self, index: int | slice) -> Share | Sequence[Share]:
-        return tuple(self)[index]
-
-    def __len__(self) -> int:
-        return len(self._service.drawn)
-
-    def __iter__(self) -> Iterator[Share]:
-        return map(self._share, self._service.drawn.endpoints, self._service.drawn.draws)
-
-    def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
-        """Return the endpoints as they are printed, and their shares, without making a `Share`."""
-        return self._service.drawn.printed(), self._service.drawn.draws
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, PlainShares) and self._service is other._service:
-            constant = self._judge is None or isinstance(self._judge, bool)
-            if constant or self._judge is other._judge:
-                return self._judge is other._judge
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-
-class PlainRoutes(Sequence[Route]):
-    """The routes of one ServicePort, those from each kind of source made when they are asked for.
-
-    In the order of frontends, and for each of them in that of sources.
-    """
-
-    __slots__ = ("_made", "from_source")
-
-    def __init__(self, from_source: Callable[[Source], Iterator[Route]]) -> None:
-        self.from_source = from_source
-        self._made: tuple[Route, ...] | None = None
-
-    def _all(self) -> tuple[Route, ...]:
-        if self._made is None:
-            by_frontend = zip(*map(self.from_source, Source), strict=True)
-            self._made = tuple([route for routes in by_frontend for route in routes])
-        return self._made
-
-    if TYPE_CHECKING:
-
-        @overload
-        def __getitem__(self, index: int) -> Route: ...
-        @overload
-        def __getitem__(self, index: slice) -> Sequence[Route]: ...
-
-    def __getitem__(self, index: int | slice) -> Route | Sequence[Route]:
-        return self._all()[index]
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def __iter__(self) -> Iterator[Route]:
-        return iter(self._all())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._all() == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(self._all())
 
 
 class PlainTable:
@@ -408,7 +247,7 @@ class PlainTable:
         """Return the rows that a flow to their address and port is sure to be sent on by."""
         entry, other = self._shapes.entry, self._shapes.other_host
         found = _Entries({}, {}, set())
-        seen: set[_Key] = set()
+        seen: set[Key] = set()
         strange: set[str] = set()
         hosts: set[str] = set()
         for at, row in enumerate(rows):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import IPv4Address
+from typing import Final
 
 from analyzer.errors import UsageError
 from analyzer.kubeproxy import names
@@ -18,6 +20,8 @@ from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
+
+_BROADCAST: Final = IPv4Address("255.255.255.255")
 
 
 @value(kw_only=True)
@@ -66,6 +70,9 @@ def trace(ruleset: Ruleset, question: Question) -> Trace:
     for address in (packet.source, packet.destination):
         if address is not None and address.version != version:
             raise UsageError(f"{address} is not of IPv{version}, of which these rules are")
+    to = packet.destination
+    if to is not None and (to.is_multicast or to == _BROADCAST or to.is_unspecified):
+        raise UsageError(f"{to} is nobody's own address: only packets to one are traced")
     if question.state not in FIRST:  # what earlier packets left on the flow nobody tells
         packet = replace(packet, flow_mark=UNKNOWN_MARK)
     own = question.addresses

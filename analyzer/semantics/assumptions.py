@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from analyzer.model import matches as m
 from analyzer.model.rules import Ruleset
 from analyzer.semantics.flow_matching import FIRST
+from analyzer.semantics.hooks import TABLES
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Chance, Delivered, Either, Leaf, Tree
 
@@ -41,8 +42,18 @@ def assumptions(
     missing = [name for name in _TABLES if name not in ruleset.tables]
     if missing:
         yield f"tables that the dump does not have are empty: {', '.join(missing)}"
+    chains = [
+        f"{hook} of {name}"
+        for name, table in ruleset.tables.items()
+        for hook, tables in TABLES.items()
+        # Older kernels have no INPUT in nat.
+        if name in tables and hook not in table.chains and (name, hook) != ("nat", "INPUT")
+    ]
+    if chains:
+        yield f"base chains that the dump does not have are empty: {', '.join(chains)}"
     if any(is_forwarded(leaf) for leaf in every_leaf(tree)):
         yield "the node forwards, and has a route to where the packet is sent"
+    yield "the kernel's own checks of addresses, as rp_filter, let it pass"
 
 
 def is_forwarded(leaf: Leaf) -> bool:

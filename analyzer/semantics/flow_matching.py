@@ -87,14 +87,17 @@ _OTHERS: Final = (
 def _state(match: MatchConntrack, packet: Packet, situation: Situation) -> Ternary:
     wanted = match.state.value if match.state is not None else ()
     held = state_is(wanted, packet, situation)
+    if packet.tracked is False or not situation.has_entry:
+        return held
     # The virtual states ask whether the flow's addresses were changed so far.
     first = situation.state in FIRST
     if "DNAT" in wanted:
-        known = first and packet.translated is not None
+        known = first and packet.tracked and packet.translated is not None
         held |= Ternary.of(bool(packet.translated)) if known else Ternary.UNKNOWN
     if "SNAT" in wanted:
         # A source that is masqueraded as what it was does not count as changed.
-        held |= Ternary.FALSE if first and packet.masqueraded is False else Ternary.UNKNOWN
+        known = first and packet.tracked and packet.masqueraded is False
+        held |= Ternary.FALSE if known else Ternary.UNKNOWN
     return held
 
 

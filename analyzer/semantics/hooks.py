@@ -248,9 +248,13 @@ class Hooks:
                     return Either(
                         "whether conntrack sees the flow", (self._run(rest, packet, then), asked)
                     )
-            if here in self._has_rules or self._policies[here] == "DROP":
+            if here in self._has_rules or self._policies[here] != "ACCEPT":
                 return self._one(stage, packet, rest, then)
         return Leaf(FellThrough(then), packet) if isinstance(then, str) else then(packet)
+
+    def _lacks_policy(self, stage: _Stage) -> bool:
+        """Tell whether a fragment does not say a policy; iptables lets nat have ACCEPT only."""
+        return stage.table != "nat" and self._policies[stage.table, stage.hook] is None
 
     def _one(self, stage: _Stage, packet: Packet, rest: tuple[_Stage, ...], then: _Then) -> Tree:
         traversal = self._traversals[_RAW_AGAIN if stage.again else stage.table]
@@ -262,6 +266,10 @@ class Hooks:
         match leaf.outcome:
             case FellThrough() if self._policies[stage.table, stage.hook] == "DROP":
                 return Leaf(PolicyDrop(stage.table, stage.hook), leaf.packet)
+            case FellThrough() if self._lacks_policy(stage):
+                dropped = Leaf(PolicyDrop(stage.table, stage.hook), leaf.packet)
+                because = f"the policy of {stage.hook} in table {stage.table}"
+                return Either(because, (dropped, self._run(rest, leaf.packet, then)))
             case Accept() | FellThrough():
                 pass
             case Dnat() | Redirect() | Masquerade() | Snat() if not isinstance(then, str):

@@ -64,7 +64,7 @@ def _targets(table: str, hook: str | None, *, unknown: bool) -> st.SearchStrateg
     if hook is not None:
         kinds.append(st.sampled_from([t.Jump("U"), t.Goto("U")]))
     if table == "raw":
-        decisions.append(t.NoTrack())
+        decisions += [t.NoTrack(), t.NoTrack(), t.NoTrack()]
     if table == "filter":
         decisions.append(t.Reject())
     if table == "nat" and hook in {"PREROUTING", "OUTPUT"}:

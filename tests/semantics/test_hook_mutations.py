@@ -25,7 +25,7 @@ Fault: TypeAlias = Callable[[Patch], None]
 Question: TypeAlias = tuple[Ruleset, Any, bool]
 
 SEARCH: Final = settings(
-    max_examples=1_000,
+    max_examples=4_000,
     phases=[Phase.generate],
     database=None,
     suppress_health_check=list(HealthCheck),

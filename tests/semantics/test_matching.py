@@ -204,6 +204,10 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
     (ctstate("NEW"), PACKET, BEFORE, FALSE),
     (ctstate("INVALID"), PACKET, BEFORE, TRUE),
     (MatchState(("UNTRACKED",)), Packet(tracked=False), HERE, TRUE),
+    # Without an entry nothing of the flow was changed.
+    (ctstate("DNAT"), PACKET, BEFORE, FALSE),
+    (ctstate("DNAT"), Packet(tracked=False, translated=True), HERE, FALSE),
+    (ctstate("SNAT", negated=True), Packet(tracked=False, masqueraded=True), HERE, TRUE),
     (conntrack(original_destination=Option(SERVICE)), SENT_ON, FLOW, TRUE),
     (conntrack(original_destination=Option(SERVICE, negated=True)), SENT_ON, FLOW, FALSE),
     (conntrack(original_destination_port=Option(Range(53, 60))), SENT_ON, FLOW, TRUE),

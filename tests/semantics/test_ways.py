@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from analyzer.model.packet import Address, Packet
 from analyzer.model.probability import ALWAYS, NEVER
@@ -60,6 +60,7 @@ def check_exactly(ruleset: Ruleset, destination: Address, *, made_here: bool) ->
     assert found == naive.distribution(start(ruleset, destination, made_here=made_here))
 
 
+@settings(max_examples=500)
 @given(questions)
 def test_ways_of_nothing_unknown_agree_exactly(question: tuple[Ruleset, Address, bool]) -> None:
     ruleset, destination, made_here = question

@@ -1,0 +1,61 @@
+"""What a row tells of its rule without being understood is true of the rule."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+import pytest
+from hypothesis import given
+
+from analyzer.model.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
+from analyzer.model.options import Option, Range
+from analyzer.model.packet import address_to_text
+from analyzer.model.rules import LazyRules, Rule
+from analyzer.parsers.iptables_save import parse
+from analyzer.parsers.xt.rule import render_rule
+from tests.strategies import rules
+
+
+def keys(*lines: str) -> list[tuple[str | None, int | None]]:
+    text = "\n".join(["*nat", ":X - [0:0]", *lines, "COMMIT", ""])
+    found = parse(text, "dump").tables["nat"].chains["X"].rules
+    assert isinstance(found, LazyRules)
+    return found.keys()
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        ("-d 10.0.0.1/32 -p tcp -m tcp --dport 80 -j ACCEPT", ("10.0.0.1", 80)),
+        ("-s 1.2.3.4/32 -d 10.0.0.1/32 -j ACCEPT", ("10.0.0.1", None)),
+        ("! -s 1.2.3.0/24 -d 10.0.0.1/32 -j ACCEPT", ("10.0.0.1", None)),
+        ("-d fd00:0:0::1/128 -j ACCEPT", ("fd00::1", None)),
+        ('-p udp -m comment --comment "a b" -m udp --dport 53 -j ACCEPT', (None, 53)),
+        ("! -d 10.0.0.1/32 -j ACCEPT", (None, None)),
+        ("-d 10.0.0.0/24 -j ACCEPT", (None, None)),
+        ("-d 010.0.0.1/32 -j ACCEPT", (None, None)),
+        ("-p tcp -m tcp ! --dport 80 -j ACCEPT", (None, None)),
+        ("-p tcp -m tcp --dport 80:90 -j ACCEPT", (None, None)),
+        ("-p tcp -m tcp --sport 1 --dport 80 -j ACCEPT", (None, None)),
+        ('-m comment --comment "-d 10.0.0.1/32 " -j ACCEPT', (None, None)),
+        ('-p tcp -m comment --comment "x\\" -m tcp --dport 80 -j" -j ACCEPT', (None, None)),
+        ("-j ACCEPT", (None, None)),
+    ],
+)
+def test_a_row_says_what_its_rule_asks_for(words: str, key: tuple[str | None, int | None]) -> None:
+    assert keys(f"-A X {words}") == [key]
+    assert keys(f"[1:2] -A X {words}") == [key]
+
+
+@given(rules)
+def test_what_a_row_says_its_rule_asks_for(rule: Rule) -> None:
+    (key,) = keys(render_rule("X", rule))
+    host, port = key
+    if host is not None:
+        networks = [m.network for m in rule.matches if isinstance(m, MatchDestination)]
+        assert ip_address(host) in networks[0]
+        assert {n.num_addresses for n in networks[:1]} == {1}
+        assert address_to_text(networks[0].network_address) == host
+    if port is not None:
+        asked = [m for m in rule.matches if isinstance(m, MatchTcp | MatchUdp | MatchSctp)]
+        assert Option(Range(port, port)) in [m.destination_port for m in asked]

@@ -1,0 +1,188 @@
+"""``kubeodds trace``: what it takes, what it says to nonsense, and what it answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analyzer import cli
+from tests.kubeproxy.captures import FIXTURES
+
+CAPTURE = FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1"
+DUMP = str(CAPTURE / "iptables-legacy-save.txt")
+GIVEN = [DUMP, "--objects", str(CAPTURE / "objects.json"), "--node", "worker1"]
+APP = ["--to", "10.96.18.52:80"]
+POD = ["--from", "10.244.1.200"]
+
+
+def traced(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert cli.main(["trace", *arguments, "--format", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def ends(document: Any) -> list[tuple[str, str | None, bool | None]]:
+    return [(e["outcome"], e["address"], e["masquerade"]) for e in document["outcomes"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([*POD, "--to", "nonsense"], "--to nonsense: expected IP:PORT"),
+        ([*POD, "--to", "10.96.18.52"], "tcp needs a port"),
+        ([*POD, "--to", "10.96.18.52:99999"], "expected IP:PORT"),
+        ([*POD, "--to", "fd00::1"], "tcp needs a port"),
+        ([*POD, "--to", "[fd00::1]:80"], "fd00::1 is not of IPv4"),
+        ([*POD, "--to", "10.96.18.52:80", "--protocol", "icmp"], "icmp has no ports"),
+        ([*APP], "--from IP is needed, or --from-node"),
+        (["--from", "nobody", *APP], "--from nobody: no IP address"),
+        ([*POD, *APP, "--from-node", "--in-interface", "eth0"], "comes in by no device"),
+        ([*POD, "--to", "224.0.0.1:80"], "224.0.0.1 is nobody's own address"),
+        ([*POD, *APP, "--mark", "red"], "--mark red: expected a number"),
+        ([*POD, *APP, "--mark", "0x100000000"], "expected a number of 32 bits"),
+        ([*POD, *APP, "--sport", "70000"], "a port is 0 to 65535"),
+        ([*POD, *APP, "--icmp-type", "8"], "goes with --protocol icmp"),
+        ([*POD, "--to", "1.1.1.1", "--protocol", "icmp", "--icmp-type", "x"], "expected a type"),
+        ([*POD, "--to", "1.1.1.1", "--protocol", "icmp", "--icmp-type", "8/999"], "a type"),
+        ([*POD, *APP, "--affinity", "10.244.1.9"], "expected an endpoint"),
+        ([*POD, *APP, "--affinity", "1.2.3.4:5"], "no Service of this dump has that endpoint"),
+        ([*POD, *APP, "--routes", DUMP], "expected the output of `ip -j route`"),
+        ([*POD, *APP, "--addresses", DUMP], "expected the output of `ip -j address`"),
+        ([*POD, *APP, "--addresses", "/nonexistent"], "/nonexistent: No such file"),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["trace", *GIVEN, *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert says in printed.err
+    assert printed.err.count("\n") == 1
+
+
+def test_a_service_is_traced_to_its_endpoints(capsys: pytest.CaptureFixture[str]) -> None:
+    found = traced(capsys, *GIVEN, *POD, *APP)
+    assert ends(found) == [("endpoint", "10.244.0.7", False), ("endpoint", "10.244.1.9", False)]
+    half = {"numerator": "0x1", "exponent": 1, "value": 0.5}
+    assert [e["probability"] for e in found["outcomes"]] == 2 * [{"lower": half, "upper": half}]
+    tables = [(rule["table"], rule["chain"]) for rule in found["outcomes"][0]["rules"]]
+    assert tables[0] == ("nat", "PREROUTING")
+    assert ("filter", "FORWARD") in tables
+    assert tables[-1] == ("nat", "KUBE-POSTROUTING")
+    lines = Path(DUMP).read_text().split("\n")
+    for rule in found["outcomes"][0]["rules"]:
+        assert lines[rule["line"] - 1] == rule["text"]
+
+
+def test_a_mark_is_believed(capsys: pytest.CaptureFixture[str]) -> None:
+    found = traced(capsys, *GIVEN, *POD, *APP, "--mark", "0x4000")
+    assert {masked for _, _, masked in ends(found)} == {True}
+
+
+def test_a_later_packet_goes_where_the_first_one_went(capsys: pytest.CaptureFixture[str]) -> None:
+    found = traced(capsys, *GIVEN, *POD, *APP, "--ctstate", "ESTABLISHED")
+    assert ends(found) == [("unresolved", None, None)]
+    assert "not asked again" in found["assumptions"][0]
+
+
+def test_addresses_and_routes_come_from_the_node_itself(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    dump = tmp_path / "dump"
+    dump.write_text(
+        "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n"
+        "-A FORWARD -o eth0 -j DROP\n-A INPUT -j REJECT\nCOMMIT\n"
+    )
+    addresses, routes = tmp_path / "addresses", tmp_path / "routes"
+    addresses.write_text('[{"ifname":"eth0","addr_info":[{"family":"inet","local":"10.0.0.1"}]}]')
+    routes.write_text(
+        '[{"dst":"default","gateway":"10.0.0.2","dev":"eth0"},'
+        '{"dst":"10.1.0.0/16","dev":"cni0","scope":"link"},{"dst":"10.1.2.3","dev":"veth9"}]'
+    )
+    given = [str(dump), "--addresses", str(addresses), "--routes", str(routes), "--from", "9.9.9.9"]
+
+    def fate(to: str) -> list[str]:
+        return [kind for kind, _, _ in ends(traced(capsys, *given, "--to", to))]
+
+    assert fate("10.0.0.1:80") == ["reject"]
+    assert fate("8.8.8.8:80") == ["drop"]
+    assert fate("10.1.9.9:80") == ["no-service"]
+    assert fate("10.1.2.3:80") == ["no-service"]
+    # Without them both may be: here or not, by this device or another.
+    bare = traced(capsys, str(dump), "--from", "9.9.9.9", "--to", "8.8.8.8:80")
+    found = {e["outcome"]: e["probability"] for e in bare["outcomes"]}
+    assert found.keys() == {"reject", "drop", "no-service"}
+    assert all(b["lower"]["value"] == 0 and b["upper"]["value"] == 1 for b in found.values())
+
+
+AFFINITY = """*nat
+:PREROUTING ACCEPT [0:0]
+:KUBE-SVC-A - [0:0]
+:KUBE-SEP-A - [0:0]
+:KUBE-SEP-B - [0:0]
+-A PREROUTING -d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-A
+-A KUBE-SVC-A -m recent --rcheck --seconds 60 --reap --name KUBE-SEP-A --mask 255.255.255.255 \
+--rsource -j KUBE-SEP-A
+-A KUBE-SVC-A -m recent --rcheck --seconds 60 --reap --name KUBE-SEP-B --mask 255.255.255.255 \
+--rsource -j KUBE-SEP-B
+-A KUBE-SVC-A -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-A
+-A KUBE-SVC-A -j KUBE-SEP-B
+-A KUBE-SEP-A -p tcp -m recent --set --name KUBE-SEP-A --mask 255.255.255.255 --rsource -m tcp \
+-j DNAT --to-destination 10.0.0.1:80
+-A KUBE-SEP-B -p tcp -m recent --set --name KUBE-SEP-B --mask 255.255.255.255 --rsource -m tcp \
+-j DNAT --to-destination 10.0.0.2:80
+COMMIT
+"""
+
+
+def test_affinity_leads_a_client_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    dump = tmp_path / "dump"
+    dump.write_text(AFFINITY)
+    given = [str(dump), "--from", "10.0.9.9", "--to", "10.96.0.1:80"]
+    assert [address for _, address, _ in ends(traced(capsys, *given))] == ["10.0.0.1", "10.0.0.2"]
+    held = traced(capsys, *given, "--affinity", "10.0.0.2:80")
+    assert ends(held) == [("endpoint", "10.0.0.2", False)]
+    assert "the client is in session affinity list KUBE-SEP-B" in held["assumptions"]
+
+
+@pytest.mark.parametrize(
+    ("assume", "kinds"),
+    [([], {"no-service", "drop"}), (["limit=under"], {"no-service"}), (["limit=over"], {"drop"})],
+)
+def test_a_limit_is_what_is_assumed(
+    assume: list[str], kinds: set[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    dump = tmp_path / "dump"
+    dump.write_text(
+        "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m limit --limit 1/sec -j ACCEPT\nCOMMIT\n"
+    )
+    given = [str(dump), "--node-ip", "10.0.0.1", "--from", "9.9.9.9", "--to", "8.8.8.8:80"]
+    given += ["--assume", *assume] if assume else []
+    found = traced(capsys, *given)
+    assert {kind for kind, _, _ in ends(found)} == kinds
+    assert any("rates of limit" in each for each in found["assumptions"]) is bool(assume)
+
+
+def test_text_has_the_ends_the_journey_and_what_was_assumed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["trace", *GIVEN, *POD, *APP]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("tcp from 10.244.1.200 to 10.96.18.52:80, at node worker1\n")
+    assert "=> 10.244.1.9:8080\n" in shown
+    assert "\nAssumed:\n  the packet is the first of its flow, NEW to conntrack\n" in shown
+
+
+def test_a_policy_that_a_fragment_does_not_say_is_not_known(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    dump = tmp_path / "dump"
+    dump.write_text("*filter\n:FORWARD - [0:0]\n-A FORWARD -d 9.9.9.9/32 -j DROP\nCOMMIT\n")
+    given = [str(dump), "--node-ip", "10.0.0.1", "--from", "9.9.9.8", "--to", "8.8.8.8:80"]
+    found = traced(capsys, *given)
+    assert {kind for kind, _, _ in ends(found)} == {"no-service", "drop"}
+    chains = "base chains that the dump does not have are empty: INPUT of filter, OUTPUT of filter"
+    assert chains in found["assumptions"]
