@@ -173,7 +173,7 @@ _TRACE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--sport": {"metavar": "PORT", "type": int, "help": "its source port"},
     "--icmp-type": {"metavar": "N[/CODE]", "help": "default: an echo request"},
     "--ctstate": {
-        "choices": ["NEW", "ESTABLISHED", "RELATED", "INVALID"],
+        "choices": ["NEW", "ESTABLISHED", "INVALID"],
         "default": "NEW",
         "help": "what conntrack calls it (default: NEW, the first of its flow)",
     },

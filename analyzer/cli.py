@@ -49,6 +49,8 @@ class Input:
 
 def run() -> None:
     """Run the command line and exit; what the installed command calls."""
+    if sys.stdout is None or sys.stderr is None:  # closed by who called us: nobody listens
+        os._exit(BAD_INPUT)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -279,6 +281,7 @@ def _trace(options: argparse.Namespace) -> int:
         cluster=cluster,
         node=options.node,
         packet=asked.packet,
+        state=asked.state,
         tree=found.tree,
         ends=found.ends,
         assumptions=found.assumptions,

@@ -24,6 +24,9 @@ from analyzer.parsers.iproute import parse_addresses, parse_routes
 _ICMP: Final = {"ip": ("icmp", (8, 0)), "ip6": ("ipv6-icmp", (128, 0))}
 _PORT_MAX: Final = 0xFFFF
 _BYTE_MAX: Final = 0xFF
+_BYTE_DIGITS: Final = 3
+#: Types of ICMP that conntrack lets begin a flow. Source: Linux, nf_conntrack_proto_icmp.c.
+_BEGINS_A_FLOW: Final = {"ip": frozenset({8, 13, 15, 17}), "ip6": frozenset({128, 139})}
 
 
 def question(
@@ -40,9 +43,10 @@ def question(
         UsageError: an option makes no sense, alone or with the others.
         InputError: a file is not what it should be.
     """
-    addresses = own or None
+    version = 4 if family == "ip" else 6
     if "addresses" in files:
-        addresses = parse_addresses(files["addresses"][1], files["addresses"][0])
+        own = parse_addresses(files["addresses"][1], files["addresses"][0])
+    own = tuple(address for address in own if address.version == version)
     routes = Routes()
     if "routes" in files:
         routes = parse_routes(files["routes"][1], files["routes"][0])
@@ -51,7 +55,7 @@ def question(
         state=options.ctstate,
         affinity=_affinity(options.affinity),
         under_limits=None if options.assume is None else options.assume == "limit=under",
-        addresses=addresses,
+        addresses=own or None,
         routes=routes,
     )
 
@@ -64,12 +68,18 @@ def _packet(options: Namespace, own: tuple[Address, ...], family: str) -> Packet
         )
     if options.source is None and not options.from_node:
         raise UsageError("--from IP is needed, or --from-node")
-    source = next(iter(own), None) if options.source is None else _address(options.source)
+    given = None if options.source is None else _address(options.source)
+    source = _chosen(destination, own) if given is None else given
     icmp = None
     protocol = options.protocol
     if protocol == "icmp":
         protocol, icmp = _ICMP[family]
         icmp = icmp if options.icmp_type is None else _icmp_type(options.icmp_type)
+        if options.ctstate == "NEW" and icmp[0] not in _BEGINS_A_FLOW[family]:
+            raise UsageError(
+                f"--icmp-type {icmp[0]}: conntrack takes none such for the first of a flow; "
+                "say --ctstate INVALID"
+            )
     elif options.icmp_type is not None:
         raise UsageError("--icmp-type goes with --protocol icmp")
     return Packet(
@@ -82,6 +92,13 @@ def _packet(options: Namespace, own: tuple[Address, ...], family: str) -> Packet
         mark=Mark(_number("--mark", options.mark)),
         in_interface="" if options.from_node else options.in_interface,
     )
+
+
+def _chosen(destination: Address, own: tuple[Address, ...]) -> Address | None:
+    """Return the source that the node takes, where that is certain."""
+    if destination.is_loopback or destination in own:
+        return destination
+    return own[0] if len(own) == 1 else None
 
 
 def _destination(options: Namespace) -> tuple[Address, int | None]:
@@ -129,7 +146,8 @@ def _number(option: str, text: str) -> int:
 
 def _icmp_type(text: str) -> tuple[int, int]:
     kind, _, code = text.partition("/")
-    numbers = [int(part) for part in (kind, code or "0") if part.isascii() and part.isdecimal()]
+    parts = [part for part in (kind, code or "0") if part.isascii() and part.isdecimal()]
+    numbers = [int(part) for part in parts if len(part) <= _BYTE_DIGITS]
     if len(numbers) != 2 or max(numbers) > _BYTE_MAX:  # noqa: PLR2004  # type and code
         raise UsageError(f"--icmp-type {text}: expected a type, as 8, or type and code, as 3/1")
     return numbers[0], numbers[1]

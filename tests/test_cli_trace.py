@@ -39,6 +39,15 @@ def ends(document: Any) -> list[tuple[str, str | None, bool | None]]:
         ([*APP], "--from IP is needed, or --from-node"),
         (["--from", "nobody", *APP], "--from nobody: no IP address"),
         ([*POD, *APP, "--from-node", "--in-interface", "eth0"], "comes in by no device"),
+        ([*POD, "--to", "127.0.0.1:80"], "what comes in for loopback the kernel drops"),
+        (
+            [*POD, "--to", "1.1.1.1", "--protocol", "icmp", "--icmp-type", "0"],
+            "conntrack takes none such for the first of a flow",
+        ),
+        (
+            [*POD, "--to", "1.1.1.1", "--protocol", "icmp", "--icmp-type", "8" * 5000],
+            "expected a type",
+        ),
         ([*POD, "--to", "224.0.0.1:80"], "224.0.0.1 is nobody's own address"),
         ([*POD, *APP, "--mark", "red"], "--mark red: expected a number"),
         ([*POD, *APP, "--mark", "0x100000000"], "expected a number of 32 bits"),
@@ -186,3 +195,110 @@ def test_a_policy_that_a_fragment_does_not_say_is_not_known(
     assert {kind for kind, _, _ in ends(found)} == {"no-service", "drop"}
     chains = "base chains that the dump does not have are empty: INPUT of filter, OUTPUT of filter"
     assert chains in found["assumptions"]
+
+
+@pytest.mark.parametrize("content", ["5", "{}", '[{"addr_info": null}]', "[[]]", "[1]", "\xff", ""])
+def test_what_ip_did_not_print_is_refused(
+    content: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "odd"
+    file.write_text(content, encoding="latin-1")
+    for option in ("--addresses", "--routes"):
+        assert cli.main(["trace", *GIVEN, *POD, *APP, option, str(file)]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("routes", "kinds"),
+    [
+        ('[{"dst":"default","dev":"eth0"}]', {"drop"}),
+        ('[{"dst":"default","dev":"eth0"},{"dst":"8.0.0.0/8","dev":"tun0"}]', {"no-service"}),
+        # By several devices, or by none: by which, nobody knows.
+        ('[{"dst":"default","dev":"eth0"},{"dst":"8.0.0.0/8","nexthops":[]}]', None),
+        ('[{"dst":"default","dev":"eth0"},{"dst":"8.0.0.0/8","type":"blackhole"}]', None),
+        ('[{"dst":"default","dev":"eth0"},{"dst":"8.0.0.0/8","dev":"t","flags":["dead"]}]', None),
+        # Of IPv6, and both, one behind the other.
+        ('[{"dst":"fd00::/8","dev":"a"},{"dst":"default","dev":"b","metric":1}]', None),
+        (
+            '[{"dst":"fd00::/8","dev":"a"},{"dst":"default","dev":"b"}]'
+            '[{"dst":"default","dev":"eth0","metric":9}]',
+            {"drop"},
+        ),
+    ],
+)
+def test_a_route_that_is_not_certain_leaves_the_device_open(
+    routes: str, kinds: set[str] | None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    dump, file = tmp_path / "dump", tmp_path / "routes"
+    dump.write_text("*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -o eth0 -j DROP\nCOMMIT\n")
+    file.write_text(routes)
+    given = [str(dump), "--node-ip", "10.0.0.1", "--routes", str(file), "--from", "9.9.9.9"]
+    found = {kind for kind, _, _ in ends(traced(capsys, *given, "--to", "8.8.8.8:80"))}
+    assert found == (kinds or {"drop", "no-service"})
+
+
+RULES = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n{}COMMIT\n"
+
+
+@pytest.mark.parametrize(
+    ("dump", "to", "kinds"),
+    [
+        # What a fragment leaves out may hold anything.
+        ("-P FORWARD DROP\n-A FORWARD -j ACCEPT\n", "10.0.0.1:80", {"local", "unresolved"}),
+        ("*filter\n:INPUT ACCEPT [0:0]\n", "8.8.8.8:80", {"no-service", "unresolved"}),
+        ("-P INPUT ACCEPT\n-P FORWARD DROP\n-P OUTPUT ACCEPT\n", "8.8.8.8:80", {"drop"}),
+        # -I goes in front.
+        (RULES.format("-A FORWARD -j ACCEPT\n-I FORWARD -j DROP\n"), "8.8.8.8:80", {"drop"}),
+        (
+            RULES.format("-A FORWARD -j ACCEPT\n-I FORWARD 2 -j DROP\n"),
+            "8.8.8.8:80",
+            {"no-service"},
+        ),
+        # The kernel compares the bits of a mask, whichever they are.
+        (
+            RULES.format("-A FORWARD -d 0.0.0.8/0.0.0.255 -j DROP\n"),
+            "8.8.8.8:80",
+            {"drop", "no-service"},
+        ),
+    ],
+)
+def test_what_a_dump_does_not_say_is_not_made_up(
+    dump: str, to: str, kinds: set[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "dump"
+    file.write_text(dump)
+    found = traced(capsys, str(file), "--node-ip", "10.0.0.1", "--from", "9.9.9.9", "--to", to)
+    assert {kind for kind, _, _ in ends(found)} == kinds
+
+
+def test_a_template_of_conntrack_stays(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "dump"
+    file.write_text(
+        "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j CT --zone 5\n"
+        "-A PREROUTING -j CT --notrack\nCOMMIT\n*nat\n:PREROUTING ACCEPT [0:0]\n"
+        "-A PREROUTING -p tcp -j DNAT --to-destination 10.0.0.7:80\nCOMMIT\n"
+    )
+    given = [str(file), "--node-ip", "10.0.0.1", "--from", "9.9.9.9", "--to", "8.8.8.8:80"]
+    assert ends(traced(capsys, *given)) == [("endpoint", "10.0.0.7", False)]
+
+
+def test_a_node_of_both_families_is_traced_in_each(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "dump"
+    file.write_text("*filter\n:OUTPUT ACCEPT [0:0]\n-A OUTPUT -d fd00::/8 -j DROP\nCOMMIT\n")
+    given = [str(file), "--node-ip", "10.0.0.1", "fd00::1", "--from-node", "--to", "[fd00::7]:80"]
+    assert ends(traced(capsys, *given)) == [("drop", None, None)]
+
+
+def test_unknown_rules_in_a_row_do_not_multiply_the_text(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "dump"
+    rules = "".join(
+        f"-A FORWARD -m set --match-set s{n} src -j MARK --set-xmark 0x1/0x1\n" for n in range(20)
+    )
+    file.write_text(RULES.format(rules))
+    given = [str(file), "--node-ip", "10.0.0.1", "--from", "9.9.9.9", "--to", "8.8.8.8:80"]
+    assert cli.main(["trace", *given]) == 0
+    assert capsys.readouterr().out.count("\n") < 500

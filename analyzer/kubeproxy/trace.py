@@ -71,6 +71,8 @@ def trace(ruleset: Ruleset, question: Question) -> Trace:
         if address is not None and address.version != version:
             raise UsageError(f"{address} is not of IPv{version}, of which these rules are")
     to = packet.destination
+    if to is not None and to.is_loopback and packet.in_interface != "":
+        raise UsageError(f"{to}: what comes in for loopback the kernel drops; say --from-node")
     if to is not None and (to.is_multicast or to == _BROADCAST or to.is_unspecified):
         raise UsageError(f"{to} is nobody's own address: only packets to one are traced")
     if question.state not in FIRST:  # what earlier packets left on the flow nobody tells
@@ -79,6 +81,7 @@ def trace(ruleset: Ruleset, question: Question) -> Trace:
     situation = Situation(
         local_addresses=None if own is None else frozenset(own),
         state=question.state,
+        has_entry=question.state != "INVALID",
         flow=packet,
         lists=frozenset(_lists(ruleset, question.affinity)),
         affinity_lists=names.ENDPOINT_PREFIX,

@@ -71,9 +71,12 @@ def network_to_text(network: Network) -> str:
 def network_from_text(text: str) -> Network | None:
     """Return the network that `text` spells, its host bits cleared; None for other text."""
     try:
-        return ip_network(text, strict=False)
+        network = ip_network(text, strict=False)
     except ValueError:
         return None
+    # Python takes 0.0.0.255 for the mask of a router's access list; netfilter compares its bits.
+    mask = text.partition("/")[2]
+    return None if "." in mask and mask != str(network.netmask) else network
 
 
 #: Every bit of a mark.
@@ -138,6 +141,7 @@ class Packet:
         translated: whether a DNAT of this ruleset has changed its destination.
         masqueraded: whether one of its rules has changed its source.
         tracked: whether conntrack sees the flow; a flow that it does not never meets nat.
+        template: whether raw's CT has put something in the place of an entry that is to come.
     """
 
     protocol: str | None = None
@@ -154,6 +158,7 @@ class Packet:
     translated: bool | None = False
     masqueraded: bool | None = False
     tracked: bool | None = True
+    template: bool = False
 
 
 #: A packet of which nothing is known.

@@ -13,10 +13,13 @@ LOOPBACK = "lo"
 
 @value
 class Route:
-    """A network and the device by which packets to it leave; of equal ones the least metric."""
+    """A network and the device by which packets to it leave, None if that is not known.
+
+    Of equal networks the least metric counts.
+    """
 
     network: Network
-    device: str
+    device: str | None
     metric: int = 0
 
 

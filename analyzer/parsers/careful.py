@@ -39,6 +39,10 @@ _BASE_CHAINS: Final = {
     frozenset({"PREROUTING", "OUTPUT"}): "raw",
 }
 _BUILT_IN: Final = frozenset().union(*_BASE_CHAINS)
+#: A rule that goes in front of others, or of those from a number on.
+_INSERTED: Final = re.compile(
+    r"\s*(?:\[\d+:\d+\]\s*)?(?:-I|--insert)\s+\S+(?:\s+(\d{1,9})(?=\s|$))?"
+)
 #: What only rules of the nat table can say, kube-proxy's chains of that table included.
 _NAT_ONLY: Final = re.compile(
     r"-j (?:DNAT|SNAT|MASQUERADE|REDIRECT)\b|KUBE-(?:SEP|SVC|SVL|EXT|XLB|FW|MARK-MASQ)"
@@ -219,7 +223,11 @@ class CarefulReader:
             if not table.implied and found[1] not in _BUILT_IN:
                 self._warn("undeclared-chain", f"chain {found[1]} is not declared", number)
             rows = self._declare(found[1], None, None)
-        rows.append(number, line)
+        inserted = _INSERTED.match(line)
+        if inserted is None:
+            rows.append(number, line)
+        else:
+            rows.insert(int(inserted[1] or 1) - 1, number, line)
         table.last = found[1]
         self._rules += 1
 
@@ -255,7 +263,9 @@ class CarefulReader:
         if table is None:
             return
         if table.listed:
-            self._close(complete=True)
+            # `iptables -S FORWARD` lists one chain, and says nothing of the others.
+            bases = frozenset(n for n, (policy, _) in table.policies.items() if policy is not None)
+            self._close(complete=bases in _BASE_CHAINS)
             return
         table.mark_incomplete()
         if table.implied:

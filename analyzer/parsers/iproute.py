@@ -6,6 +6,7 @@ Source: iproute2, ip/ipaddress.c and ip/iproute.c, ``print_addrinfo`` and ``prin
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from analyzer.errors import InputError
@@ -20,9 +21,10 @@ def parse_addresses(data: bytes, file: str) -> tuple[Address, ...]:
         InputError: it is something else.
     """
     found: list[Address] = []
-    for link in _list(data, file, "ip -j address"):
-        for each in link.get("addr_info", []) if isinstance(link, dict) else []:
-            address = address_from_text(str(each.get("local"))) if isinstance(each, dict) else None
+    for link in _dictionaries(_lists(data, file, "ip -j address")):
+        infos = link.get("addr_info")
+        for each in _dictionaries(infos if isinstance(infos, list) else []):
+            address = address_from_text(str(each.get("local")))
             if address is not None:
                 found.append(address)
     if not found:
@@ -31,33 +33,57 @@ def parse_addresses(data: bytes, file: str) -> tuple[Address, ...]:
 
 
 def parse_routes(data: bytes, file: str) -> Routes:
-    """Return the routes of ``ip -j route``, of ``ip -6 -j route`` or of both, one behind the other.
+    """Return the routes of ``ip -j route`` or ``ip -6 -j route``, or of both, one behind the other.
+
+    A route by several devices, or by none, is kept: by which device a packet leaves is not known.
 
     Raises:
         InputError: it is something else.
     """
-    found = []
-    for each in _list(data, file, "ip -j route"):
-        if not isinstance(each, dict) or not isinstance(each.get("dev"), str):
-            continue  # unreachable, blackhole, several next hops: no one device
-        text = str(each.get("dst"))
-        version6 = ":" in str(each.get("gateway", "")) or each.get("family") == "inet6"
-        if text == "default":
-            text = "::/0" if version6 else "0.0.0.0/0"
-        network = network_from_text(text)
-        if network is not None:
-            metric = each.get("metric", 0)
-            found.append(Route(network, each["dev"], metric if isinstance(metric, int) else 0))
+    found: list[Route] = []
+    for listed in _lists(data, file, "ip -j route"):
+        routes = list(_dictionaries([listed]))
+        texts = [str(r.get(key, "")) for r in routes for key in ("dst", "gateway", "prefsrc")]
+        whole = "::/0" if any(":" in text for text in texts) else "0.0.0.0/0"
+        for each in routes:
+            text = str(each.get("dst"))
+            network = network_from_text(whole if text == "default" else text)
+            if network is None:
+                continue
+            device, metric = each.get("dev"), each.get("metric", 0)
+            sure = isinstance(device, str) and each.get("type", "unicast") in {"unicast", "local"}
+            usable = not {"dead", "linkdown"} & set(map(str, each.get("flags") or []))
+            found.append(
+                Route(
+                    network,
+                    device if isinstance(device, str) and sure and usable else None,
+                    metric if isinstance(metric, int) else 0,
+                )
+            )
     if not found:
         raise InputError(f"{file}: no route in it; expected the output of `ip -j route`")
     return Routes(tuple(found))
 
 
-def _list(data: bytes, file: str, command: str) -> list[Any]:
+def _dictionaries(found: list[Any]) -> Iterator[dict[str, Any]]:
+    for each in found:
+        if isinstance(each, list):
+            yield from _dictionaries(each)
+        elif isinstance(each, dict):
+            yield each
+
+
+def _lists(data: bytes, file: str, command: str) -> list[Any]:
+    """Return the lists that `data` holds, one behind the other."""
+    text = data.decode("utf-8", "replace").strip()
+    found, decoder = [], json.JSONDecoder()
     try:
-        found = json.loads(data)
+        while text:
+            each, end = decoder.raw_decode(text)
+            found.append(each)
+            text = text[end:].lstrip()
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list):
+        found = []
+    if not found or not all(isinstance(each, list) for each in found):
         raise InputError(f"{file}: expected the output of `{command}`")
     return found

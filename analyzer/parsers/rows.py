@@ -197,6 +197,10 @@ class ListedRows(RuleRows):
         super().__init__(file, chains, complete=complete)
         self._rows: list[tuple[int, str]] = []
 
+    def insert(self, at: int, number: int, line: str) -> None:
+        """Add a row before the one at `at`, from 0; only before the rules were looked at."""
+        self._rows.insert(at, (number, line))
+
     def append(self, number: int, line: str) -> None:
         """Add a row; only before the rules were looked at."""
         self._rows.append((number, line))

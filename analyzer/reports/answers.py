@@ -64,6 +64,7 @@ class TraceAnswer:
     cluster: Cluster
     node: str | None
     packet: Packet
+    state: str
     tree: Tree
     ends: tuple[End, ...]
     assumptions: tuple[str, ...]

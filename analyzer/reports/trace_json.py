@@ -15,7 +15,7 @@ def render(answer: TraceAnswer) -> str:
     """Return the ends, the likeliest first."""
     fields = {
         "node": answer.node,
-        "packet": _packet(answer.packet),
+        "packet": {**_packet(answer.packet), "state": answer.state},
         "outcomes": [_end(end, answer) for end in answer.ends],
         "assumptions": list(answer.assumptions),
         "diagnostics": values.diagnostics(answer.diagnostics),
@@ -33,6 +33,7 @@ def _packet(packet: Packet) -> dict[str, Any]:
         "in_interface": packet.in_interface or None,
         "made_here": packet.in_interface == "",
         "mark": packet.mark.value,
+        "icmp": None if packet.icmp is None else list(packet.icmp),
     }
 
 

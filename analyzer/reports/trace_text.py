@@ -42,7 +42,10 @@ def render(answer: TraceAnswer) -> Document:
     blocks: list[Block] = [Line((Span(_asked(answer.packet), Style.STRONG), at)), Line()]
     rows = [_row(end, answer) for end in answer.ends]
     shown = rows if answer.every or len(rows) <= 2 * _MOST_ROWS else rows[:_MOST_ROWS]
-    blocks += [Table(_COLUMNS, tuple(shown)), Line()]
+    columns = (
+        _COLUMNS if answer.state == "NEW" else (Column("OF PACKETS", right=True), *_COLUMNS[1:])
+    )
+    blocks += [Table(columns, tuple(shown)), Line()]
     if len(shown) < len(rows):
         more = count(len(rows) - len(shown), "more end")
         blocks += [Line((Span(f"{more}; -v shows all", Style.FAINT),)), Line()]

@@ -12,6 +12,7 @@ from analyzer.reports.document import Piece, Span, Style
 from analyzer.reports.numbers import bounds_percent, fraction
 from analyzer.reports.outcomes import chain_of
 from analyzer.reports.phrases import count
+from analyzer.semantics.depth import deep
 from analyzer.semantics.tree import Chance, Either, Leaf, Tree
 
 Pieces = tuple[Piece, ...]
@@ -22,38 +23,83 @@ ShowLeaf = Callable[[Leaf], Pieces]
 ALL: Final = 1 << 30
 
 
-def lines(
-    tree: Tree, leaf: ShowLeaf, *, tables: bool = False, most: int = ALL, indent: str = ""
-) -> Iterator[Pieces]:
-    """Give the lines of a tree; with `tables` each rule says which table it is in.
+@deep
+def lines(tree: Tree, leaf: ShowLeaf, *, tables: bool = False, most: int = ALL) -> list[Pieces]:
+    """Return the lines of a tree; with `tables` each rule says which table it is in.
 
-    Of more than twice `most` branches only the first `most` are shown.
+    Of more than twice `most` branches only the first `most` are shown. What several ways have in
+    common behind them is shown once, and referred to from then on: a tree of n unknown rules may
+    have 2**n ways.
     """
-    for rule in tree.rules:
-        yield (Span(indent, Style.FAINT), *_rule(rule, tables=tables))
-    labelled: list[tuple[str, Tree]] = []
-    left_out: list[Dyadic] = []
-    match tree:
-        case Leaf():
-            yield (Span(indent, Style.FAINT), *leaf(tree))
-        case Chance(branches):
-            shown = len(branches) if len(branches) <= 2 * most else most
-            labelled = [(_chance(weight), child) for weight, child in branches[:shown]]
-            left_out = [weight for weight, _ in branches[shown:]]
-        case Either(because, each):
-            yield (Span(indent, Style.FAINT), Span(f"not known: {because}", Style.WARNING))
-            labelled = [("either", child) for child in each]
-        case _:
-            assert_never(tree)
-    for at, (label, child) in enumerate(labelled):
-        last = at == len(labelled) - 1 and not left_out
-        fork, line = ("└─ ", "   ") if last else ("├─ ", "│  ")
-        yield (Span(indent + fork, Style.FAINT), Span(label, Style.STRONG))
-        yield from lines(child, leaf, tables=tables, most=most, indent=indent + line)
-    if left_out:
-        share = capped_sum(left_out)
-        more = f"{count(len(left_out), 'more branch', 'more branches')}, together {_chance(share)}"
-        yield (Span(f"{indent}└─ ", Style.FAINT), Span(more, Style.FAINT))
+    return list(_Writer(tree, leaf, tables=tables, most=most).lines(tree, ""))
+
+
+class _Writer:
+    """Writes one tree."""
+
+    def __init__(self, tree: Tree, leaf: ShowLeaf, *, tables: bool, most: int) -> None:
+        self._leaf = leaf
+        self._tables = tables
+        self._most = most
+        self._shared = _shared(tree)
+        self._shown: dict[int, int] = {}
+
+    def lines(self, tree: Tree, indent: str) -> Iterator[Pieces]:
+        faint = Span(indent, Style.FAINT)
+        if id(tree) in self._shown:
+            yield (faint, Span(f"as behind [{self._shown[id(tree)]}]", Style.FAINT))
+            return
+        if id(tree) in self._shared:
+            number = self._shown[id(tree)] = len(self._shown) + 1
+            yield (faint, Span(f"[{number}]", Style.FAINT))
+        for rule in tree.rules:
+            yield (faint, *_rule(rule, tables=self._tables))
+        labelled: list[tuple[str, Tree]] = []
+        left_out: list[Dyadic] = []
+        match tree:
+            case Leaf():
+                yield (faint, *self._leaf(tree))
+            case Chance(branches):
+                shown = len(branches) if len(branches) <= 2 * self._most else self._most
+                labelled = [(_chance(weight), child) for weight, child in branches[:shown]]
+                left_out = [weight for weight, _ in branches[shown:]]
+            case Either(because, each):
+                yield (faint, Span(f"not known: {because}", Style.WARNING))
+                labelled = [("either", child) for child in each]
+            case _:
+                assert_never(tree)
+        for at, (label, child) in enumerate(labelled):
+            last = at == len(labelled) - 1 and not left_out
+            fork, line = ("└─ ", "   ") if last else ("├─ ", "│  ")
+            yield (Span(indent + fork, Style.FAINT), Span(label, Style.STRONG))
+            yield from self.lines(child, indent + line)
+        if left_out:
+            share = capped_sum(left_out)
+            more = count(len(left_out), "more branch", "more branches")
+            text = f"{more}, together {_chance(share)}"
+            yield (Span(f"{indent}└─ ", Style.FAINT), Span(text, Style.FAINT))
+
+
+def _shared(tree: Tree) -> set[int]:
+    """Return the identities of forks that several ways lead to."""
+    seen: set[int] = set()
+    found: set[int] = set()
+    rest: list[Tree] = [tree]
+    while rest:
+        each = rest.pop()
+        if id(each) in seen:
+            if not isinstance(each, Leaf):
+                found.add(id(each))
+            continue
+        seen.add(id(each))
+        match each:
+            case Chance(branches):
+                rest += [child for _, child in branches]
+            case Either(_, branches):
+                rest += branches
+            case _:
+                pass
+    return found
 
 
 def _chance(weight: Dyadic) -> str:

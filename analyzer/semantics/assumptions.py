@@ -12,7 +12,7 @@ from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Chance, Delivered, Either, Leaf, Tree
 
 #: Tables whose absence means that nobody has put a rule into them.
-_TABLES = ("raw", "mangle", "nat", "filter")
+_TABLES = ("raw", "mangle", "nat", "filter", "security")
 
 
 def assumptions(
@@ -21,6 +21,8 @@ def assumptions(
     """Give what `tree` rests on; `judged` are the kinds of matches that were looked at."""
     if situation.state in FIRST:
         yield f"the packet is the first of its flow, {situation.state} to conntrack"
+    elif situation.state == "INVALID":
+        yield "the packet is INVALID to conntrack, so it has no entry, and nat does nothing to it"
     else:
         yield (
             f"the packet is {situation.state} to conntrack, so nat's rules are not asked again, "
@@ -34,11 +36,16 @@ def assumptions(
     if judged & {m.MatchLimit, m.MatchHashlimit} and situation.under_limits is not None:
         level = "within" if situation.under_limits else "beyond"
         yield f"the traffic is {level} the rates of limit and hashlimit"
+    if judged & {m.MatchMark, m.MatchConnmark} and situation.flow is not None:
+        begins = situation.flow.mark.value
+        yield f"the packet's mark is {begins:#x} in the beginning, that of its flow 0x0"
     if m.MatchNfacct in judged:
         yield "counters of nfacct have no quota"
     if situation.local_addresses is not None:
         own = ", ".join(sorted(map(str, situation.local_addresses)))
         yield f"the node's addresses are {own} and those of loopback"
+        if situation.flow is not None and situation.flow.in_interface == "":
+            yield f"the node sends from {situation.flow.source or 'an address not known'}"
     missing = [name for name in _TABLES if name not in ruleset.tables]
     if missing:
         yield f"tables that the dump does not have are empty: {', '.join(missing)}"
@@ -53,7 +60,10 @@ def assumptions(
         yield f"base chains that the dump does not have are empty: {', '.join(chains)}"
     if any(is_forwarded(leaf) for leaf in every_leaf(tree)):
         yield "the node forwards, and has a route to where the packet is sent"
-    yield "the kernel's own checks of addresses, as rp_filter, let it pass"
+    yield (
+        "the kernel's own checks of addresses, as rp_filter and route_localnet, let it pass, and "
+        "devices of REDIRECT and MASQUERADE have one"
+    )
 
 
 def is_forwarded(leaf: Leaf) -> bool:

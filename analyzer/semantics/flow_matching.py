@@ -17,8 +17,8 @@ from analyzer.semantics.situation import Situation
 
 T = TypeVar("T")
 
-#: States of the packet that nat's chains see: the first one of a flow.
-FIRST: Final = frozenset({"NEW", "RELATED"})
+#: States of the packet that nat's chains see for certain: the first one of a flow of its own.
+FIRST: Final = frozenset({"NEW"})
 
 
 def state_of(packet: Packet, situation: Situation) -> str | None:
@@ -27,6 +27,8 @@ def state_of(packet: Packet, situation: Situation) -> str | None:
         return None
     if not packet.tracked:
         return "UNTRACKED"
+    if packet.template:
+        return "NEW"  # what CT has put in its place counts as an entry
     return situation.state if situation.has_entry else "INVALID"
 
 
@@ -42,7 +44,7 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
     asked = [option for name in _OTHERS if (option := getattr(match, name)) is not None]
     if not asked:
         return judged
-    if packet.tracked is None:
+    if packet.tracked is None or packet.template:
         return judged & Ternary.UNKNOWN
     if not packet.tracked or not situation.has_entry:
         # Without an entry only the state is looked at, and must be asked for.
@@ -141,7 +143,7 @@ def limit(match: MatchLimit | MatchHashlimit, situation: Situation) -> Ternary:
 
 def flow_mark(mark: Masked, packet: Packet, situation: Situation) -> Ternary:
     """Judge ``-m connmark``; a packet without an entry has none, whatever is asked."""
-    if packet.tracked is None:
+    if packet.tracked is None or packet.template:
         return Ternary.UNKNOWN
     if not packet.tracked or not situation.has_entry:
         return Ternary.FALSE

@@ -26,13 +26,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, assert_never
 
-from analyzer.model.packet import Packet
+from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Accept, Dnat, Masquerade, Redirect, Snat
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
+from analyzer.semantics.depth import deep
 from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
@@ -99,6 +100,7 @@ class Hooks:
             name: Traversal(table, before if name == _RAW else situation)
             for name, table in ruleset.tables.items()
         }
+        self._incomplete = {name for name, t in ruleset.tables.items() if not t.complete}
         if _RAW in ruleset.tables:
             self._traversals[_RAW_AGAIN] = Traversal(ruleset.tables[_RAW], situation)
         self._policies = {
@@ -126,6 +128,7 @@ class Hooks:
 
     # --- whole ways ---
 
+    @deep
     def way(self, packet: Packet) -> Tree:
         """Return all ways of a packet that comes in, or with ``in_interface=""`` is made here.
 
@@ -198,14 +201,17 @@ class Hooks:
 
     # --- as far as nat ---
 
+    @deep
     def to_nat(self, hook: str, packet: Packet) -> Tree:
         """Return what PREROUTING or OUTPUT makes of `packet` up to nat, and no further."""
         return self._run(_up_to_nat(hook), packet, hook)
 
+    @deep
     def before_nat(self, hook: str, packet: Packet) -> Tree:
         """Return what PREROUTING or OUTPUT makes of `packet` before nat."""
         return self._run(_up_to_nat(hook)[:-1], packet, hook)
 
+    @deep
     def masquerades(self, packet: Packet, *, changed_bits: int = 0) -> Ternary:
         """Tell whether a packet on its way out, after DNAT, gets another source address.
 
@@ -236,7 +242,11 @@ class Hooks:
             rest = stages[at + 1 :]
             here = stage.table, stage.hook
             if here not in self._policies:
-                continue
+                if stage.table not in self._incomplete:
+                    continue
+                lost = Leaf(Unresolved(f"{stage.hook} of table {stage.table}"), UNKNOWN_PACKET)
+                because = f"what {stage.hook} of table {stage.table}, which is not whole, holds"
+                return Either(because, (lost, self._run(rest, packet, then)))
             if stage.table == "nat":
                 if packet.tracked is False or self._situation.state == "INVALID":
                     continue  # nat is not asked
@@ -258,6 +268,8 @@ class Hooks:
 
     def _one(self, stage: _Stage, packet: Packet, rest: tuple[_Stage, ...], then: _Then) -> Tree:
         traversal = self._traversals[_RAW_AGAIN if stage.again else stage.table]
+        if stage.table != _RAW and packet.template:
+            packet = replace(packet, template=False)  # conntrack has made an entry of it
         tree = traversal.tree(stage.hook, packet)
         return _grown(tree, lambda leaf: self._behind(stage, leaf, rest, then))
 

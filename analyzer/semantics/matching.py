@@ -122,7 +122,9 @@ def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
             return MatchResult(Ternary.TRUE, match.probability)
         case MatchNot(MatchRandom() as random):
             return MatchResult(Ternary.TRUE, ~random.probability)
-        case MatchNot(MatchConnmark()) if packet.tracked is False or not situation.has_entry:
+        case MatchNot(MatchConnmark()) if not packet.template and (
+            packet.tracked is False or not situation.has_entry
+        ):
             return _FALSE  # the kernel answers before it comes to the `!`
         case MatchNot(inner):
             return MatchResult(~judge(inner, packet, situation).known)
@@ -305,6 +307,8 @@ def _owner(match: MatchOwner, situation: Situation) -> Ternary:
     if situation.flow is None or situation.flow.in_interface == "":
         return Ternary.UNKNOWN
     asked = (match.socket_exists, match.user, match.group)
+    if match.supplementary_groups:
+        return Ternary.FALSE  # a question of its own, which `!` does not turn around
     return Ternary.of(all(option is None or option.negated for option in asked))
 
 
@@ -312,14 +316,24 @@ def _addrtype(match: MatchAddrtype, packet: Packet, situation: Situation) -> Ter
     if match.limit_in_interface or match.limit_out_interface:
         return Ternary.UNKNOWN
     return _all(
-        _signed(match.source_type, _type(match.source_type, situation.is_own(packet.source))),
-        _signed(match.destination_type, _type(match.destination_type, situation.is_local(packet))),
+        _signed(
+            match.source_type,
+            _type(match.source_type, situation.is_own(packet.source), packet.source),
+        ),
+        _signed(
+            match.destination_type,
+            _type(match.destination_type, situation.is_local(packet), packet.destination),
+        ),
     )
 
 
-def _type(option: Option[tuple[str, ...]] | None, local: Ternary) -> Ternary:
+def _type(
+    option: Option[tuple[str, ...]] | None, local: Ternary, address: Address | None
+) -> Ternary:
     if option is None or local is Ternary.UNKNOWN:
         return Ternary.UNKNOWN
+    if address is not None and ":" in str(address) and option.value != ("LOCAL",):
+        return Ternary.UNKNOWN  # of IPv6 an address has several types at once
     if local is Ternary.TRUE:
         return Ternary.of("LOCAL" in option.value)
     # Which type another address has depends on routes that we do not see; that it is not

@@ -18,7 +18,6 @@ Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Final, TypeAlias, assert_never
 
@@ -55,6 +54,7 @@ from analyzer.model.targets import (
 )
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
+from analyzer.semantics.depth import deep
 from analyzer.semantics.index import ChainIndex
 from analyzer.semantics.matching import MatchResult, match_all
 from analyzer.semantics.situation import Situation
@@ -78,9 +78,6 @@ class _Frame:
 #: What a rule is that the packet matches, whatever is drawn.
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 
-#: Frames of Python that one level of chains takes, and a margin for our callers.
-_FRAMES: Final = 4
-_MARGIN: Final = 1_000
 
 _Stack: TypeAlias = tuple[_Frame, ...]
 _Key: TypeAlias = tuple[_Frame, Packet, _Stack]
@@ -95,9 +92,6 @@ class Traversal:
         self._cache: dict[_Key, Tree] = {}
         self._walking: set[_Key] = set()
         self._indexes: dict[str, ChainIndex] = {}
-        # Each rule that may change the packet, if unknown, is one level; Python's calls of
-        # Python need no stack of C.
-        self._frames = _MARGIN + _FRAMES * (len(table.chains) + table.rules)
         #: Kinds of matches that were looked at so far.
         self.judged: set[type] = set()
 
@@ -106,10 +100,9 @@ class Traversal:
         """The chains that packets came to so far."""
         return list(self._indexes)
 
+    @deep
     def tree(self, chain: str, packet: Packet) -> Tree:
         """Return what happens to `packet` from the first rule of `chain` on."""
-        if sys.getrecursionlimit() < self._frames:
-            sys.setrecursionlimit(self._frames)
         return self._walk(_Frame(chain, 0), packet, ())
 
     def _walk(self, start: _Frame, packet: Packet, stack: _Stack) -> Tree:
@@ -270,18 +263,13 @@ def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
         case ChangeSet(map_mark=True):
             return replace(packet, mark=UNKNOWN_MARK)  # nor what the set holds
         case NoTrack() | ConnectionTracking(no_track=True):
-            # What conntrack has seen already stays as it is.
-            return packet if situation.has_entry else replace(packet, tracked=False)
-        case (
-            ChangeSet()
-            | ConnectionTracking()
-            | Log()
-            | NfLog()
-            | SetMss()
-            | Trace()
-            | FillChecksum()
-            | None
-        ):
+            # What has an entry, or something in its place, stays as it is.
+            has_one = situation.has_entry or packet.template
+            return packet if has_one else replace(packet, tracked=False)
+        case ConnectionTracking():
+            has_one = situation.has_entry or packet.tracked is False
+            return packet if has_one else replace(packet, template=True)
+        case ChangeSet() | Log() | NfLog() | SetMss() | Trace() | FillChecksum() | None:
             return packet
         case _:
             return None
@@ -315,7 +303,10 @@ def _translated(packet: Packet, to: NatRange) -> Packet:
         address = to.first_address if to.last_address in (None, to.first_address) else None
     if to.first_port is not None:
         port = to.first_port if to.last_port in (None, to.first_port) else None
-    old, new = (packet.destination, packet.destination_port), (address, port)
+    old: tuple[object, ...] = (packet.destination,)
+    new: tuple[object, ...] = (address,)
+    if to.first_port is not None:
+        old, new = (*old, packet.destination_port), (*new, port)
     known = None not in (*old, *new)
     return replace(
         packet,

@@ -11,6 +11,7 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.rules import Rule
 from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 from analyzer.model.value import replace, value
+from analyzer.semantics.depth import deep
 
 K = TypeVar("K", bound=Hashable)
 
@@ -127,6 +128,7 @@ class Shares(Mapping[K, Bounds]):
         return not self.unresolved and all(b.is_exact for b in self.bounds.values())
 
 
+@deep
 def shares(tree: Tree, key: Callable[[Leaf], K]) -> Shares[K]:
     """Bound the probability of each key that a leaf of `tree` has.
 

@@ -63,6 +63,8 @@ def kept(found: tuple[End, ...], promise: Promise, version: tuple[int, int]) -> 
         return len(found) == 1 and found[0].fate.kind in kinds
     sent = {(end.fate.address, end.fate.port) for end in found if end.fate.kind == "endpoint"}
     masked = {(e.fate.address, e.fate.port) for e in found if e.masquerade}
+    if any(end.masquerade is None for end in found):
+        return False
     shares = Counter(end.probability.lower.as_fraction() for end in found)
     return (
         len(sent) == len(found)

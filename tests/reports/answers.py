@@ -95,6 +95,7 @@ class Answers:
                     cluster=Cluster(),
                     node=None,
                     packet=packet,
+                    state="NEW",
                     tree=found.tree,
                     ends=found.ends,
                     assumptions=found.assumptions,

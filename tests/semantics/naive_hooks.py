@@ -74,10 +74,12 @@ class Walk:
         if self.destination in self.own:
             self.base("mangle", "INPUT")
             self.base("filter", "INPUT")
+            self.base("security", "INPUT")
             self.nat("INPUT")
             return True
         self.base("mangle", "FORWARD")
         self.base("filter", "FORWARD")
+        self.base("security", "FORWARD")
         self.base("mangle", "POSTROUTING")
         self.nat("POSTROUTING")
         return False
@@ -88,6 +90,7 @@ class Walk:
         self.base("mangle", "OUTPUT")
         self.nat("OUTPUT")
         self.base("filter", "OUTPUT")
+        self.base("security", "OUTPUT")
         self.base("mangle", "POSTROUTING")
         self.nat("POSTROUTING")
         if self.destination not in self.own:
@@ -97,6 +100,7 @@ class Walk:
         self.base("mangle", "PREROUTING")
         self.base("mangle", "INPUT")
         self.base("filter", "INPUT")
+        self.base("security", "INPUT")
         return True
 
     def nat(self, hook: str) -> None:

@@ -22,6 +22,7 @@ HOOKS: Final = {
     "mangle": ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"),
     "nat": ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"),
     "filter": ("INPUT", "FORWARD", "OUTPUT"),
+    "security": ("INPUT", "FORWARD", "OUTPUT"),
 }
 
 _small = st.integers(0, 3)

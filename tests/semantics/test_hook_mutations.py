@@ -115,6 +115,8 @@ FAULTS: Final[dict[str, Fault]] = {
     "filter before nat in OUTPUT": tables("OUTPUT", "raw", "mangle", "filter", "nat", "security"),
     "no filter in FORWARD": tables("FORWARD", "mangle", "security"),
     "nat before mangle in POSTROUTING": tables("POSTROUTING", "nat", "mangle"),
+    "no security in INPUT": tables("INPUT", "mangle", "filter", "nat"),
+    "security first in OUTPUT": tables("OUTPUT", "raw", "mangle", "nat", "security", "filter"),
     "no mangle in INPUT": tables("INPUT", "filter", "security", "nat"),
     "local taken for others": local_taken_for_others,
     "DNAT not seen by routing": dnat_not_seen_by_routing,
@@ -130,6 +132,12 @@ def breaks(question: Question) -> bool:
     except (AssertionError, ValueError):
         return True
     return False
+
+
+def test_the_search_finds_nothing_where_there_is_no_fault() -> None:
+    same = Random(0)  # noqa: S311  # the same search each time
+    with pytest.raises(NoSuchExample):
+        find(questions, breaks, settings=settings(SEARCH, max_examples=1_000), random=same)
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -31,7 +31,9 @@ from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGET_NAMES, TARGETS
 
 _COUNTERS: Final = re.compile(r"\[(\d{1,20}):(\d{1,20})\]\s*")
-_APPEND: Final = re.compile(r"\s*(?:\[\d+:\d+\]\s*)?(?:-A|--append|-I|--insert)\s+(\S+)\s*")
+_APPEND: Final = re.compile(
+    r"\s*(?:\[\d+:\d+\]\s*)?(?:(?:-A|--append)\s+\S+|(?:-I|--insert)\s+\S+(?:\s+\d+(?=\s|$))?)\s*"
+)
 
 #: Options that begin something new: where the words of an extension that we cannot read end.
 _LONG: Final = {

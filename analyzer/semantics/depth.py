@@ -1,0 +1,34 @@
+"""Deep recursion, for as long as it is needed: chains and trees may be thousands of levels deep.
+
+Python's calls of Python need no stack of C, so the limit guards nothing here; other code, as the
+reader of JSON, does need its guard, and gets it back.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_FRAMES: Final = 10_000_000
+
+
+def deep(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function, and all that it calls, recurse as deep as it has to."""
+
+    @wraps(function)
+    def wrapped(*arguments: P.args, **named: P.kwargs) -> R:
+        before = sys.getrecursionlimit()
+        if before == _FRAMES:
+            return function(*arguments, **named)
+        sys.setrecursionlimit(_FRAMES)
+        try:
+            return function(*arguments, **named)
+        finally:
+            sys.setrecursionlimit(before)
+
+    return wrapped
