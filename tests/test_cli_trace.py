@@ -302,3 +302,71 @@ def test_unknown_rules_in_a_row_do_not_multiply_the_text(
     given = [str(file), "--node-ip", "10.0.0.1", "--from", "9.9.9.9", "--to", "8.8.8.8:80"]
     assert cli.main(["trace", *given]) == 0
     assert capsys.readouterr().out.count("\n") < 500
+
+
+WHOLE = """*raw
+:PREROUTING ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+{raw}COMMIT
+*nat
+:PREROUTING ACCEPT [0:0]
+:INPUT ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:POSTROUTING ACCEPT [0:0]
+{nat}COMMIT
+*filter
+:INPUT ACCEPT [0:0]
+:FORWARD ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+{filter}COMMIT
+"""
+
+
+@pytest.mark.parametrize(
+    ("rules", "arguments", "kinds"),
+    [
+        # What comes back by loopback has the source that SNAT gave it.
+        (
+            {"nat": "-A POSTROUTING -j SNAT --to-source 5.5.5.5\n"}
+            | {"filter": "-A INPUT -s 5.5.5.5/32 -j DROP\n"},
+            ["--from-node", "--to", "10.0.0.1:80"],
+            {"drop"},
+        ),
+        # A REDIRECT sends it to an address of the node: which one is not known, only that.
+        (
+            {"nat": "-A PREROUTING -p tcp -j REDIRECT --to-ports 8080\n"}
+            | {"filter": "-A FORWARD -j DROP\n-A INPUT -d 8.8.8.8/32 -j REJECT\n"},
+            ["--from", "9.9.9.9", "--to", "8.8.8.8:80"],
+            {"local", "reject"},
+        ),
+        # Whether conntrack sees the flow is not known, so neither whether nat does.
+        (
+            {"raw": "-A PREROUTING -m set --match-set x src -j NOTRACK\n"}
+            | {"nat": "-A PREROUTING -p tcp -j DNAT --to-destination 10.0.0.7:80\n"},
+            ["--from", "9.9.9.9", "--to", "8.8.8.8:80"],
+            {"endpoint", "no-service"},
+        ),
+        # Only a first packet is known to be a SYN.
+        (
+            {"filter": "-A FORWARD -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP\n"},
+            ["--from", "9.9.9.9", "--to", "8.8.8.8:80"],
+            {"drop"},
+        ),
+        (
+            {"filter": "-A FORWARD -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -j DROP\n"},
+            ["--from", "9.9.9.9", "--to", "8.8.8.8:80", "--ctstate", "INVALID"],
+            {"drop", "no-service"},
+        ),
+    ],
+)
+def test_what_a_rule_changes_later_rules_see(
+    rules: dict[str, str],
+    arguments: list[str],
+    kinds: set[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    dump = tmp_path / "dump"
+    dump.write_text(WHOLE.format(**{"raw": "", "nat": "", "filter": "", **rules}))
+    found = traced(capsys, str(dump), "--node-ip", "10.0.0.1", *arguments)
+    assert {kind for kind, _, _ in ends(found)} == kinds
