@@ -1,7 +1,8 @@
 """Hypothesis strategies for the values of the model, written once for all tests.
 
 `MATCHES` and `TARGETS` have a row for each member of the unions `Match` and `Target`; a test
-counts them. Their values are those that iptables-save can print, so that they survive printing.
+counts them, and they stand in one file, however long, as the unions do. Their values are those
+that iptables-save can print, so that they survive printing.
 """
 
 from __future__ import annotations

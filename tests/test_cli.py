@@ -1,4 +1,7 @@
-"""The command line: what it says to bad input, where it says it, and how it exits."""
+"""The command line: what it says to bad input, where it says it, and how it exits.
+
+In one file, however long, since every verb is to say the same things in the same way.
+"""
 
 from __future__ import annotations
 

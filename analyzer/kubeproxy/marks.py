@@ -3,14 +3,13 @@
 kube-proxy marks a flow in nat's PREROUTING or OUTPUT and masquerades what is marked in nat's
 POSTROUTING. In between the packet meets other tables, and a rule of somebody else may clear the
 mark or set it. Which bits such rules can touch at all follows from the rules alone.
-
-Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyzer.model.hooks import TABLES
 from analyzer.model.packet import ALL_BITS
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.parsers.rows import RuleRows
@@ -20,12 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: What a packet meets between DNAT and nat's POSTROUTING, forwarded or from the node itself.
-_BETWEEN: Final = {
-    "mangle": ("FORWARD", "POSTROUTING"),
-    "filter": ("FORWARD", "OUTPUT"),
-    "security": ("FORWARD", "OUTPUT"),
-}
 #: Targets whose rows need not be understood: they leave the mark alone.
 _HARMLESS: Final = frozenset({"ACCEPT", "DROP", "LOG", "NFLOG", "REJECT", "RETURN", "TRACE"})
 
@@ -33,16 +26,24 @@ _HARMLESS: Final = frozenset({"ACCEPT", "DROP", "LOG", "NFLOG", "REJECT", "RETUR
 def bits_that_may_change(ruleset: Ruleset) -> int:
     """Return the bits of the mark that rules between DNAT and masquerading may change."""
     bits = 0
-    for name, hooks in _BETWEEN.items():
+    for name, hook in _between():
         table = ruleset.tables.get(name)
-        if table is not None:
-            bits |= _bits_of(table, [hook for hook in hooks if hook in table.chains])
+        if table is not None and hook in table.chains:
+            bits |= _bits_of(table, hook)
     return bits
 
 
-def _bits_of(table: Table, hooks: list[str]) -> int:
+def _between() -> Iterator[tuple[str, str]]:
+    """Give the base chains between DNAT and POSTROUTING's nat, for all ways of a packet."""
+    out, last = TABLES["OUTPUT"], TABLES["POSTROUTING"]
+    yield from ((table, "OUTPUT") for table in out[out.index("nat") + 1 :])
+    yield from ((table, "FORWARD") for table in TABLES["FORWARD"])
+    yield from ((table, "POSTROUTING") for table in last[: last.index("nat")])
+
+
+def _bits_of(table: Table, hook: str) -> int:
     bits = 0
-    seen, rest = set(hooks), hooks
+    seen, rest = {hook}, [hook]
     while rest:
         for target in _targets(table, rest.pop()):
             if not isinstance(target, str):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.model import matches as m
+from analyzer.model.hooks import TABLES
 from analyzer.model.rules import Ruleset
 from analyzer.semantics.flow_matching import FIRST
-from analyzer.semantics.hooks import TABLES
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Chance, Delivered, Either, Leaf, Tree
 
@@ -36,16 +36,18 @@ def assumptions(
     if judged & {m.MatchLimit, m.MatchHashlimit} and situation.under_limits is not None:
         level = "within" if situation.under_limits else "beyond"
         yield f"the traffic is {level} the rates of limit and hashlimit"
-    if judged & {m.MatchMark, m.MatchConnmark} and situation.flow is not None:
-        begins = situation.flow.mark.value
-        yield f"the packet's mark is {begins:#x} in the beginning, that of its flow 0x0"
+    flow = situation.flow
+    if m.MatchMark in judged and flow is not None:
+        yield f"the packet's mark is {flow.mark.value:#x} in the beginning"
+    if m.MatchConnmark in judged and situation.state in FIRST:
+        yield "the mark of its flow is 0x0 in the beginning"
     if m.MatchNfacct in judged:
         yield "counters of nfacct have no quota"
     if situation.local_addresses is not None:
         own = ", ".join(sorted(map(str, situation.local_addresses)))
         yield f"the node's addresses are {own} and those of loopback"
-        if situation.flow is not None and situation.flow.in_interface == "":
-            yield f"the node sends from {situation.flow.source or 'an address not known'}"
+        if flow is not None and flow.in_interface == "":
+            yield f"the node sends from {flow.source or 'an address not known'}"
     missing = [name for name in _TABLES if name not in ruleset.tables]
     if missing:
         yield f"tables that the dump does not have are empty: {', '.join(missing)}"
@@ -53,6 +55,8 @@ def assumptions(
         f"{hook} of {name}"
         for name, table in ruleset.tables.items()
         for hook, tables in TABLES.items()
+        # What a fragment lacks is not taken to be empty.
+        if table.complete
         # Older kernels have no INPUT in nat.
         if name in tables and hook not in table.chains and (name, hook) != ("nat", "INPUT")
     ]

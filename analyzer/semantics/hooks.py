@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, assert_never
 
+from analyzer.model.hooks import TABLES
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS
 from analyzer.model.routing import LOOPBACK, Routes
@@ -49,14 +50,6 @@ from analyzer.semantics.tree import (
     bounds,
 )
 
-#: The tables of each hook, by priority.
-TABLES: Final = {
-    "PREROUTING": ("raw", "mangle", "nat"),
-    "INPUT": ("mangle", "filter", "security", "nat"),
-    "FORWARD": ("mangle", "filter", "security"),
-    "OUTPUT": ("raw", "mangle", "nat", "filter", "security"),
-    "POSTROUTING": ("mangle", "nat"),
-}
 _RAW: Final = "raw"
 _RAW_AGAIN: Final = "raw, for what comes back by loopback"
 #: The hooks where nat changes destinations; in the others it changes sources.
@@ -140,16 +133,22 @@ class Hooks:
         return self._run(_stages("PREROUTING"), replace(packet, out_interface=""), self._routed_in)
 
     def _routed_in(self, packet: Packet) -> Tree:
+        return self._by_destination(packet, self._to_node, self._forwarded)
+
+    def _by_destination(
+        self,
+        packet: Packet,
+        here: Callable[[Packet], Tree],
+        elsewhere: Callable[[Packet], Tree],
+    ) -> Tree:
         local = self._situation.is_local(packet)
         if local is Ternary.TRUE:
-            return self._to_node(packet)
+            return here(packet)
         if local is Ternary.FALSE:
-            return self._forwarded(packet)
+            return elsewhere(packet)
         where = "an address" if packet.destination is None else str(packet.destination)
-        return Either(
-            f"whether {where} is one of the node's",
-            (self._to_node(packet), self._forwarded(packet)),
-        )
+        because = f"whether {where} is one of the node's"
+        return Either(because, (here(packet), elsewhere(packet)))
 
     def _to_node(self, packet: Packet) -> Tree:
         return self._run(
@@ -170,27 +169,18 @@ class Hooks:
         return self._run(_stages("OUTPUT"), made, self._routed_out)
 
     def _device(self, packet: Packet) -> str | None:
-        if self._situation.is_local(packet) is Ternary.TRUE:
+        local = self._situation.is_local(packet)
+        if local is Ternary.TRUE:
             return LOOPBACK
-        found = self._routes.device(packet.destination)
         # A destination that may be the node's own leaves by loopback, or not.
-        return found if self._situation.is_local(packet) is Ternary.FALSE else None
+        return self._routes.device(packet.destination) if local is Ternary.FALSE else None
 
     def _routed_out(self, packet: Packet) -> Tree:
         leaving = replace(packet, in_interface=None, out_interface=self._device(packet))
         return self._run(_stages("POSTROUTING"), leaving, self._sent)
 
     def _sent(self, packet: Packet) -> Tree:
-        local = self._situation.is_local(packet)
-        if local is Ternary.TRUE:
-            return self._looped(packet)
-        if local is Ternary.FALSE:
-            return _delivered(packet, here=False)
-        where = "an address" if packet.destination is None else str(packet.destination)
-        return Either(
-            f"whether {where} is one of the node's",
-            (self._looped(packet), _delivered(packet, here=False)),
-        )
+        return self._by_destination(packet, self._looped, lambda p: _delivered(p, here=False))
 
     def _looped(self, packet: Packet) -> Tree:
         back = replace(packet, in_interface=LOOPBACK, out_interface="")

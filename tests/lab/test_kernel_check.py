@@ -40,6 +40,6 @@ def test_the_kernel_goes_no_way_that_the_tree_does_not_allow(backend: str) -> No
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_a_fault_in_the_semantics_is_noticed(fault: str) -> None:
     imports = "from analyzer.model import matches, packet, probability\n"
-    before = f"{imports}from analyzer.semantics import hooks\n{fault}"
+    before = f"{imports}from analyzer.model import hooks\n{fault}"
     run = found("--rulesets", "100", "--seed", "3", before=before)
     assert run["disagreements"] != []

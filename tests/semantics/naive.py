@@ -6,11 +6,11 @@ script: a random draw of nature, an unknown match of an adversary who sees what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from analyzer.model.matches import Match, MatchMark, MatchNot, MatchRandom, MatchUnknown
 from analyzer.model.rules import Rule, Table
@@ -126,13 +126,18 @@ class Run:
         return self.rest.pop(0)
 
 
-def distribution(table: Table, chain: str) -> dict[End, Fraction]:
-    """The exact distribution of a table without anything unknown."""
-    found: dict[End, Fraction] = {}
+K = TypeVar("K", bound=Hashable)
+#: One run, its draws and choices taken from a script; it raises what the script does not answer.
+Start: TypeAlias = Callable[[tuple[bool, ...]], K]
+
+
+def explored(start: Start[K]) -> dict[K, Fraction]:
+    """The exact distribution of what comes out where nothing is unknown."""
+    found: dict[K, Fraction] = {}
 
     def explore(script: tuple[bool, ...], weight: Fraction) -> None:
         try:
-            end = Run(table, script).end(chain)
+            end = start(script)
         except Draw as draw:
             explore((*script, True), weight * draw.chance)
             explore((*script, False), weight * (1 - draw.chance))
@@ -143,16 +148,15 @@ def distribution(table: Table, chain: str) -> dict[End, Fraction]:
     return found
 
 
-Event: TypeAlias = Callable[[End], bool]
 Interval: TypeAlias = tuple[Fraction, Fraction]
 
 
-def extremes(table: Table, chain: str, event: Event) -> Interval:
-    """The least and the greatest probability of `event` that an adversary can bring about."""
+def reachable(start: Start[K], happens: Callable[[K], bool]) -> Interval:
+    """The least and the greatest probability of an event that an adversary can bring about."""
 
     def explore(script: tuple[bool, ...]) -> Interval:
         try:
-            happened = Fraction(event(Run(table, script).end(chain)))
+            happened = Fraction(happens(start(script)))
         except Unreadable:
             return Fraction(0), Fraction(1)
         except Draw as draw:
@@ -165,6 +169,19 @@ def extremes(table: Table, chain: str, event: Event) -> Interval:
         return happened, happened
 
     return explore(())
+
+
+def distribution(table: Table, chain: str) -> dict[End, Fraction]:
+    """The exact distribution of a table without anything unknown."""
+    return explored(lambda script: Run(table, script).end(chain))
+
+
+Event: TypeAlias = Callable[[End], bool]
+
+
+def extremes(table: Table, chain: str, event: Event) -> Interval:
+    """The least and the greatest probability of `event` that an adversary can bring about."""
+    return reachable(lambda script: Run(table, script).end(chain), event)
 
 
 def resolutions(table: Table, decisive: Target) -> Iterator[Table]:

@@ -6,7 +6,6 @@ script: a random draw of nature, an unknown match of an adversary.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -14,7 +13,7 @@ from analyzer.model import matches as m
 from analyzer.model import targets as t
 from analyzer.model.packet import Address
 from analyzer.model.rules import Ruleset
-from tests.semantics.naive import ALWAYS_DRAWN, Choice, Draw, Interval, Unreadable
+from tests.semantics.naive import ALWAYS_DRAWN, Choice, Draw, Unreadable
 
 
 @dataclass(frozen=True)
@@ -201,43 +200,3 @@ class Walk:
         if not self.rest:
             raise question
         return self.rest.pop(0)
-
-
-Start = Callable[[tuple[bool, ...]], Fate]
-
-
-def distribution(start: Start) -> dict[Fate, Fraction]:
-    """The exact distribution of fates where nothing is unknown."""
-    found: dict[Fate, Fraction] = {}
-
-    def explore(script: tuple[bool, ...], weight: Fraction) -> None:
-        try:
-            fate = start(script)
-        except Draw as draw:
-            explore((*script, True), weight * draw.chance)
-            explore((*script, False), weight * (1 - draw.chance))
-        else:
-            found[fate] = found.get(fate, Fraction(0)) + weight
-
-    explore((), Fraction(1))
-    return found
-
-
-def extremes(start: Start, happens: Callable[[Fate], bool]) -> Interval:
-    """The least and the greatest probability of a fate that an adversary can bring about."""
-
-    def explore(script: tuple[bool, ...]) -> Interval:
-        try:
-            happened = Fraction(happens(start(script)))
-        except Unreadable:
-            return Fraction(0), Fraction(1)
-        except Draw as draw:
-            (a, b), (c, d) = explore((*script, True)), explore((*script, False))
-            p = draw.chance
-            return p * a + (1 - p) * c, p * b + (1 - p) * d
-        except Choice:
-            (a, b), (c, d) = explore((*script, True)), explore((*script, False))
-            return min(a, c), max(b, d)
-        return happened, happened
-
-    return explore(())

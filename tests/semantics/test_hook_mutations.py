@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
+from analyzer.model.hooks import TABLES
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
@@ -34,7 +35,7 @@ SEARCH: Final = settings(
 
 def tables(hook: str, *order: str) -> Fault:
     """A hook calls the tables in another order, or not all of them."""
-    return lambda patch: patch.setitem(hooks.TABLES, hook, order)
+    return lambda patch: patch.setitem(TABLES, hook, order)
 
 
 def method(name: str, make: Callable[[Any], Any]) -> Fault:

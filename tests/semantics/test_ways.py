@@ -16,6 +16,7 @@ from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree, bounds, leaves
 from tests.semantics import naive_hooks as naive
+from tests.semantics.naive import Start, explored, reachable
 from tests.semantics.rulesets import NODE, POD, PORT, SERVICE, open_questions, questions
 
 OWN = frozenset({NODE})
@@ -48,7 +49,7 @@ def told(leaf: Leaf) -> naive.Fate:
             raise AssertionError(leaf)
 
 
-def start(ruleset: Ruleset, destination: Address, *, made_here: bool) -> naive.Start:
+def start(ruleset: Ruleset, destination: Address, *, made_here: bool) -> Start[naive.Fate]:
     return lambda script: naive.Walk(ruleset, OWN, destination, script).fate(made_here=made_here)
 
 
@@ -57,7 +58,7 @@ def check_exactly(ruleset: Ruleset, destination: Address, *, made_here: bool) ->
     for leaf, weight in leaves(way(ruleset, destination, made_here=made_here), ALWAYS):
         fate = told(leaf)
         found[fate] = found.get(fate, Fraction(0)) + weight.as_fraction()
-    assert found == naive.distribution(start(ruleset, destination, made_here=made_here))
+    assert found == explored(start(ruleset, destination, made_here=made_here))
 
 
 @settings(max_examples=500)
@@ -84,7 +85,7 @@ def test_whatever_the_unknown_does_lies_within_the_bounds(
         ],
     ):
         found = bounds(tree, lambda leaf, fate=fate: told(leaf).seen == fate)  # type: ignore[misc]
-        least, most = naive.extremes(begin, lambda f, fate=fate: f.seen == fate)  # type: ignore[misc]
+        least, most = reachable(begin, lambda f, fate=fate: f.seen == fate)  # type: ignore[misc]
         assert found.lower.as_fraction() <= least
         assert most <= found.upper.as_fraction()
 
