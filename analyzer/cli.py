@@ -7,10 +7,11 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from analyzer.arguments import parse
 from analyzer.errors import AnalyzerError, InputError, ParseError, UsageError, suggestion
+from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # what one verb needs, another need not wait for
     from typing import Final
 
     from analyzer.failure.models import Dead
+    from analyzer.parsers.rows import Skim
 
 DONE: Final = 0
 NO: Final = 1
@@ -116,7 +118,7 @@ def read_input(options: argparse.Namespace) -> Input:
         OSError: a file cannot be read.
     """
     with progress("rules") as advance:
-        ruleset, cluster = _read_dump(options, advance)
+        ruleset, cluster = _read_dump(options, advance, EndpointRows.skim)
         recogniser = Recogniser(
             ruleset,
             cluster,
@@ -128,10 +130,15 @@ def read_input(options: argparse.Namespace) -> Input:
     return Input(ruleset=ruleset, cluster=cluster, recogniser=recogniser, view=view)
 
 
-def _read_dump(options: argparse.Namespace, advance: Advance) -> tuple[Ruleset, Cluster]:
-    file = "<stdin>" if options.dump == "-" else options.dump
-    # Nobody here keeps the bytes, which are as many as the text's.
-    ruleset = read_ruleset(_bytes(options.dump), file, options.input_format, options.table, advance)
+def _read_dump(
+    options: argparse.Namespace, advance: Advance | None, skim: Skim | None = None
+) -> tuple[Ruleset, Cluster]:
+    given = options.input_format, options.table, advance, skim
+    if options.dump == "-":
+        ruleset = read_ruleset(sys.stdin.buffer, "<stdin>", *given)
+    else:
+        with open(options.dump, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
+            ruleset = read_ruleset(file, options.dump, *given)
     cluster = Cluster()
     if options.objects:
         from analyzer.parsers.kubernetes import parse_objects
@@ -184,16 +191,19 @@ def _diagnostic(each: Diagnostic) -> str:
     return f"{each.file}{place}: {each.severity.value}: {each.message}"
 
 
-def _show(rendered: Document | str, options: argparse.Namespace) -> None:
+def _show(rendered: Document | str | Iterator[str], options: argparse.Namespace) -> None:
     """Write a report where the options say: fitted and coloured only for a terminal."""
     if isinstance(rendered, Document):
         rendered = _text(rendered, options)
+    pieces = (rendered,) if isinstance(rendered, str) else rendered
     if options.output is None:
-        sys.stdout.write(rendered)
+        for piece in pieces:
+            sys.stdout.write(piece)
         sys.stdout.flush()
     else:
         with open(options.output, "wb") as file:  # noqa: PTH123  # pathlib is slow to load
-            file.write(rendered.encode("utf-8", "backslashreplace"))
+            for piece in pieces:
+                file.write(piece.encode("utf-8", "backslashreplace"))
 
 
 def _text(document: Document, options: argparse.Namespace) -> str:

@@ -472,7 +472,7 @@ def _rulesets(draw: st.DrawFn) -> Ruleset:
     tables = {
         name: Table("ip", name, {chain.name: chain for chain in draw(_chains())}) for name in kept
     }
-    return Ruleset(tables=tables, family="ip", input_format="iptables-save", rules=0, file="made")
+    return Ruleset(tables=tables, family="ip", input_format="iptables-save", file="made")
 
 
 rulesets: Final = _rulesets()

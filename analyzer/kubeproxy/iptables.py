@@ -95,7 +95,7 @@ class Recogniser:
         plainly: bool = True,
         advance: Advance | None = None,
     ) -> None:
-        self._advance = advance or (lambda _, __: None)
+        self._advance = advance
         self._ruleset = ruleset
         self._cluster = cluster
         self._node = node
@@ -104,7 +104,7 @@ class Recogniser:
         self._nat = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
         self._plain = PlainTable(
             self._nat if plainly else Table(ruleset.family, "nat", {}),
-            lambda rules: self._advance(rules, ruleset.rules),
+            None if advance is None else lambda rules: advance(rules, ruleset.rules),
         )
         self._odd: list[OddRule] = []
         self._entrances = list(self._find_entrances())
@@ -260,10 +260,13 @@ class Recogniser:
         if not self._plain.has_all_endpoints:
             from analyzer.kubeproxy.entries import endpoint_sources
 
-            taken |= endpoint_sources(self._nat, self._plain.is_endpoint)
+            taken |= endpoint_sources(self._nat, self._plain.endpoints.__contains__)
         services = {service.address for service in self._plain.services.values()}
-        texts = (self._plain.endpoint_texts, services)
-        return lambda address: address in taken or any(str(address) in each for each in texts)
+        return lambda address: (
+            address in taken
+            or str(address) in services
+            or self._plain.endpoints.has_address(address)
+        )
 
     # --- what becomes of flows ---
 
@@ -344,7 +347,8 @@ class Recogniser:
         for entrance in entrances:
             plain = entrance.plain
             if plain is None or not direct:
-                self._advance(self._size(entrance.chain), self._ruleset.rules)
+                if self._advance is not None:
+                    self._advance(self._size(entrance.chain), self._ruleset.rules)
                 yield self._walks.route(entrance.frontend, entrance.protocol, source)
                 continue
             if plain.unmarked not in judges:

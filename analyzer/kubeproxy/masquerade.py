@@ -54,7 +54,7 @@ class Masquerade:
         made_here = source is Source.NODE
         known = self._own or made_here or marked is Ternary.FALSE
         usual = marked if known else Ternary.UNKNOWN
-        if not any(str(each) in self._table.endpoint_texts for each in special):
+        if not any(map(self._table.endpoints.has_address, special)):
             return _known(usual)
 
         def judge(_: str, endpoint: Endpoint) -> bool | None:

@@ -16,11 +16,11 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``, 1.14 to 1
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import cached_property
-from itertools import compress
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.endpoint_rows import PROTOCOLS, ROWS_OF_ENDPOINT, EndpointRows
 from analyzer.kubeproxy.plain_shares import Drawn, Key, PlainService
 from analyzer.kubeproxy.shapes import (
     NODE_PORTS,
@@ -46,12 +46,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Characters of rows that are searched together: their words fit into a processor's cache.
-_PIECE: Final = 1 << 19
-PROTOCOLS: Final = ("tcp", "udp", "sctp")
-_ROWS_OF_ENDPOINT: Final = 2
 #: Rows that one draw stands for: its own, and those of the endpoint.
-_ROWS_A_DRAW: Final = 1 + _ROWS_OF_ENDPOINT
+_ROWS_A_DRAW: Final = 1 + ROWS_OF_ENDPOINT
 #: As iptables-save prints it; 1.14 wrote five digits.
 _PROBABILITY: Final = re.compile(r"[0-9]\.[0-9]{5,11}")
 
@@ -78,21 +74,20 @@ class PlainTable:
         services: by the row of KUBE-SERVICES that leads to them, counted from 0.
         read_rows: the rows of KUBE-SERVICES that need no second look.
         understood: names of chains of Services of which every row was read here.
-        endpoint_texts: the addresses of the endpoints of plain KUBE-SEP chains, as written.
+        endpoints: the plain KUBE-SEP chains.
     """
 
-    def __init__(self, table: Table, advance: Callable[[int], None] = lambda _: None) -> None:
-        self._advance = advance
+    def __init__(self, table: Table, advance: Callable[[int], None] | None = None) -> None:
+        self._advance = advance or (lambda _: None)
         self._family = table.family
         self.services: dict[int, PlainService] = {}
         self.read_rows: set[int] = set()
         self.understood: set[str] = set()
-        self.endpoint_texts: set[str] = set()
         self._draws: dict[tuple[str, ...], tuple[Bounds, ...] | None] = {}
         whole = isinstance(table.chains, Chains) and names.MARK_MASQUERADE in table.chains
         self._block = table.chains.block if whole and isinstance(table.chains, Chains) else None
-        #: By protocol: what each plain KUBE-SEP chain sends flows to.
-        self._endpoints: dict[str, dict[str, str]] = {name: {} for name in PROTOCOLS}
+        skimmed = None if self._block is None else self._block.skimmed
+        self.endpoints = skimmed if isinstance(skimmed, EndpointRows) else EndpointRows()
         if self._block is not None:
             self._shapes = Shapes(
                 table.family,
@@ -122,23 +117,19 @@ class PlainTable:
     def _text(self, chain: str) -> str:
         if self._block is None:
             return ""
-        start, end = self._block.groups.get(chain, (0, 0))
+        start, end = self._block.span_of(chain)
         return self._block.text[start:end]
 
     def _rows(self, chain: str) -> list[str]:
         return uncommented(self._text(chain))
-
-    def is_endpoint(self, chain: str) -> bool:
-        """Tell whether `chain` is a plain KUBE-SEP chain."""
-        return any(chain in chains for chains in self._endpoints.values())
 
     @cached_property
     def has_all_endpoints(self) -> bool:
         """Tell whether every KUBE-SEP chain that has rows is plain."""
         if self._block is None:
             return False
-        others = len(self._other_chains)
-        return len(self._block.groups) - others == sum(map(len, self._endpoints.values()))
+        chains = len(self._block.groups) - len(self._other_chains)
+        return chains + len(self.endpoints.chains) == len(self.endpoints)
 
     @cached_property
     def _other_chains(self) -> list[str]:
@@ -154,68 +145,23 @@ class PlainTable:
         return [name for name in self._other_chains if name not in self.understood]
 
     def _read_endpoints(self, block: Block) -> None:
-        """Find protocol, address and port of each plain KUBE-SEP chain."""
-        for start, end in self._pieces(block):
-            found = self._shapes.endpoint.findall(block.text, start, end)
-            if found:
-                self._take_endpoints(block, found)
-            self._advance(_ROWS_OF_ENDPOINT * len(found))
-
-    @staticmethod
-    def _pieces(block: Block) -> Iterator[tuple[int, int]]:
-        """Give pieces of the rows, which begin at a newline and leave no KUBE-SEP chain apart."""
-        text, (start, last) = block.text, block.span
-        start = max(start - 1, 0)
-        while start < last:
-            # No second row of an endpoint marks flows.
-            mark = text.find(f" -j {names.MARK_MASQUERADE}\n", start + _PIECE, last)
-            end = text.rfind("\n", start, mark) if mark >= 0 else -1
-            if end <= start:
-                end = last
-            yield start, end + 1
-            start = end
-
-    def _take_endpoints(self, block: Block, found: list[tuple[str, str, str, str, str]]) -> None:
-        """Note chains, all at once where nothing is odd about any of them."""
-        chains, addresses, protocols, to, ports = zip(*found, strict=True)
-        hosts = set(addresses)
-        if (
-            self._are_whole(block, chains)
-            and are_hosts(hosts, self._family)
-            and all(map(is_port, set(ports)))
-        ):
-            for each, endpoints in self._endpoints.items():
-                of_it = [protocol == each for protocol in protocols]
-                endpoints.update(zip(compress(chains, of_it), compress(to, of_it), strict=True))
-            self.endpoint_texts |= hosts
-            return
-        for chain, address, protocol, destination, port in found:
-            if (
-                protocol in PROTOCOLS
-                and self._is_whole(block, chain)
-                # What iptables would not have printed is left to who can say what is wrong.
-                and are_hosts([address], self._family)
-                and is_port(port)
+        """Find the plain KUBE-SEP chains that were not skimmed."""
+        self._advance(ROWS_OF_ENDPOINT * len(self.endpoints))
+        for start, end in block.all_but():
+            for chain, address, protocol, destination, port in self._shapes.endpoint.findall(
+                block.text, max(start - 1, 0), end
             ):
-                self._endpoints[protocol][chain] = destination
-                self.endpoint_texts.add(address)
-
-    @staticmethod
-    def _is_whole(block: Block, chain: str) -> bool:
-        """Tell whether a chain of which two rows were found has no third one."""
-        return block.text.count("\n", *block.groups[chain]) == _ROWS_OF_ENDPOINT
-
-    @staticmethod
-    def _are_whole(block: Block, chains: Sequence[str]) -> bool:
-        """Tell whether chains of which two rows were found have no third one.
-
-        Where they stand together, and in all have twice as many rows, none has more.
-        """
-        if len(set(chains)) < len(chains):
-            return False
-        (start, _), (_, end) = block.groups[chains[0]], block.groups[chains[-1]]
-        rows = block.text.count("\n", start, end)
-        return rows == _ROWS_OF_ENDPOINT * len(chains)
+                if (
+                    chain in block.groups
+                    # Two rows were found: there is no third one.
+                    and block.text.count("\n", *block.groups[chain]) == ROWS_OF_ENDPOINT
+                    and protocol in PROTOCOLS
+                    # What iptables would not have printed is left to who can say what is wrong.
+                    and are_hosts([address], self._family)
+                    and is_port(port)
+                ):
+                    self.endpoints.add(chain, address, protocol, destination)
+                    self._advance(ROWS_OF_ENDPOINT)
 
     def _read_services(self, block: Block) -> None:
         start, end = block.groups.get(names.SERVICES, (0, 0))
@@ -290,8 +236,7 @@ class PlainTable:
         if text.count("\n", start, end) != len(drawn) + (2 if marks else 1):
             return None
         probabilities = tuple([text for text, _ in drawn])
-        to = self._endpoints[protocol]
-        texts = (*[to.get(sep) for _, sep in drawn], to.get(last[1]))
+        texts = self.endpoints.destinations([*[sep for _, sep in drawn], last[1]], protocol)
         draws = self._shares(probabilities)
         known = tuple([text for text in texts if text is not None])
         if draws is None or len(set(known)) < len(texts):

@@ -40,7 +40,8 @@ class Shapes:
         row = r"\[\d+:\d+\] -A" if counted else "-A"
         length, to = (32, r"\2") if family == "ip" else (128, r"\[\2\]")
         says = r'[^"\\\n]*' if escapes else '[^"]*'
-        comment = rf'(?:-m comment --comment (?:"{says}"|[\w-]+) )?'
+        # With nothing as the other choice it is faster than with a question mark.
+        comment = rf'(?:-m comment --comment (?:"{says}"|[\w-]+) |)'
         host = rf"([^/ ]+)/{length}"
         #: A KUBE-SEP chain: hairpin flows are marked, then all are sent on.
         self.endpoint = re.compile(

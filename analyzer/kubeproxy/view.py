@@ -11,6 +11,12 @@ from analyzer.model.packet import Address
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.model.value import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_IPV4: Final = 4
+
 
 @enum.unique
 class FrontendKind(enum.Enum):
@@ -48,7 +54,7 @@ class Endpoint:
     port: int | None
 
     def __str__(self) -> str:
-        host = f"[{self.address}]" if ":" in str(self.address) else str(self.address)
+        host = str(self.address) if self.address.version == _IPV4 else f"[{self.address}]"
         return host if self.port is None else f"{host}:{self.port}"
 
 

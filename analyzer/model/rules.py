@@ -94,13 +94,19 @@ class Ruleset:
         input_format: the name of the format it was read as.
         backend: which binary keeps the rules, ``legacy`` or ``nft``; None when the dump does
             not say.
-        rules: how many rules the dump holds.
+        counted: how many rules the dump holds, where that was counted while it was read.
     """
 
     tables: Mapping[str, Table]
     family: str
     input_format: str
-    rules: int
     file: str
     backend: str | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
+    counted: int | None = None
+
+    @property
+    def rules(self) -> int:
+        """How many rules the dump holds."""
+        tables = self.tables.values()
+        return sum(table.rules for table in tables) if self.counted is None else self.counted

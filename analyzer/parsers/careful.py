@@ -149,7 +149,7 @@ class CarefulReader:
             tables=self._tables,
             family=self._family,
             input_format="iptables-save",
-            rules=self._rules,
+            counted=self._rules,
             file=self._file,
             backend=None if self._head is None else "nft" if self._head[2] else "legacy",
             diagnostics=tuple(self._diagnostics),

@@ -57,6 +57,11 @@ _FORMATS: Final[Mapping[bytes, Callable[[bytes], bytes]]] = {
 }
 
 
+def is_compressed(data: bytes) -> bool:
+    """Tell whether `data`, or what it is the beginning of, is compressed."""
+    return data.startswith(tuple(_FORMATS))
+
+
 def decompress(data: bytes) -> bytes:
     """Return what `data` holds once unpacked; other data as it is.
 

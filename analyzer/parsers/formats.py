@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Callable, Mapping
 
 from analyzer.errors import InputError
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.parsers import iptables_save
-from analyzer.parsers.compression import decompress
+from analyzer.parsers.compression import decompress, is_compressed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
+    from typing import BinaryIO, Final
+
+    from analyzer.parsers.rows import Skim
+
+#: Bytes from which on memory is asked for in large pages.
+_LARGE: Final = 1 << 22
+_LONGEST_MAGIC: Final = 6
 
 #: Told how much was done since the last call, and how much there is in all.
 Advance = Callable[[int, int | None], None]
@@ -22,12 +30,12 @@ Advance = Callable[[int, int | None], None]
 class Format:
     """One input format.
 
-    `sniff` sees the text; `parse` the text, the name of its file, and the table of rules that do
-    not say it themselves.
+    `sniff` sees the text; `parse` the text, the name of its file, the table of rules that do
+    not say it themselves, who is told of progress, and what skims rows.
     """
 
     sniff: Callable[[str], bool]
-    parse: Callable[[str, str, str | None, Advance | None], Ruleset]
+    parse: Callable[[str, str, str | None, Advance | None, Skim | None], Ruleset]
 
 
 FORMATS: Final[Mapping[str, Format]] = {
@@ -36,37 +44,75 @@ FORMATS: Final[Mapping[str, Format]] = {
 
 
 def read_ruleset(
-    data: bytes,
+    data: bytes | BinaryIO,
     file: str,
     input_format: str | None = None,
     table: str | None = None,
     advance: Advance | None = None,
+    skim: Skim | None = None,
 ) -> Ruleset:
     """Return the rules of one dump, compressed or not; `advance` is told of lines that are read.
 
+    `skim` may take rows of which its owner only wants the words; the rules are the same.
+
     Raises:
         InputError: it is no dump that any format reads; the message says what it seems to be.
+        OSError: the file cannot be read.
         ParseError: a line of it is malformed.
     """
-    if not data:
-        raise InputError(f"{file}: the file is empty")
     try:
-        data = decompress(data)
+        text = _text(io.BytesIO(data) if isinstance(data, bytes) else data)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
-    if not data or data.isspace():
-        raise InputError(f"{file}: the file holds nothing but blanks")
-    if b"\0" in data:
-        raise InputError(f"{file}: a binary file, not a dump of rules")
-    # Bytes that are no UTF-8 stand in comments only; surrogates carry them through unharmed.
-    text = data.decode("utf-8", "surrogateescape")
-    del data  # as large as the text
     if input_format is not None:
-        return FORMATS[input_format].parse(text, file, table, advance)
+        return FORMATS[input_format].parse(text, file, table, advance, skim)
     for reader in FORMATS.values():
         if reader.sniff(text):
-            return reader.parse(text, file, table, advance)
+            return reader.parse(text, file, table, advance, skim)
     raise InputError(f"{file}: {_recognised_but_refused(text)}")
+
+
+def _text(file: BinaryIO) -> str:
+    """Return all text of a file.
+
+    Bytes that are no UTF-8 stand in comments only; surrogates carry them through unharmed.
+    """
+    data = _contents(file)
+    if not data:
+        raise InputError("the file is empty")
+    if is_compressed(bytes(data[:_LONGEST_MAGIC])):
+        data = decompress(bytes(data))
+    text = str(data, "utf-8", "surrogateescape")
+    del data  # as large as the text
+    if not text or text.isspace():
+        raise InputError("the file holds nothing but blanks")
+    if "\0" in text:
+        raise InputError("a binary file, not a dump of rules")
+    return text
+
+
+def _contents(file: BinaryIO) -> bytes | memoryview:
+    """Return all bytes of a file.
+
+    Those of a large one stand in large pages of memory: the kernel would else hand out
+    thousands of small ones, which takes longer than to read into them.
+    """
+    try:
+        size = os.fstat(file.fileno()).st_size
+    except OSError:  # no file of the system
+        size = 0
+    if size < _LARGE:
+        return file.read()
+    import mmap
+    from contextlib import suppress
+
+    room = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without
+            room.madvise(mmap.MADV_HUGEPAGE)
+    read: int = file.readinto(room)  # type: ignore[attr-defined]  # BinaryIO forgets it
+    rest = file.read()  # it grows, or is a device
+    return bytes(room[:read]) + rest if rest else memoryview(room)[:read]
 
 
 def _recognised_but_refused(text: str) -> str:

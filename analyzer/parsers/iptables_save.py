@@ -17,11 +17,11 @@ Source: iptables/iptables-save.c, ``do_output``; iptables/nft.c, ``nft_chain_sav
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from analyzer.model.rules import Chain, Ruleset, Table
 from analyzer.parsers.header import GENERATED, family_of
-from analyzer.parsers.rows import Block, Chains, SlicedRows
+from analyzer.parsers.rows import Block, Chains, Declared, Skim, Skimmed, SlicedRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ _SNIFF: Final = re.compile(
     re.MULTILINE,
 )
 
-#: Policy, packets and bytes of each chain; None: it has none.
-_Declared: TypeAlias = dict[str, tuple[str | None, tuple[int, int]] | None]
+#: Policy, packets and bytes of a chain; None: it has none.
+_Head: TypeAlias = tuple[str | None, tuple[int, int]] | None
 
 
 def sniff(text: str) -> bool:
@@ -58,13 +58,16 @@ def parse(
     file: str,
     table: str | None = None,
     advance: Callable[[int, int | None], None] | None = None,
+    skim: Skim | None = None,
 ) -> Ruleset:
     """Read a dump; `table` names the table where the text does not, as of ``iptables -S``.
+
+    `skim` may take rows of text that nobody touched.
 
     Raises:
         InputError: it holds no rule and no chain.
     """
-    found = None if table else _clean(text, file)
+    found = None if table else _clean(text, file, skim)
     if found is not None:
         return found
     from analyzer.parsers.careful import CarefulReader
@@ -72,11 +75,10 @@ def parse(
     return CarefulReader(file, table, advance).read(text)
 
 
-def _clean(text: str, file: str) -> Ruleset | None:
+def _clean(text: str, file: str, skim: Skim | None) -> Ruleset | None:
     """Return what iptables-save printed, untouched; None when the text is anything else."""
     tables: dict[str, Table] = {}
     family = family_of(text)
-    rules = 0
     at = 0
     while True:
         between = _BETWEEN.match(text, at)
@@ -91,16 +93,15 @@ def _clean(text: str, file: str) -> Ruleset | None:
             return None
         last = _LAST_CHAIN.search(text, name.end() - 1)
         start = last.end() if last is not None else at
-        end = start if text.startswith(_END, start) else text.find(f"\n{_END}", start) + 1
-        declared = _declared(text[name.end() : start])
-        if not end or declared is None:
-            return None
-        chains = _chains(text, file, name[1], declared, (start, end))
+        chains = None
+        skimmed = None if skim is None else skim(text, start, family, name[1])
+        if skimmed is not None and skimmed.spans:
+            chains = _chains(text, (name.end(), start), file, name[1], skimmed)
+        chains = chains or _chains(text, (name.end(), start), file, name[1], None)
         if chains is None:
             return None
         tables[name[1]] = Table(family, name[1], chains)
-        rules += text.count("\n", start, end)
-        at = end + len(_END)
+        at = chains.block.span[1] + len(_END)
     if not tables:
         return None
     head = GENERATED.search(text)
@@ -108,15 +109,36 @@ def _clean(text: str, file: str) -> Ruleset | None:
         tables=tables,
         family=family,
         input_format="iptables-save",
-        rules=rules,
         file=file,
         backend=None if head is None else "nft" if head[2] else "legacy",
     )
 
 
-def _declared(lines: str) -> _Declared | None:
+def _declared(
+    text: str, span: tuple[int, int], skimmed: Mapping[str, object]
+) -> Mapping[str, _Head] | None:
+    """Return the chains that the lines at `span` declare; None when a line is odd.
+
+    Those in `skimmed` are not looked at one by one where they are declared in that order.
+    """
+    start, end = span
+    if skimmed:
+        together = f" {_USUAL}\n:".join(skimmed)
+        at = text.find(f":{next(iter(skimmed))} ", start, end)
+        behind = at + len(together) + len(f":{_USUAL} \n")
+        if text.startswith(f":{together} {_USUAL}\n", at) and behind <= end:
+            before, after = _declarations(text[start:at]), _declarations(text[behind:end])
+            if before is None or after is None:
+                return None
+            if not any(map(skimmed.__contains__, (*before, *after))):
+                return Declared(before, skimmed, after)
+    found = _declarations(text[start:end])
+    return found if found is not None and skimmed.keys() <= found.keys() else None
+
+
+def _declarations(lines: str) -> dict[str, _Head] | None:
     """Return the chains that `lines` declare; None when a line is odd."""
-    found: _Declared = {}
+    found: dict[str, _Head] = {}
     if not lines:
         return found
     # A piece is the name of such a chain, behind lines of others if there are any.
@@ -134,7 +156,7 @@ def _declared(lines: str) -> _Declared | None:
     return found if " " not in joined and joined.isprintable() else None
 
 
-def _declare(found: _Declared, lines: list[str]) -> bool:
+def _declare(found: dict[str, _Head], lines: list[str]) -> bool:
     """Add chains that have a policy or counts; tell whether all lines are of such."""
     for line in lines:
         words = _CHAIN.fullmatch(line)
@@ -146,24 +168,51 @@ def _declare(found: _Declared, lines: list[str]) -> bool:
 
 
 def _chains(
-    text: str, file: str, table: str, declared: _Declared, span: tuple[int, int]
+    text: str, lines: tuple[int, int], file: str, table: str, skim: Skimmed | None
 ) -> Chains | None:
-    """Return the chains of a table whose rows stand at `span`; None when one of them is odd."""
-    start, end = span
-    counted = text.startswith("[", start)
-    group = re.compile(_COUNTED_GROUP) if counted else _GROUP
-    groups = {found[1]: found.span() for found in group.finditer(text, start, end)}
-    # A chain in two pieces leaves a hole; a row of a chain that nobody declared is odd too.
-    whole = sum([last - first for first, last in groups.values()])
-    if whole != end - start or not groups.keys() <= declared.keys():
+    """Return the chains of a table, declared at `lines`; None when one of them is odd."""
+    start = lines[1]
+    skimmed, spans = ({}, []) if skim is None else (skim.chains, skim.spans)
+    group = re.compile(_COUNTED_GROUP) if text.startswith("[", start) else _GROUP
+    groups: dict[str, tuple[int, int]] = {}
+    found = at = 0
+    begins = [start, *[last for _, last in spans]]
+    for begin, end in zip(begins, [*[first for first, _ in spans], None], strict=True):
+        piece, at = _groups(group, text, begin, len(text) if end is None else end)
+        if end not in {None, at}:
+            return None
+        groups.update(piece)
+        found += len(piece)
+    declared = _declared(text, lines, skimmed)
+    if (
+        declared is None
+        or not text.startswith(_END, at)
+        or len(groups) < found  # a chain in two pieces
+        or not groups.keys().isdisjoint(skimmed)
+        or not all(map(declared.__contains__, groups))
+    ):
         return None
-    rows = Block(text, groups, span)
+    rows = Block(text, groups, (start, at), lambda *span: _groups(group, text, *span)[0], skim)
 
     def make(name: str) -> Chain:
         policy, counters = declared[name] or (None, (0, 0))
         return Chain(name, SlicedRows(file, declared, table, rows, name), policy, counters)
 
     return Chains(declared, make, rows)
+
+
+def _groups(
+    group: re.Pattern[str], text: str, start: int, end: int
+) -> tuple[dict[str, tuple[int, int]], int]:
+    """Return the rows of each chain from `start` on, and where something else begins."""
+    found: dict[str, tuple[int, int]] = {}
+    at = start
+    for each in group.finditer(text, start, end):
+        if each.start() != at or each[1] in found:
+            break
+        found[each[1]] = each.span()
+        at = each.end()
+    return found, at
 
 
 def render(ruleset: Ruleset) -> str:

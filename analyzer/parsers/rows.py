@@ -6,6 +6,7 @@ import re
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from itertools import chain
 from operator import itemgetter
 
 from analyzer.model.diagnostics import Location
@@ -14,7 +15,7 @@ from analyzer.model.rules import Chain, LazyRules, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, overload
+    from typing import Any, Final, overload
 
 
 class RuleRows(LazyRules):
@@ -128,27 +129,75 @@ def _lost(location: Location) -> Rule:
     return Rule((MatchUnknown(text),), TargetUnknown(text), location, f"# {text}")
 
 
+class Skimmed:
+    """Whole chains of one shape, read by an owner who only wants their words.
+
+    Attributes:
+        spans: where the rows of such chains begin and end, in order; each span holds all rows of
+            its chains and nothing else.
+        chains: their names, in the order in which they come in the text.
+    """
+
+    def __init__(self) -> None:
+        self.spans: list[tuple[int, int]] = []
+        self.chains: Mapping[str, object] = {}
+
+
+#: Skims the rows of a table: the text, where they begin, the family, the table's name.
+Skim = Callable[[str, int, str, str], Skimmed]
+
+
 class Block:
     """The rows of one table that stand together in the input, chain after chain.
 
-    `groups` gives where the rows of each chain begin and end in `text`.
+    `groups` tells where the rows of each chain begin and end in `text`, those in `skimmed` left
+    out; `part` parts a piece of the text into such groups.
     """
 
-    __slots__ = ("_places", "groups", "span", "text")
+    __slots__ = ("_more", "_part", "_places", "groups", "skimmed", "span", "text")
 
     def __init__(
-        self, text: str, groups: dict[str, tuple[int, int]], span: tuple[int, int]
+        self,
+        text: str,
+        groups: dict[str, tuple[int, int]],
+        span: tuple[int, int],
+        part: Callable[[int, int], dict[str, tuple[int, int]]],
+        skimmed: Skimmed | None = None,
     ) -> None:
         self.text = text
         self.groups = groups
         #: Where the rows of this table are in the text.
         self.span = span
+        self.skimmed = skimmed
+        self._part = part
+        self._more: dict[str, tuple[int, int]] | None = None
         #: Places whose line is known, in order: offset and line, from 1.
         self._places = [(0, 1)]
 
+    def span_of(self, chain: str) -> tuple[int, int]:
+        """Return where the rows of a chain begin and end; one without rows has none anywhere."""
+        found = self.groups.get(chain)
+        if found is None and self.skimmed is not None and chain in self.skimmed.chains:
+            if self._more is None:
+                self._more = {}
+                for span in self.skimmed.spans:
+                    self._more.update(self._part(*span))
+            found = self._more[chain]
+        return found or (0, 0)
+
+    def all_but(self) -> Iterator[tuple[int, int]]:
+        """Give the spans of the rows that were not skimmed."""
+        at, last = self.span
+        for start, end in self.skimmed.spans if self.skimmed is not None else ():
+            if at < start:
+                yield at, start
+            at = end
+        if at < last:
+            yield at, last
+
     def first_line(self, chain: str) -> int:
         """Return the line, from 1, of the first row of `chain`."""
-        start = self.groups[chain][0]
+        start, _ = self.span_of(chain)
         at = bisect_right(self._places, start, key=itemgetter(0))
         before, line = self._places[at - 1]
         # From the nearest known place on: from the beginning would take quadratic time.
@@ -181,11 +230,11 @@ class SlicedRows(RuleRows):
     @property
     def text(self) -> str:
         """All rows, each with a newline at its end."""
-        start, end = self._block.groups.get(self._name, (0, 0))
+        start, end = self._block.span_of(self._name)
         return self._block.text[start:end]
 
     def __len__(self) -> int:
-        return self._block.text.count("\n", *self._block.groups.get(self._name, (0, 0)))
+        return self._block.text.count("\n", *self._block.span_of(self._name))
 
 
 class ListedRows(RuleRows):
@@ -217,6 +266,33 @@ class ListedRows(RuleRows):
 
     def __len__(self) -> int:
         return len(self._rows) + (not self.complete)
+
+
+class Declared(Mapping[str, "Any"]):
+    """The declared chains: some by their policy and counts, and a run in the middle without."""
+
+    __slots__ = ("_after", "_before", "_run")
+
+    def __init__(
+        self, before: Mapping[str, object], run: Mapping[str, object], after: Mapping[str, object]
+    ) -> None:
+        self._before = before
+        self._run = run
+        self._after = after
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._run:
+            return None
+        return self._before[name] if name in self._before else self._after[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._run or name in self._before or name in self._after
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self._before, self._run, self._after)
+
+    def __len__(self) -> int:
+        return len(self._before) + len(self._run) + len(self._after)
 
 
 class Chains(Mapping[str, Chain]):

@@ -24,14 +24,19 @@ class progress:  # noqa: N801  # used as a function is, and contextlib takes tim
     def __init__(self, what: str) -> None:
         self._meter = _Meter(what) if sys.stderr.isatty() else None
 
-    def __enter__(self) -> Advance:
-        """Return the function."""
-        return (lambda _, __: None) if self._meter is None else self._meter.advance
+    def __enter__(self) -> Advance | None:
+        """Return the function; None where nobody looks."""
+        return None if self._meter is None else self._meter.advance
 
     def __exit__(self, *_: object) -> None:
         """Take the bar away, if it is there."""
         if self._meter is not None:
             self._meter.stop()
+
+
+def up_to(total: int | None, advance: Advance | None) -> Callable[[int], None] | None:
+    """Return what is told only how much was done, of `total`."""
+    return None if advance is None else lambda done: advance(done, total)
 
 
 class _Meter:

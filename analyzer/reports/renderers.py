@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from analyzer.reports.document import Document
 
@@ -11,8 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    #: Text is a Document, since how it looks depends on where it is shown; the others are final.
-    Renderer = Callable[[Any], Document | str]
+    #: Text is a Document, since how it looks depends on where it is shown; the others are final,
+    #: whole or in pieces.
+    Renderer = Callable[[Any], Document | str | Iterator[str]]
 
 
 #: By verb and format: the module of this package whose `render` makes the report of an answer.

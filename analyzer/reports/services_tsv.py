@@ -16,16 +16,22 @@ from analyzer.model.probability import Bounds, Dyadic
 from analyzer.model.text import printable
 from analyzer.reports.answers import ServicesAnswer
 
+#: Of routes, joined, that are written at a time.
+_LINES = 64
 _HEADINGS = ("service", "protocol", "frontend", "endpoint", "node", "lower", "upper")
 
 
-def render(answer: ServicesAnswer) -> str:
-    """Return the lines, headings first."""
+def render(answer: ServicesAnswer) -> Iterator[str]:
+    """Give the lines piece by piece, headings first."""
     lines = ["\t".join(_HEADINGS)]
     writer = _Writer(answer.cluster)
     for service in answer.services:
         lines += writer.routes(service)
-    return "\n".join(lines) + "\n"
+        if len(lines) > _LINES:
+            yield "\n".join(lines) + "\n"
+            lines.clear()
+    if lines:
+        yield "\n".join(lines) + "\n"
 
 
 class _Writer:

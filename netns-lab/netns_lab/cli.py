@@ -16,7 +16,7 @@ from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.reports.answers import ClientsAnswer, LabAnswer
-from analyzer.reports.progress import progress
+from analyzer.reports.progress import progress, up_to
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.plan import why_not
@@ -106,7 +106,7 @@ def _run(options: argparse.Namespace) -> int:
     flows = len(routes) * options.flows
     with progress("new flows") as advance:
         for service, route in routes:
-            verdicts.append(judge(lab.measure(service, route, lambda n: advance(n, flows))))
+            verdicts.append(judge(lab.measure(service, route, up_to(flows, advance))))
     answer = LabAnswer(
         dead=_names(dead),
         verdicts=tuple(verdicts),
@@ -121,7 +121,8 @@ def _clients(options: argparse.Namespace) -> int:
     trials = []
     with progress("runs") as advance:
         for service, route in routes:
-            trials += clients.trials(lab, service, route, options.runs, lambda n: advance(n, None))
+            told = up_to(None, advance)
+            trials += clients.trials(lab, service, route, options.runs, told)
     answer = ClientsAnswer(
         dead=_names(dead),
         node=given.view.node,

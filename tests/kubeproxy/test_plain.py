@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError
+from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.generate import GeneratedService, iptables_save, services
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.plain import PlainTable
@@ -26,7 +27,7 @@ DUMPS = sorted(FIXTURES.glob("*iptables*/*/iptables-*-save.txt"))
 
 def view(data: bytes, *, plainly: bool, own: tuple[IPv4Address, ...] = ()) -> View | str:
     try:
-        ruleset = read_ruleset(data, "dump")
+        ruleset = read_ruleset(data, "dump", skim=EndpointRows.skim if plainly else None)
         return Recogniser(ruleset, Cluster(), node_addresses=own, plainly=plainly).view()
     except AnalyzerError as error:
         return str(error)

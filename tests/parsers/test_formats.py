@@ -6,6 +6,7 @@ import importlib.util
 import lzma
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError, InputError
 from analyzer.model.matches import MatchComment
+from analyzer.parsers import formats
 from analyzer.parsers.formats import FORMATS, read_ruleset
 from analyzer.parsers.iptables_save import render
 
@@ -110,3 +112,19 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 def test_a_ruleset_names_its_format(name: str) -> None:
     samples = {"iptables-save": DUMP}
     assert read_ruleset(samples[name].encode(), "dump").input_format == name
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_large_file_reads_as_its_bytes_do(
+    packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = b'*nat\n:A - [0:0]\n-A A -m comment --comment "\xff \xc3\xa9" -j RETURN\nCOMMIT\n'
+    path = tmp_path / "dump"
+    path.write_bytes(gzip.compress(data) if packed else data)
+    monkeypatch.setattr(formats, "_LARGE", 1)
+    with path.open("rb") as file:
+        found = read_ruleset(file, "dump")
+    assert found.tables["nat"].chains["A"].rules == (
+        read_ruleset(data, "dump").tables["nat"].chains["A"].rules
+    )
+    assert "\udcff \xe9" in found.tables["nat"].chains["A"].rules[0].raw

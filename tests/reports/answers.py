@@ -23,6 +23,7 @@ from analyzer.reports.answers import (
     TraceAnswer,
     TreeAnswer,
 )
+from analyzer.reports.document import Document
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import renderer
 from tests.kubeproxy.dumps import chance, cluster_ip, dump, endpoint
@@ -131,7 +132,7 @@ class Answers:
 
     def plain(self, verb: str) -> str:
         rendered = renderer(verb, "text")(self.of(verb))
-        assert not isinstance(rendered, str)
+        assert isinstance(rendered, Document)
         return render_plain(rendered)
 
 

@@ -111,7 +111,7 @@ def whole_rulesets(draw: st.DrawFn, made_here: bool, *, unknown: bool = True) ->
             policy = None if hook is None else "ACCEPT" if accepts else "DROP"
             chains[name] = Chain(name, tuple(rules), policy)
         tables[table] = Table("ip", table, chains)
-    return Ruleset(tables=tables, family="ip", input_format="iptables-save", rules=0, file="made")
+    return Ruleset(tables=tables, family="ip", input_format="iptables-save", file="made")
 
 
 #: A ruleset, where the packet is sent, and whether the node makes it.

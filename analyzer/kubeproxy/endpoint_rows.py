@@ -1,0 +1,149 @@
+"""The KUBE-SEP chains of a dump, read as text many at a time.
+
+A large dump is for the most part such chains, of two rows each. Where a long piece of text is
+that and nothing else, the reader need not part it into chains, and nobody has to look at them
+one by one: one search gives the words of all. Odd chains are left to `plain` and the reader.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import repeat
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.shapes import Shapes, are_hosts, is_port
+from analyzer.parsers.rows import Skimmed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+#: Chain, address, protocol, address and port, port.
+_Words: TypeAlias = tuple[str, str, str, str, str]
+
+PROTOCOLS: Final = ("tcp", "udp", "sctp")
+ROWS_OF_ENDPOINT: Final = 2
+#: Characters of rows that are searched together: their words fit into a processor's cache.
+_PIECE: Final = 1 << 19
+_FIRST: Final = f"-A {names.ENDPOINT_PREFIX}"
+#: A row that belongs to no KUBE-SEP chain.
+_OTHER: Final = re.compile(rf"\n(?!(?:\[\d+:\d+\] )?{_FIRST})")
+
+
+class EndpointRows(Skimmed):
+    """Plain KUBE-SEP chains: what each sends flows to, as written.
+
+    Attributes:
+        chains: by the name of a chain: address and port of its endpoint.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chains: dict[str, str] = {}
+        #: The same of chains that were looked at by themselves.
+        self._alone: dict[str, str] = {}
+        #: The protocol of those that are not for tcp.
+        self._protocols: dict[str, str] = {}
+        #: The addresses of all, each between two strokes.
+        self._addresses: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.chains) + len(self._alone)
+
+    def __contains__(self, chain: object) -> bool:
+        return chain in self.chains or chain in self._alone
+
+    def add(self, chain: str, address: str, protocol: str, destination: str) -> None:
+        """Note one chain that was looked at by itself."""
+        self._alone[chain] = destination
+        if protocol != PROTOCOLS[0]:
+            self._protocols[chain] = protocol
+        self._addresses.append(f"/{address}/")
+
+    def has_address(self, address: object) -> bool:
+        """Tell whether an endpoint is known to have `address`."""
+        return any(f"/{address}/" in each for each in self._addresses)
+
+    def destinations(self, chains: Sequence[str], protocol: str) -> list[str | None]:
+        """Return where each chain sends flows of `protocol`; None: that is not known."""
+        found = [*map(self.chains.get, chains)]
+        if self._alone:
+            found = [*map(self._alone.get, chains, found)]
+        if self._protocols or protocol != PROTOCOLS[0]:
+            of = map(self._protocols.get, chains, repeat(PROTOCOLS[0]))
+            return [to if p == protocol else None for to, p in zip(found, of, strict=True)]
+        return found
+
+    @classmethod
+    def skim(cls, text: str, start: int, family: str, table: str) -> EndpointRows:
+        """Find pieces of text that hold such chains only."""
+        found = cls()
+        found._read(text, start, family, table)
+        return found
+
+    def _read(self, text: str, start: int, family: str, table: str) -> None:
+        at = text.find(_FIRST, start) if table == "nat" else -1
+        if at < 0:
+            return
+        counted, escapes = text.startswith("[", start), text.find("\\", start) >= 0
+        endpoint = Shapes(family, counted=counted, escapes=escapes).endpoint
+        start = text.rfind("\n", 0, at) + 1
+        while start < len(text):
+            end = _end_of_piece(text, start)
+            found, whole = _chains_in(endpoint, text, start, end)
+            other = None if whole else _OTHER.search(text, start - 1, end)
+            if other is not None:
+                end = other.start() + 1
+                found, whole = _chains_in(endpoint, text, start, end)
+            if whole and self._take(found, family):
+                self.spans.append((start, end))
+            if not found or other is not None:
+                return  # where chains stand in the order of their names, these were all
+            start = end
+
+    def _take(self, found: list[_Words], family: str) -> bool:
+        """Note chains unless something is odd about one of them; tell whether they were noted."""
+        chains, addresses, protocols, to, ports = zip(*found, strict=True)
+        kinds = set(protocols)
+        if not (
+            kinds.issubset(PROTOCOLS)
+            and all(map(is_port, set(ports)))
+            and are_hosts(addresses, family)
+            and "".join(chains).isprintable()
+        ):
+            return False
+        before = len(self.chains)
+        self.chains.update(zip(chains, to, strict=True))
+        if len(self.chains) < before + len(chains):
+            self._forget()  # twice the same chain: who reads row by row says what is wrong
+            return False
+        if kinds != {PROTOCOLS[0]}:
+            of = zip(chains, protocols, strict=True)
+            self._protocols.update({chain: name for chain, name in of if name != PROTOCOLS[0]})
+        self._addresses.append(f"/{'/'.join(addresses)}/")
+        return True
+
+    def _forget(self) -> None:
+        self.spans.clear()
+        self.chains.clear()
+        self._alone.clear()
+        self._protocols.clear()
+        self._addresses.clear()
+
+
+def _chains_in(
+    endpoint: re.Pattern[str], text: str, start: int, end: int
+) -> tuple[list[_Words], bool]:
+    """Return the words of the plain chains in a piece, and whether it holds nothing else."""
+    found: list[_Words] = endpoint.findall(text, start - 1, end)
+    rows = text.count("\n", start, end)
+    return found, bool(found) and rows == ROWS_OF_ENDPOINT * len(found)
+
+
+def _end_of_piece(text: str, start: int) -> int:
+    """Return where a piece that begins at a row ends, leaving no KUBE-SEP chain apart."""
+    # No second row of an endpoint marks flows.
+    mark = text.find(f" -j {names.MARK_MASQUERADE}\n", start + _PIECE)
+    end = text.rfind("\n", start, mark) + 1 if mark >= 0 else 0
+    return end or len(text)

@@ -1,0 +1,103 @@
+"""Chains that are skimmed off a dump leave it as it is: same chains, same rules, same places."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.errors import AnalyzerError
+from analyzer.kubeproxy import endpoint_rows
+from analyzer.kubeproxy.endpoint_rows import EndpointRows
+from analyzer.kubeproxy.generate import iptables_save, services
+from analyzer.parsers.formats import read_ruleset
+from analyzer.parsers.rows import Chains, RuleRows
+from tests.kubeproxy.captures import FIXTURES
+
+DUMPS = sorted(FIXTURES.glob("*iptables*/*/iptables-*-save.txt"))
+
+
+def read(data: bytes, *, skimming: bool) -> object:
+    """Return all that a reader gives: chains in order, their rows with numbers, diagnostics."""
+    try:
+        ruleset = read_ruleset(data, "dump", skim=EndpointRows.skim if skimming else None)
+    except AnalyzerError as error:
+        return str(error)
+    tables = {
+        name: [
+            (c.name, c.policy, c.counters, c.rules.rows if isinstance(c.rules, RuleRows) else None)
+            for c in table.chains.values()
+        ]
+        for name, table in ruleset.tables.items()
+    }
+    lengths = {name: (len(t.chains), t.rules) for name, t in ruleset.tables.items()}
+    return tables, lengths, ruleset.rules, ruleset.diagnostics, ruleset.backend
+
+
+def skimmed(data: bytes) -> int:
+    """Return how many chains of table nat are skimmed."""
+    chains = read_ruleset(data, "dump", skim=EndpointRows.skim).tables["nat"].chains
+    assert isinstance(chains, Chains)
+    return len(chains.block.skimmed.chains) if chains.block.skimmed is not None else 0
+
+
+@pytest.mark.parametrize("path", DUMPS, ids=lambda p: str(p.relative_to(FIXTURES)))
+def test_a_skimmed_dump_is_the_same(path: Path) -> None:
+    data = path.read_bytes()
+    assert read(data, skimming=True) == read(data, skimming=False)
+    assert skimmed(data) > 0
+
+
+@pytest.mark.parametrize("piece", [1, 300, 1 << 19])
+def test_pieces_of_any_size_leave_no_chain_apart(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint_rows, "_PIECE", piece)
+    data = iptables_save(list(services(30))).encode()
+    assert skimmed(data) == 300
+    assert read(data, skimming=True) == read(data, skimming=False)
+
+
+@given(st.sampled_from(DUMPS), st.sampled_from([1, 300, 1 << 19]), st.randoms())
+def test_dumps_that_somebody_has_changed_are_the_same(
+    path: Path, piece: int, chance: random.Random
+) -> None:
+    lines = path.read_text().split("\n")
+    for _ in range(chance.randint(1, 3)):
+        at, other = chance.randrange(len(lines)), chance.randrange(len(lines))
+        match chance.randrange(5):
+            case 0:
+                del lines[at]
+            case 1:
+                lines.insert(at, lines[other])
+            case 2:
+                lines[at], lines[other] = lines[other], lines[at]
+            case 3:
+                lines[at] = lines[at].replace("KUBE-SEP-", chance.choice(["KUBE-SVC-", "\x01"]))
+            case _:
+                place = chance.randrange(len(lines[at]) + 1)
+                lines[at] = lines[at][:place] + chance.choice('!"-/\\\t 10x') + lines[at][place:]
+    data = "\n".join(lines).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(endpoint_rows, "_PIECE", piece)
+        assert read(data, skimming=True) == read(data, skimming=False)
+
+
+def test_a_chain_in_two_pieces_is_not_skimmed() -> None:
+    lines = iptables_save(list(services(3))).split("\n")
+    first = next(line for line in lines if line.startswith("-A KUBE-SEP-"))
+    again = [*lines[: lines.index("COMMIT")], first, *lines[lines.index("COMMIT") :]]
+    data = "\n".join(again).encode()
+    assert read(data, skimming=True) == read(data, skimming=False)
+
+
+def test_other_tables_are_not_skimmed() -> None:
+    text = iptables_save(list(services(3)))
+    assert text.count("*nat\n") == 1
+    data = text.replace("*nat\n", "*mangle\n").encode()
+    chains = read_ruleset(data, "dump", skim=EndpointRows.skim).tables["mangle"].chains
+    assert isinstance(chains, Chains)
+    assert chains.block.skimmed is None
