@@ -27,8 +27,6 @@ ROWS_OF_ENDPOINT: Final = 2
 #: Characters of rows that are searched together: their words fit into a processor's cache.
 _PIECE: Final = 1 << 19
 _FIRST: Final = f"-A {names.ENDPOINT_PREFIX}"
-#: A row that belongs to no KUBE-SEP chain.
-_OTHER: Final = re.compile(rf"\n(?!(?:\[\d+:\d+\] )?{_FIRST})")
 
 
 class EndpointRows(Skimmed):
@@ -92,14 +90,14 @@ class EndpointRows(Skimmed):
         while start < len(text):
             end = _end_of_piece(text, start)
             found, whole = _chains_in(endpoint, text, start, end)
-            other = None if whole else _OTHER.search(text, start - 1, end)
-            if other is not None:
-                end = other.start() + 1
-                found, whole = _chains_in(endpoint, text, start, end)
+            # Where chains stand in the order of their names, rows of others follow the last one.
+            last = end if whole else text.find("\n", text.rfind(_FIRST, start, end)) + 1
+            if last < end:
+                found, whole = _chains_in(endpoint, text, start, last)
             if whole and self._take(found, family):
-                self.spans.append((start, end))
-            if not found or other is not None:
-                return  # where chains stand in the order of their names, these were all
+                self.spans.append((start, last))
+            if last < end:
+                return
             start = end
 
     def _take(self, found: list[_Words], family: str) -> bool:
