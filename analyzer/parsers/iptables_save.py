@@ -130,7 +130,8 @@ def _declared(
             before, after = _declarations(text[start:at]), _declarations(text[behind:end])
             if before is None or after is None:
                 return None
-            if not any(map(skimmed.__contains__, (*before, *after))):
+            twice = not before.keys().isdisjoint(after)
+            if not twice and not any(map(skimmed.__contains__, (*before, *after))):
                 return Declared(before, skimmed, after)
     found = _declarations(text[start:end])
     return found if found is not None and skimmed.keys() <= found.keys() else None
