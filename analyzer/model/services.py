@@ -1,0 +1,49 @@
+"""What the Kubernetes API says of Services, as far as kube-proxy makes rules of it."""
+
+from __future__ import annotations
+
+from analyzer.model.packet import Address
+from analyzer.model.value import value
+
+
+@value(kw_only=True)
+class EndpointSpec:
+    """One endpoint of a ServicePort.
+
+    Attributes:
+        spellings: of its address, as the objects have it: what kube-proxy hashes.
+        is_ready: some EndpointSlice or Endpoints object says so.
+        is_certain: all of them do, so that every version of kube-proxy uses it.
+        may_serve: it is terminating and still serves, a fallback since 1.26.
+        zones: of the topology hints, if it has any; `nodes`: those for nodes.
+    """
+
+    address: Address
+    port: int
+    spellings: tuple[str, ...]
+    node: str | None = None
+    is_ready: bool = False
+    is_certain: bool = False
+    may_serve: bool = False
+    zones: frozenset[str] = frozenset()
+    nodes: frozenset[str] = frozenset()
+
+
+@value(kw_only=True)
+class ServicePortSpec:
+    """One port of one Service that has a ClusterIP.
+
+    Attributes:
+        name: ``namespace/name:port``, the port's name left out if it has none.
+        protocol: in lower case.
+        frontends: kind as in the API, address (None: of the node), port.
+        affinity: seconds of ``sessionAffinity: ClientIP``, None without.
+        internal_local: ``internalTrafficPolicy: Local``.
+    """
+
+    name: str
+    protocol: str
+    frontends: tuple[tuple[str, Address | None, int], ...]
+    endpoints: tuple[EndpointSpec, ...]
+    affinity: int | None = None
+    internal_local: bool = False
