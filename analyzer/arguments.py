@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from analyzer import __version__
-from analyzer.model.packet import Address, address_from_text
+from analyzer.model.packet import Address, Network, address_from_text, network_from_text
 from analyzer.parsers.formats import FORMATS
 from analyzer.reports.renderers import RENDERERS
 
@@ -101,7 +101,16 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="kubectl get services,endpointslices,nodes,pods -A -o json",
+        help="kubectl get services,endpointslices,nodes,pods -A -o json; files or folders",
+    )
+    parser.add_argument(
+        "--node-of",
+        metavar="CIDR=NODE",
+        nargs="+",
+        action="extend",
+        default=[],
+        type=_network_of_node,
+        help="which node's pods have addresses of a network, where no objects say it",
     )
     parser.add_argument("--node", metavar="NAME", help="the node whose dump it is")
     parser.add_argument(
@@ -133,8 +142,22 @@ def add_dead_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def _service_option(parser: argparse.ArgumentParser) -> None:
+def _add_filters(parser: argparse.ArgumentParser, loss: str) -> None:
+    """Add what says which Services are shown, and in which order; `loss` tells what that is."""
     parser.add_argument("--service", metavar="NAME", help="only this one")
+    parser.add_argument("--namespace", metavar="NAME", help="only those of this namespace")
+    parser.add_argument(
+        "--sort",
+        choices=["name", "endpoints", "loss"],
+        help=f"loss: {loss}; the most first",
+    )
+
+
+def _services_options(parser: argparse.ArgumentParser) -> None:
+    _add_filters(parser, "what the loss of its busiest endpoint costs")
+    parser.add_argument(
+        "--all", action="store_true", help="each endpoint of a Service with many, one by one"
+    )
 
 
 def _tree_options(parser: argparse.ArgumentParser) -> None:
@@ -142,10 +165,12 @@ def _tree_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from",
         dest="source",
-        choices=["pod", "node", "external"],
+        choices=["pod", "pod-elsewhere", "node", "external"],
         default="pod",
         help="where the new flow comes from (default: pod)",
     )
+    parser.add_argument("--namespace", metavar="NAME", help="only Services of this namespace")
+    parser.add_argument("--all", action="store_true", help="each of many branches, one by one")
     add_dead_options(parser)
 
 
@@ -192,7 +217,7 @@ _TRACE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
 
 def _loss_options(parser: argparse.ArgumentParser) -> None:
     add_dead_options(parser)
-    parser.add_argument("--service", metavar="NAME", help="only this one")
+    _add_filters(parser, "what its worst route loses")
     parser.add_argument(
         "--max-loss",
         metavar="PERCENT",
@@ -206,6 +231,14 @@ def _address(text: str) -> Address:
     if address is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no IP address")
     return address
+
+
+def _network_of_node(text: str) -> tuple[Network, str]:
+    cidr, sign, node = text.partition("=")
+    network = network_from_text(cidr)
+    if network is None or not sign or not node:
+        raise argparse.ArgumentTypeError(f"{text!r} is not CIDR=NODE, as 10.1.0.0/24=worker1")
+    return network, node
 
 
 def _percentage(text: str) -> Fraction:
@@ -222,7 +255,7 @@ def _percentage(text: str) -> Fraction:
 
 #: What each verb is for, and what adds the options that only it has.
 _VERBS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None] | None]]] = {
-    "services": ("every ServicePort with its exact shares", _service_option),
+    "services": ("every ServicePort with its exact shares", _services_options),
     "tree": ("the probability tree of a Service, rule by rule", _tree_options),
     "trace": ("where one packet can end, and the rules on its way", _trace_options),
     "loss": ("the share of new flows that lands on dead endpoints", _loss_options),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # what one verb needs, another need not wait for
     from typing import Final
 
     from analyzer.failure.models import Dead
+    from analyzer.kubeproxy.object_names import ObjectNames
     from analyzer.parsers.rows import Skim
 
 DONE: Final = 0
@@ -125,6 +126,7 @@ def read_input(options: argparse.Namespace) -> Input:
             node=options.node,
             node_addresses=_node_addresses(options, cluster),
             advance=advance,
+            object_names=_names(options, ruleset),
         )
         view = recogniser.view()
     return Input(ruleset=ruleset, cluster=cluster, recogniser=recogniser, view=view)
@@ -143,8 +145,40 @@ def _read_dump(
     if options.objects:
         from analyzer.parsers.kubernetes import parse_objects
 
-        cluster = parse_objects([(name, _bytes(name)) for name in options.objects])
-    return ruleset, cluster
+        cluster = parse_objects(_objects(options))
+    return ruleset, cluster.with_networks(options.node_of) if options.node_of else cluster
+
+
+def _objects(options: argparse.Namespace) -> list[tuple[str, bytes]]:
+    """Return name and content of each file of objects; of a folder, all that its names say is JSON.
+
+    Raises:
+        InputError: a folder holds none.
+    """
+    found = []
+    for name in options.objects:
+        files = [name]
+        if os.path.isdir(name):  # noqa: PTH112  # pathlib is slow to load
+            files = [
+                os.path.join(name, each)  # noqa: PTH118
+                for each in sorted(os.listdir(name))  # noqa: PTH208
+                if each.split(".")[1:2] == ["json"]
+            ]
+            if not files:
+                raise InputError(f"{name}: no file of this folder is named *.json")
+        found += [(file, _bytes(file)) for file in files]
+    return found
+
+
+def _names(options: argparse.Namespace, ruleset: Ruleset) -> ObjectNames | None:
+    """Return what names Services whose rules have no comment."""
+    if not options.objects:
+        return None
+    from analyzer.kubeproxy.object_names import ObjectNames
+    from analyzer.parsers.services import parse_services
+
+    version = 4 if ruleset.family == "ip" else 6
+    return ObjectNames(lambda: parse_services(_objects(options), version))
 
 
 def _bytes(name: str) -> bytes:
@@ -231,29 +265,30 @@ def _services(options: argparse.Namespace) -> int:
 
     given = read_input(options)
     services = given.view.services
-    if options.service is not None:
-        from analyzer.kubeproxy.select import select
+    if options.service or options.namespace or options.sort:
+        from analyzer.kubeproxy.select import in_order, narrow
 
-        services = select(given.view, options.service)
+        services = in_order(narrow(given.view, options.service, options.namespace), options.sort)
     answer = ServicesAnswer(
         ruleset=given.ruleset,
         cluster=given.cluster,
         view=given.view,
         services=services,
         diagnostics=given.view.diagnostics,
+        every=options.all,
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=False)
 
 
 def _tree(options: argparse.Namespace) -> int:
-    from analyzer.kubeproxy.select import select
+    from analyzer.kubeproxy.select import narrow
     from analyzer.reports.answers import TreeAnswer
 
     given = read_input(options)
     died = dead_of(options, given)
     trees = tuple(
         (service, route, given.recogniser.tree(service, route))
-        for service in select(given.view, options.service)
+        for service in narrow(given.view, options.service, options.namespace)
         for route in service.routes
         if route.source.value == options.source
     )
@@ -268,6 +303,7 @@ def _tree(options: argparse.Namespace) -> int:
         dead=died,
         trees=trees,
         diagnostics=given.view.diagnostics,
+        every=options.all,
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=False)
 
@@ -303,16 +339,18 @@ def _trace(options: argparse.Namespace) -> int:
 
 
 def _loss(options: argparse.Namespace) -> int:
-    from analyzer.failure.loss import losses
-    from analyzer.kubeproxy.select import select
+    from analyzer.failure.loss import in_order, losses
+    from analyzer.kubeproxy.select import narrow
     from analyzer.reports.answers import LossAnswer
 
     given = read_input(options)
     died = dead_of(options, given)
     found = losses(given.view, died.endpoints, died.uncertain)
-    if options.service is not None:
-        wanted = select(given.view, options.service)
-        found = tuple(loss for loss in found if loss.service in wanted)
+    if options.service or options.namespace:
+        wanted = set(map(id, narrow(given.view, options.service, options.namespace)))
+        found = tuple(loss for loss in found if id(loss.service) in wanted)
+    if options.sort is not None:
+        found = in_order(found, options.sort)
     diagnostics = list(given.view.diagnostics)
     if options.node is not None and options.node in died.nodes:
         diagnostics.append(
@@ -330,6 +368,7 @@ def _loss(options: argparse.Namespace) -> int:
         dead=died,
         losses=found,
         diagnostics=tuple(diagnostics),
+        in_order=options.sort is not None,
     )
     broken = options.max_loss is not None and any(
         loss.worst.upper.as_fraction() > options.max_loss for loss in found

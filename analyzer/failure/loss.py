@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, View
+from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
 from analyzer.model.value import value
 
@@ -60,11 +60,30 @@ def losses(
     return tuple(service_loss(service, dead, uncertain) for service in view.services)
 
 
+def in_order(found: Iterable[ServiceLoss], by: str) -> tuple[ServiceLoss, ...]:
+    """Return losses by `name` of the Service, its number of `endpoints`, or by `loss`.
+
+    The most first, those that are alike by name.
+    """
+    name = sorted(found, key=lambda each: (each.service.name.text, each.service.protocol))
+    match by:
+        case "endpoints":
+            return tuple(sorted(name, key=lambda each: -len(each.service.endpoints)))
+        case "loss":
+            return tuple(sorted(name, key=lambda each: -float(each.worst.upper)))
+        case _:
+            return tuple(name)
+
+
 def service_loss(
     service: ServicePort, dead: Collection[Endpoint], uncertain: Collection[Endpoint] = ()
 ) -> ServiceLoss:
     """Return what one ServicePort loses."""
-    routes = tuple(RouteLoss(route, route_loss(route, dead, uncertain)) for route in service.routes)
+    routes = tuple(
+        RouteLoss(route, route_loss(route, dead, uncertain))
+        for route in service.routes
+        if route.source is not Source.HAIRPIN  # the dead send nothing
+    )
     cluster = service.cluster_route
     return ServiceLoss(
         service=service,

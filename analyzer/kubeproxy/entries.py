@@ -26,6 +26,12 @@ from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.targets import Drop, Goto, Jump, Reject
 from analyzer.model.value import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.kubeproxy.object_names import ObjectNames
+
 
 @value
 class Entry:
@@ -72,8 +78,22 @@ class OddRule:
     lacks_port: bool
 
 
-def entries(chain: str, rules: Iterable[Rule]) -> Iterator[Entry | OddRule]:
-    """Give the frontends whose flows `rules` of `chain` send to a Service's chain."""
+#: The kind of a frontend that nothing names, by the chain that it leads to.
+_LIKELY: Final = {
+    "KUBE-FW-": FrontendKind.LOAD_BALANCER_IP,
+    "KUBE-EXT-": FrontendKind.EXTERNAL_IP,
+    "KUBE-XLB-": FrontendKind.EXTERNAL_IP,
+    "": FrontendKind.CLUSTER_IP,
+}
+
+
+def entries(
+    chain: str, rules: Iterable[Rule], known: ObjectNames | None = None
+) -> Iterator[Entry | OddRule]:
+    """Give the frontends whose flows `rules` of `chain` send to a Service's chain.
+
+    `known` names those whose comment does not.
+    """
     for rule in rules:
         match rule.target:
             case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
@@ -82,7 +102,8 @@ def entries(chain: str, rules: Iterable[Rule]) -> Iterator[Entry | OddRule]:
                     chain == names.NODE_PORTS and not read.other_destination
                 )
                 if one_place and read.protocol is not None and read.port is not None:
-                    yield _entry(read, read.protocol, read.port, FrontendKind.CLUSTER_IP, to)
+                    assumed = next(k for p, k in _LIKELY.items() if to.startswith(p))
+                    yield _entry(read, read.protocol, read.port, assumed, to, known)
                 elif not (chain == names.NODE_PORTS and read.loopback):
                     # From 1.33 on a rule counts what comes over loopback; the next takes it too.
                     yield OddRule(rule, read.address is not None and not read.names_port)
@@ -90,7 +111,7 @@ def entries(chain: str, rules: Iterable[Rule]) -> Iterator[Entry | OddRule]:
                 pass
 
 
-def refusals(ruleset: Ruleset) -> Iterator[tuple[Entry, str]]:
+def refusals(ruleset: Ruleset, known: ObjectNames | None = None) -> Iterator[tuple[Entry, str]]:
     """Give the frontends without endpoints, and what answers their flows: reject or drop."""
     table = ruleset.tables.get("filter")
     for name in (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS):
@@ -103,16 +124,30 @@ def refusals(ruleset: Ruleset) -> Iterator[tuple[Entry, str]]:
             # A port without an address is a NodePort only where LOCAL addresses are asked for.
             named = read.address is not None or read.local
             if named and read.protocol is not None and read.port is not None:
-                entry = _entry(read, read.protocol, read.port, assumed, "")
+                entry = _entry(read, read.protocol, read.port, assumed, "", known)
                 yield entry, "reject" if isinstance(rule.target, Reject) else "drop"
 
 
-def _entry(read: _Read, protocol: str, port: int, assumed: FrontendKind, chain: str) -> Entry:
+def _entry(
+    read: _Read,
+    protocol: str,
+    port: int,
+    assumed: FrontendKind,
+    chain: str,
+    known: ObjectNames | None,
+) -> Entry:
     name, kind = names.name_and_kind(read.comment)
     if read.address is None:
-        frontend = Frontend(FrontendKind.NODE_PORT, None, port)
         # In KUBE-NODEPORTS the comment is the bare name.
         name = name or read.comment or None
+    if known is not None and (name is None or kind is None):
+        told, likely = known.of(chain, read.address, port, protocol)
+        # Of one without endpoints the comment tells the name and not the kind.
+        same = name is None or names.service_name(name).text == told
+        kind = kind or (likely if same else None)
+        name = name or told
+    if read.address is None:
+        frontend = Frontend(FrontendKind.NODE_PORT, None, port)
     else:
         frontend = Frontend(FrontendKind(kind) if kind else assumed, read.address, port)
     return Entry(name or str(frontend), protocol, frontend, chain)
@@ -177,6 +212,32 @@ def affinity(table: Table, name: str, seen: frozenset[str] = frozenset()) -> int
             case _:
                 pass
     return None
+
+
+def source_networks(
+    table: Table, name: str, seen: frozenset[str] = frozenset()
+) -> frozenset[Network]:
+    """Return the networks by which the chains of one Service tell sources apart.
+
+    Those of KUBE-SEP chains, which ask for the endpoint itself, are not among them.
+    """
+    chain = table.chains.get(name)
+    if chain is None or name in seen:
+        return frozenset()
+    found: frozenset[Network] = frozenset()
+    for rule in chain.rules:
+        for match in rule.matches:
+            match match:
+                case MatchSource(network) | MatchNot(MatchSource(network)):
+                    found |= {network}
+                case _:
+                    pass
+        match rule.target:
+            case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
+                found |= source_networks(table, to, seen | {name})
+            case _:
+                pass
+    return found
 
 
 def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:

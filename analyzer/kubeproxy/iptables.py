@@ -14,7 +14,7 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy import names
@@ -23,7 +23,12 @@ from analyzer.kubeproxy.masquerade import Masquerade
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
 from analyzer.kubeproxy.shapes import host
-from analyzer.kubeproxy.sources import source_addresses
+from analyzer.kubeproxy.sources import (
+    external_sources,
+    pod_networks,
+    source_addresses,
+    splits,
+)
 from analyzer.kubeproxy.view import (
     Frontend,
     FrontendKind,
@@ -47,6 +52,7 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from typing import Final
 
     from analyzer.kubeproxy.entries import OddRule
+    from analyzer.kubeproxy.object_names import ObjectNames
     from analyzer.kubeproxy.walks import NatWalks
     from analyzer.semantics.tree import Tree
 
@@ -82,7 +88,8 @@ class Recogniser:
 
     `node_addresses` are the node's own; none: they are not known. `plainly` says whether to
     read plain rows as text; the answer is the same without, only later. `advance` is told how
-    many rules were read since it was told last, and how many there are.
+    many rules were read since it was told last, and how many there are. `object_names` names
+    Services whose rules carry no comment.
     """
 
     def __init__(
@@ -94,7 +101,9 @@ class Recogniser:
         node_addresses: tuple[Address, ...] = (),
         plainly: bool = True,
         advance: Advance | None = None,
+        object_names: ObjectNames | None = None,
     ) -> None:
+        self._object_names = object_names
         self._advance = advance
         self._ruleset = ruleset
         self._cluster = cluster
@@ -107,10 +116,13 @@ class Recogniser:
             None if advance is None else lambda rules: advance(rules, ruleset.rules),
         )
         self._odd: list[OddRule] = []
+        #: By frontend, protocol, source and network: the address that stands for its sources.
+        self._addresses: dict[tuple[Frontend, str, Source, Network | None], Address] = {}
         self._entrances = list(self._find_entrances())
-        self._sources = source_addresses(
-            ruleset.family, self._pod_networks(version), self._own, self._taken()
-        )
+        self._is_taken = self._taken()
+        self._written = self._unmarked_network()
+        self._pods = pod_networks(version, self._written, cluster, node)
+        self._sources = source_addresses(ruleset.family, self._pods, self._own, self._is_taken)
         self._masquerade = Masquerade(
             self._plain, lambda: self._walks, self._own, lambda: self._changed_bits
         )
@@ -142,7 +154,8 @@ class Recogniser:
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
         """Return what the nat table makes of a new flow on `route`, from its hook on."""
-        return self._walks.tree(route.frontend, service.protocol, route.source)
+        way = route.frontend, service.protocol, route.source
+        return self._walks.tree(*way, self._addresses.get((*way, route.network), "usual"))
 
     def _mode(self) -> tuple[str, list[Diagnostic]]:
         if self._entrances:
@@ -206,6 +219,9 @@ class Recogniser:
         for service in self._plain.services.values():
             name, kind = names.name_and_kind(service.comment)
             address = host(service.address)
+            if name is None and self._object_names is not None:
+                way = service.chain, address, service.port, service.protocol
+                name, kind = self._object_names.of(*way)
             frontend = Frontend(FrontendKind(kind or "ClusterIP"), address, service.port)
             yield _Entrance(
                 name or str(frontend), service.protocol, frontend, service.chain, service
@@ -216,7 +232,7 @@ class Recogniser:
                 continue
             from analyzer.kubeproxy.entries import Entry, entries
 
-            for each in entries(chain, rules):
+            for each in entries(chain, rules, self._object_names):
                 if isinstance(each, Entry):
                     yield _Entrance(each.name, each.protocol, each.frontend, each.chain)
                 else:
@@ -234,24 +250,18 @@ class Recogniser:
                 if at not in self._plain.read_rows:
                     yield chain.rules.understand(number, line)
 
-    def _pod_networks(self, version: int) -> list[Network]:
+    def _unmarked_network(self) -> Network | None:
+        """Return the network of pods as the rules name it: they spare it from masquerade."""
         for service in self._plain.services.values():
             written = network_from_text(service.unmarked) if service.unmarked else None
             if written is not None:
-                return [written]
+                return written
         if any(entrance.plain is None for entrance in self._entrances):
             from analyzer.kubeproxy.entries import unmarked_network
 
             chains = [e.chain for e in self._entrances if e.plain is None]
-            written = unmarked_network(self._nat, [names.SERVICES, *chains])
-            if written is not None:
-                return [written]
-        return [
-            network
-            for node in self._cluster.nodes.values()
-            for network in node.pod_networks
-            if network.version == version
-        ]
+            return unmarked_network(self._nat, [names.SERVICES, *chains])
+        return None
 
     def _taken(self) -> Callable[[Address], bool]:
         taken = {*self._own, *self._cluster.placements}
@@ -278,7 +288,7 @@ class Recogniser:
         if self._may_refuse():
             from analyzer.kubeproxy.entries import refusals
 
-            for entry, refusal in refusals(self._ruleset):
+            for entry, refusal in refusals(self._ruleset, self._object_names):
                 key = entry.name, entry.protocol
                 refused.setdefault(key, []).append((entry.frontend, refusal))
         for key in sorted({**grouped, **refused}):
@@ -340,23 +350,71 @@ class Recogniser:
         plainly = all(e.plain is not None for e in entrances)
         if plainly and all(direct for _, direct, _ in self._ways):
             return PlainRoutes(lambda source: self._made(entrances, source))
-        return tuple([route for e in entrances for s in Source for route in self._made([e], s)])
+        return tuple([route for e in entrances for route in self._all(e)])
+
+    def _all(self, entrance: _Entrance) -> Iterator[Route]:
+        """Give the routes of one frontend from all kinds of source."""
+        if entrance.plain is not None:
+            for source in Source:
+                yield from self._made([entrance], source)
+            return
+        if self._advance is not None:
+            self._advance(self._size(entrance.chain), self._ruleset.rules)
+        others = [r for s in Source if s is not Source.HAIRPIN for r in self._walked(entrance, s)]
+        yield from others
+        yield self._hairpin(entrance, others)
 
     def _made(self, entrances: list[_Entrance], wanted: Source) -> Iterator[Route]:
         source, direct, judges = self._ways[_PLACES[wanted]]
         for entrance in entrances:
             plain = entrance.plain
             if plain is None or not direct:
-                if self._advance is not None:
-                    self._advance(self._size(entrance.chain), self._ruleset.rules)
-                yield self._walks.route(entrance.frontend, entrance.protocol, source)
+                yield from self._walked(entrance, source)
                 continue
             if plain.unmarked not in judges:
-                judges[plain.unmarked] = self._masquerade.judge(
-                    source, self._sources[source], plain.unmarked
+                judges[plain.unmarked] = (
+                    self._masquerade.judge_hairpin()
+                    if source is Source.HAIRPIN
+                    else self._masquerade.judge(source, self._sources[source], plain.unmarked)
                 )
             shares = PlainShares(plain, judges[plain.unmarked])
             yield Route(entrance.frontend, source, shares, NEVER)
+
+    def _walked(self, entrance: _Entrance, source: Source) -> Iterator[Route]:
+        """Give the routes of one frontend from one kind of source, as walks find them."""
+        way = entrance.frontend, entrance.protocol
+        asked = self._asked(entrance)
+        match source:
+            case Source.HAIRPIN:
+                others = [s for s in Source if s is not Source.HAIRPIN]
+                routes = [r for s in others for r in self._walked(entrance, s)]
+                yield self._hairpin(entrance, routes)
+            case Source.EXTERNAL:
+                usual = self._sources[source]
+                assert usual is not None  # an address that is certainly outside
+                for network, address in external_sources(asked, usual, self._is_inside):
+                    self._addresses[*way, source, network] = address
+                    yield self._walks.route(*way, source, address, network)
+            case _ if any(splits(network, self._pods, source) for network in asked):
+                yield self._walks.route(*way, source, None)
+            case _:
+                yield self._walks.route(*way, source)
+
+    def _hairpin(self, entrance: _Entrance, routes: Iterable[Route]) -> Route:
+        """Return the route of the endpoints' own flows; `routes` are those from all others."""
+        endpoints = dict.fromkeys(s.endpoint for r in routes for s in r.shares)
+        asked = self._asked(entrance)
+        return self._walks.hairpin(entrance.frontend, entrance.protocol, endpoints, asked)
+
+    def _asked(self, entrance: _Entrance) -> frozenset[Network]:
+        from analyzer.kubeproxy.entries import source_networks
+
+        return source_networks(self._nat, entrance.chain)
+
+    def _is_inside(self, address: Address) -> bool:
+        """Tell whether an address is somebody's in the cluster."""
+        pods = (*self._pods.here, *self._pods.elsewhere, self._written)
+        return self._is_taken(address) or any(n is not None and address in n for n in pods)
 
     def _size(self, name: str) -> int:
         """Return about how many rules a walk from a Service's chain passes, KUBE-SEP's included."""
@@ -373,7 +431,14 @@ class Recogniser:
         plainly = bool(self._plain.services) and (
             self._plain.mark is not None or self._walks.mark_of_masquerade() is not None
         )
-        return [(source, plainly and self._enters_directly(source), {}) for source in Source]
+        direct: dict[Source, bool] = {
+            source: plainly and self._enters_directly(source)
+            for source in Source
+            if source is not Source.HAIRPIN
+        }
+        # A hairpin flow is one of a pod, or of the node itself.
+        direct[Source.HAIRPIN] = direct[Source.POD] and direct[Source.NODE]
+        return [(source, direct[source], {}) for source in Source]
 
     def _enters_directly(self, source: Source) -> bool:
         """Tell whether nothing before KUBE-SERVICES can touch a flow from `source`."""

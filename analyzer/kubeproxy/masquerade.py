@@ -68,6 +68,24 @@ class Masquerade:
 
         return judge
 
+    def judge_hairpin(self) -> Judge:
+        """Return what says whether flows that come back to their endpoint are masqueraded.
+
+        The KUBE-SEP chain marks them. One from the node's own address the node has made, so it
+        meets POSTROUTING too.
+        """
+        if self._is_plain():
+            return True
+
+        def judge(protocol: str, endpoint: Endpoint) -> bool | None:
+            walks = self._walks()
+            mark = walks.mark_of_masquerade()
+            # It leaves: were the address the node's own, the node would have made the flow.
+            way = Source.NODE, protocol, endpoint, mark, endpoint.address
+            return _known(walks.masquerades(*way))
+
+        return judge
+
     def _is_plain(self) -> bool:
         """Tell whether all that decides is the mark that KUBE-MARK-MASQ sets."""
         mark = self._table.mark

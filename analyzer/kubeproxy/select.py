@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from analyzer.errors import UsageError, suggestion
-from analyzer.kubeproxy.view import ServicePort, View
+from analyzer.kubeproxy.view import ServicePort, Source, View
 
 
 def select(view: View, wanted: str) -> tuple[ServicePort, ...]:
@@ -18,6 +20,44 @@ def select(view: View, wanted: str) -> tuple[ServicePort, ...]:
             return found
     hint = suggestion(wanted, {s.name.text for s in view.services})
     raise UsageError(f"no Service {wanted} in this dump{hint}")
+
+
+def narrow(view: View, service: str | None, namespace: str | None) -> tuple[ServicePort, ...]:
+    """Return the ServicePorts of that name and namespace, as far as either is given.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = view.services if service is None else select(view, service)
+    if namespace is None:
+        return found
+    theirs = tuple(each for each in found if each.name.namespace == namespace)
+    if not theirs:
+        known = {each.name.namespace for each in view.services if each.name.namespace}
+        which = "" if service is None else f" named {service}"
+        hint = suggestion(namespace, known) if service is None else ""
+        raise UsageError(f"no Service{which} in namespace {namespace} of this dump{hint}")
+    return theirs
+
+
+def in_order(services: Iterable[ServicePort], by: str | None) -> tuple[ServicePort, ...]:
+    """Return Services by `name`, by number of `endpoints`, or by `loss`: the most first.
+
+    The loss of one that has lost nothing yet is the highest share of any of its endpoints.
+    """
+    name = sorted(services, key=lambda s: (s.name.text, s.protocol))
+    match by:
+        case "endpoints":
+            return tuple(sorted(name, key=lambda s: -len(s.endpoints)))
+        case "loss":
+            return tuple(sorted(name, key=lambda s: -_busiest(s)))
+        case _:
+            return tuple(name)
+
+
+def _busiest(service: ServicePort) -> float:
+    routes = (route.columns()[1] for route in service.routes if route.source is not Source.HAIRPIN)
+    return max((float(share.upper) for shares in routes for share in shares), default=0)
 
 
 def _full(service: ServicePort) -> set[str]:

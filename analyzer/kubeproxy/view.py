@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from analyzer.kubeproxy.names import ServiceName
 from analyzer.model.diagnostics import Diagnostic
-from analyzer.model.packet import Address
+from analyzer.model.packet import Address, Network
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.model.value import value
 
@@ -30,11 +30,17 @@ class FrontendKind(enum.Enum):
 
 @enum.unique
 class Source(enum.Enum):
-    """Where a new flow comes from."""
+    """Where a new flow comes from, seen from the node whose rules these are.
+
+    A hairpin flow comes from the very endpoint that it is sent to: its route tells, for each
+    endpoint, the share of its own flows that come back to it.
+    """
 
     POD = "pod"
+    POD_ELSEWHERE = "pod-elsewhere"
     NODE = "node"
     EXTERNAL = "external"
+    HAIRPIN = "hairpin"
 
 
 @enum.unique
@@ -92,12 +98,15 @@ class Route:
 
     Attributes:
         unresolved: the share, at most, of new flows of which nothing can be said.
+        network: of the sources, just those in it; None: those in no network that the rules of
+            the frontend tell apart, as ``loadBalancerSourceRanges`` do.
     """
 
     frontend: Frontend
     source: Source
     shares: Sequence[Share]
     unresolved: Dyadic
+    network: Network | None = None
 
     def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
         """Return the endpoints as they are printed, and the share of each."""
@@ -139,7 +148,7 @@ class ServicePort:
         routes = [r for r in self.routes if r.frontend == frontend]
         if frontend in self.unfilled or any(not r.is_exact for r in routes):
             return FrontendState.UNKNOWN
-        if any(r.shares for r in routes):
+        if any(len(r.shares) for r in routes):
             return FrontendState.ENDPOINTS
         return FrontendState.NO_ENDPOINTS
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.diagnostics import Location
-from analyzer.model.packet import Address, Mark, Packet
-from analyzer.model.probability import Bounds, Dyadic, capped_sum
+from analyzer.model.packet import Address, Mark, Network, Packet
+from analyzer.model.probability import NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
-from analyzer.model.targets import Accept, Dnat, Drop, NatRange
+from analyzer.model.targets import Accept, Dnat, Drop, Goto, Jump, NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.hooks import Hooks
@@ -19,7 +20,22 @@ from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, shares
 
 #: Where a flow from each kind of source enters the nat table.
-HOOKS = {Source.POD: "PREROUTING", Source.EXTERNAL: "PREROUTING", Source.NODE: "OUTPUT"}
+_HOOKS: Final = {
+    Source.POD: "PREROUTING",
+    Source.POD_ELSEWHERE: "PREROUTING",
+    Source.NODE: "OUTPUT",
+    Source.EXTERNAL: "PREROUTING",
+    Source.HAIRPIN: "PREROUTING",  # of some endpoint, whose address is not known
+}
+#: Whether a source is an address of the node, which need not be known.
+_FROM_NODE: Final = {
+    Source.POD: False,
+    Source.POD_ELSEWHERE: False,
+    Source.NODE: True,
+    Source.EXTERNAL: False,
+}
+#: The address of a source is that of its kind.
+USUAL: Final = "usual"
 
 
 class NatWalks:
@@ -37,6 +53,7 @@ class NatWalks:
     ) -> None:
         self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
         self._sources = sources
+        self._own = frozenset(own)
         situation = Situation(
             local_addresses=frozenset(own) if own else None, affinity_lists=names.ENDPOINT_PREFIX
         )
@@ -45,28 +62,62 @@ class NatWalks:
         # A flow to a NodePort goes to some address of the node, known or not.
         self._node_port_address = own[0] if own else None
 
-    def tree(self, frontend: Frontend, protocol: str, source: Source) -> Tree:
-        """Return what the nat table makes of a new flow, from its hook on."""
-        address = frontend.address or self._node_port_address
-        packet = replace(
-            self._packet(source),
+    def tree(
+        self,
+        frontend: Frontend,
+        protocol: str,
+        source: Source,
+        address: Address | str | None = USUAL,
+    ) -> Tree:
+        """Return what the nat table makes of a new flow, from its hook on.
+
+        `address` is where it comes from; None: that is not known.
+        """
+        packet = self._flow(self._packet(source, address), frontend, protocol)
+        return self._hooks.to_nat(_HOOKS[source], packet)
+
+    def _flow(self, packet: Packet, frontend: Frontend, protocol: str) -> Packet:
+        return replace(
+            packet,
             protocol=protocol,
-            destination=address,
+            destination=frontend.address or self._node_port_address,
             destination_port=frontend.port,
             to_node=True if frontend.address is None else None,
         )
-        return self._hooks.to_nat(HOOKS[source], packet)
 
-    def _packet(self, source: Source) -> Packet:
+    def _packet(self, source: Source, address: Address | str | None = USUAL) -> Packet:
         made_here = source is Source.NODE
         return Packet(
-            source=self._sources[source],
+            source=self._sources[source] if isinstance(address, str) else address,
             in_interface="" if made_here else None,
             out_interface=None if made_here else "",
+            from_node=_FROM_NODE.get(source),
         )
 
-    def route(self, frontend: Frontend, protocol: str, source: Source) -> Route:
-        """Return the distribution of a frontend's flows over endpoints."""
+    def route(
+        self,
+        frontend: Frontend,
+        protocol: str,
+        source: Source,
+        address: Address | str | None = USUAL,
+        network: Network | None = None,
+    ) -> Route:
+        """Return the distribution of a frontend's flows over endpoints.
+
+        `address` stands for all sources in `network`.
+        """
+        tree = self.tree(frontend, protocol, source, address)
+        return self._route(tree, frontend, source, network)
+
+    def _route(
+        self,
+        tree: Tree,
+        frontend: Frontend,
+        source: Source,
+        network: Network | None = None,
+        leaves: dict[Endpoint, list[Leaf]] | None = None,
+    ) -> Route:
+        """Fold a tree; `leaves` takes the ends of the ways to each endpoint."""
         masquerades: dict[Endpoint, set[Ternary]] = {}
 
         def endpoint(leaf: Leaf) -> Endpoint | NatRange | None:
@@ -76,9 +127,11 @@ class NatWalks:
                 return leaf.outcome.to  # one of a range; which, the kernel chooses
             found = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
             masquerades.setdefault(found, set()).add(self._masquerades(leaf.packet, source))
+            if leaves is not None:
+                leaves.setdefault(found, []).append(leaf)
             return found
 
-        found = shares(self.tree(frontend, protocol, source), endpoint)
+        found = shares(tree, endpoint)
         ranges = {key: b.upper for key, b in found.items() if isinstance(key, NatRange)}
         return Route(
             frontend,
@@ -89,7 +142,60 @@ class NatWalks:
                 if isinstance(key, Endpoint)
             ),
             capped_sum([found.unresolved, *ranges.values()]),
+            network,
         )
+
+    def hairpin(
+        self,
+        frontend: Frontend,
+        protocol: str,
+        endpoints: Iterable[Endpoint],
+        asked: frozenset[Network],
+    ) -> Route:
+        """Return, for each endpoint, the share of its own flows that come back to it.
+
+        Endpoints that the Service's rules, which ask for the networks `asked`, do not tell apart
+        as sources have the same ways, but for the KUBE-SEP chain that asks for the endpoint.
+        """
+        ways: dict[object, tuple[Route, dict[Endpoint, list[Leaf]]]] = {}
+        found: list[Share] = []
+        unresolved = NEVER
+        for endpoint in endpoints:
+            source = Source.NODE if endpoint.address in self._own else Source.HAIRPIN
+            kind = source, frozenset(n for n in asked if endpoint.address in n)
+            if kind not in ways:
+                leaves: dict[Endpoint, list[Leaf]] = {}
+                # Whose address it is only the KUBE-SEP chains ask, besides those networks.
+                tree = self.tree(frontend, protocol, source, endpoint.address)
+                ways[kind] = self._route(tree, frontend, source, None, leaves), leaves
+            route, leaves = ways[kind]
+            unresolved = max(unresolved, route.unresolved)
+            share = next((s for s in route.shares if s.endpoint == endpoint), None)
+            if share is not None:
+                answers = {
+                    self._returns(frontend, protocol, endpoint, source, leaf)
+                    for leaf in leaves[endpoint]
+                }
+                found.append(replace(share, masquerade=_agreed(answers)))
+        return Route(frontend, Source.HAIRPIN, tuple(found), unresolved)
+
+    def _returns(
+        self, frontend: Frontend, protocol: str, endpoint: Endpoint, source: Source, leaf: Leaf
+    ) -> Ternary:
+        """Tell whether a flow from `endpoint` itself, on the way to `leaf`, is masqueraded.
+
+        It leaves: were the endpoint's address the node's own, the node would have made the flow.
+        """
+        chains = [rule.target.chain for rule in leaf.rules if isinstance(rule.target, Jump | Goto)]
+        if not chains or leaf.packet.source == endpoint.address:
+            return self._masquerades(leaf.packet, Source.NODE)
+        came = self._flow(self._packet(source, endpoint.address), frontend, protocol)
+        again = Traversal(self._table).tree(chains[-1], replace(came, mark=leaf.packet.mark))
+        match again:
+            case Leaf(Dnat(), packet):
+                return self._masquerades(packet, Source.NODE)
+            case _:
+                return Ternary.UNKNOWN
 
     def reaches_services(self, source: Source) -> bool:
         """Tell whether every packet from `source` comes to KUBE-SERVICES, unchanged and first.
@@ -105,7 +211,7 @@ class NatWalks:
         chains[names.SERVICES] = Chain(names.SERVICES, (here,))
         packet = self._packet(source)
         walk = Traversal(replace(self._table, chains=chains))
-        match walk.tree(HOOKS[source], packet):
+        match walk.tree(_HOOKS[source], packet):
             case Leaf(Drop(), reached, rules):
                 return reached == packet and rules[-1] is here
             case _:
@@ -114,7 +220,7 @@ class NatWalks:
     def comes_to_nat(self, source: Source) -> bool:
         """Tell whether every packet from `source` comes to the nat table, unchanged."""
         packet = self._packet(source)
-        match self._hooks.before_nat(HOOKS[source], packet):
+        match self._hooks.before_nat(_HOOKS[source], packet):
             case Leaf(FellThrough() | Accept(), reached):
                 return reached == packet
             case _:
@@ -129,11 +235,16 @@ class NatWalks:
                 return None
 
     def masquerades(
-        self, source: Source, protocol: str, endpoint: Endpoint, mark: Mark | None
+        self,
+        source: Source,
+        protocol: str,
+        endpoint: Endpoint,
+        mark: Mark | None,
+        address: Address | str | None = USUAL,
     ) -> Ternary:
         """Tell whether a flow that was sent to `endpoint` with `mark`, if any, is masqueraded."""
         packet = replace(
-            self._packet(source),
+            self._packet(source, address),
             protocol=protocol,
             destination=endpoint.address,
             destination_port=endpoint.port,

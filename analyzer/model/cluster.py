@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from analyzer.model.packet import Address, Network
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 
 
 @value(kw_only=True)
@@ -37,14 +37,42 @@ class Placement:
 
 @value
 class Cluster:
-    """Nodes by name, and the placement of each endpoint's address."""
+    """Nodes by name, and the placement of each endpoint's address.
+
+    Attributes:
+        networks: which node's a network is, where somebody said so; the narrowest first.
+    """
 
     nodes: Mapping[str, Node] = MappingProxyType({})
     placements: Mapping[Address, Placement] = MappingProxyType({})
+    networks: tuple[tuple[Network, str], ...] = ()
 
     def placement(self, address: Address) -> Placement:
-        """Return where `address` lives; both parts None when nothing says."""
-        return self.placements.get(address, Placement(None, None))
+        """Return where `address` lives; both parts None when nothing says.
+
+        What objects say of an address goes before what was said of its network.
+        """
+        found = self.placements.get(address, Placement(None, None))
+        if found.node is None:
+            for network, name in self.networks:
+                if address in network:
+                    node = self.nodes.get(name)
+                    return Placement(name, found.zone or (node.zone if node else None))
+        return found
+
+    @property
+    def places(self) -> bool:
+        """Whether it says of anything where it lives."""
+        return bool(self.placements or self.networks)
+
+    def with_networks(self, said: Iterable[tuple[Network, str]]) -> Cluster:
+        """Return it with networks of nodes besides, of nodes that it need not know."""
+        networks = sorted([*said, *self.networks], key=lambda each: -each[0].prefixlen)
+        nodes = dict(self.nodes)
+        for network, name in networks:
+            node = nodes.get(name, Node(name=name))
+            nodes[name] = replace(node, pod_networks=(*node.pod_networks, network))
+        return Cluster(nodes, self.placements, tuple(networks))
 
     @property
     def zones(self) -> frozenset[str]:

@@ -138,6 +138,7 @@ class Packet:
         in_interface: the device it came in by; the empty string: none.
         out_interface: the device it leaves by; the empty string: none.
         to_node: whether it goes to an address of the node, where the address is not known.
+        from_node: whether its source is an address of the node, where these are not known.
         translated: whether a DNAT of this ruleset has changed its destination.
         masqueraded: whether one of its rules has changed its source.
         tracked: whether conntrack sees the flow; a flow that it does not never meets nat.
@@ -155,6 +156,7 @@ class Packet:
     in_interface: str | None = None
     out_interface: str | None = None
     to_node: bool | None = None
+    from_node: bool | None = None
     translated: bool | None = False
     masqueraded: bool | None = False
     tracked: bool | None = True

@@ -21,35 +21,50 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class ServicesAnswer:
-    """Of ``services``: the Services, of all that the dump has or of those asked for."""
+    """Of ``services``: the Services, of all that the dump has or of those asked for.
+
+    Attributes:
+        every: whether a person wants to see each endpoint of a Service with many.
+    """
 
     ruleset: Ruleset
     cluster: Cluster
     view: View
     services: tuple[ServicePort, ...]
     diagnostics: tuple[Diagnostic, ...]
+    every: bool = False
 
 
 @value(kw_only=True)
 class TreeAnswer:
-    """Of ``tree``: the tree of each route that was asked for."""
+    """Of ``tree``: the tree of each route that was asked for.
+
+    Attributes:
+        every: whether a person wants to see each of many branches.
+    """
 
     cluster: Cluster
     view: View
     dead: Dead
     trees: tuple[tuple[ServicePort, Route, Tree], ...]
     diagnostics: tuple[Diagnostic, ...]
+    every: bool = False
 
 
 @value(kw_only=True)
 class LossAnswer:
-    """Of ``loss``: what each ServicePort loses."""
+    """Of ``loss``: what each ServicePort loses.
+
+    Attributes:
+        in_order: whether the order of the losses was asked for.
+    """
 
     cluster: Cluster
     view: View
     dead: Dead
     losses: tuple[ServiceLoss, ...]
     diagnostics: tuple[Diagnostic, ...]
+    in_order: bool = False
 
 
 @value(kw_only=True)

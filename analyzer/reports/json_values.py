@@ -76,8 +76,13 @@ def name(service: ServicePort) -> dict[str, Any]:
 
 
 def route(value: Route) -> dict[str, Any]:
-    """Return what identifies a route."""
-    return {"frontend": frontend(value.frontend), "source": value.source.value}
+    """Return what identifies a route; `network`: its sources are just those in it."""
+    network = None if value.network is None else str(value.network)
+    return {
+        "frontend": frontend(value.frontend),
+        "source": value.source.value,
+        "network": network,
+    }
 
 
 def diagnostic(value: Diagnostic) -> dict[str, Any]:

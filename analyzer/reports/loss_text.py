@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from analyzer.failure.loss import ServiceLoss, State
+from analyzer.failure.loss import ServiceLoss, State, in_order
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.probability import ALWAYS, Bounds
@@ -34,10 +34,8 @@ STATE_STYLES = {
 
 def render(answer: LossAnswer) -> Document:
     """Return a table of what is hit, each dead endpoint marked, and the verdict."""
-    hit = sorted(
-        (loss for loss in answer.losses if loss.worst.upper),
-        key=lambda loss: (-float(loss.worst.upper), loss.service.name.text),
-    )
+    losses = answer.losses if answer.in_order else in_order(answer.losses, "loss")
+    hit = [loss for loss in losses if loss.worst.upper]
     rows = [row for loss in hit for row in _rows(loss, answer)]
     head = f"Dead{at_node(answer.view)}: {_dead(answer.dead)}"
     blocks: list[Block] = [Line((head,)), Line()]

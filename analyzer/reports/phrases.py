@@ -10,8 +10,10 @@ from analyzer.reports.document import Piece, Span, Style
 #: Where a new flow comes from.
 SOURCES: Final = {
     Source.POD: "a pod",
+    Source.POD_ELSEWHERE: "a pod of another node",
     Source.NODE: "the node itself",
     Source.EXTERNAL: "outside the cluster",
+    Source.HAIRPIN: "the endpoint itself",
 }
 
 

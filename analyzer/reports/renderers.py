@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Named and not imported, since each run needs just one of them.
 RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
     "services": {"text": "services_text", "json": "services_json", "tsv": "services_tsv"},
-    "tree": {"text": "tree_text", "json": "tree_json"},
+    "tree": {"text": "tree_text", "json": "tree_json", "dot": "tree_dot"},
     "trace": {"text": "trace_text", "json": "trace_json"},
     "loss": {"text": "loss_text", "json": "loss_json"},
     "lab run": {"text": "lab_text", "json": "lab_json"},

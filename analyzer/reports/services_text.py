@@ -2,72 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from analyzer.kubeproxy.view import FrontendState, ServicePort
+from analyzer.kubeproxy.view import FrontendState, Route, ServicePort, Share
 from analyzer.model.cluster import Cluster
+from analyzer.model.probability import ALWAYS, Bounds, capped_sum
 from analyzer.reports.answers import ServicesAnswer
+from analyzer.reports.distributions import Group, groups
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
-from analyzer.reports.phrases import SOURCES, at_node, count, state_of_frontend
+from analyzer.reports.phrases import at_node, count, state_of_frontend
 
-_COLUMNS = (
+_COLUMNS: Final = (
     Column("SERVICE PORT", foldable=True),
     Column("PROTO", spare=2),
     Column("FRONTEND"),
+    Column("FROM", foldable=True),
     Column("ENDPOINT"),
     Column("NODE", spare=1),
     Column("SHARE", right=True, spare=3),
     Column("OF NEW FLOWS", right=True),
 )
+_FROM: Final = 3
+#: Endpoints of one distribution that are listed one by one.
+_MOST: Final = 12
+#: What stands for the rest of a long list has a line of its own.
+_FIRST: Final = _MOST - 1
 
 
 def render(answer: ServicesAnswer) -> Document:
-    """Return a table: a line an endpoint, with the share of new flows from a pod."""
+    """Return a table: a line an endpoint, with the share of new flows."""
     ruleset, view = answer.ruleset, answer.view
     services = count(len(answer.services), "ServicePort")
     rules = count(ruleset.rules, "rule")
     head = f"{services} in {rules} of {ruleset.file}{at_node(view)}, {view.mode} mode"
-    rows = [row for service in answer.services for row in _rows(service, answer.cluster)]
+    told = [(service, groups(service)) for service in answer.services]
+    differ = any(len(d.distributions) > 1 for _, parts in told for d in parts)
+    rows = [row for service, parts in told for row in _rows(service, parts, answer)]
     blocks: list[Block] = [Line((head,)), Line()]
     if rows:
-        blocks += [Table(_COLUMNS, tuple(rows)), Line()]
-    blocks.append(Line((Span(_legend(answer), Style.FAINT),)))
+        columns: tuple[Column, ...] = _COLUMNS
+        if not differ:
+            columns = (*_COLUMNS[:_FROM], *_COLUMNS[_FROM + 1 :])
+            rows = [(*row[:_FROM], *row[_FROM + 1 :]) for row in rows]
+        blocks += [Table(columns, tuple(rows)), Line()]
+    blocks.append(Line((Span(_legend(answer, differ=differ), Style.FAINT),)))
     return Document(blocks)
 
 
-def _rows(service: ServicePort, cluster: Cluster) -> Iterator[tuple[Cell, ...]]:
+def _rows(
+    service: ServicePort, parts: list[Group], answer: ServicesAnswer
+) -> Iterator[tuple[Cell, ...]]:
     head: tuple[Cell, ...] = (Span(service.name.text, Style.STRONG), service.protocol)
-    route = service.cluster_route or next(iter(service.routes), None)
-    shares = route.shares if route is not None else ()
-    frontends = [(f"{f.kind.value} {f}", *state_of_frontend(service, f)) for f in service.frontends]
-    passes: Cell = ""
-    if route is not None and not shares and any(r.shares for r in service.routes):
-        passes = Span(f"none for a flow from {SOURCES[route.source]}", Style.WARNING)
-    for at in range(max(len(frontends), len(shares))):
-        frontend: Cell = frontends[at] if at < len(frontends) else ""
-        endpoint: tuple[Cell, ...] = (passes,) if at == 0 else ()
-        if at < len(shares):
-            share = shares[at]
-            placement = cluster.placement(share.endpoint.address)
-            endpoint = (
-                str(share.endpoint),
-                placement.node or Span("?", Style.FAINT),
-                bounds_fraction(share.share),
-                bounds_percent(share.share),
-            )
-        yield (*(head if at == 0 else ("", "")), frontend, *endpoint)
+    for part in parts:
+        left = [(f"{f.kind.value} {f}", *state_of_frontend(service, f)) for f in part.frontends]
+        told = part.distributions
+        if not any(len(each.route.shares) for each in told):
+            told = ()
+        right = [row for each in told for row in _distribution(each.route, each.sources, answer)]
+        for at in range(max(len(left), len(right))):
+            frontend: Cell = left[at] if at < len(left) else ""
+            yield (*head, frontend, *(right[at] if at < len(right) else ()))
+            head = ("", "")
 
 
-def _legend(answer: ServicesAnswer) -> str:
+def _distribution(
+    route: Route, sources: tuple[str, ...], answer: ServicesAnswer
+) -> Iterator[tuple[Cell, ...]]:
+    source: Cell = ", ".join(sources)
+    for row in _endpoints(route, answer):
+        yield source, *row
+        source = ""
+
+
+def _endpoints(route: Route, answer: ServicesAnswer) -> Iterator[tuple[Cell, ...]]:
+    shares = route.shares
+    if not len(shares):
+        yield (Span("none", Style.WARNING),)
+    elif len(shares) <= _MOST or answer.every:
+        for share in shares:
+            endpoint = share.endpoint
+            node = answer.cluster.placement(endpoint.address).node
+            yield _row(str(endpoint), node, share.share)
+    elif any(answer.cluster.placement(s.endpoint.address).node for s in shares):
+        yield from _by_node(shares, answer.cluster)
+    else:
+        for share in shares[:_FIRST]:
+            yield _row(str(share.endpoint), None, share.share)
+        rest = shares[_FIRST:]
+        yield _row(f"{len(rest):,} more", None, _sum(rest))
+
+
+def _by_node(shares: Sequence[Share], cluster: Cluster) -> Iterator[tuple[Cell, ...]]:
+    """Give a row a node, those with most endpoints first."""
+    by_node: dict[str | None, list[Share]] = {}
+    for share in shares:
+        by_node.setdefault(cluster.placement(share.endpoint.address).node, []).append(share)
+    nodes = sorted(by_node, key=lambda n: (-len(by_node[n]), n or ""))
+    listed = nodes if len(nodes) <= _MOST else nodes[:_FIRST]
+    for node in listed:
+        yield _row(count(len(by_node[node]), "endpoint"), node, _sum(by_node[node]))
+    others = nodes[len(listed) :]
+    if others:
+        rest = [share for node in others for share in by_node[node]]
+        on = count(len(others), "more node")
+        yield _row(count(len(rest), "endpoint"), on, _sum(rest))
+
+
+def _row(endpoint: str, node: str | None, share: Bounds) -> tuple[Cell, ...]:
+    where = node or Span("?", Style.FAINT)
+    return endpoint, where, bounds_fraction(share), bounds_percent(share)
+
+
+def _sum(shares: Sequence[Share]) -> Bounds:
+    lower = capped_sum(s.share.lower for s in shares)
+    return Bounds(lower, min(capped_sum(s.share.upper for s in shares), ALWAYS))
+
+
+def _legend(answer: ServicesAnswer, *, differ: bool) -> str:
     unknown = sum(
         service.state(f) is FrontendState.UNKNOWN
         for service in answer.services
         for f in service.frontends
     )
-    legend = (
-        "Shares are of new flows from a pod to the first frontend, as the nat table draws them."
-    )
+    alike = "" if differ else ", wherever they come from"
+    legend = f"Shares are of new flows to each frontend{alike}, as the nat table draws them."
     if unknown:
         legend += f" {count(unknown, 'frontend')} with shares known only within bounds."
     return legend

@@ -1,8 +1,9 @@
 """``services`` for other programs: a line an endpoint, tabs between, no matter how many there are.
 
 Columns: ServicePort, protocol, frontend, endpoint, node, lower and upper bound of the share of new
-flows from a pod to the frontend (a frontend without ClusterIP: from outside). An exact share has
-one of the same in both. Shares are ``numerator/2**exponent`` in hexadecimal and decimal.
+flows to the frontend, and where these come from: a pod, or outside where the frontend is no
+ClusterIP, with the network if the frontend's rules tell such apart. An exact share has one of the
+same in both bounds. Shares are ``numerator/2**exponent`` in hexadecimal and decimal.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from analyzer.reports.answers import ServicesAnswer
 
 #: Of routes, joined, that are written at a time.
 _LINES = 64
-_HEADINGS = ("service", "protocol", "frontend", "endpoint", "node", "lower", "upper")
+_HEADINGS = ("service", "protocol", "frontend", "endpoint", "node", "lower", "upper", "from")
 
 
 def render(answer: ServicesAnswer) -> Iterator[str]:
@@ -40,7 +41,7 @@ class _Writer:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         # By identity; the answer keeps the objects alive.
-        self._shares: dict[int, tuple[Sequence[Bounds], list[str]]] = {}
+        self._shares: dict[tuple[int, str], tuple[Sequence[Bounds], list[str]]] = {}
 
     def routes(self, service: ServicePort) -> Iterator[str]:
         """Give the lines of each route, joined, which takes less memory."""
@@ -49,8 +50,8 @@ class _Writer:
             frontend = route.frontend
             head = f"{name}\t{service.protocol}\t{frontend.kind.value} {frontend}\t"
             endpoints, draws = route.columns()
-            tails = self._tails(draws)
-            if self._cluster.placements:
+            tails = self._tails(draws, route)
+            if self._cluster.places:
                 nodes = [self._node(share.endpoint) for share in route.shares]
                 tails = [f"\t{node}{tail[1:]}" for node, tail in zip(nodes, tails, strict=True)]
             if endpoints:
@@ -73,11 +74,13 @@ class _Writer:
     def _node(self, endpoint: Endpoint) -> str:
         return _cell(self._cluster.placement(endpoint.address).node or "")
 
-    def _tails(self, draws: Sequence[Bounds]) -> list[str]:
-        found = self._shares.get(id(draws))
+    def _tails(self, draws: Sequence[Bounds], route: Route) -> list[str]:
+        source = route.source.value if route.network is None else str(route.network)
+        found = self._shares.get((id(draws), source))
         if found is None:
             # The list is kept, so that no other gets its identity.
-            found = self._shares[id(draws)] = draws, [f"\t\t{_bounds(share)}" for share in draws]
+            texts = [f"\t\t{_bounds(share)}\t{source}" for share in draws]
+            found = self._shares[id(draws), source] = draws, texts
         return found[1]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, assert_never
 
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic, capped_sum
@@ -19,26 +19,40 @@ Pieces = tuple[Piece, ...]
 #: What is said at the end of a way.
 ShowLeaf = Callable[[Leaf], Pieces]
 
+#: What is said of branches that are not shown one by one.
+ShowRest = Callable[[Sequence[tuple[Dyadic, Tree]]], Iterator[Pieces]]
+
 #: Every branch is shown; otherwise these many where there are more than twice as many.
 ALL: Final = 1 << 30
 
 
 @deep
-def lines(tree: Tree, leaf: ShowLeaf, *, tables: bool = False, most: int = ALL) -> list[Pieces]:
+def lines(
+    tree: Tree,
+    leaf: ShowLeaf,
+    *,
+    tables: bool = False,
+    most: int = ALL,
+    rest: ShowRest = lambda _: iter(()),
+) -> list[Pieces]:
     """Return the lines of a tree; with `tables` each rule says which table it is in.
 
-    Of more than twice `most` branches only the first `most` are shown. What several ways have in
+    Of more than twice `most` branches only the first `most` are shown, and what `rest` says of the
+    others. What several ways have in
     common behind them is shown once, and referred to from then on: a tree of n unknown rules may
     have 2**n ways.
     """
-    return list(_Writer(tree, leaf, tables=tables, most=most).lines(tree, ""))
+    return list(_Writer(tree, leaf, rest, tables=tables, most=most).lines(tree, ""))
 
 
 class _Writer:
     """Writes one tree."""
 
-    def __init__(self, tree: Tree, leaf: ShowLeaf, *, tables: bool, most: int) -> None:
+    def __init__(
+        self, tree: Tree, leaf: ShowLeaf, rest: ShowRest, *, tables: bool, most: int
+    ) -> None:
         self._leaf = leaf
+        self._rest = rest
         self._tables = tables
         self._most = most
         self._shared = _shared(tree)
@@ -55,14 +69,14 @@ class _Writer:
         for rule in tree.rules:
             yield (faint, *_rule(rule, tables=self._tables))
         labelled: list[tuple[str, Tree]] = []
-        left_out: list[Dyadic] = []
+        left_out: Sequence[tuple[Dyadic, Tree]] = ()
         match tree:
             case Leaf():
                 yield (faint, *self._leaf(tree))
             case Chance(branches):
                 shown = len(branches) if len(branches) <= 2 * self._most else self._most
                 labelled = [(_chance(weight), child) for weight, child in branches[:shown]]
-                left_out = [weight for weight, _ in branches[shown:]]
+                left_out = branches[shown:]
             case Either(because, each):
                 yield (faint, Span(f"not known: {because}", Style.WARNING))
                 labelled = [("either", child) for child in each]
@@ -74,10 +88,12 @@ class _Writer:
             yield (Span(indent + fork, Style.FAINT), Span(label, Style.STRONG))
             yield from self.lines(child, indent + line)
         if left_out:
-            share = capped_sum(left_out)
+            share = capped_sum(weight for weight, _ in left_out)
             more = count(len(left_out), "more branch", "more branches")
             text = f"{more}, together {_chance(share)}"
             yield (Span(f"{indent}└─ ", Style.FAINT), Span(text, Style.FAINT))
+            for pieces in self._rest(left_out):
+                yield (Span(f"{indent}   ", Style.FAINT), *pieces)
 
 
 def _shared(tree: Tree) -> set[int]:

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Final
 
+from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.document import Block, Document, Line, Piece, Span, Style
+from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.outcomes import describe
-from analyzer.reports.phrases import SOURCES, at_node
-from analyzer.reports.tree_lines import lines
-from analyzer.semantics.tree import Leaf
+from analyzer.reports.phrases import SOURCES, at_node, count
+from analyzer.reports.tree_lines import ALL, lines
+from analyzer.semantics.tree import Leaf, Tree
+
+#: Of more than twice as many branches only these are shown.
+_MOST: Final = 8
 
 
 def render(answer: TreeAnswer) -> Document:
     """Return each route's tree, the branches with their share of its new flows."""
     blocks: list[Block] = []
     for service, route, tree in answer.trees:
+        within = "" if route.network is None else f" ({route.network})"
         head = (
             Span(service.name.text, Style.STRONG),
-            f" {service.protocol}, a new flow from {SOURCES[route.source]} to "
+            f" {service.protocol}, a new flow from {SOURCES[route.source]}{within} to "
             f"{route.frontend.kind.value} {route.frontend}{at_node(answer.view)}",
         )
         blocks += [Line(head), Line()]
-        blocks += [Line(pieces) for pieces in lines(tree, partial(_leaf, answer))]
+        most = ALL if answer.every else _MOST
+        told = lines(tree, partial(_leaf, answer), most=most, rest=partial(_rest, answer))
+        blocks += [Line(pieces) for pieces in told]
         blocks.append(Line())
     return Document(blocks[:-1])
 
@@ -36,3 +46,26 @@ def _leaf(answer: TreeAnswer, leaf: Leaf) -> tuple[Piece, ...]:
     if told.endpoint in answer.dead.endpoints:
         return (Span(f"=> {told.text}{where} DEAD", Style.BAD),)
     return (Span(f"=> {told.text}{where}", Style.GOOD),)
+
+
+def _rest(
+    answer: TreeAnswer, branches: Sequence[tuple[Dyadic, Tree]]
+) -> Iterator[tuple[Piece, ...]]:
+    """Say of branches on which nodes they end, those with most first."""
+    by_node: dict[str, list[Dyadic]] = {}
+    for weight, branch in branches:
+        endpoint = describe(branch).endpoint if isinstance(branch, Leaf) else None
+        node = None if endpoint is None else answer.cluster.placement(endpoint.address).node
+        by_node.setdefault(node or "", []).append(weight)
+    known = sorted((n for n in by_node if n), key=lambda n: (-len(by_node[n]), n))
+    for node in known[:_MOST]:
+        share = capped_sum(by_node[node])
+        chance = bounds_percent(Bounds(share, share))
+        yield (Span(f"{count(len(by_node[node]), 'endpoint')} on {node}: {chance}", Style.FAINT),)
+    others = known[_MOST:]
+    if others:
+        weights = [weight for node in others for weight in by_node[node]]
+        share = capped_sum(weights)
+        chance = bounds_percent(Bounds(share, share))
+        more = f"{count(len(weights), 'endpoint')} on {count(len(others), 'more node')}: {chance}"
+        yield (Span(more, Style.FAINT),)

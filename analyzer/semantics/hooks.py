@@ -289,7 +289,7 @@ def _as_before(packet: Packet, hook: str) -> Packet:
         return replace(
             packet, destination=None, destination_port=None, to_node=None, translated=None
         )
-    return replace(packet, source=None, source_port=None, masqueraded=None)
+    return replace(packet, source=None, source_port=None, from_node=None, masqueraded=None)
 
 
 def _delivered(packet: Packet, *, here: bool) -> Tree:

@@ -318,7 +318,7 @@ def _addrtype(match: MatchAddrtype, packet: Packet, situation: Situation) -> Ter
     return _all(
         _signed(
             match.source_type,
-            _type(match.source_type, situation.is_own(packet.source), packet.source),
+            _type(match.source_type, situation.is_from_node(packet), packet.source),
         ),
         _signed(
             match.destination_type,

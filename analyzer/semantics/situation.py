@@ -37,6 +37,12 @@ class Situation:
             return Ternary.of(packet.to_node)
         return self.is_own(packet.destination)
 
+    def is_from_node(self, packet: Packet) -> Ternary:
+        """Tell whether `packet` comes from an address of the node, loopback included."""
+        if packet.from_node is not None:
+            return Ternary.of(packet.from_node)
+        return self.is_own(packet.source)
+
     def is_own(self, address: Address | None) -> Ternary:
         """Tell whether `address` is one of the node's, loopback included."""
         if address is None:

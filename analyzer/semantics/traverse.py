@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, assert_never
 
 from analyzer.model.options import Range
-from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Packet
+from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Address, Packet
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.rules import Rule, Table
 from analyzer.model.targets import (
@@ -171,7 +171,7 @@ class Traversal:
                 return Leaf(rule.target, _translated(packet, to))
             case Masquerade():
                 # The new source is an address of the outgoing interface, not known here.
-                masked = replace(packet, source=None, source_port=None, masqueraded=True)
+                masked = _with_source(packet, None)
                 return Leaf(rule.target, masked)
             case Snat(to):
                 return Leaf(rule.target, _from(packet, to))
@@ -323,7 +323,12 @@ def _from(packet: Packet, to: NatRange) -> Packet:
     single = to.last_address in (None, to.first_address)
     address = packet.source if to.first_address is None else to.first_address
     source = address if single else None
-    return replace(packet, source=source, source_port=None, masqueraded=True)
+    return _with_source(packet, source)
+
+
+def _with_source(packet: Packet, source: Address | None) -> Packet:
+    """Return the packet with another source."""
+    return replace(packet, source=source, source_port=None, from_node=None, masqueraded=True)
 
 
 def _redirected(packet: Packet, ports: Range | None) -> Packet:

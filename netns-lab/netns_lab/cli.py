@@ -12,7 +12,7 @@ from analyzer import arguments, cli
 from analyzer.failure.agreement import judge
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.select import select
-from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
+from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.reports.answers import ClientsAnswer, LabAnswer
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
         "--from",
         dest="sources",
         nargs="+",
-        choices=[source.value for source in Source],
+        choices=["pod", "node", "external"],
         default=["pod"],
         help="where the flows come from (default: pod)",
     )
@@ -196,7 +196,8 @@ def _routes(options: argparse.Namespace, given: cli.Input) -> Iterator[tuple[Ser
         services = select(given.view, options.service)
     for service in services:
         for route in service.routes:
-            wanted = route.source.value in options.sources and route.shares
+            asked = route.source.value in options.sources and route.network is None
+            wanted = asked and route.shares
             if wanted and route.frontend.kind is FrontendKind.CLUSTER_IP:
                 yield service, route
 

@@ -30,7 +30,7 @@ _TRACES = {
     "1.36.2-iptables-legacy/seed-dns@worker1": "--from 10.1.0.2 --to 10.2.3.4:53 --in-interface x",
     "1.36.2-iptables-nft/two-node": "--from 10.244.1.3 --to 10.96.0.1:443 --mark 0x4000",
 }
-_SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv"}
+_SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv", "dot": "dot"}
 
 
 @dataclass(frozen=True)

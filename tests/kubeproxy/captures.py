@@ -127,6 +127,7 @@ def captures_in(root: Path, *cases: str) -> list[Capture]:
     return [Capture(dump) for dump in sorted(found)]
 
 
+@functools.cache
 def expected_shares(version: tuple[int, int], number: int) -> list[Fraction]:
     """Return what the rules of `number` endpoints draw, in the order of their rules."""
     digits = 10 if version >= (1, 15) else 5

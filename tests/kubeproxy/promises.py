@@ -88,6 +88,23 @@ class Promises:
         return [item for item in self._items if item["kind"] == kind]
 
     @cached_property
+    def _slices(self) -> dict[tuple[str, str], list[Any]]:
+        found: dict[tuple[str, str], list[Any]] = {}
+        for each in self._of_kind("EndpointSlice"):
+            theirs = each["metadata"]
+            name = theirs["labels"]["kubernetes.io/service-name"]
+            found.setdefault((theirs["namespace"], name), []).append(each)
+        return found
+
+    @cached_property
+    def _older(self) -> dict[tuple[str, str], list[Any]]:
+        found: dict[tuple[str, str], list[Any]] = {}
+        for each in self._of_kind("Endpoints"):
+            theirs = each["metadata"]
+            found.setdefault((theirs["namespace"], theirs["name"]), []).append(each)
+        return found
+
+    @cached_property
     def _node(self) -> Any:
         return next(n for n in self._of_kind("Node") if n["metadata"]["name"] == self.node)
 
@@ -141,11 +158,7 @@ class Promises:
         if self.version < (1, 19):
             return list(self._of_endpoints(meta, wanted))
         found = []
-        for each in self._of_kind("EndpointSlice"):
-            theirs = each["metadata"]
-            name = theirs["labels"]["kubernetes.io/service-name"]
-            if (theirs["namespace"], name) != (meta["namespace"], meta["name"]):
-                continue
+        for each in self._slices.get((meta["namespace"], meta["name"]), []):
             for number in [p["port"] for p in each["ports"] or [] if p.get("name", "") == wanted]:
                 for endpoint in each["endpoints"] or []:
                     found += [
@@ -174,10 +187,7 @@ class Promises:
         )
 
     def _of_endpoints(self, meta: Any, wanted: str) -> Iterator[Endpoint]:
-        for each in self._of_kind("Endpoints"):
-            theirs = each["metadata"]
-            if (theirs["namespace"], theirs["name"]) != (meta["namespace"], meta["name"]):
-                continue
+        for each in self._older.get((meta["namespace"], meta["name"]), []):
             for subset in each.get("subsets") or []:
                 numbers = [p["port"] for p in subset["ports"] if p.get("name", "") == wanted]
                 for number in numbers:

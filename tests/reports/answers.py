@@ -10,6 +10,7 @@ from analyzer.failure.loss import losses
 from analyzer.failure.models import dead
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.view import Source
 from analyzer.model.cluster import Cluster
 from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
 from analyzer.model.packet import Packet, address_from_text
@@ -81,6 +82,7 @@ class Answers:
                         (service, route, recogniser.tree(service, route))
                         for service in view.services
                         for route in service.routes
+                        if route.source is not Source.HAIRPIN
                     ),
                     diagnostics=view.diagnostics,
                 )

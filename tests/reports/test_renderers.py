@@ -17,7 +17,7 @@ from analyzer.reports.renderers import RENDERERS
 from tests.golden.documents import golden_files, renamed, schema, schema_name
 from tests.reports.answers import ALIVE, DEAD, Answers, measured
 
-_SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv"}
+_SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv", "dot": "dot"}
 verbs = pytest.mark.parametrize("verb", sorted(RENDERERS))
 
 

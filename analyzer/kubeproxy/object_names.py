@@ -1,0 +1,47 @@
+"""Names of Services for rules that carry no comment, out of the API objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+from analyzer.kubeproxy import names
+from analyzer.model.packet import Address
+from analyzer.model.services import ServicePortSpec
+
+#: A ServicePort's name and the kind of frontend; None where the objects do not tell.
+Told = tuple[str | None, str | None]
+
+
+class ObjectNames:
+    """Looks names up; `specs` gives the ServicePorts of the objects when the first is needed."""
+
+    def __init__(self, specs: Callable[[], Sequence[ServicePortSpec]] = tuple) -> None:
+        self._specs = specs
+
+    @cached_property
+    def _by_chain(self) -> dict[str, str]:
+        """Names by the characters with which kube-proxy ends the chains of a ServicePort."""
+        found = {}
+        for spec in self._specs():
+            # Up to 1.18 the colon was there even where the port has no name.
+            for raw in (spec.name, f"{spec.name}:"):
+                found[names.chain_hash(raw, spec.protocol)] = spec.name
+        return found
+
+    @cached_property
+    def _by_frontend(self) -> dict[tuple[Address | None, int, str], tuple[str, str]]:
+        return {
+            (address, port, spec.protocol): (spec.name, kind)
+            for spec in self._specs()
+            for kind, address, port in spec.frontends
+        }
+
+    def of(self, chain: str, address: Address | None, port: int, protocol: str) -> Told:
+        """Return what the objects say of a frontend that leads to `chain`, if to any."""
+        prefix = next((p for p in names.SERVICE_PREFIXES if chain.startswith(p)), "")
+        by_chain = self._by_chain.get(chain.removeprefix(prefix)) if prefix else None
+        name, kind = self._by_frontend.get((address, port, protocol), (None, None))
+        if by_chain is not None and by_chain != name:
+            return by_chain, None  # the chain is another Service's than the address is today
+        return by_chain or name, kind

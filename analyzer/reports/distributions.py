@@ -1,0 +1,78 @@
+"""The distributions of a ServicePort: one where frontends and sources agree, else several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
+from analyzer.model.value import value
+
+#: Where new flows come from, in a column of a table.
+_SHORT: Final = {
+    Source.POD: "pods of this node",
+    Source.POD_ELSEWHERE: "other pods",
+    Source.NODE: "node",
+    Source.EXTERNAL: "outside",
+    Source.HAIRPIN: "the endpoint itself",
+}
+_PODS: Final = (Source.POD, Source.POD_ELSEWHERE)
+
+
+@value
+class Distribution:
+    """What flows from some kinds of source meet alike.
+
+    Attributes:
+        route: one of those that have it.
+        sources: each kind of source, with the network where the rules tell apart more.
+    """
+
+    route: Route
+    sources: tuple[str, ...]
+
+
+@value
+class Group:
+    """Frontends that lead to the same distributions."""
+
+    frontends: tuple[Frontend, ...]
+    distributions: tuple[Distribution, ...]
+
+
+def groups(service: ServicePort) -> list[Group]:
+    """Return the frontends of a ServicePort, those together that have the same distributions."""
+    by_frontend: dict[Frontend, list[Route]] = {f: [] for f in service.frontends}
+    for route in service.routes:
+        by_frontend[route.frontend].append(route)
+    found: dict[object, list[Frontend]] = {}
+    kept: dict[object, tuple[Distribution, ...]] = {}
+    for frontend, routes in by_frontend.items():
+        same: dict[object, list[Route]] = {}
+        for route in routes:
+            same.setdefault(_key(route), []).append(route)
+        told = {key: _sources(alike, routes) for key, alike in same.items()}
+        every = tuple(told.items())
+        found.setdefault(every, []).append(frontend)
+        kept[every] = tuple(Distribution(same[key][0], told[key]) for key in same if told[key])
+    return [Group(tuple(frontends), kept[key]) for key, frontends in found.items()]
+
+
+def _key(route: Route) -> object:
+    endpoints, shares = route.columns()
+    return tuple(endpoints), tuple(shares), route.unresolved
+
+
+def _sources(alike: Sequence[Route], every: Sequence[Route]) -> tuple[str, ...]:
+    """Return whose flows meet `alike`, in words; a hairpin only where it is not as from a pod."""
+    if len(alike) == len(every):
+        return ("anywhere",)
+    sources = {route.source for route in alike}
+    found = ["pods"] if sources.issuperset(_PODS) else [_SHORT[s] for s in _PODS if s in sources]
+    if Source.NODE in sources:
+        found.append(_SHORT[Source.NODE])
+    outside = [r.network for r in alike if r.source is Source.EXTERNAL]
+    found += [_SHORT[Source.EXTERNAL] if n is None else str(n) for n in outside]
+    if Source.HAIRPIN in sources and Source.POD not in sources:
+        found.append(_SHORT[Source.HAIRPIN])
+    return tuple(found)
