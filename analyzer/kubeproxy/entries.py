@@ -71,7 +71,7 @@ class OddRule:
     """A rule that sends flows to a Service's chain, of more than one address or port.
 
     kube-proxy writes none. Where the port is missing altogether, an iptables older than the
-    rules has left it out when it saved them.
+    rules has left it out when it saved them: then the frontend is given too, without it.
     """
 
     rule: Rule
@@ -101,12 +101,19 @@ def entries(
                 one_place = read.address is not None or (
                     chain == names.NODE_PORTS and not read.other_destination
                 )
-                if one_place and read.protocol is not None and read.port is not None:
+                lacks_port = read.address is not None and not read.names_port
+                if lacks_port and read.protocol is not None:
+                    yield OddRule(rule, lacks_port=True)
+                if (
+                    one_place
+                    and read.protocol is not None
+                    and (lacks_port or read.port is not None)
+                ):
                     assumed = next(k for p, k in _LIKELY.items() if to.startswith(p))
                     yield _entry(read, read.protocol, read.port, assumed, to, known)
                 elif not (chain == names.NODE_PORTS and read.loopback):
                     # From 1.33 on a rule counts what comes over loopback; the next takes it too.
-                    yield OddRule(rule, read.address is not None and not read.names_port)
+                    yield OddRule(rule, lacks_port)
             case _:
                 pass
 
@@ -131,7 +138,7 @@ def refusals(ruleset: Ruleset, known: ObjectNames | None = None) -> Iterator[tup
 def _entry(
     read: _Read,
     protocol: str,
-    port: int,
+    port: int | None,
     assumed: FrontendKind,
     chain: str,
     known: ObjectNames | None,
@@ -141,7 +148,7 @@ def _entry(
         # In KUBE-NODEPORTS the comment is the bare name.
         name = name or read.comment or None
     if known is not None and (name is None or kind is None):
-        told, likely = known.of(chain, read.address, port, protocol)
+        told, likely = known.of(chain, read.address, port or 0, protocol)
         # Of one without endpoints the comment tells the name and not the kind.
         same = name is None or names.service_name(name).text == told
         kind = kind or (likely if same else None)

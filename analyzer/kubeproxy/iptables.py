@@ -83,6 +83,20 @@ class _Entrance:
     plain: PlainService | None = None
 
 
+def _has_holes(ruleset: Ruleset) -> bool:
+    """Tell whether what kube-proxy always writes is not all there."""
+    nat = ruleset.tables.get("nat")
+    if nat is None or names.SERVICES not in nat.chains:
+        return False
+    marks = nat.chains.get(names.MARK_MASQUERADE)
+    whole = marks is not None and getattr(marks.rules, "complete", True)
+    return not whole or any(hook not in nat.chains for hook in ("PREROUTING", "OUTPUT"))
+
+
+def _place(protocol: str, frontend: Frontend) -> tuple[str, Address | None, int | None]:
+    return protocol, frontend.address, frontend.port
+
+
 class Recogniser:
     """The Services of a dump, as flows that begin or arrive at its node meet them.
 
@@ -104,7 +118,13 @@ class Recogniser:
         object_names: ObjectNames | None = None,
     ) -> None:
         self._object_names = object_names
+        self._mended: list[Diagnostic] = []
+        self._whole = ruleset
         self._advance = advance
+        if _has_holes(ruleset):
+            from analyzer.kubeproxy.fragments import mended
+
+            ruleset, self._mended = mended(ruleset)
         self._ruleset = ruleset
         self._cluster = cluster
         self._node = node
@@ -143,7 +163,7 @@ class Recogniser:
         services = tuple(self._services()) if mode == "iptables" else ()
         diagnostics += [self._unfilled(s) for s in services if s.unfilled]
         diagnostics += self._odd_rules()
-        found = survey(self._ruleset, {"nat": self._plain.unread()})
+        found = (*survey(self._whole, {"nat": self._plain.unread()}), *self._mended)
         return View(
             services=services,
             mode=mode,
@@ -195,11 +215,15 @@ class Recogniser:
             yield self._left_out(
                 "lost-port",
                 "a rule of a Service matches an address and no port, which kube-proxy never "
-                "writes: the dump was taken with an iptables older than the one that wrote it",
+                "writes: the dump was taken with an iptables older than the one that wrote it; "
+                "the shares given are those of the flows that it was written for",
                 lost,
             )
         if other:
-            message = "a rule of a Service is not for one address and port, or not understood"
+            message = (
+                "a rule of a Service is not for one address and port, or not understood; "
+                "what it leads to is left out"
+            )
             yield self._left_out("odd-frontend", message, other)
 
     def _left_out(self, code: str, message: str, rules: list[Rule]) -> Diagnostic:
@@ -207,7 +231,7 @@ class Recogniser:
         return Diagnostic(
             severity=Severity.WARNING,
             code=code,
-            message=f"{message}; what it leads to is left out{more}",
+            message=message + more,
             file=self._ruleset.file,
             line=rules[0].location.line,
             partial=True,
@@ -288,9 +312,12 @@ class Recogniser:
         if self._may_refuse():
             from analyzer.kubeproxy.entries import refusals
 
+            known = {_place(e.protocol, e.frontend): e.frontend for e in self._entrances}
             for entry, refusal in refusals(self._ruleset, self._object_names):
                 key = entry.name, entry.protocol
-                refused.setdefault(key, []).append((entry.frontend, refusal))
+                # A refusal's comment does not tell the kind; that of the rule in nat does.
+                frontend = known.get(_place(entry.protocol, entry.frontend), entry.frontend)
+                refused.setdefault(key, []).append((frontend, refusal))
         for key in sorted({**grouped, **refused}):
             yield self._service(*key, grouped.get(key, []), refused.get(key, []))
 
@@ -382,6 +409,9 @@ class Recogniser:
 
     def _walked(self, entrance: _Entrance, source: Source) -> Iterator[Route]:
         """Give the routes of one frontend from one kind of source, as walks find them."""
+        if entrance.frontend.port is None:
+            yield self._walks.behind(entrance.chain, entrance.frontend, entrance.protocol, source)
+            return
         way = entrance.frontend, entrance.protocol
         asked = self._asked(entrance)
         match source:
@@ -402,6 +432,9 @@ class Recogniser:
 
     def _hairpin(self, entrance: _Entrance, routes: Iterable[Route]) -> Route:
         """Return the route of the endpoints' own flows; `routes` are those from all others."""
+        if entrance.frontend.port is None:
+            way = entrance.chain, entrance.frontend, entrance.protocol, Source.HAIRPIN
+            return self._walks.behind(*way)
         endpoints = dict.fromkeys(s.endpoint for r in routes for s in r.shares)
         asked = self._asked(entrance)
         return self._walks.hairpin(entrance.frontend, entrance.protocol, endpoints, asked)

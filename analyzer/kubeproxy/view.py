@@ -66,15 +66,18 @@ class Endpoint:
 
 @value
 class Frontend:
-    """An address and port of a Service; no address: any address of the node."""
+    """An address and port of a Service; no address: any address of the node.
+
+    A port of None is one that the dump has lost.
+    """
 
     kind: FrontendKind
     address: Address | None
-    port: int
+    port: int | None
 
     def __str__(self) -> str:
         address = "*" if self.address is None else str(Endpoint(self.address, None))
-        return f"{address}:{self.port}"
+        return f"{address}:{'?' if self.port is None else self.port}"
 
 
 @value
@@ -143,9 +146,11 @@ class ServicePort:
 
     def state(self, frontend: Frontend) -> FrontendState:
         """Tell whether `frontend` leads to endpoints, for a new flow from anywhere."""
-        if dict(self.refusals).get(frontend) is not None:
-            return FrontendState.NO_ENDPOINTS
         routes = [r for r in self.routes if r.frontend == frontend]
+        if dict(self.refusals).get(frontend) is not None:
+            # With a local policy flows from the cluster itself may have endpoints all the same.
+            some = any(len(r.shares) for r in routes)
+            return FrontendState.ENDPOINTS if some else FrontendState.NO_ENDPOINTS
         if frontend in self.unfilled or any(not r.is_exact for r in routes):
             return FrontendState.UNKNOWN
         if any(len(r.shares) for r in routes):

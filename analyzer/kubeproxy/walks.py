@@ -145,6 +145,17 @@ class NatWalks:
             network,
         )
 
+    def behind(self, chain: str, frontend: Frontend, protocol: str, source: Source) -> Route:
+        """Return the distribution of the flows that come to a chain of a Service.
+
+        For a frontend whose port is not known: what its rules before that chain match is not
+        known either, and so neither is the masquerade.
+        """
+        packet = self._flow(self._packet(source), frontend, protocol)
+        route = self._route(Traversal(self._table).tree(chain, packet), frontend, source)
+        shares = tuple([replace(share, masquerade=None) for share in route.shares])
+        return replace(route, shares=shares)
+
     def hairpin(
         self,
         frontend: Frontend,
@@ -157,7 +168,7 @@ class NatWalks:
         Endpoints that the Service's rules, which ask for the networks `asked`, do not tell apart
         as sources have the same ways, but for the KUBE-SEP chain that asks for the endpoint.
         """
-        ways: dict[object, tuple[Route, dict[Endpoint, list[Leaf]]]] = {}
+        ways: dict[object, tuple[dict[Endpoint, Share], dict[Endpoint, list[Leaf]], Dyadic]] = {}
         found: list[Share] = []
         unresolved = NEVER
         for endpoint in endpoints:
@@ -167,10 +178,12 @@ class NatWalks:
                 leaves: dict[Endpoint, list[Leaf]] = {}
                 # Whose address it is only the KUBE-SEP chains ask, besides those networks.
                 tree = self.tree(frontend, protocol, source, endpoint.address)
-                ways[kind] = self._route(tree, frontend, source, None, leaves), leaves
-            route, leaves = ways[kind]
-            unresolved = max(unresolved, route.unresolved)
-            share = next((s for s in route.shares if s.endpoint == endpoint), None)
+                route = self._route(tree, frontend, source, None, leaves)
+                by_endpoint = {s.endpoint: s for s in route.shares}
+                ways[kind] = by_endpoint, leaves, route.unresolved
+            shares_of, leaves, open_ = ways[kind]
+            unresolved = max(unresolved, open_)
+            share = shares_of.get(endpoint)
             if share is not None:
                 answers = {
                     self._returns(frontend, protocol, endpoint, source, leaf)

@@ -30,9 +30,11 @@ def at_node(view: View) -> str:
 def state_of_frontend(service: ServicePort, frontend: Frontend) -> tuple[Piece, ...]:
     """Return what stands behind a frontend that does not simply lead to endpoints."""
     refusal = dict(service.refusals).get(frontend)
+    state = service.state(frontend)
     if refusal is not None:
-        return (Span(f" no endpoints: {refusal}", Style.WARNING),)
-    match service.state(frontend):
+        some = state is FrontendState.ENDPOINTS
+        return (Span(f" {'else' if some else 'no endpoints:'} {refusal}", Style.WARNING),)
+    match state:
         case FrontendState.NO_ENDPOINTS:
             return (Span(" no endpoints", Style.WARNING),)
         case FrontendState.UNKNOWN:

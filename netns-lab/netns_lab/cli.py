@@ -197,8 +197,8 @@ def _routes(options: argparse.Namespace, given: cli.Input) -> Iterator[tuple[Ser
     for service in services:
         for route in service.routes:
             asked = route.source.value in options.sources and route.network is None
-            wanted = asked and route.shares
-            if wanted and route.frontend.kind is FrontendKind.CLUSTER_IP:
+            known = route.frontend.port is not None and route.shares
+            if asked and known and route.frontend.kind is FrontendKind.CLUSTER_IP:
                 yield service, route
 
 

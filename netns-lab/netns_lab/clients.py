@@ -79,10 +79,12 @@ def trials(
     loss = route_loss(route, dead, lab.question.dead.uncertain)
     frontend = route.frontend
     address = frontend.address or lab.topology.plan.node_address
-    fitting = [c for c in CLIENTS.values() if c.fits(service.protocol, frontend.port)]
+    port = frontend.port
+    assert port is not None  # a route of which the dump has lost it is not asked for
+    fitting = [c for c in CLIENTS.values() if c.fits(service.protocol, port)]
     if not fitting:
         raise LabError(
-            f"{service.name.text}: no client speaks to {service.protocol} port {frontend.port}; "
+            f"{service.name.text}: no client speaks to {service.protocol} port {port}; "
             f"there are {', '.join(CLIENTS)}"
         )
     servers = lab.serve(responder=respond)
@@ -100,7 +102,7 @@ def trials(
                 servers,
                 runs,
                 progress,
-                (target, str(address), frontend.port),
+                (target, str(address), port),
                 succeeds,
             )
     finally:

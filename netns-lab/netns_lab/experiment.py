@@ -189,6 +189,7 @@ class _Run:
 
     def _frontend_door(self, frontend: Frontend) -> Door:
         address = frontend.address or self._lab.topology.plan.node_address
+        assert frontend.port is not None  # a route of which the dump has lost it is not asked for
         return int(address), frontend.port
 
     def _sender(self) -> Callable[[bytearray], None]:

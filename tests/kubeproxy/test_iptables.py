@@ -274,8 +274,13 @@ def captured(change: Callable[[str], str]) -> View:
 
 def test_a_port_that_an_older_iptables_left_out_is_noticed() -> None:
     found = captured(lambda text: re.sub(r" --dport \d+", "", text))
-    assert found.services == ()
     assert [(d.code, d.line) for d in found.diagnostics] == [("lost-port", 79)]
+    # What each rule was written for is still drawn as it says; who is masqueraded is not told.
+    told = {s.name.text: [str(f) for f in s.frontends] for s in found.services}
+    assert told["kube-system/kube-dns:dns-tcp"] == told["kube-system/kube-dns:metrics"]
+    assert told["kube-system/kube-dns:dns-tcp"] == ["10.2.3.4:?"]
+    shares = [s for service in found.services for r in service.routes for s in r.shares]
+    assert {(s.share, s.masquerade) for s in shares} == {(Bounds(*[Dyadic.of(1, 1)] * 2), None)}
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def view_of(path: Path, promises: Promises) -> View:
     ).view()
 
 
-Key = tuple[str, str, str, Address | None, int]
+Key = tuple[str, str, str, Address | None, int | None]
 
 
 def key_of(promised: Promised) -> Key:

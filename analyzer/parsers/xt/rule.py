@@ -13,6 +13,7 @@ from analyzer.errors import ParseError
 from analyzer.model.diagnostics import Location
 from analyzer.model.matches import (
     Match,
+    MatchComment,
     MatchDestination,
     MatchFragment,
     MatchInInterface,
@@ -161,11 +162,16 @@ class _Reader:
             self._unknown(start)
             return
         match: Match = reader.parse(words)
-        if self._at_end():
-            self._matches.append(match)
-        else:
+        more = []
+        while not self._at_end():
+            more.append(words.take("a word").text)
+        if more and isinstance(match, MatchComment) and not any(w.startswith("-") for w in more):
+            # Somebody has taken the quotes away, as kube-proxy's own tests do.
+            match = MatchComment(" ".join([match.text, *more]))
+        elif more:
             # An option that our reader does not know changes what the whole match means.
-            self._unknown(start)
+            match = MatchUnknown(words.text_since(start))
+        self._matches.append(match)
 
     def _implied(self) -> str | None:
         """Return the match that ``-p`` brings along: ``-p tcp --dport 80``."""
