@@ -63,7 +63,10 @@ def clusters(draw: st.DrawFn, layout: Layout) -> GeneratedCluster:
     """Draw a cluster of up to five Services, and the kube-proxy of one of its nodes."""
     family = draw(st.sampled_from((4, 6)))
     count = draw(st.integers(1, 5))
-    items: list[Any] = [_node(draw, number, family) for number in range(len(NODES))]
+    items: list[Any] = []
+    for number in range(len(NODES)):
+        zoned = {"topology.kubernetes.io/zone": ZONES[number % 2]}
+        items.append(_node(number, family, zoned if draw(st.booleans()) else {}))
     for number in range(count):
         items += draw(_services(number, family, layout))
     flags = [f"--cluster-cidr={_PODS[family]}"] if draw(st.integers(0, 3)) else []
@@ -71,8 +74,59 @@ def clusters(draw: st.DrawFn, layout: Layout) -> GeneratedCluster:
     return GeneratedCluster(items, tuple(flags), layout, family, draw(st.sampled_from(NODES)))
 
 
-def _node(draw: st.DrawFn, number: int, family: int) -> Any:
-    labels = {"topology.kubernetes.io/zone": ZONES[number % 2]} if draw(st.booleans()) else {}
+def one_service(layout: Layout, *, endpoints: int, plain: bool = False) -> GeneratedCluster:
+    """Return a cluster with one Service, its endpoints spread over the nodes.
+
+    It is reached in every way there is, or if it is `plain` by its ClusterIP alone.
+    """
+    places = [
+        {
+            "addresses": [str(_PODS[4][4096 * (at % len(NODES)) + at // len(NODES)])],
+            "conditions": {"ready": True, "serving": True, "terminating": False},
+            "nodeName": NODES[at % len(NODES)],
+        }
+        for at in range(endpoints)
+    ]
+    port: dict[str, Any] = {"name": "http", "protocol": "TCP", "port": 80}
+    spec: dict[str, Any] = {
+        "type": "ClusterIP",
+        "clusterIP": "10.96.0.1",
+        "clusterIPs": ["10.96.0.1"],
+        "ports": [port],
+        "internalTrafficPolicy": "Cluster",
+        "sessionAffinity": "None",
+    }
+    ingress = []
+    if not plain:
+        port["nodePort"] = 30_000
+        spec |= {
+            "type": "LoadBalancer",
+            "externalIPs": ["198.51.100.1"],
+            "externalTrafficPolicy": "Local",
+            "sessionAffinity": "ClientIP",
+            "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 600}},
+        }
+        ingress = [{"ip": "198.18.0.1"}]
+    service = {
+        "kind": "Service",
+        "metadata": {"name": "a", "namespace": "default"},
+        "spec": spec,
+        "status": {"loadBalancer": {"ingress": ingress}},
+    }
+    meta = {"name": "a-0", "namespace": "default", "labels": {"kubernetes.io/service-name": "a"}}
+    of_it = {
+        "kind": "EndpointSlice",
+        "addressType": "IPv4",
+        "metadata": meta,
+        "endpoints": places,
+        "ports": [{"name": "http", "protocol": "TCP", "port": 8080}],
+    }
+    nodes = [_node(number, 4, {}) for number in range(len(NODES))]
+    flags = (f"--cluster-cidr={_PODS[4]}",)
+    return GeneratedCluster([*nodes, service, of_it], flags, layout, 4, NODES[0])
+
+
+def _node(number: int, family: int, labels: dict[str, str]) -> Any:
     address = {"type": "InternalIP", "address": str(_HOSTS[family][10 + number])}
     return {
         "kind": "Node",
