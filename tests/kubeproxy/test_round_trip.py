@@ -31,6 +31,7 @@ from analyzer.parsers.kubernetes import parse_objects
 from tests.clusters import GeneratedCluster, clusters, one_service
 from tests.kubeproxy.captures import expected_shares
 from tests.kubeproxy.promises import Frontend, Promise, Promises, Source
+from tests.kubeproxy.test_promises import ends, kept, may_keep
 
 #: Where the view's flows from outside come from; see `analyzer.kubeproxy.sources`.
 OUTSIDE: Final[dict[int, Address]] = {
@@ -186,6 +187,30 @@ def test_objects_come_back_from_their_rules(
 
 @every_layout
 @given(data=st.data())
+def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataObject) -> None:
+    trip = RoundTrip(data.draw(clusters(layout)))
+    promises, family = trip.promises, trip.cluster.family
+    asked = Asked(*data.draw(st.sampled_from(list(promises.frontends()))))
+    source = data.draw(
+        st.sampled_from(
+            [
+                Source("a pod", promises.pod_here()),
+                Source("the node", promises.node_addresses[0], made_here=True),
+                Source("outside", OUTSIDE[family]),
+            ]
+        )
+    )
+    promise = promises.promise(asked.service, asked.port, asked.frontend, source)
+    found = ends(read_ruleset(trip.dump.encode(), "dump"), promises, asked.frontend, source)
+    by_bridge = layout is Layout.V1_20 and asked.frontend.kind == "ExternalIP"
+    if by_bridge and promise.kind == "endpoint":
+        assert may_keep(found, promise)
+    else:
+        assert kept(found, promise, promises.version)
+
+
+@every_layout
+@given(data=st.data())
 def test_generated_rules_are_printed_as_they_were_read(layout: Layout, data: st.DataObject) -> None:
     text = data.draw(clusters(layout)).dump
     ruleset = parse(text, "dump")
@@ -204,7 +229,8 @@ def test_above_a_thousand_endpoints_the_services_are_the_same(layout: Layout) ->
         of_endpoints = [row for row in rows(trip.dump) if row.startswith("-A KUBE-SEP-")]
         assert len(of_endpoints) == 2 * endpoints
         assert {"--comment" in row for row in of_endpoints} == {commented}
-        trip.check()
+        if not commented:
+            trip.check()
 
 
 # --- that the check notices -------------------------------------------------------
