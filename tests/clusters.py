@@ -71,6 +71,8 @@ def clusters(draw: st.DrawFn, layout: Layout) -> GeneratedCluster:
         items += draw(_services(number, family, layout))
     flags = [f"--cluster-cidr={_PODS[family]}"] if draw(st.integers(0, 3)) else []
     flags += ["--masquerade-all"] if not draw(st.integers(0, 3)) else []
+    if layout is not Layout.V1_20 and not draw(st.integers(0, 3)):
+        flags.append("--iptables-localhost-nodeports=false")
     return GeneratedCluster(items, tuple(flags), layout, family, draw(st.sampled_from(NODES)))
 
 

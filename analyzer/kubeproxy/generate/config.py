@@ -31,7 +31,8 @@ class ProxyConfig:
         zone: of the node, ``topology.kubernetes.io/zone``.
         cluster_cidr: of that family; None as without ``--cluster-cidr``.
         masquerade_all: ``--masquerade-all``.
-        localhost_node_ports: ``--iptables-localhost-nodeports``; 1.20 has no such flag.
+        localhost_node_ports: ``--iptables-localhost-nodeports``; 1.20 has no such flag. False
+            is written after the source of 1.30, as no capture has it.
         nfacct: whether counters of nfnetlink_acct were to be had; 1.36 alone looks for them.
     """
 
