@@ -130,6 +130,9 @@ class RoundTrip:
         promise = self._promise(asked, source)
         shares = () if route is None else tuple(route.shares)
         assert {(s.endpoint.address, s.endpoint.port) for s in shares} == promise.endpoints
+        masked = {(s.endpoint.address, s.endpoint.port) for s in shares if s.masquerade}
+        assert masked == promise.masqueraded
+        assert None not in {s.masquerade for s in shares}
         if route is not None and not route.is_exact:
             # -m physdev asks for a bridge, which no dump tells of.
             assert self.cluster.layout is Layout.V1_20
@@ -137,9 +140,6 @@ class RoundTrip:
             return
         fractions = Counter(s.share.lower.as_fraction() for s in shares)
         assert fractions == Counter(expected_shares(self.promises.version, len(shares)))
-        masked = {(s.endpoint.address, s.endpoint.port) for s in shares if s.masquerade}
-        assert masked == promise.masqueraded
-        assert None not in {s.masquerade for s in shares}
 
     def _sources(self) -> Iterator[tuple[Kind, Source]]:
         if self.view.pod_source is not None:
