@@ -42,7 +42,7 @@ def sources(promises: Promises, family: int) -> Iterator[Source]:
         yield Source("outside", address)
 
 
-def ends(path: Path, promises: Promises, frontend: Frontend, source: Source) -> tuple[End, ...]:
+def ends(rules: Ruleset, promises: Promises, frontend: Frontend, source: Source) -> tuple[End, ...]:
     packet = Packet(
         protocol=frontend.protocol,
         source=source.address,
@@ -52,7 +52,7 @@ def ends(path: Path, promises: Promises, frontend: Frontend, source: Source) -> 
         in_interface="" if source.made_here else "x",
     )
     question = Question(packet=packet, addresses=promises.node_addresses)
-    return trace(ruleset(path), question).ends
+    return trace(rules, question).ends
 
 
 def kept(found: tuple[End, ...], promise: Promise, version: tuple[int, int]) -> bool:
@@ -103,7 +103,7 @@ def test_every_flow_ends_as_promised(captures: Path) -> None:
             for source in sources(promises, family):
                 promise = promises.promise(service, port, frontend, source)
                 asked[promise.kind] += 1
-                found = ends(path, promises, frontend, source)
+                found = ends(ruleset(path), promises, frontend, source)
                 by_bridge = promises.version < (1, 22) and frontend.kind == "ExternalIP"
                 if by_bridge and promise.kind == "endpoint":
                     holds = may_keep(found, promise)

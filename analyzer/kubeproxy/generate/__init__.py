@@ -1,0 +1,28 @@
+"""Rules as kube-proxy writes them and iptables-save prints them, made from Services.
+
+Theory of operation: `service_ports` reads API objects into `ServicePortSpec` values, `proxy_config`
+the settings of one kube-proxy; either may be made by hand. `render_rules` gives all tables of the
+layout of that version. The layouts are those of the captures of 1.20, 1.30 and 1.36, row by row;
+the rows of one chain stand in kube-proxy's order, but for chains that hold rows of several
+Services: kube-proxy itself writes those in any order. `services` and `iptables_save` make
+ClusterIP Services alone, of any number.
+"""
+
+from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
+from analyzer.kubeproxy.generate.objects import proxy_config, service_ports
+from analyzer.kubeproxy.generate.plain import GeneratedService, iptables_save, services
+from analyzer.kubeproxy.generate.render import render_rules
+from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
+
+__all__ = [
+    "EndpointSpec",
+    "GeneratedService",
+    "Layout",
+    "ProxyConfig",
+    "ServicePortSpec",
+    "iptables_save",
+    "proxy_config",
+    "render_rules",
+    "service_ports",
+    "services",
+]

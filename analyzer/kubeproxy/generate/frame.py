@@ -1,0 +1,70 @@
+"""What kube-proxy writes whatever the Services: base chains, marks and masquerading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from analyzer.kubeproxy.generate.config import IPV4, ProxyConfig
+from analyzer.kubeproxy.generate.rows import Table, comment
+from analyzer.kubeproxy.names import MARK_MASQUERADE, NODE_PORTS, SERVICES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+CANARY: Final = "KUBE-PROXY-CANARY"
+FORWARD: Final = "KUBE-FORWARD"
+NEW: Final = "-m conntrack --ctstate NEW"
+PORTALS: Final = comment("kubernetes service portals")
+OUTSIDE_PORTALS: Final = comment("kubernetes externally-visible service portals")
+FORWARDING: Final = comment("kubernetes forwarding rules")
+
+_POSTROUTING: Final = "KUBE-POSTROUTING"
+_MASQUERADED: Final = comment("kubernetes service traffic requiring SNAT")
+_LAST: Final = comment(
+    "kubernetes service nodeports; NOTE: this must be the last rule in this chain"
+)
+_ALL_HOOKS: Final = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
+
+
+def filter_table(chains: Iterable[str]) -> Table:
+    """Return an empty filter table with kube-proxy's `chains` besides those of all layouts."""
+    return Table("filter", ("INPUT", "FORWARD", "OUTPUT"), (CANARY, FORWARD, SERVICES, *chains))
+
+
+def mangle_table() -> Table:
+    """Return the mangle table, where nothing but the canary is."""
+    return Table("mangle", _ALL_HOOKS, (CANARY,))
+
+
+def nat_table() -> Table:
+    """Return the nat table with the rules that no Service changes."""
+    own = (CANARY, MARK_MASQUERADE, NODE_PORTS, _POSTROUTING, SERVICES)
+    nat = Table("nat", ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"), own)
+    nat.add("PREROUTING", f"{PORTALS} -j {SERVICES}")
+    nat.add("OUTPUT", f"{PORTALS} -j {SERVICES}")
+    nat.add("POSTROUTING", f"{comment('kubernetes postrouting rules')} -j {_POSTROUTING}")
+    nat.add(MARK_MASQUERADE, "-j MARK --set-xmark 0x4000/0x4000")
+    nat.add(_POSTROUTING, "-m mark ! --mark 0x4000/0x4000 -j RETURN")
+    nat.add(_POSTROUTING, "-j MARK --set-xmark 0x4000/0x0")
+    nat.add(_POSTROUTING, f"{_MASQUERADED} -j MASQUERADE --random-fully")
+    return nat
+
+
+def write_forward(table: Table, invalid: str, established: Iterable[str]) -> None:
+    """Write KUBE-FORWARD: `invalid` counts what is dropped, `established` are comments."""
+    table.add(FORWARD, f"-m conntrack --ctstate INVALID{invalid} -j DROP")
+    table.add(FORWARD, f"{FORWARDING} -m mark --mark 0x4000/0x4000 -j ACCEPT")
+    for says in established:
+        known = f"{comment(says)} -m conntrack --ctstate RELATED,ESTABLISHED"
+        table.add(FORWARD, f"{known} -j ACCEPT")
+
+
+def write_node_ports_last(nat: Table, but: str = "") -> None:
+    """Write the rule that ends KUBE-SERVICES; `but` are addresses that have no NodePorts."""
+    nat.add(SERVICES, f"{but}{_LAST} -m addrtype --dst-type LOCAL -j {NODE_PORTS}")
+
+
+def loopback(proxy: ProxyConfig) -> str:
+    """Return the network of the loopback interface."""
+    return "127.0.0.0/8" if proxy.family == IPV4 else "::1/128"

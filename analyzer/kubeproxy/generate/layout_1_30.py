@@ -1,0 +1,68 @@
+"""The layout of 1.30, and of 1.36 but for what that counts.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``iptablesJumpChains``, ``syncProxyRules``;
+the captures of 1.30.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzer.kubeproxy.generate import frame
+from analyzer.kubeproxy.generate.config import IPV4, ProxyConfig
+from analyzer.kubeproxy.generate.policy_chains import FIREWALL, PolicyChains
+from analyzer.kubeproxy.generate.rows import LARGE, Table, comment
+from analyzer.kubeproxy.generate.specs import ServicePortSpec
+from analyzer.kubeproxy.names import EXTERNAL_SERVICES, NODE_PORTS, SERVICES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_NODE_FIREWALL: Final = "KUBE-FIREWALL"
+
+
+def tables(
+    services: Sequence[ServicePortSpec],
+    proxy: ProxyConfig,
+    *,
+    invalid: str = "",
+    localhost: str = "",
+) -> tuple[Table, ...]:
+    """Return filter, mangle and nat.
+
+    `invalid` and `localhost` are matches that count what is invalid, and NodePorts of localhost.
+    """
+    filter_table = _filter_table(proxy, invalid)
+    nat = frame.nat_table()
+    # Endpoints that no rule leads to count as well.
+    large = sum(len(service.endpoints) for service in services) > LARGE
+    for service in services:
+        both = (filter_table, nat)
+        PolicyChains(service, proxy, both, large=large, localhost=localhost).write()
+    # NodePorts of ::1 never work, those of 127.0.0.1 where a sysctl lets them.
+    excepts = proxy.family != IPV4 or not proxy.localhost_node_ports
+    frame.write_node_ports_last(nat, f"! -d {frame.loopback(proxy)} " if excepts else "")
+    return filter_table, frame.mangle_table(), nat
+
+
+def _filter_table(proxy: ProxyConfig, invalid: str) -> Table:
+    table = frame.filter_table((EXTERNAL_SERVICES, _NODE_FIREWALL, NODE_PORTS, FIREWALL))
+    firewall = f"{frame.NEW} {comment('kubernetes load balancer firewall')} -j {FIREWALL}"
+    portals = f"{frame.NEW} {frame.PORTALS} -j {SERVICES}"
+    outside = f"{frame.NEW} {frame.OUTSIDE_PORTALS} -j {EXTERNAL_SERVICES}"
+    health = f"{comment('kubernetes health check service ports')} -j {NODE_PORTS}"
+    for chain, rows in (
+        ("INPUT", (f"-j {_NODE_FIREWALL}", firewall, health, outside)),
+        ("FORWARD", (firewall, f"{frame.FORWARDING} -j {frame.FORWARD}", portals, outside)),
+        ("OUTPUT", (f"-j {_NODE_FIREWALL}", firewall, portals)),
+    ):
+        for row in rows:
+            table.add(chain, row)
+    if proxy.family == IPV4 and proxy.localhost_node_ports:
+        says = comment("block incoming localnet connections")
+        others = f"! -s 127.0.0.0/8 -d 127.0.0.0/8 {says}"
+        state = "-m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT"
+        table.add(_NODE_FIREWALL, f"{others} {state} -j DROP")
+    frame.write_forward(table, invalid, ("kubernetes forwarding conntrack rule",))
+    return table

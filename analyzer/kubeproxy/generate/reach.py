@@ -1,0 +1,97 @@
+"""Which endpoints a kube-proxy of 1.30 or 1.36 sends flows to, by traffic policy.
+
+Source: kubernetes, pkg/proxy/topology.go, ``CategorizeEndpoints``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+
+from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
+from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
+from analyzer.kubeproxy.names import ENDPOINT_PREFIX, chain_hash
+from analyzer.model.value import value
+
+
+@value
+class Target:
+    """An endpoint with the chain that leads to it.
+
+    Attributes:
+        text: address and port, after which kube-proxy names the chain.
+    """
+
+    endpoint: EndpointSpec
+    text: str
+    chain: str
+
+
+@value
+class Reach:
+    """The endpoints of a ServicePort that one node uses.
+
+    Attributes:
+        cluster: under the policy Cluster.
+        local: under the policy Local.
+        every: of both, each once.
+        any_at_all: whether some node of the cluster has a usable endpoint.
+    """
+
+    cluster: tuple[Target, ...]
+    local: tuple[Target, ...]
+    every: tuple[Target, ...]
+    any_at_all: bool
+
+
+def targets(
+    service: ServicePortSpec, endpoints: Iterable[EndpointSpec], layout: Layout
+) -> tuple[Target, ...]:
+    """Return endpoints of a Service in the order of kube-proxy's rules: that of their text.
+
+    1.36 spells addresses anew, as the captures of dual-stack Services show.
+    """
+    named = ((e.destination if layout is Layout.V1_36 else e.as_written, e) for e in endpoints)
+    name, protocol = service.name, service.protocol
+    return tuple(
+        Target(endpoint, text, f"{ENDPOINT_PREFIX}{chain_hash(name, protocol, text)}")
+        for text, endpoint in sorted(named, key=itemgetter(0))
+    )
+
+
+def reach(service: ServicePortSpec, proxy: ProxyConfig) -> Reach:
+    """Return the endpoints that `proxy` uses for `service`."""
+    known = targets(service, service.endpoints, proxy.layout)
+    cluster: tuple[Target, ...] = ()
+    if service.uses_cluster:
+        fitting = _fitting(service, proxy)
+        cluster = _usable(known, fitting) or tuple(t for t in known if t.endpoint.may_finish)
+    if not service.uses_local:
+        return Reach(cluster, (), cluster, bool(cluster))
+    here = tuple(t for t in known if t.endpoint.node == proxy.node)
+    local = _usable(here) or tuple(t for t in here if t.endpoint.may_finish)
+    chains = {t.chain for t in (*cluster, *local)}
+    every = tuple(t for t in known if t.chain in chains)
+    return Reach(cluster, local, every, any(e.ready or e.may_finish for e in service.endpoints))
+
+
+def _usable(
+    known: Sequence[Target], fitting: Callable[[EndpointSpec], bool] | None = None
+) -> tuple[Target, ...]:
+    ready = tuple(t for t in known if t.endpoint.ready)
+    return ready if fitting is None else tuple(t for t in ready if fitting(t.endpoint))
+
+
+def _fitting(service: ServicePortSpec, proxy: ProxyConfig) -> Callable[[EndpointSpec], bool] | None:
+    """Return what topology hints demand: all ready endpoints have one, and one is for here."""
+    ready = [e for e in service.endpoints if e.ready]
+    if proxy.layout is Layout.V1_36 and _all_and_here([e.nodes for e in ready], proxy.node):
+        return lambda e: proxy.node in e.nodes
+    asked = proxy.layout is Layout.V1_36 or service.topology_mode in ("auto", "Auto")
+    if asked and _all_and_here([e.zones for e in ready], proxy.zone):
+        return lambda e: proxy.zone in e.zones
+    return None
+
+
+def _all_and_here(hints: Sequence[tuple[str, ...]], here: str | None) -> bool:
+    return all(hints) and any(here in each for each in hints)

@@ -1,0 +1,268 @@
+"""Objects become rules, rules become Services, and these are those of the objects.
+
+What the objects imply is read by `promises`, which shares no code with the generator.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from ipaddress import ip_address, ip_network
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.view import Frontend as ShownFrontend
+from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, View
+from analyzer.kubeproxy.view import Source as Kind
+from analyzer.model.cluster import Cluster
+from analyzer.model.packet import Address
+from analyzer.parsers.formats import read_ruleset
+from analyzer.parsers.iptables_save import parse, render
+from analyzer.parsers.kubernetes import parse_objects
+from tests.clusters import GeneratedCluster, clusters, one_service
+from tests.kubeproxy.captures import expected_shares
+from tests.kubeproxy.promises import Frontend, Promise, Promises, Source
+from tests.kubeproxy.test_promises import ends, kept, may_keep
+
+#: Where the view's flows from outside come from; see `analyzer.kubeproxy.sources`.
+OUTSIDE: Final[dict[int, Address]] = {
+    4: ip_address("203.0.113.1"),
+    6: ip_address("2001:db8:ffff::1"),
+}
+every_layout = pytest.mark.parametrize("layout", Layout, ids=lambda layout: layout.value)
+
+
+class OfObjects(Promises):
+    """Promises of objects that no file holds."""
+
+    def __init__(self, cluster: GeneratedCluster) -> None:
+        major, minor = cluster.layout.value.split(".")
+        self.version = int(major), int(minor)
+        self.node = cluster.node
+        self.family = cluster.family
+        self.masquerades_all = "--masquerade-all" in cluster.flags
+        self.kubelet = False
+        cidrs = [f.partition("=")[2] for f in cluster.flags if f.startswith("--cluster-cidr")]
+        self.pods = ip_network(cidrs[0]) if cidrs else None
+        self._items = cluster.items
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One frontend of a Service, as the objects have it."""
+
+    service: Any
+    port: Any
+    frontend: Frontend
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.frontend.service.removesuffix(":"), self.frontend.protocol
+
+    @property
+    def shown(self) -> ShownFrontend:
+        kind = FrontendKind(self.frontend.kind)
+        address = None if kind is FrontendKind.NODE_PORT else self.frontend.address
+        return ShownFrontend(kind, address, self.frontend.port)
+
+    @property
+    def affinity(self) -> int | None:
+        """Seconds for which a client keeps its endpoint."""
+        spec = self.service["spec"]
+        if spec["sessionAffinity"] != "ClientIP":
+            return None
+        seconds: int = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
+        return seconds
+
+
+class RoundTrip:
+    """The Services read out of a dump, and what the objects of a cluster promise."""
+
+    def __init__(
+        self, cluster: GeneratedCluster, dump: str | None = None, known: Cluster | None = None
+    ) -> None:
+        """Take the dump of the cluster itself if none is given, and what its reader knows."""
+        self.cluster = cluster
+        self.dump = cluster.dump if dump is None else dump
+        self.known = known or Cluster()
+        self.promises = OfObjects(cluster)
+
+    @cached_property
+    def view(self) -> View:
+        ruleset = read_ruleset(self.dump.encode(), "dump")
+        own = self.promises.node_addresses
+        return Recogniser(ruleset, self.known, node_addresses=own).view()
+
+    def check(self) -> None:
+        """Check that the Services are those of the objects."""
+        assert self.view.diagnostics == ()
+        asked = [Asked(*each) for each in self.promises.frontends()]
+        shown = {(s.name.text, s.protocol): s for s in self.view.services}
+        assert shown.keys() == {a.key for a in asked}
+        for key, service in shown.items():
+            self._check_service(service, [a for a in asked if a.key == key])
+
+    def _check_service(self, service: ServicePort, asked: list[Asked]) -> None:
+        found = [(a.shown, self._refusal(a)) for a in asked]
+        refused = {shown: refusal for shown, refusal in found if refusal}
+        unnamed = {f for f in refused if f.kind is FrontendKind.LOAD_BALANCER_IP}
+        assert as_named(service.frontends, unnamed) == as_named([f for f, _ in found], unnamed)
+        assert as_named(dict(service.refusals), unnamed) == as_named(refused, unnamed)
+        assert {(f.address, f.port, how) for f, how in service.refusals} == {
+            (f.address, f.port, how) for f, how in refused.items()
+        }
+        assert service.affinity == (asked[0].affinity if service.routes else None)
+        for each in asked:
+            routes = {r.source: r for r in service.routes if r.frontend == each.shown}
+            for kind, source in self._sources():
+                self._check_route(each, source, routes.get(kind))
+
+    def _check_route(self, asked: Asked, source: Source, route: Route | None) -> None:
+        promise = self._promise(asked, source)
+        shares = () if route is None else tuple(route.shares)
+        assert {(s.endpoint.address, s.endpoint.port) for s in shares} == promise.endpoints
+        masked = {(s.endpoint.address, s.endpoint.port) for s in shares if s.masquerade}
+        assert masked == promise.masqueraded
+        assert None not in {s.masquerade for s in shares}
+        if route is not None and not route.is_exact:
+            # -m physdev asks for a bridge, which no dump tells of.
+            assert self.cluster.layout is Layout.V1_20
+            assert asked.frontend.kind == "ExternalIP"
+            return
+        fractions = Counter(s.share.lower.as_fraction() for s in shares)
+        assert fractions == Counter(expected_shares(self.promises.version, len(shares)))
+
+    def _sources(self) -> Iterator[tuple[Kind, Source]]:
+        if self.view.pod_source is not None:
+            yield Kind.POD, Source("a pod", self.view.pod_source)
+        yield Kind.NODE, Source("the node", self.promises.node_addresses[0], made_here=True)
+        yield Kind.EXTERNAL, Source("outside", OUTSIDE[self.cluster.family])
+
+    def _promise(self, asked: Asked, source: Source) -> Promise:
+        return self.promises.promise(asked.service, asked.port, asked.frontend, source)
+
+    def _refusal(self, asked: Asked) -> str | None:
+        """Return what answers a client that no range keeps out, where the filter table does."""
+        spec = {k: v for k, v in asked.service["spec"].items() if k != "loadBalancerSourceRanges"}
+        client = Source("a client", OUTSIDE[self.cluster.family])
+        open_to_all = replace(asked, service=asked.service | {"spec": spec})
+        kind = self._promise(open_to_all, client).kind
+        # 1.20 marks what it drops, and rejects what has no endpoints at all.
+        marked = kind == "drop" and self.cluster.layout is Layout.V1_20
+        return kind if kind in ("reject", "drop") and not marked else None
+
+
+def as_named(
+    frontends: Iterable[ShownFrontend], unnamed: Collection[ShownFrontend]
+) -> set[ShownFrontend]:
+    """Return frontends, those of load balancers in `unnamed` as external IPs.
+
+    A rule that refuses says of neither which it is, and both stand in one chain.
+    """
+    return {
+        ShownFrontend(FrontendKind.EXTERNAL_IP, f.address, f.port) if f in unnamed else f
+        for f in frontends
+    }
+
+
+@every_layout
+@given(data=st.data(), told=st.booleans())
+def test_objects_come_back_from_their_rules(
+    layout: Layout, data: st.DataObject, *, told: bool
+) -> None:
+    cluster = data.draw(clusters(layout))
+    objects = json.dumps({"items": cluster.items}).encode()
+    known = parse_objects([("objects.json", objects)]) if told else None
+    RoundTrip(cluster, known=known).check()
+
+
+@every_layout
+@given(data=st.data())
+def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataObject) -> None:
+    trip = RoundTrip(data.draw(clusters(layout)))
+    promises, family = trip.promises, trip.cluster.family
+    asked = Asked(*data.draw(st.sampled_from(list(promises.frontends()))))
+    source = data.draw(
+        st.sampled_from(
+            [
+                Source("a pod", promises.pod_here()),
+                Source("the node", promises.node_addresses[0], made_here=True),
+                Source("outside", OUTSIDE[family]),
+            ]
+        )
+    )
+    promise = promises.promise(asked.service, asked.port, asked.frontend, source)
+    found = ends(read_ruleset(trip.dump.encode(), "dump"), promises, asked.frontend, source)
+    by_bridge = layout is Layout.V1_20 and asked.frontend.kind == "ExternalIP"
+    if by_bridge and promise.kind == "endpoint":
+        assert may_keep(found, promise)
+    else:
+        assert kept(found, promise, promises.version)
+
+
+@every_layout
+@given(data=st.data())
+def test_generated_rules_are_printed_as_they_were_read(layout: Layout, data: st.DataObject) -> None:
+    text = data.draw(clusters(layout)).dump
+    ruleset = parse(text, "dump")
+    assert ruleset.diagnostics == ()
+    assert rows(render(ruleset)) == rows(text)
+
+
+def rows(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+@every_layout
+def test_above_a_thousand_endpoints_the_services_are_the_same(layout: Layout) -> None:
+    for endpoints, commented in ((1_000, True), (1_001, False)):
+        trip = RoundTrip(one_service(layout, endpoints=endpoints, plain=True))
+        of_endpoints = [row for row in rows(trip.dump) if row.startswith("-A KUBE-SEP-")]
+        assert len(of_endpoints) == 2 * endpoints
+        assert {"--comment" in row for row in of_endpoints} == {commented}
+        if not commented:
+            trip.check()
+
+
+# --- that the check notices -------------------------------------------------------
+
+Change = Callable[[Any, Any], object]
+CHANGES: Final[dict[str, Change]] = {
+    "a name": lambda s, _: s["metadata"].update(namespace="other"),
+    "a ClusterIP": lambda s, _: s["spec"].update(clusterIP="10.96.0.9", clusterIPs=["10.96.0.9"]),
+    "a port": lambda s, _: s["spec"]["ports"][0].update(port=81),
+    "a protocol": lambda s, _: s["spec"]["ports"][0].update(protocol="SCTP"),
+    "a NodePort": lambda s, _: s["spec"]["ports"][0].update(nodePort=30_999),
+    "an external IP": lambda s, _: s["spec"].update(externalIPs=["198.51.100.9"]),
+    "a load balancer": lambda s, _: s["status"]["loadBalancer"].update(ingress=[]),
+    "a policy": lambda s, _: s["spec"].update(externalTrafficPolicy="Cluster"),
+    "affinity": lambda s, _: s["spec"].update(sessionAffinity="None"),
+    "seconds": lambda s, _: s["spec"]["sessionAffinityConfig"]["clientIP"].update(timeoutSeconds=9),
+    "source ranges": lambda s, _: s["spec"].update(loadBalancerSourceRanges=["192.0.2.0/24"]),
+    "readiness": lambda _, e: e["endpoints"][0]["conditions"].update(ready=False),
+    "an address": lambda _, e: e["endpoints"][0].update(addresses=["10.244.200.1"]),
+    "a target port": lambda _, e: e["ports"][0].update(port=9_999),
+    "where it runs": lambda _, e: e["endpoints"][0].update(nodeName="node-2"),
+    "no endpoints": lambda _, e: e.update(endpoints=[]),
+}
+
+
+@every_layout
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_dump_of_other_objects_is_noticed(layout: Layout, change: str) -> None:
+    cluster = one_service(layout, endpoints=4)
+    RoundTrip(cluster).check()
+    others = copy.deepcopy(cluster.items)
+    service, endpoints = (i for i in others if i["kind"] in ("Service", "EndpointSlice"))
+    CHANGES[change](service, endpoints)
+    with pytest.raises(AssertionError):
+        RoundTrip(cluster, dump=replace(cluster, items=others).dump).check()

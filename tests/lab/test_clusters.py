@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.lab.running import in_lab
+
+pytestmark = pytest.mark.lab
+
+PROGRAM = "from tests.lab.kernel_clusters import main; main(60)"
+LAYOUTS = ("1.20", "1.30", "1.36")
+
+
+def test_generated_rows_are_those_that_the_real_iptables_prints() -> None:
+    found = json.loads(in_lab(PROGRAM).strip().split("\n")[-1])
+    assert found.keys() == {"legacy", "nft"}
+    for backend, trial in found.items():
+        assert trial["faults"] == []
+        wanted = {f"{p}-{backend} {v}" for p in ("iptables", "ip6tables") for v in LAYOUTS}
+        assert trial["restored"].keys() == wanted
