@@ -1,0 +1,54 @@
+"""All invariants, and the one place where they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from analyzer.kubeproxy.check.draws import draws
+from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.findings import Checked, Finding, gathered
+from analyzer.model.rules import Ruleset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.model.services import ServicePortSpec
+
+Invariant = Callable[[Facts], Iterator[Finding]]
+
+#: What is asked of the rules of iptables mode. A new invariant is one file and one line.
+INVARIANTS: Final[dict[str, Invariant]] = {
+    "draws": draws,
+}
+
+
+def check(
+    ruleset: Ruleset,
+    mode: str,
+    wanted: tuple[ServicePortSpec, ...] = (),
+    *,
+    node: str | None = None,
+    zone: str | None = None,
+) -> Checked:
+    """Return what is broken in a dump that was taken of kube-proxy in `mode`.
+
+    `wanted` is what the API says of Services; empty: it was not given.
+
+    Raises:
+        ParseError: a rule is malformed.
+    """
+    if mode != "iptables":
+        return gathered([_unchecked(mode)], ruleset.file)
+    facts = Facts(ruleset, wanted, node, zone)
+    found = [finding for invariant in INVARIANTS.values() for finding in invariant(facts)]
+    return gathered(found, ruleset.file)
+
+
+def _unchecked(mode: str) -> Finding:
+    what = "no rules of kube-proxy" if mode == "none" else f"kube-proxy's {mode} mode"
+    return Finding(
+        code="not-checked",
+        message=f"the dump shows {what}; the invariants are those of iptables mode, so of no "
+        "flow can it be said that its rules are as kube-proxy writes them",
+    )
