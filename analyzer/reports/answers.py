@@ -21,13 +21,18 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class ServicesAnswer:
-    """Of ``services``: the Services, of all that the dump has or of those asked for."""
+    """Of ``services``: the Services, of all that the dump has or of those asked for.
+
+    Attributes:
+        findings: how many invariants ``--check`` found broken; None: it was not asked.
+    """
 
     ruleset: Ruleset
     cluster: Cluster
     view: View
     services: tuple[ServicePort, ...]
     diagnostics: tuple[Diagnostic, ...]
+    findings: int | None = None
 
 
 @value(kw_only=True)

@@ -33,6 +33,10 @@ def render(answer: ServicesAnswer) -> Document:
     if rows:
         blocks += [Table(_COLUMNS, tuple(rows)), Line()]
     blocks.append(Line((Span(_legend(answer), Style.FAINT),)))
+    if answer.findings is not None:
+        said = count(answer.findings, "finding") if answer.findings else "no finding"
+        style = Style.WARNING if answer.findings else Style.GOOD
+        blocks.append(Line((Span(f"check: {said}", style),)))
     return Document(blocks)
 
 
