@@ -137,6 +137,16 @@ def _service_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--service", metavar="NAME", help="only this one")
 
 
+def _services_options(parser: argparse.ArgumentParser) -> None:
+    _service_option(parser)
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="also say where the rules are not as kube-proxy writes them, or not what --objects "
+        "say; exit with 1 if so",
+    )
+
+
 def _tree_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("service", metavar="SERVICE", help="ns/name:port, a part of it, or IP")
     parser.add_argument(
@@ -222,7 +232,7 @@ def _percentage(text: str) -> Fraction:
 
 #: What each verb is for, and what adds the options that only it has.
 _VERBS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None] | None]]] = {
-    "services": ("every ServicePort with its exact shares", _service_option),
+    "services": ("every ServicePort with its exact shares", _services_options),
     "tree": ("the probability tree of a Service, rule by rule", _tree_options),
     "trace": ("where one packet can end, and the rules on its way", _trace_options),
     "loss": ("the share of new flows that lands on dead endpoints", _loss_options),

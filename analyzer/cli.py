@@ -143,7 +143,9 @@ def _read_dump(
     if options.objects:
         from analyzer.parsers.kubernetes import parse_objects
 
-        cluster = parse_objects([(name, _bytes(name)) for name in options.objects])
+        # Kept for who asks more of them: standard input is read once.
+        options.read_objects = [(name, _bytes(name)) for name in options.objects]
+        cluster = parse_objects(options.read_objects)
     return ruleset, cluster
 
 
@@ -235,14 +237,40 @@ def _services(options: argparse.Namespace) -> int:
         from analyzer.kubeproxy.select import select
 
         services = select(given.view, options.service)
+    findings, diagnostics = None, given.view.diagnostics
+    if options.check:
+        findings, diagnostics = _check(options, given)
     answer = ServicesAnswer(
         ruleset=given.ruleset,
         cluster=given.cluster,
         view=given.view,
         services=services,
-        diagnostics=given.view.diagnostics,
+        diagnostics=diagnostics,
+        findings=findings,
     )
-    return finish(options, options.verb, answer, answer.diagnostics, no=False)
+    return finish(options, options.verb, answer, answer.diagnostics, no=bool(findings))
+
+
+def _check(options: argparse.Namespace, given: Input) -> tuple[int, tuple[Diagnostic, ...]]:
+    """Return how many invariants are broken, and all that is to be said of the dump."""
+    from analyzer.kubeproxy.check.invariants import check
+    from analyzer.parsers.services import parse_services
+
+    node = given.cluster.nodes.get(options.node or "")
+    checked = check(
+        given.ruleset,
+        given.view.mode,
+        parse_services(
+            options.read_objects if options.objects else (),
+            4 if given.ruleset.family == "ip" else 6,
+        ),
+        node=None if node is None else node.name,
+        zone=None if node is None else node.zone,
+    )
+    # Of the same fault the check says more.
+    codes = {each.code for each in checked.diagnostics}
+    others = [each for each in given.view.diagnostics if each.code not in codes]
+    return checked.findings, (*others, *checked.diagnostics)
 
 
 def _tree(options: argparse.Namespace) -> int:
