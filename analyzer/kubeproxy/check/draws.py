@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 
 from analyzer.kubeproxy.check.facts import DRAWING, Facts
 from analyzer.kubeproxy.check.findings import Finding
@@ -75,7 +76,7 @@ def _probabilities(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Findin
         known = [number for number in numbers if number is not None]
         steps = [*known, 1]
         gaps = [at for at in range(len(known)) if steps[at] != steps[at + 1] + 1]
-        if all(a > b for a, b in zip(steps, steps[1:], strict=False)):
+        if all(a > b for a, b in pairwise(steps)):
             at = gaps[0]
             lost = steps[at] - steps[at + 1] - 1
             yield Finding(

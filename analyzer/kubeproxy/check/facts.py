@@ -11,6 +11,7 @@ from functools import cached_property
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.rows import Row, rows_of
+from analyzer.model.packet import Address
 from analyzer.model.rules import Ruleset, Table
 from analyzer.model.value import value
 
@@ -102,6 +103,11 @@ class Facts:
     def chains(self, *prefixes: str) -> Iterator[str]:
         """Give the names of the nat table's chains that begin with a prefix."""
         return (name for name in self.nat.chains if name.startswith(prefixes))
+
+    @cached_property
+    def spellings(self) -> dict[Address, tuple[str, ...]]:
+        """The addresses of endpoints as the objects have them."""
+        return {each.address: each.spellings for want in self.wanted for each in want.endpoints}
 
     # --- frontends ---
 

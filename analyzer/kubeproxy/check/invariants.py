@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from analyzer.kubeproxy.check.affinity import affinity
+from analyzer.kubeproxy.check.chains import chains
+from analyzer.kubeproxy.check.comments import comments
 from analyzer.kubeproxy.check.draws import draws
+from analyzer.kubeproxy.check.endpoints import endpoints
+from analyzer.kubeproxy.check.entry import entry
 from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Checked, Finding, gathered
+from analyzer.kubeproxy.check.frontends import frontends
+from analyzer.kubeproxy.check.hashes import hashes
+from analyzer.kubeproxy.check.leftovers import leftovers
+from analyzer.kubeproxy.check.masquerade import masquerade
+from analyzer.kubeproxy.check.objects import objects
+from analyzer.kubeproxy.check.refusal import refusal
 from analyzer.model.rules import Ruleset
 
 TYPE_CHECKING = False
@@ -20,6 +31,17 @@ Invariant = Callable[[Facts], Iterator[Finding]]
 #: What is asked of the rules of iptables mode. A new invariant is one file and one line.
 INVARIANTS: Final[dict[str, Invariant]] = {
     "draws": draws,
+    "chains": chains,
+    "endpoints": endpoints,
+    "hashes": hashes,
+    "comments": comments,
+    "frontends": frontends,
+    "entry": entry,
+    "masquerade": masquerade,
+    "refusal": refusal,
+    "affinity": affinity,
+    "leftovers": leftovers,
+    "objects": objects,
 }
 
 
