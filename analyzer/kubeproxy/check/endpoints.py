@@ -39,7 +39,7 @@ def endpoints(facts: Facts) -> Iterator[Finding]:
                 line=rows[-1].line,
                 partial=True,
             )
-        yield from _shared(facts, chain, rows)
+        yield from _shared(facts, chain)
 
 
 def _sent(facts: Facts, chain: str, sends: list[Row]) -> Iterator[Finding]:
@@ -98,12 +98,14 @@ def _hairpin(facts: Facts, chain: str, rows: list[Row], sends: Row) -> Iterator[
         )
 
 
-def _shared(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
+def _shared(facts: Facts, chain: str) -> Iterator[Finding]:
     theirs = facts.owners.get(chain, {})
     owners = dict.fromkeys((plain_name(name), protocol) for name, protocol in theirs)
     # Where the Services themselves share a chain, that is told of the Services.
     callers = {row.chain for row in facts.callers.get(chain, [])}
-    if len(owners) < 2 or any(facts.owners.get(each) == theirs for each in callers):  # noqa: PLR2004  # one is usual
+    if len(owners) < 2 or any(
+        facts.owners.get(each, {}).keys() == theirs.keys() for each in callers
+    ):  # noqa: PLR2004  # one is usual
         return
     services = ", ".join(f"{name}/{protocol}" for name, protocol in owners)
     last = list(theirs.values())[-1]
@@ -111,5 +113,5 @@ def _shared(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
         code="shared-endpoint",
         message=f"{facts.endpoint(chain)} is drawn by chains of {services}: new flows to one of "
         "them reach an endpoint of the other",
-        line=last.line if last.chain != names.SERVICES else rows[0].line,
+        line=last.line,
     )

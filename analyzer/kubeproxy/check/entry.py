@@ -55,15 +55,20 @@ def entry(facts: Facts) -> Iterator[Finding]:
     for table, hook, chain, traffic in _JUMPS:
         if not _is_asked_for(facts, table, hook, chain):
             continue
+        if hook not in facts.ruleset.tables[table].chains:
+            yield Finding(
+                code="fragment",
+                message=f"{hook} of table {table} is not in the dump, so whether {traffic} come "
+                f"to {chain} cannot be told",
+            )
+            continue
         rows = facts.rows(hook, table)
         at = next((at for at, row in enumerate(rows) if _leads(row, chain)), None)
         if at is None:
-            missing = hook not in facts.ruleset.tables[table].chains
-            why = "is not in the dump" if missing else f"has no rule that leads to {chain}"
             yield Finding(
                 code="no-entry",
-                message=f"{hook} of table {table} {why}: {traffic} do not come to {chain}, and "
-                f"its rules decide nothing there",
+                message=f"{hook} of table {table} has no rule that leads to {chain}: {traffic} "
+                "do not come there, and its rules decide nothing",
             )
             continue
         for before in rows[:at]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Final
 
 #: Findings of one code that are told one by one; of more, the first and how many there are.
-_TOLD: Final = 5
+_TOLD: Final = 3
 
 
 @value(kw_only=True)

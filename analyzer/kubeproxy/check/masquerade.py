@@ -49,7 +49,11 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
     bit = facts.masquerade_mark
     spared: set[int] = set()
     masked = []
-    for row in facts.rows(_POSTROUTING):
+    rows = facts.rows(_POSTROUTING)
+    for row in rows:
+        if row.target == "RETURN" and row.is_unconditional:
+            rows = [row]
+            break
         if row.target == "RETURN" and row.mark is not None and row.mark.negated:
             spared.add(row.mark.mask)
         elif row.target == "MASQUERADE" and row.is_unconditional:
@@ -71,7 +75,6 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
         elif row.target == "MASQUERADE":
             masked.append(row)  # on some other condition, as of ipvs mode
     if not masked:
-        rows = facts.rows(_POSTROUTING)
         yield Finding(
             code="no-masquerade",
             message="KUBE-POSTROUTING masquerades nothing: new flows from outside the cluster, "
@@ -128,7 +131,10 @@ def _outside(facts: Facts) -> Iterator[Finding]:
     lacking: list[Frontend] = []
     networks: Counter[str | None] = Counter()
     marks: list[tuple[Frontend, Row]] = []
-    frontends = [f for f in facts.frontends if f.port is not None]
+    # Where a chain is missing or empty, that is told of it.
+    frontends = [
+        f for f in facts.frontends if f.port is not None and facts.rows(f.row.target or "")
+    ]
     of_cluster = [f for f in frontends if f.kind == "ClusterIP"]
     for frontend in of_cluster:
         found = _mark_of(frontend, marked)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, listed
+from analyzer.kubeproxy.check.facts import Facts, Frontend, listed
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row
 
@@ -28,6 +28,8 @@ _CHAINS: Final = (
     _FIREWALL,
     _PROXY_FIREWALL,
 )
+_OF_SERVICES: Final = ("KUBE-SVC-", "KUBE-XLB-", "KUBE-EXT-")
+_OF_ENDPOINTS: Final = ("KUBE-SVC-", "KUBE-SVL-", names.ENDPOINT_PREFIX)
 _SAYS: Final = {"DROP": "drops", "REJECT": "rejects", "ACCEPT": "accepts"}
 
 
@@ -36,6 +38,7 @@ def refusal(facts: Facts) -> Iterator[Finding]:
     yield from _of_all(facts)
     yield from _drop_mark(facts)
     yield from _source_ranges(facts)
+    yield from _local(facts)
     yield from _served(facts)
 
 
@@ -120,7 +123,7 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
             continue
         marks = any(row.target == names.MARK_DROP for row in facts.rows(chain))
         if marks or any(
-            row.is_unconditional and row.is_jump and (row.target or "").startswith("KUBE-EXT-")
+            row.is_unconditional and row.is_jump and (row.target or "").startswith(_OF_SERVICES)
             for row in facts.rows(chain)
         ):
             continue
@@ -128,14 +131,43 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 code="lost-drop",
                 message=f"new flows to {frontend} from outside its loadBalancerSourceRanges are "
-                f"not dropped: {_PROXY_FIREWALL} has no rule for it, so they pass on untranslated",
+                f"not dropped: {chain} does not mark them, {_PROXY_FIREWALL} has no rule for them, "
+                "and they pass on untranslated",
                 line=frontend.row.line,
             )
 
 
+def _local(facts: Facts) -> Iterator[Finding]:
+    """Find frontends whose flows come back from a local policy and are not dropped then."""
+    refused = {(f.address, f.protocol, f.port) for f in facts.refusals}
+    for chain in facts.chains("KUBE-EXT-", "KUBE-XLB-"):
+        rows = facts.rows(chain)
+        decided = [
+            row
+            for row in rows
+            if row.target == names.MARK_DROP
+            or (row.is_jump and (row.target or "").startswith(_OF_ENDPOINTS) and not row.local)
+        ]
+        if not rows or any(row.is_unconditional or row.probability for row in decided):
+            continue
+        open_to_all = [
+            f for f in facts.frontends_of(chain) if (f.address, f.protocol, f.port) not in refused
+        ]
+        if open_to_all and "filter" in facts.ruleset.tables:
+            yield Finding(
+                code="lost-drop",
+                message=f"new flows from outside to {listed(open_to_all)} come back from {chain} "
+                "undecided: neither endpoints of this node nor a DROP take them, so they pass on "
+                "untranslated",
+                line=rows[-1].line,
+            )
+
+
 def _served(facts: Facts) -> Iterator[Finding]:
-    refused = {
-        (f.address, f.protocol, f.port): f for f in facts.refusals if f.row.target == "REJECT"
+    refused: dict[tuple[str | None, str, int | None], Frontend] = {
+        (f.address, f.protocol, f.port): f
+        for f in facts.refusals
+        if f.row.target == "REJECT" and f.port is not None
     }
     for frontend in facts.frontends:
         other = refused.get((frontend.address, frontend.protocol, frontend.port))
