@@ -23,10 +23,28 @@ from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.services import parse_services
 from tests.kubeproxy.captures import FIXTURES, Capture
-from tests.kubeproxy.check import broken_objects, broken_rules
+from tests.kubeproxy.check import (
+    broken_affinity,
+    broken_chains,
+    broken_external,
+    broken_frontends,
+    broken_masquerade,
+    broken_names,
+    broken_objects,
+    broken_reading,
+)
 from tests.kubeproxy.check.editing import CHECK, DUAL, OLD, TWO_NODE, Kind
 
-KINDS = [*broken_rules.KINDS.all, *broken_objects.KINDS.all]
+KINDS = [
+    *broken_reading.KINDS.all,
+    *broken_chains.KINDS.all,
+    *broken_names.KINDS.all,
+    *broken_frontends.KINDS.all,
+    *broken_masquerade.KINDS.all,
+    *broken_external.KINDS.all,
+    *broken_affinity.KINDS.all,
+    *broken_objects.KINDS.all,
+]
 DUMPS = sorted(path for root in (FIXTURES, CHECK) for path in root.glob("*/*/ip*tables-*-save.txt"))
 #: Of a node without the kubelet, whose rule KUBE-MARK-DROP needs; see the test of just that.
 NO_KUBELET = ("1.20.2-iptables-legacy/dual-stack", "1.20.2-iptables-legacy/features",
@@ -184,7 +202,9 @@ def test_a_destination_that_is_no_address_and_port_is_named() -> None:
 
 def test_an_endpoint_that_is_only_returned_to_is_named() -> None:
     lines = DUAL.read_text().split("\n")
-    last = next(l for l in lines if "ds/affinity -> 10.244.2.25" in l and "--rcheck" not in l)
+    last = next(
+        each for each in lines if "ds/affinity -> 10.244.2.25" in each and "--rcheck" not in each
+    )
     lines.remove(last)
     codes = [each.code for each in checked("\n".join(lines)).diagnostics]
     assert sorted(codes) == ["affinity-only", "no-last-endpoint"]
@@ -249,20 +269,34 @@ def test_no_edit_makes_the_check_fail(places: list[int], seed: int) -> None:
         assert each.line is None or 1 <= each.line <= len(lines) + len(places)
 
 
-def test_no_rule_of_an_endpoint_or_frontend_is_lost_unnoticed() -> None:
+def test_every_rule_is_missed_when_it_is_lost_but_for_these() -> None:
     unnoticed = []
     for at, line in enumerate(_LINES):
-        # A frontend with all that it leads to is another test: it needs the objects.
-        if line.startswith(("-A KUBE-SE", "-A KUBE-SV", "-A KUBE-EXT", "-A KUBE-FW")):
-            broken = "\n".join(_LINES[:at] + _LINES[at + 1 :])
-            if not checked(broken).findings:
-                unnoticed.append(line)
-    assert (
-        unnoticed
-        == [
-            # The rules are those of Services without this frontend, draw, network or endpoint.
-        ]
-    )
+        text = "\n".join(_LINES[:at] + _LINES[at + 1 :])
+        if (
+            line.startswith("-A ")
+            and not check(read_ruleset(text.encode(), "x"), "iptables").findings
+        ):
+            unnoticed.append(line.partition(" -m ")[0] + " ... " + line.rpartition(" -j ")[2])
+    assert unnoticed == [
+        # Nothing stands in the chain that they lead to.
+        "-A INPUT ... KUBE-EXTERNAL-SERVICES",
+        "-A FORWARD ... KUBE-EXTERNAL-SERVICES",
+        # The kubelet's, and what not every version and configuration writes.
+        "-A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 ... DROP",
+        "-A KUBE-FORWARD ... DROP",
+        "-A KUBE-FORWARD ... ACCEPT",
+        # Rules of which nothing else speaks: the objects do, of the second.
+        "-A KUBE-NODEPORTS -p tcp ... ACCEPT",
+        "-A KUBE-SERVICES -d 10.96.2.9/32 -p tcp ... REJECT --reject-with icmp-port-unreachable",
+        # They count, no more.
+        "-A KUBE-FW-GN2YQJ2XERCX5Q77 ... -A KUBE-FW-GN2YQJ2XERCX5Q77 -m comment --comment "
+        '"other traffic to ds/lb-local will be dropped by KUBE-PROXY-FIREWALL"',
+        "-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp ... KUBE-EXT-EMDR7L2MNAG3KY74",
+        "-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp ... KUBE-EXT-GN2YQJ2XERCX5Q77",
+        # The first draw of an endpoint that the local policy draws too: the objects tell.
+        "-A KUBE-SVC-GN2YQJ2XERCX5Q77 ... KUBE-SEP-QTHWXF5CCNQL4M53",
+    ]
 
 
 def test_every_invariant_has_a_line_in_the_table() -> None:

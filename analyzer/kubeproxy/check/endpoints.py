@@ -103,9 +103,9 @@ def _shared(facts: Facts, chain: str) -> Iterator[Finding]:
     owners = dict.fromkeys((plain_name(name), protocol) for name, protocol in theirs)
     # Where the Services themselves share a chain, that is told of the Services.
     callers = {row.chain for row in facts.callers.get(chain, [])}
-    if len(owners) < 2 or any(
+    if len(owners) <= 1 or any(
         facts.owners.get(each, {}).keys() == theirs.keys() for each in callers
-    ):  # noqa: PLR2004  # one is usual
+    ):
         return
     services = ", ".join(f"{name}/{protocol}" for name, protocol in owners)
     last = list(theirs.values())[-1]

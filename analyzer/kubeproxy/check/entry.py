@@ -35,6 +35,13 @@ _JUMPS: Final = (
         "flows from outside to NodePorts and external addresses without endpoints",
     ),
     ("filter", "INPUT", "KUBE-FIREWALL", "flows to this node that are to be dropped"),
+    ("filter", "INPUT", names.NODE_PORTS, "health checks that load balancers make of Services"),
+    (
+        "filter",
+        "FORWARD",
+        names.EXTERNAL_SERVICES,
+        "flows from pods to NodePorts and external addresses without endpoints",
+    ),
     ("filter", "OUTPUT", "KUBE-FIREWALL", "flows of this node that are to be dropped"),
     ("filter", "FORWARD", "KUBE-FORWARD", "forwarded packets of marked and of open flows"),
     (
@@ -46,8 +53,9 @@ _JUMPS: Final = (
     ("filter", "INPUT", "KUBE-PROXY-FIREWALL", "flows from outside loadBalancerSourceRanges"),
     ("filter", "OUTPUT", "KUBE-PROXY-FIREWALL", "flows from outside loadBalancerSourceRanges"),
 )
-#: Only from 1.17 on (KUBE-PROXY-CANARY is of that version) every hook of `_JUMPS` is asked for.
+#: Most hooks of `_JUMPS` are of 1.17 and later; the last one came between 1.18 and 1.25.
 _SINCE_1_17: Final = "KUBE-PROXY-CANARY"
+_SINCE_1_25: Final = "KUBE-PROXY-FIREWALL"
 
 
 def entry(facts: Facts) -> Iterator[Finding]:
@@ -88,6 +96,8 @@ def _is_asked_for(facts: Facts, table: str, hook: str, chain: str) -> bool:
     if table == "nat":
         return True
     base = facts.filter.chains
+    if (hook, chain) == ("FORWARD", names.EXTERNAL_SERVICES):
+        return _SINCE_1_25 in base
     always = (hook, chain) in {("OUTPUT", names.SERVICES), ("FORWARD", "KUBE-FORWARD")}
     return always or _SINCE_1_17 in base
 

@@ -51,8 +51,8 @@ class Frontend:
 
     @property
     def place(self) -> str:
-        """Where flows are sent: address, port and protocol."""
-        address = "a node's address" if self.address is None else self.address
+        """Where flows are sent: address (``*``: any of the node), port and protocol."""
+        address = "*" if self.address is None else self.address
         if ":" in address:
             address = f"[{address}]"
         port = "any port" if self.port is None else str(self.port)
@@ -257,7 +257,8 @@ def frontend_of(row: Row) -> Frontend:
 
 def listed(frontends: Iterable[Frontend]) -> str:
     """Return frontends in words, those beyond a few only counted."""
-    texts = list(dict.fromkeys(map(str, frontends)))
+    node_ports_last = sorted(frontends, key=lambda frontend: frontend.address is None)
+    texts = list(dict.fromkeys(map(str, node_ports_last)))
     more = len(texts) - _NAMED
     return ", ".join(texts[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 

@@ -17,6 +17,7 @@ def frontends(facts: Facts) -> Iterator[Finding]:
     """Find frontends without a port, doubled, or hidden behind the NodePorts."""
     yield from _ports(facts)
     yield from _twice(facts)
+    yield from _lost(facts)
     yield from _node_ports(facts)
 
 
@@ -59,6 +60,37 @@ def _twice(facts: Facts) -> Iterator[Finding]:
             ),
             line=row.line,
         )
+
+
+def _lost(facts: Facts) -> Iterator[Finding]:
+    """Find rules that prepare the flows of a frontend which then nothing sends on."""
+    sent = {(f.address, f.protocol, f.port) for f in facts.frontends if not _is_loopback(f)}
+    told = set()
+    prepared = [f for f in facts.frontends if _is_loopback(f)]
+    for chain in (names.SERVICES, names.NODE_PORTS, *facts.chains("KUBE-SVC-", "KUBE-SVL-")):
+        if chain.startswith(names.SERVICE_PREFIXES) and not facts.callers.get(chain):
+            continue  # that is told of the chain
+        prepared += [
+            frontend_of(row)
+            for row in facts.rows(chain)
+            if row.target == names.MARK_MASQUERADE and row.asks_port
+        ]
+    for frontend in prepared:
+        key = frontend.address, frontend.protocol, frontend.port
+        if key not in sent and key not in told and frontend.port is not None:
+            told.add(key)
+            yield Finding(
+                code="lost-frontend",
+                message=f"no rule sends new flows to {frontend} on to its endpoints, though this "
+                "one is there for them: they pass untranslated",
+                line=frontend.row.line,
+            )
+
+
+def _is_loopback(frontend: Frontend) -> bool:
+    """Tell whether a rule only counts what comes to a NodePort over loopback, as from 1.33 on."""
+    row = frontend.row
+    return row.chain == names.NODE_PORTS and row.destination is not None and row.host is None
 
 
 def _node_ports(facts: Facts) -> Iterator[Finding]:

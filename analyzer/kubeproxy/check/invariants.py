@@ -10,6 +10,7 @@ from analyzer.kubeproxy.check.comments import comments
 from analyzer.kubeproxy.check.draws import draws
 from analyzer.kubeproxy.check.endpoints import endpoints
 from analyzer.kubeproxy.check.entry import entry
+from analyzer.kubeproxy.check.external import external
 from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Checked, Finding, gathered
 from analyzer.kubeproxy.check.frontends import frontends
@@ -39,6 +40,7 @@ INVARIANTS: Final[dict[str, Invariant]] = {
     "entry": entry,
     "masquerade": masquerade,
     "refusal": refusal,
+    "external": external,
     "affinity": affinity,
     "leftovers": leftovers,
     "objects": objects,

@@ -74,6 +74,14 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
                 yield _other_bit(row, bit, {row.mark.mask})
         elif row.target == "MASQUERADE":
             masked.append(row)  # on some other condition, as of ipvs mode
+    clears = any(row.sets_mark is not None for row in rows)
+    if masked and spared and not clears:
+        yield Finding(
+            code="mark-not-cleared",
+            message="KUBE-POSTROUTING does not clear the mark of what it masquerades: a new flow "
+            "that comes by again, out of a tunnel of the node, is masqueraded once more",
+            line=masked[0].line,
+        )
     if not masked:
         yield Finding(
             code="no-masquerade",

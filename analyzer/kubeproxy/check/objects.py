@@ -69,7 +69,7 @@ def _places(want: ServicePortSpec) -> list[Place]:
 
 def _text(place: Place, protocol: str) -> str:
     _, address, port = place
-    host = "a node's address" if address is None else address
+    host = "*" if address is None else address
     return f"[{host}]:{port}/{protocol}" if ":" in host else f"{host}:{port}/{protocol}"
 
 
@@ -85,7 +85,12 @@ def _chains(facts: Facts) -> dict[Key, list[str]]:
 
 def _frontends(want: ServicePortSpec, found: list[Frontend]) -> Iterator[Finding]:
     asked = {(address, port): (kind, address, port) for kind, address, port in _places(want)}
-    there = {(f.address, f.port): f for f in found if f.port is not None}
+    there = {
+        (f.address, f.port): f
+        for f in found
+        # From 1.33 on a rule more counts what comes to a NodePort over loopback.
+        if f.port is not None and (f.row.destination is None or f.row.host is not None)
+    }
     for place, frontend in there.items():
         if place not in asked:
             yield Finding(

@@ -122,3 +122,17 @@ def behind(text: str, parts: tuple[str, ...], *new: str) -> str:
     """Put rules behind the one that holds all of `parts`."""
     line = only(text, *parts)
     return text.replace(line, "\n".join([line, *new]), 1)
+
+
+def with_kubelet(text: str) -> str:
+    """Add the rules that the kubelet of 1.20 keeps: what is marked for it is dropped."""
+    text = before(
+        text, ("-A KUBE-MARK-MASQ",), "-A KUBE-MARK-DROP -j MARK --set-xmark 0x8000/0x8000"
+    )
+    return before(
+        text,
+        ("-A KUBE-FORWARD", "--ctstate INVALID"),
+        "-A INPUT -j KUBE-FIREWALL",
+        "-A OUTPUT -j KUBE-FIREWALL",
+        "-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP",
+    ).replace(":KUBE-FORWARD ", ":KUBE-FIREWALL - [0:0]\n:KUBE-FORWARD ", 1)
