@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from tests.kubeproxy.check import (
     broken_reading,
 )
 from tests.kubeproxy.check.editing import CHECK, DUAL, OLD, TWO_NODE, Kind
+from tests.test_docs import rows
 
 KINDS = [
     *broken_reading.KINDS.all,
@@ -47,8 +49,12 @@ KINDS = [
 ]
 DUMPS = sorted(path for root in (FIXTURES, CHECK) for path in root.glob("*/*/ip*tables-*-save.txt"))
 #: Of a node without the kubelet, whose rule KUBE-MARK-DROP needs; see the test of just that.
-NO_KUBELET = ("1.20.2-iptables-legacy/dual-stack", "1.20.2-iptables-legacy/features",
-              "1.20.2-iptables-legacy/features-masq-all", "1.20.2-iptables-nft/features")  # fmt: skip
+NO_KUBELET = {
+    "1.20.2-iptables-legacy/dual-stack",
+    "1.20.2-iptables-legacy/features",
+    "1.20.2-iptables-legacy/features-masq-all",
+    "1.20.2-iptables-nft/features",
+}
 
 
 def checked(
@@ -154,19 +160,21 @@ def test_the_fault_is_named_and_nothing_else(kind: Kind) -> None:
         assert name in messages, messages
 
 
+def codes() -> set[str]:
+    """Return the codes that stand in the sources of the invariants."""
+    sources = Path(check.__code__.co_filename).parent.glob("*.py")
+    lines = [line for source in sources for line in source.read_text().split("\n")]
+    return {code for line in lines if "code=" in line for code in re.findall('"([a-z-]+)"', line)}
+
+
 def test_there_is_a_broken_dump_for_every_code() -> None:
     """A code without one might never be given, or be given for nothing."""
-    sources = (Path(check.__code__.co_filename).parent).glob("*.py")
-    written = {
-        line.split('code="')[1].split('"')[0]
-        for source in sources
-        for line in source.read_text().split("\n")
-        if 'code="' in line
-    }
-    tested = {code for kind in KINDS for code, _ in kind.found}
-    assert written - tested == OTHERWISE_TESTED
-    assert len(KINDS) >= 30
-    assert len({kind.name for kind in KINDS}) == len(KINDS)
+    assert codes() - {code for kind in KINDS for code, _ in kind.found} == OTHERWISE_TESTED
+    assert len({kind.name for kind in KINDS}) == len(KINDS) >= 30
+
+
+def test_the_reference_explains_every_code() -> None:
+    assert rows("Findings of `--check`").keys() == codes()
 
 
 #: Codes that have tests of their own below.

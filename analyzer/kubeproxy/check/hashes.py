@@ -57,8 +57,16 @@ def _between(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_endpoints(facts: Facts) -> Iterator[Finding]:
+    # Of a comment that names the wrong ServicePort nothing follows for endpoints.
+    sound = {
+        (frontend.name, frontend.protocol)
+        for frontend in facts.frontends
+        if frontend.name
+        and _suffix(frontend.row.target or "") in _expected(frontend.name, frontend.protocol)
+    }
     for chain in facts.chains(names.ENDPOINT_PREFIX):
-        to, owners = facts.destinations.get(chain), facts.owners.get(chain, {})
+        to = facts.destinations.get(chain)
+        owners = {k: row for k, row in facts.owners.get(chain, {}).items() if k in sound}
         if to is None or not owners:
             continue
         spellings = _spellings(facts, chain, to)

@@ -61,7 +61,7 @@ def leftovers(facts: Facts) -> Iterator[Finding]:
             else "no flow meets them, but they tell that the mode was changed without cleaning up"
         )
         yield Finding(
-            code=f"leftover-{mode}",
+            code="leftover-mode",
             message=f"chains of {mode} mode stand beside those of iptables mode ({names}): "
             f"{touched}; `kube-proxy --cleanup` or a reboot takes them away",
             line=min((row.line for row in rows), default=None),

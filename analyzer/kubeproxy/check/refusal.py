@@ -50,7 +50,7 @@ def _of_all(facts: Facts) -> Iterator[Finding]:
                     r.chain for r in facts.all_rows("filter") if r.target == chain
                 )
                 yield Finding(
-                    code=f"unconditional-{row.target.lower()}",
+                    code="unconditional-verdict",
                     message=f"{chain} {_SAYS[row.target]} every packet that comes to it"
                     f"{' from ' + ', '.join(hooks) if hooks else ''}, whatever its mark or "
                     "state: the dump may have lost a match to an older iptables, and if the "

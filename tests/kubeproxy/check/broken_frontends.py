@@ -131,7 +131,7 @@ def entry_shadowed(text: str) -> str:
 @kind(
     "#109286: a change from ipvs to iptables mode, not cleaned up",
     TWO_NODE,
-    ("leftover-ipvs", "-m set --match-set KUBE-NODE-PORT-TCP dst"),
+    ("leftover-mode", "-m set --match-set KUBE-NODE-PORT-TCP dst"),
     names=("KUBE-NODE-PORT", "load balancer addresses and NodePorts"),
 )
 def leftover_of_ipvs(text: str) -> str:
@@ -150,7 +150,7 @@ def leftover_of_ipvs(text: str) -> str:
 @kind(
     "#12596: userspace mode's chains beside those of iptables mode",
     TWO_NODE,
-    ("leftover-userspace", None),
+    ("leftover-mode", None),
     names=("KUBE-PORTALS-CONTAINER", "no flow meets them"),
 )
 def leftover_of_userspace(text: str) -> str:

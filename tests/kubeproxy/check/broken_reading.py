@@ -34,7 +34,7 @@ def lost_destination_ports(text: str) -> str:
 @kind(
     "cloudnativelabs/kube-router#1370: an older iptables drops -m mark, and DROP is for all",
     OLD_DUAL,
-    ("unconditional-drop", "-A KUBE-FIREWALL"),
+    ("unconditional-verdict", "-A KUBE-FIREWALL"),
     names=("INPUT, OUTPUT", "every packet"),
 )
 def lost_mark_of_the_drop(text: str) -> str:
@@ -66,7 +66,7 @@ def lost_mark_of_return(text: str) -> str:
 @kind(
     "cloudnativelabs/kube-router#1370: ACCEPT of KUBE-FORWARD is for all",
     TWO_NODE,
-    ("unconditional-accept", "-A KUBE-FORWARD"),
+    ("unconditional-verdict", "-A KUBE-FORWARD"),
     names=("from FORWARD", "every packet"),
 )
 def lost_mark_of_forward(text: str) -> str:
