@@ -218,6 +218,13 @@ def test_an_endpoint_that_is_only_returned_to_is_named() -> None:
     assert sorted(codes) == ["affinity-only", "no-last-endpoint"]
 
 
+def test_an_address_of_two_kinds_is_no_doubled_frontend() -> None:
+    text = DUAL.read_text()
+    external = next(line for line in text.split("\n") if "ds/affinity external IP" in line)
+    twice = external.replace("external IP", "loadbalancer IP")
+    assert checked(text.replace(external, f"{external}\n{twice}")).findings == 0
+
+
 def test_many_findings_of_a_kind_are_told_once() -> None:
     text = DUAL.read_text().replace("-j DNAT", "-p udp -j DNAT").replace(" -m tcp -p udp", "")
     broken = text.replace("0.50000000000", "0.40000000000")
@@ -275,6 +282,20 @@ def test_no_edit_makes_the_check_fail(places: list[int], seed: int) -> None:
     for each in found.diagnostics:
         assert each.message
         assert each.line is None or 1 <= each.line <= len(lines) + len(places)
+
+
+def test_no_public_dump_makes_the_check_fail(corpus: Path) -> None:
+    clean = set()
+    for path in sorted(corpus.glob("*.ip*tables-save.txt")):
+        try:
+            ruleset = read_ruleset(path.read_bytes(), path.name)
+            mode = Recogniser(ruleset, Cluster()).view().mode
+            if not check(ruleset, mode).findings:
+                clean.add(path.name[:3])
+        except AnalyzerError:
+            continue
+    # Whole nodes of kubeadm and EKS, and a table of kube-proxy's own tests.
+    assert {"007", "020", "070"} <= clean
 
 
 def test_every_rule_is_missed_when_it_is_lost_but_for_these() -> None:

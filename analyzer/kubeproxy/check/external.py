@@ -46,7 +46,8 @@ def _exceptions(facts: Facts, chain: str, network: str | None) -> Iterator[Findi
     """Find what a local policy keeps from pods and from the node, which it is not for."""
     rows = facts.rows(chain)
     to_all = [row for row in rows if row.is_jump and (row.target or "").startswith("KUBE-SVC-")]
-    if not rows or any(row.is_unconditional for row in to_all):
+    marks_all = any(r.target == names.MARK_MASQUERADE and r.is_unconditional for r in rows)
+    if not rows or marks_all or any(row.is_unconditional for row in to_all):
         return  # a policy for the whole cluster
     # 1.14 and 1.15 had no exception for the node itself.
     routes = [row for row in to_all if row.others]

@@ -47,7 +47,8 @@ def _twice(facts: Facts) -> Iterator[Finding]:
             continue
         key = frontend.address, frontend.protocol, frontend.port
         first = seen.setdefault(key, frontend)
-        if first is frontend:
+        # An address may be an external IP and a load balancer's of one ServicePort.
+        if first is frontend or (first.name == frontend.name and first.kind != frontend.kind):
             continue
         other = first.row.target != row.target
         yield Finding(

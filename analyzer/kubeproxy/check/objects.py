@@ -18,12 +18,15 @@ from analyzer.model.services import EndpointSpec, ServicePortSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Final, TypeAlias
 
     #: Name, without a colon at its end, and protocol.
     Key: TypeAlias = tuple[str, str]
     #: Kind, address as text (None: of the node), port.
     Place: TypeAlias = tuple[str, str | None, int]
+
+#: OpenShift's kube-proxy keeps the DNS of a node to that node, if it has an endpoint there.
+_PREFERS_LOCAL: Final = "openshift-dns/dns-default:"
 
 
 def objects(facts: Facts) -> Iterator[Finding]:
@@ -192,6 +195,8 @@ def _is_for_local(chain: str, want: ServicePortSpec) -> bool:
 def _required(facts: Facts, chain: str, want: ServicePortSpec) -> list[EndpointSpec]:
     """Return the endpoints that every version draws in a chain."""
     ready = [each for each in want.endpoints if each.is_certain]
+    if want.name.startswith(_PREFERS_LOCAL):
+        return []
     if _is_for_local(chain, want):
         return [] if facts.node is None else [e for e in ready if e.node == facts.node]
     return [e for e in ready if _is_here(facts, e)]

@@ -138,7 +138,7 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
 
 
 def _local(facts: Facts) -> Iterator[Finding]:
-    """Find frontends whose flows come back from a local policy and are not dropped then."""
+    """Find frontends whose flows come back from the chain for outside and are not dropped."""
     refused = {(f.address, f.protocol, f.port) for f in facts.refusals}
     for chain in facts.chains("KUBE-EXT-", "KUBE-XLB-"):
         rows = facts.rows(chain)
@@ -157,8 +157,7 @@ def _local(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 code="lost-drop",
                 message=f"new flows from outside to {listed(open_to_all)} come back from {chain} "
-                "undecided: neither endpoints of this node nor a DROP take them, so they pass on "
-                "untranslated",
+                "undecided: neither endpoints nor a DROP take them, so they pass on untranslated",
                 line=rows[-1].line,
             )
 

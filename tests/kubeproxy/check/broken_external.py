@@ -82,6 +82,16 @@ def source_ranges_lost(text: str) -> str:
 
 
 @kind(
+    "#35641: external traffic of the whole cluster is sent nowhere",
+    DUAL,
+    ("lost-drop", "masquerade traffic for ds/nodeport"),
+    names=("*:30301/tcp (ds/nodeport)", "neither endpoints nor a DROP"),
+)
+def external_traffic_undecided(text: str) -> str:
+    return without(text, "-A KUBE-EXT-EMDR7L2MNAG3KY74", "-j KUBE-SVC-")
+
+
+@kind(
     "#75262: the node itself is held to its own endpoints",
     DUAL,
     ("lost-local-route", f"-j KUBE-SVL-{_LB}"),
