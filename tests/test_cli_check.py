@@ -59,14 +59,15 @@ def test_a_finding_is_a_warning_with_its_place_and_status_1(
     if output == "json":
         document = json.loads(printed.out)
         Draft202012Validator(schema("services")).validate(document)
-        assert document["check"] == {"findings": 1}
         (told,) = document["diagnostics"]
         assert (told["code"], told["line"]) == ("wrong-probability", line)
 
 
-def test_a_document_without_the_option_has_no_count(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["services", str(CLEAN), "--format", "json"]) == cli.DONE
-    assert "check" not in json.loads(capsys.readouterr().out)
+def test_a_document_without_the_option_says_nothing_of_it(
+    wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["services", wrong, "--format", "json"]) == cli.DONE
+    assert json.loads(capsys.readouterr().out)["diagnostics"] == []
 
 
 def test_what_the_reader_said_is_not_said_twice(

@@ -18,13 +18,11 @@ def render(answer: ServicesAnswer) -> str:
         "rules": answer.ruleset.rules,
         "node": answer.view.node,
     }
-    fields: dict[str, Any] = {
+    fields = {
         "source": source,
         "services": [_service(s, answer.cluster) for s in answer.services],
         "diagnostics": values.diagnostics(answer.diagnostics),
     }
-    if answer.findings is not None:
-        fields["check"] = {"findings": answer.findings}
     return values.document("services", 1, fields)
 
 

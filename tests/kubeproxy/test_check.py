@@ -95,11 +95,11 @@ def test_nothing_is_found_in_what_kube_proxy_wrote(path: Path, given: str) -> No
 
 
 def test_nothing_is_found_in_any_capture(captures: Path) -> None:
-    """All but those of 5,000 and 10,000 Services, of which `make bench` takes care."""
+    """Without those of 5,000 and 10,000 Services, which take most of a minute."""
     seen = Counter[bool]()
     for path in sorted(captures.glob("*-iptables-*/*/ip*tables-*-save*.txt*")):
         capture = Capture(path)
-        if path.parent.name in {"scale-1000", "scale-5000", "scale-10000"}:
+        if path.parent.name in {"scale-5000", "scale-10000"}:
             continue
         for objects in (None, capture.objects.read_bytes()):
             ruleset = read_ruleset(path.read_bytes(), path.name)
