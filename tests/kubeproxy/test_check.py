@@ -178,7 +178,7 @@ def test_the_reference_explains_every_code() -> None:
 
 
 #: Codes that have tests of their own below.
-OTHERWISE_TESTED = {"not-checked", "fragment", "odd-dnat", "affinity-only"}
+OTHERWISE_TESTED = {"not-checked", "incomplete", "no-base-chain", "odd-dnat", "affinity-only"}
 
 
 def test_another_mode_is_not_called_clean() -> None:
@@ -190,13 +190,22 @@ def test_another_mode_is_not_called_clean() -> None:
     assert "no rules of kube-proxy" in found.message
 
 
-def test_a_fragment_says_what_it_cannot_tell() -> None:
+def test_a_dump_without_base_chains_says_what_it_cannot_tell() -> None:
     rows = [line for line in TWO_NODE.read_text().split("\n") if "KUBE-" in line]
     nat = [r for r in rows if not r.startswith(("-A PRE", "-A OUT", "-A POST", "-A INP", "-A FOR"))]
     start = next(at for at, line in enumerate(nat) if line.startswith(":KUBE-MARK-MASQ"))
     found = checked("\n".join(["*nat", *nat[start:], "COMMIT", ""]))
-    assert {each.code for each in found.diagnostics} == {"fragment"}
+    assert [each.code for each in found.diagnostics] == ["no-base-chain"] * 3
     assert "new flows from pods and from outside" in found.diagnostics[0].message
+
+
+@pytest.mark.parametrize("kept", range(100, len(DUAL.read_text().split("\n")) - 3, 7))
+def test_of_a_dump_that_is_cut_off_nothing_is_called_lost(kept: int) -> None:
+    """Wherever it ends, also in the middle of a row or of a chain."""
+    text = "\n".join(DUAL.read_text().split("\n")[:kept])
+    for cut in (text, text + "\n"):
+        found = checked(cut)
+        assert [each.code for each in found.diagnostics] == ["incomplete"], said(found)
 
 
 def test_a_destination_that_is_no_address_and_port_is_named() -> None:

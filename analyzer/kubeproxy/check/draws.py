@@ -41,6 +41,8 @@ def _order(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
     if any(row.source or row.destination or row.others or row.mark for row in rows):
         return
     *first, last = rows
+    if last.probability is not None and not facts.nat.complete:
+        return  # the rest may have been cut off
     if last.probability is not None:
         left = _left(rows)
         yield Finding(

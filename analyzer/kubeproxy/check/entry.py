@@ -65,7 +65,7 @@ def entry(facts: Facts) -> Iterator[Finding]:
             continue
         if hook not in facts.ruleset.tables[table].chains:
             yield Finding(
-                code="fragment",
+                code="no-base-chain",
                 message=f"{hook} of table {table} is not in the dump, so whether {traffic} come "
                 f"to {chain} cannot be told",
             )

@@ -47,6 +47,38 @@ INVARIANTS: Final[dict[str, Invariant]] = {
 }
 
 
+#: Findings that something is not there: of a dump that was cut off or is a piece they are no fault.
+_OF_ABSENCE: Final = frozenset(
+    {
+        "affinity-not-checked",
+        "affinity-not-set",
+        "affinity-only",
+        "empty-chain",
+        "lost-drop",
+        "lost-frontend",
+        "lost-local-mark",
+        "lost-local-route",
+        "lost-pod-route",
+        "mark-not-cleared",
+        "missing-endpoint",
+        "missing-frontend",
+        "missing-service",
+        "no-base-chain",
+        "no-dnat",
+        "no-drop-mark",
+        "no-entry",
+        "no-forward-accept",
+        "no-hairpin-mark",
+        "no-last-endpoint",
+        "no-masquerade",
+        "no-nodeports",
+        "no-outside-mark",
+        "no-source-range",
+        "unreachable-chain",
+    }
+)
+
+
 def check(
     ruleset: Ruleset,
     mode: str,
@@ -66,7 +98,18 @@ def check(
         return gathered([_unchecked(mode)], ruleset.file)
     facts = Facts(ruleset, wanted, node, zone)
     found = [finding for invariant in INVARIANTS.values() for finding in invariant(facts)]
+    if not (facts.nat.complete and facts.filter.complete):
+        found = [finding for finding in found if finding.code not in _OF_ABSENCE]
+        found.append(_INCOMPLETE)
     return gathered(found, ruleset.file)
+
+
+_INCOMPLETE: Final = Finding(
+    code="incomplete",
+    message="the dump is a piece of one, or ends before its tables do: whether rules and chains "
+    "that are not in it are lost, and new flows with them, cannot be told and is left out here",
+    partial=True,
+)
 
 
 def _unchecked(mode: str) -> Finding:

@@ -32,7 +32,8 @@ def masquerade(facts: Facts) -> Iterator[Finding]:
 def _mark(facts: Facts) -> Iterator[Finding]:
     chain = names.MARK_MASQUERADE
     rows = facts.rows(chain)
-    if chain in facts.nat.chains and facts.masquerade_mark is None:
+    told = rows or facts.nat.complete
+    if told and chain in facts.nat.chains and facts.masquerade_mark is None:
         yield Finding(
             code="masquerade-mark",
             message=f"{chain} does not just set one bit of the mark: new flows from outside the "
