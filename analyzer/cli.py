@@ -143,9 +143,10 @@ def _read_dump(
     if options.objects:
         from analyzer.parsers.kubernetes import parse_objects
 
-        # Kept for who asks more of them: standard input is read once.
-        options.read_objects = [(name, _bytes(name)) for name in options.objects]
-        cluster = parse_objects(options.read_objects)
+        objects = [(name, _bytes(name)) for name in options.objects]
+        cluster = parse_objects(objects)
+        if getattr(options, "check", False):
+            options.read_objects = objects  # standard input is read only once
     return ruleset, cluster
 
 

@@ -1,7 +1,7 @@
 """Broken dumps: chains that are missing, empty or unreachable, and draws that are lost.
 
-A report without a number is one that users tell without one; numbers are of issues of
-kubernetes/kubernetes unless another project is named.
+A number names the issue whose complaint such a dump would explain, of kubernetes/kubernetes unless
+another project is named; it is not a dump of theirs.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def last_draw_missing(text: str) -> str:
 
 
 @kind(
-    "#37932: somebody set the probabilities by hand",
+    "#37932: shares that are not even",
     DUAL,
     ("wrong-probability", f"-A {_EP_3}"),
     names=("10.244.0.17:8080 gets 50% of new flows to 10.96.1.3:80/tcp (ds/ep-3)", "1/3"),

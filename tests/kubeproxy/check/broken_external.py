@@ -1,7 +1,7 @@
 """Broken dumps: traffic from outside that is let in, refused or held wrongly.
 
-A report without a number is one that users tell without one; numbers are of issues of
-kubernetes/kubernetes unless another project is named.
+A number names the issue whose complaint such a dump would explain, of kubernetes/kubernetes unless
+another project is named; it is not a dump of theirs.
 """
 
 from __future__ import annotations

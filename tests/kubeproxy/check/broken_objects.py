@@ -1,6 +1,6 @@
 """Broken dumps that look clean: only the API's objects tell.
 
-Numbers are of issues of kubernetes/kubernetes.
+A number names the issue of kubernetes/kubernetes whose complaint such a dump would explain.
 """
 
 from __future__ import annotations
