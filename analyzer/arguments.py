@@ -158,6 +158,12 @@ def _services_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="each endpoint of a Service with many, one by one"
     )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="also say where the rules are not as kube-proxy writes them, or not what --objects "
+        "say; exit with 1 if so",
+    )
 
 
 def _tree_options(parser: argparse.ArgumentParser) -> None:

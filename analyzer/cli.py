@@ -145,7 +145,8 @@ def _read_dump(
     if options.objects:
         from analyzer.parsers.kubernetes import parse_objects
 
-        cluster = parse_objects(_objects(options))
+        options.read_objects = _objects(options)  # standard input is read only once
+        cluster = parse_objects(options.read_objects)
     return ruleset, cluster.with_networks(options.node_of) if options.node_of else cluster
 
 
@@ -155,6 +156,8 @@ def _objects(options: argparse.Namespace) -> list[tuple[str, bytes]]:
     Raises:
         InputError: a folder holds none.
     """
+    from analyzer.parsers.kubernetes import holds_objects
+
     found = []
     for name in options.objects:
         files = [name]
@@ -164,9 +167,13 @@ def _objects(options: argparse.Namespace) -> list[tuple[str, bytes]]:
                 for each in sorted(os.listdir(name))  # noqa: PTH208
                 if each.split(".")[1:2] == ["json"]
             ]
-            if not files:
-                raise InputError(f"{name}: no file of this folder is named *.json")
-        found += [(file, _bytes(file)) for file in files]
+        read = [(file, _bytes(file)) for file in files]
+        if files != [name]:
+            # Beside them other files may stand, of which nobody said that they are objects.
+            read = [each for each in read if holds_objects(each[1])]
+            if not read:
+                raise InputError(f"{name}: no file *.json of this folder holds API objects")
+        found += read
     return found
 
 
@@ -178,7 +185,7 @@ def _names(options: argparse.Namespace, ruleset: Ruleset) -> ObjectNames | None:
     from analyzer.parsers.services import parse_services
 
     version = 4 if ruleset.family == "ip" else 6
-    return ObjectNames(lambda: parse_services(_objects(options), version))
+    return ObjectNames(lambda: parse_services(options.read_objects, version))
 
 
 def _bytes(name: str) -> bytes:
@@ -269,15 +276,41 @@ def _services(options: argparse.Namespace) -> int:
         from analyzer.kubeproxy.select import in_order, narrow
 
         services = in_order(narrow(given.view, options.service, options.namespace), options.sort)
+    findings, diagnostics = None, given.view.diagnostics
+    if options.check:
+        findings, diagnostics = _check(options, given)
     answer = ServicesAnswer(
         ruleset=given.ruleset,
         cluster=given.cluster,
         view=given.view,
         services=services,
-        diagnostics=given.view.diagnostics,
+        diagnostics=diagnostics,
         every=options.all,
+        findings=findings,
     )
-    return finish(options, options.verb, answer, answer.diagnostics, no=False)
+    return finish(options, options.verb, answer, answer.diagnostics, no=bool(findings))
+
+
+def _check(options: argparse.Namespace, given: Input) -> tuple[int, tuple[Diagnostic, ...]]:
+    """Return how many invariants are broken, and all that is to be said of the dump."""
+    from analyzer.kubeproxy.check.invariants import check
+    from analyzer.parsers.services import parse_services
+
+    node = given.cluster.nodes.get(options.node or "")
+    checked = check(
+        given.ruleset,
+        given.view.mode,
+        parse_services(
+            options.read_objects if options.objects else (),
+            4 if given.ruleset.family == "ip" else 6,
+        ),
+        node=None if node is None else node.name,
+        zone=None if node is None else node.zone,
+    )
+    # Of the same fault the check says more.
+    codes = {each.code for each in checked.diagnostics}
+    others = [each for each in given.view.diagnostics if each.code not in codes]
+    return checked.findings, (*others, *checked.diagnostics)
 
 
 def _tree(options: argparse.Namespace) -> int:

@@ -58,6 +58,15 @@ def test_the_reading_path_imports_nothing_heavy(tmp_path: Path) -> None:
     assert found & {*heavy, "typing", "inspect", "pathlib", "analyzer.parsers.xt.rule"} == set()
 
 
+def test_what_check_needs_is_loaded_for_check_alone() -> None:
+    def of_check(*arguments: str) -> set[str]:
+        found = imported("services", DUMP, *arguments)
+        return {name for name in found if name.startswith("analyzer.kubeproxy.check")}
+
+    assert of_check() == set()
+    assert "analyzer.kubeproxy.check.invariants" in of_check("--check")
+
+
 def test_a_locale_without_box_drawing_is_no_crash() -> None:
     done = subprocess.run(  # noqa: S603  # our own program
         python("-m", "analyzer", "tree", DUMP, "app"),

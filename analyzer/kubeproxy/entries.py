@@ -262,6 +262,24 @@ def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:
     return None
 
 
+def network_of_pods(table: Table) -> Network | None:
+    """Return the network whose flows a local policy lets go to all endpoints: that of the pods.
+
+    With ``--masquerade-all`` it is the only rule that names it.
+    """
+    for name in table.chains:
+        if name.startswith(("KUBE-EXT-", "KUBE-XLB-")):
+            for rule in table.chains[name].rules:
+                match rule:
+                    case Rule(matches=matches, target=Jump(to)) if to.startswith("KUBE-SVC-"):
+                        found = [m.network for m in matches if isinstance(m, MatchSource)]
+                        if found:
+                            return found[0]
+                    case _:
+                        pass
+    return None
+
+
 def endpoint_sources(table: Table, is_known: Callable[[str], bool]) -> set[Address]:
     """Return the addresses of endpoints whose KUBE-SEP chains are not known."""
     return {

@@ -24,10 +24,10 @@ from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
 from analyzer.kubeproxy.shapes import host
 from analyzer.kubeproxy.sources import (
-    external_sources,
     pod_networks,
     source_addresses,
-    splits,
+    told_apart,
+    within,
 )
 from analyzer.kubeproxy.view import (
     Frontend,
@@ -281,10 +281,11 @@ class Recogniser:
             if written is not None:
                 return written
         if any(entrance.plain is None for entrance in self._entrances):
-            from analyzer.kubeproxy.entries import unmarked_network
+            from analyzer.kubeproxy.entries import network_of_pods, unmarked_network
 
             chains = [e.chain for e in self._entrances if e.plain is None]
-            return unmarked_network(self._nat, [names.SERVICES, *chains])
+            written = unmarked_network(self._nat, [names.SERVICES, *chains])
+            return network_of_pods(self._nat) if written is None else written
         return None
 
     def _taken(self) -> Callable[[Address], bool]:
@@ -419,16 +420,28 @@ class Recogniser:
                 others = [s for s in Source if s is not Source.HAIRPIN]
                 routes = [r for s in others for r in self._walked(entrance, s)]
                 yield self._hairpin(entrance, routes)
-            case Source.EXTERNAL:
-                usual = self._sources[source]
-                assert usual is not None  # an address that is certainly outside
-                for network, address in external_sources(asked, usual, self._is_inside):
-                    self._addresses[*way, source, network] = address
-                    yield self._walks.route(*way, source, address, network)
-            case _ if any(splits(network, self._pods, source) for network in asked):
-                yield self._walks.route(*way, source, None)
             case _:
-                yield self._walks.route(*way, source)
+                for network, address in self._told_apart(asked, source):
+                    if address is not None:
+                        self._addresses[*way, source, network] = address
+                    yield self._walks.route(*way, source, address, network)
+
+    def _told_apart(
+        self, asked: Iterable[Network], source: Source
+    ) -> Sequence[tuple[Network | None, Address | None]]:
+        """Return an address for each set of sources of a kind that rules tell apart."""
+        usual = self._sources[source]
+        if usual is None or source is Source.NODE:
+            return [(None, usual)]
+        if source is Source.EXTERNAL:
+            return told_apart(asked, usual, lambda address: not self._is_inside(address))
+        theirs = self._pods.here if source is Source.POD else self._pods.elsewhere
+        parts = [network for network in asked if within(network, theirs)]
+
+        def is_pod(address: Address) -> bool:
+            return not self._is_taken(address) and any(address in each for each in theirs)
+
+        return told_apart(parts, usual, is_pod)
 
     def _hairpin(self, entrance: _Entrance, routes: Iterable[Route]) -> Route:
         """Return the route of the endpoints' own flows; `routes` are those from all others."""

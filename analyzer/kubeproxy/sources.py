@@ -101,13 +101,14 @@ def _from_the_end(network: Network) -> Iterator[Address]:
         yield network[offset]
 
 
-def external_sources(
-    asked: Iterable[Network], usual: Address, is_taken: Callable[[Address], bool]
+def told_apart(
+    asked: Iterable[Network], usual: Address, is_one: Callable[[Address], bool]
 ) -> list[tuple[Network | None, Address]]:
-    """Return an address for each set of sources outside that rules asking for `asked` tell apart.
+    """Return an address for each set of sources that rules asking for `asked` tell apart.
 
     With None those in none of the networks, for which `usual` stands if it can; with a network
-    those in it and in none that is asked for within it. What is empty is left out.
+    those in it and in none that is asked for within it. `is_one` tells whether an address can be
+    such a source at all; a set without any is left out.
     """
     networks = sorted(set(asked), key=lambda n: (int(n.network_address), n.prefixlen))
     found: list[tuple[Network | None, Address]] = []
@@ -119,7 +120,7 @@ def external_sources(
         candidates += [a for n in inner for a in _beside(n)]
         for address in candidates:
             inside = within is None or address in within
-            if inside and not is_taken(address) and not any(address in n for n in inner):
+            if inside and is_one(address) and not any(address in n for n in inner):
                 found.append((within, address))
                 break
     return found
@@ -141,7 +142,6 @@ def _beside(network: Network) -> Iterator[Address]:
         yield kind(highest)
 
 
-def splits(network: Network, pods: PodNetworks, source: Source) -> bool:
-    """Tell whether some, but not all, pods of a kind of source are in `network`."""
-    theirs = {Source.POD: pods.here, Source.POD_ELSEWHERE: pods.elsewhere}.get(source, ())
-    return any(_holds(each, network) and each != network for each in theirs)
+def within(network: Network, networks: Iterable[Network]) -> bool:
+    """Tell whether `network` is a part of one of `networks`, not all of it."""
+    return any(_holds(each, network) and each != network for each in networks)

@@ -59,6 +59,14 @@ def parse_objects(files: Sequence[tuple[str, bytes]]) -> Cluster:
     return Cluster(nodes, placements)
 
 
+def holds_objects(data: bytes) -> bool:
+    """Tell whether a file looks as if it held API objects, without reading it as JSON."""
+    try:
+        return b'"kind"' in decompress(data)
+    except InputError:
+        return True  # who reads it says what is wrong
+
+
 def _place(
     placements: dict[Address, Placement], address: Address, node: str | None, zone: str | None
 ) -> None:

@@ -74,7 +74,8 @@ def _addresses(texts: Iterable[object], version: int) -> Iterator[tuple[str, Add
 
 def _service(item: _Object, all_of: _Endpoints, version: int) -> Iterator[ServicePortSpec]:
     spec, labels = _at(item, "spec"), _at(item, "metadata", "labels")
-    if _at(spec, "type") == "ExternalName" or _at(spec, "clusterIP") in {None, "", "None"}:
+    # None and an empty text: not assigned; "None": headless.
+    if _at(spec, "type") == "ExternalName" or _text(_at(spec, "clusterIP")) in {"", "None"}:
         return
     if isinstance(labels, dict) and any(label in labels for label in _NOT_OURS):
         return

@@ -25,6 +25,7 @@ class ServicesAnswer:
 
     Attributes:
         every: whether a person wants to see each endpoint of a Service with many.
+        findings: how many invariants ``--check`` found broken; None: it was not asked.
     """
 
     ruleset: Ruleset
@@ -33,6 +34,7 @@ class ServicesAnswer:
     services: tuple[ServicePort, ...]
     diagnostics: tuple[Diagnostic, ...]
     every: bool = False
+    findings: int | None = None
 
 
 @value(kw_only=True)

@@ -48,6 +48,13 @@ def render(answer: ServicesAnswer) -> Document:
             rows = [(*row[:_FROM], *row[_FROM + 1 :]) for row in rows]
         blocks += [Table(columns, tuple(rows)), Line()]
     blocks.append(Line((Span(_legend(answer, differ=differ), Style.FAINT),)))
+    if answer.services and not answer.cluster.places:
+        says = "Where endpoints are nobody said: --objects FILE does, or --node-of CIDR=NODE."
+        blocks.append(Line((Span(says, Style.FAINT),)))
+    if answer.findings is not None:
+        said = count(answer.findings, "finding") if answer.findings else "no finding"
+        style = Style.WARNING if answer.findings else Style.GOOD
+        blocks.append(Line((Span(f"check: {said}", style),)))
     return Document(blocks)
 
 

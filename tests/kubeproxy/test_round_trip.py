@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -37,6 +38,11 @@ from tests.kubeproxy.test_promises import ends, kept, may_keep
 OUTSIDE: Final[dict[int, Address]] = {
     4: ip_address("203.0.113.1"),
     6: ip_address("2001:db8:ffff::1"),
+}
+#: More of them, where somebody's source ranges hold that one.
+CLIENTS: Final[dict[int, list[Address]]] = {
+    4: [ip_address("198.51.100.77"), ip_address("192.0.2.99"), ip_address("100.64.3.4")],
+    6: [ip_address("2001:db8:fffe::7"), ip_address("2001:db8:fffd::7")],
 }
 every_layout = pytest.mark.parametrize("layout", Layout, ids=lambda layout: layout.value)
 
@@ -122,9 +128,40 @@ class RoundTrip:
         }
         assert service.affinity == (asked[0].affinity if service.routes else None)
         for each in asked:
-            routes = {r.source: r for r in service.routes if r.frontend == each.shown}
+            routes = [r for r in service.routes if r.frontend == each.shown]
             for kind, source in self._sources():
-                self._check_route(each, source, routes.get(kind))
+                of_kind: list[Route | None] = [r for r in routes if r.source is kind]
+                for route in of_kind or [None]:
+                    asks = source
+                    if route is not None and kind is not Kind.NODE:
+                        if kind is Kind.EXTERNAL and self._is_of_pods(route):
+                            continue  # rules that name no network of pods do not tell
+                        asks = self._client(of_kind, route, source)
+                    self._check_route(each, asks, route)
+
+    def _is_of_pods(self, route: Route) -> bool:
+        pods = self.promises.pods
+        return route.network is not None and pods is not None and route.network[0] in pods
+
+    def _client(self, routes: list[Route | None], route: Route, usual: Source) -> Source:
+        """Return a source of the kind of `usual` of which `route`, one of `routes`, speaks."""
+        within, pods = route.network, self.promises.pods
+        networks = [r.network for r in routes if r is not None and r.network is not None]
+        inner = [n for n in networks if n != within and (within is None or n[0] in within)]
+        outside = route.source is Kind.EXTERNAL
+        some = CLIENTS[self.cluster.family] if outside or pods is None else [pods[7], pods[-7]]
+        candidates: Iterable[Address] = [usual.address, *some]
+        if within is not None:
+            candidates = (within[at] for at in range(min(within.num_addresses, 1 << 16)))
+        hairpins = re.findall(r"-A KUBE-SEP-\S+ -s (\S+)/\d+ ", self.dump)
+        taken = {ip_address(text) for text in hairpins}
+        return next(
+            Source(f"{usual.name} in {within}", address)
+            for address in candidates
+            if not any(address in n for n in inner)
+            and address not in taken
+            and (pods is None or (address in pods) != outside)
+        )
 
     def _check_route(self, asked: Asked, source: Source, route: Route | None) -> None:
         promise = self._promise(asked, source)

@@ -1,0 +1,112 @@
+"""Session affinity: a client that an endpoint has seen is sent there again, before any draw.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``writeServiceToEndpointRules``; the list of
+``-m recent`` carries the name of the endpoint's chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.check.facts import DRAWING, Facts
+from analyzer.kubeproxy.check.findings import Finding
+from analyzer.kubeproxy.check.rows import Row
+
+
+def affinity(facts: Facts) -> Iterator[Finding]:
+    """Find clients that are not sent back to their endpoint, or to another one."""
+    for chain in facts.chains(*DRAWING):
+        rows = facts.endpoint_rows(chain)
+        checks = [row for row in rows if row.recent is not None]
+        if checks:
+            yield from _checks(facts, chain, rows, checks)
+        else:
+            yield from _unchecked(facts, chain, rows)
+    for chain in facts.chains(names.ENDPOINT_PREFIX):
+        for row in facts.rows(chain):
+            if row.recent is not None and row.recent.name != chain:
+                yield Finding(
+                    code="affinity-name",
+                    message=f"{facts.endpoint(chain)} notes its clients in list "
+                    f"{row.recent.name}, not in its own: returning clients of "
+                    f"{facts.traffic(chain)} are sent to another endpoint or drawn anew",
+                    line=row.line,
+                )
+
+
+def _checks(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Iterator[Finding]:
+    seconds: dict[int | None, Row] = {}
+    first_draw = next((row for row in rows if row.recent is None), None)
+    for row in checks:
+        assert row.recent is not None  # that is what makes it a check
+        target = row.target or ""
+        if row.recent.name != target:
+            yield Finding(
+                code="affinity-name",
+                message=f"clients in list {row.recent.name} are sent to "
+                f"{facts.endpoint(target)}: returning clients of {facts.traffic(chain)} land on "
+                "another endpoint than before",
+                line=row.line,
+            )
+        sets = [each for each in facts.rows(target) if each.recent is not None]
+        if facts.rows(target) and not sets:
+            yield Finding(
+                code="affinity-not-set",
+                message=f"{facts.endpoint(target)} notes no client, so returning clients of "
+                f"{facts.traffic(chain)} are drawn anew each time, against sessionAffinity",
+                line=row.line,
+            )
+        seconds.setdefault(row.recent.seconds, row)
+        if first_draw is not None and row.line > first_draw.line:
+            yield Finding(
+                code="affinity-order",
+                message=f"this rule stands behind draws (line {first_draw.line}), so of "
+                f"{facts.traffic(chain)} those of a returning client of {facts.endpoint(target)} "
+                "may be drawn elsewhere first",
+                line=row.line,
+            )
+    if len(seconds) > 1:
+        told = ", ".join(map(str, seconds))
+        yield Finding(
+            code="affinity-seconds",
+            message=f"endpoints remember clients of {facts.traffic(chain)} for different times "
+            f"({told} s), which kube-proxy never writes",
+            line=list(seconds.values())[-1].line,
+        )
+    yield from _both(facts, chain, rows, checks)
+
+
+def _both(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Iterator[Finding]:
+    """Find endpoints that are only drawn or only returned to."""
+    checked = {row.target for row in checks}
+    drawn = {row.target for row in rows if row.recent is None}
+    for row in rows:
+        if row.recent is None and row.target not in checked:
+            yield Finding(
+                code="affinity-not-checked",
+                message=f"no rule returns clients to {facts.endpoint(row.target or '')}: its share "
+                f"of {facts.traffic(chain)} is drawn anew each time, against sessionAffinity",
+                line=row.line,
+            )
+        elif row.recent is not None and row.target not in drawn:
+            yield Finding(
+                code="affinity-only",
+                message=f"{facts.endpoint(row.target or '')} is drawn by no rule, and only "
+                f"clients of before come to it: of {facts.traffic(chain)} others get a wrong "
+                "share",
+                line=row.line,
+            )
+
+
+def _unchecked(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
+    for row in rows:
+        if any(each.recent is not None for each in facts.rows(row.target or "")):
+            yield Finding(
+                code="affinity-not-checked",
+                message=f"{facts.endpoint(row.target or '')} notes its clients and {chain} sends "
+                f"none back: {facts.traffic(chain)} are drawn anew each time, against "
+                "sessionAffinity",
+                line=row.line,
+            )
+            return

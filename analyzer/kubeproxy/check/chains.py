@@ -1,0 +1,87 @@
+"""Every chain that rules lead to is there and filled, and rules lead to every chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.check.facts import OWN_PREFIXES, Facts, frontend_of
+from analyzer.kubeproxy.check.findings import Finding
+from analyzer.kubeproxy.check.rows import Row
+
+
+def chains(facts: Facts) -> Iterator[Finding]:
+    """Find jumps to chains that are missing, chains without rules, and chains without callers."""
+    yield from _missing(facts)
+    for chain in facts.chains(*OWN_PREFIXES):
+        callers = facts.callers.get(chain, [])
+        if not facts.rows(chain):
+            if len(facts.nat.chains[chain].rules):
+                continue  # the dump ends before the chain's rules do, which the reader has said
+            yield _empty(facts, chain, callers)
+        elif not callers and not facts.is_large:
+            yield _uncalled(facts, chain)
+
+
+def _missing(facts: Facts) -> Iterator[Finding]:
+    for table in (facts.nat, facts.filter):
+        told = set()
+        for row in facts.all_rows(table.name):
+            target = row.target or ""
+            if row.is_jump and target not in table.chains and target not in told:
+                told.add(target)
+                yield Finding(
+                    code="missing-chain",
+                    message=f"chain {target} of table {table.name} is not in the dump: what "
+                    f"becomes of {_taken(facts, row)} is not known, and the kernel would refuse "
+                    "such rules",
+                    line=row.line,
+                    partial=True,
+                )
+
+
+def _taken(facts: Facts, row: Row) -> str:
+    """Return in words what a rule takes."""
+    if row.chain.startswith(OWN_PREFIXES):
+        return facts.traffic(row.chain)
+    if row.chain in {names.SERVICES, names.NODE_PORTS}:
+        return f"new flows to {frontend_of(row)}"
+    return f"packets that this rule of {row.chain} takes"
+
+
+def _empty(facts: Facts, chain: str, callers: list[Row]) -> Finding:
+    if callers:
+        message = (
+            f"chain {chain} has no rule, so {facts.traffic(chain)} that are sent there come back "
+            "untranslated and reach no endpoint: was the dump taken in the middle of a sync?"
+        )
+        return Finding(code="empty-chain", message=message, line=callers[0].line, partial=True)
+    return Finding(
+        code="empty-chain",
+        message=f"chain {chain} is declared, has no rule, and none leads to it: flows of its "
+        "Service are not translated, as in the middle of a sync, or it is left over from "
+        "another mode of kube-proxy",
+        partial=True,
+    )
+
+
+def _uncalled(facts: Facts, chain: str) -> Finding:
+    rows = facts.rows(chain)
+    if chain.startswith(names.ENDPOINT_PREFIX):
+        what = f"{facts.endpoint(chain)}{_of(rows)} gets no new flow"
+    else:
+        places = dict.fromkeys(
+            str(frontend_of(row)) for row in rows if row.host is not None and row.asks_port
+        )
+        to = f" to {', '.join(places)}" if places else _of(rows)
+        what = f"new flows{to} are not sent to {chain}, which has endpoints for them"
+    return Finding(
+        code="unreachable-chain",
+        message=f"no rule leads to {chain}: {what}. A rule is lost, or the chain is left over",
+        line=rows[0].line,
+    )
+
+
+def _of(rows: list[Row]) -> str:
+    name = next((word for row in rows for word in row.comment.split() if "/" in word), "")
+    return f" of {name}" if name else ""

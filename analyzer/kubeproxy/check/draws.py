@@ -1,0 +1,166 @@
+"""Each endpoint is drawn once, and of n that are left with a probability of 1/n.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``probability``: ten digits, five up to 1.14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+
+from analyzer.kubeproxy.check.facts import DRAWING, Facts
+from analyzer.kubeproxy.check.findings import Finding
+from analyzer.kubeproxy.check.rows import Row
+from analyzer.model.probability import (
+    ALWAYS,
+    NEVER,
+    XT_STATISTIC_BITS,
+    Dyadic,
+    threshold_from_text,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_DIGITS: Final = (10, 5)
+
+
+def draws(facts: Facts) -> Iterator[Finding]:
+    """Find probabilities that are not 1/n, and draws that are missing, doubled or never met."""
+    for chain in facts.chains(*DRAWING):
+        rows = facts.draws(chain)
+        if rows:
+            yield from _order(facts, chain, rows)
+            yield from _twice(facts, chain, rows)
+
+
+def _order(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
+    # Rules for some flows only, as of an old external IP, are not draws.
+    if any(row.source or row.destination or row.others or row.mark for row in rows):
+        return
+    *first, last = rows
+    if last.probability is not None and not facts.nat.complete:
+        return  # the rest may have been cut off
+    if last.probability is not None:
+        left = _left(rows)
+        yield Finding(
+            code="no-last-endpoint",
+            message=f"the last rule of {chain} draws by chance, so {_percent(left)} of "
+            f"{facts.traffic(chain)} reach no endpoint: the rule that takes what is left is lost",
+            line=last.line,
+        )
+    for at, row in enumerate(first):
+        if row.probability is None:
+            behind = len(rows) - at - 1
+            yield Finding(
+                code="never-drawn",
+                message=f"this rule sends all {facts.traffic(chain)} to "
+                f"{facts.endpoint(row.target or '')}; {behind} rule(s) behind it are never met",
+                line=row.line,
+            )
+            return
+    yield from _probabilities(facts, chain, rows)
+
+
+def _probabilities(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
+    drawn = [row for row in rows if row.probability is not None]
+    total = len(drawn) + 1
+    wrong = [
+        at for at, row in enumerate(drawn) if not _is_one_of(total - at, row.probability or "")
+    ]
+    if not wrong:
+        return
+    numbers = [_number(row.probability or "") for row in drawn]
+    # Numbers that fall to 2 by more than one at a time: rules between them are lost.
+    if None not in numbers and rows[-1].probability is None:
+        known = [number for number in numbers if number is not None]
+        steps = [*known, 1]
+        gaps = [at for at in range(len(known)) if steps[at] != steps[at + 1] + 1]
+        if all(a > b for a, b in pairwise(steps)):
+            at = gaps[0]
+            lost = steps[at] - steps[at + 1] - 1
+            yield Finding(
+                code="lost-draw",
+                message=f"{chain} draws as for {steps[0]} endpoints and has rules for "
+                f"{len(rows)}: {lost} endpoint(s) behind this rule get no new flow, and the last "
+                f"rule takes their share of {facts.traffic(chain)} "
+                f"({_percent(_share(rows, len(rows) - 1))} instead of 1/{len(rows)})",
+                line=drawn[at].line,
+            )
+            return
+    at, row = wrong[0], drawn[wrong[0]]  # those behind it follow from it, or are no better
+    yield Finding(
+        code="wrong-probability",
+        message=f"{facts.endpoint(row.target or '')} gets {_percent(_share(rows, at))} of "
+        f"{facts.traffic(chain)}, not 1/{total}: the rule's probability is not 1/{total - at}",
+        line=row.line,
+    )
+
+
+def _twice(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
+    seen: dict[str, Row] = {}
+    for row in rows:
+        to = facts.destinations.get(row.target or "", row.target or "")
+        if to in seen:
+            yield Finding(
+                code="endpoint-twice",
+                message=f"{facts.endpoint(row.target or '')} is drawn twice in {chain} (first in "
+                f"line {seen[to].line}), so it gets two shares of {facts.traffic(chain)}",
+                line=row.line,
+            )
+        else:
+            seen[to] = row
+
+
+def _chance(row: Row) -> Dyadic:
+    if row.probability is None:
+        return ALWAYS
+    try:
+        return Dyadic.of(threshold_from_text(row.probability), XT_STATISTIC_BITS)
+    except ValueError:
+        return NEVER
+
+
+def _share(rows: list[Row], at: int) -> Dyadic:
+    return _left(rows[:at]) * _chance(rows[at])
+
+
+def _left(rows: list[Row]) -> Dyadic:
+    left = ALWAYS
+    for row in rows:
+        left = left * ~_chance(row)
+    return left
+
+
+def _percent(share: Dyadic) -> str:
+    return f"{float(share) * 100:.4g}%"
+
+
+@cache
+def _is_one_of(number: int, printed: str) -> bool:
+    """Tell whether `printed` is 1/number, as kube-proxy writes and iptables-save prints it.
+
+    What was written became a threshold out of 2**31, and that is printed with some digits.
+    """
+    digits = len(printed.partition(".")[2])
+    for written in _DIGITS:
+        text = f"{1 / number:.{written}f}"
+        share = threshold_from_text(text) / (1 << XT_STATISTIC_BITS)
+        if printed in {text, f"{share:.{digits}f}"}:
+            return True
+    return False
+
+
+@cache
+def _number(printed: str) -> int | None:
+    """Return the n of which a probability is 1/n, or None."""
+    try:
+        threshold = threshold_from_text(printed)
+    except ValueError:
+        return None
+    if not threshold:
+        return None
+    number = round((1 << XT_STATISTIC_BITS) / threshold)
+    return number if number > 1 and _is_one_of(number, printed) else None

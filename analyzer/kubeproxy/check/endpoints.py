@@ -1,0 +1,117 @@
+"""A KUBE-SEP chain stands for one endpoint: it marks what comes from there, and sends on the rest.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``writeServiceToEndpointRules`` and before it
+``syncProxyRules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.check.facts import Facts, plain_name
+from analyzer.kubeproxy.check.findings import Finding
+from analyzer.kubeproxy.check.rows import Row, host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: 1.2 set the mark in the endpoint's own chain.
+_MARKS: Final = frozenset({names.MARK_MASQUERADE, "MARK"})
+
+
+def endpoints(facts: Facts) -> Iterator[Finding]:
+    """Find endpoints without DNAT, with a wrong or lost hairpin mark, or of two Services."""
+    for chain in facts.chains(names.ENDPOINT_PREFIX):
+        rows = facts.rows(chain)
+        if not rows or not facts.callers.get(chain):
+            continue
+        sends = [row for row in rows if row.dnat is not None]
+        if sends:
+            yield from _sent(facts, chain, sends)
+            yield from _hairpin(facts, chain, rows, sends[0])
+        else:
+            yield Finding(
+                code="no-dnat",
+                message=f"{chain} sends nothing on: its share of {facts.traffic(chain)} reaches "
+                "no endpoint, since the rule with DNAT is lost or cannot be read",
+                line=rows[-1].line,
+                partial=True,
+            )
+        yield from _shared(facts, chain)
+
+
+def _sent(facts: Facts, chain: str, sends: list[Row]) -> Iterator[Finding]:
+    places = dict.fromkeys(row.dnat for row in sends)
+    if len(places) > 1 or "" in places:
+        yield Finding(
+            code="odd-dnat",
+            message=f"{chain} sends its share of {facts.traffic(chain)} to something else than "
+            "one address and port, which kube-proxy never writes",
+            line=sends[-1].line,
+            partial=True,
+        )
+    protocols = {protocol for _, protocol in facts.owners.get(chain, {})}
+    for row in sends:
+        if row.protocol is not None and protocols and row.protocol not in protocols:
+            yield Finding(
+                code="endpoint-protocol",
+                message=f"{facts.endpoint(chain)} takes {row.protocol} only, so its share of "
+                f"{facts.traffic(chain)} is not translated and reaches nobody",
+                line=row.line,
+            )
+
+
+def _hairpin(facts: Facts, chain: str, rows: list[Row], sends: Row) -> Iterator[Finding]:
+    to = (sends.dnat or "").rpartition(":")[0].strip("[]")
+    if not to:
+        return
+    marks = [row for row in rows if row.target in _MARKS]
+    before = [row for row in marks if row.line < sends.line]
+    for row in before:
+        if row.source is None and row.is_unconditional:
+            yield Finding(
+                code="unconditional-mark",
+                message=f"all flows to {facts.endpoint(chain)} are masqueraded, not only those "
+                f"from there: of its share of {facts.traffic(chain)} it sees the node as client",
+                line=row.line,
+            )
+            return
+    from_it = [row for row in before if host(row.source) == to and not row.source_negated]
+    if from_it:
+        return
+    if before:
+        yield Finding(
+            code="hairpin-address",
+            message=f"{chain} marks flows from {before[0].source} and sends flows to {to}: a pod "
+            f"at {to} that opens {facts.traffic(chain)} and draws itself gets no answer, or the "
+            "chain is of two endpoints",
+            line=before[0].line,
+        )
+    else:
+        yield Finding(
+            code="no-hairpin-mark",
+            message=f"flows from {to} to itself are not masqueraded: a pod there that opens "
+            f"{facts.traffic(chain)} and draws itself gets no answer",
+            line=sends.line,
+        )
+
+
+def _shared(facts: Facts, chain: str) -> Iterator[Finding]:
+    theirs = facts.owners.get(chain, {})
+    owners = dict.fromkeys((plain_name(name), protocol) for name, protocol in theirs)
+    # Where the Services themselves share a chain, that is told of the Services.
+    callers = {row.chain for row in facts.callers.get(chain, [])}
+    if len(owners) <= 1 or any(
+        facts.owners.get(each, {}).keys() == theirs.keys() for each in callers
+    ):
+        return
+    services = ", ".join(f"{name}/{protocol}" for name, protocol in owners)
+    last = list(theirs.values())[-1]
+    yield Finding(
+        code="shared-endpoint",
+        message=f"{facts.endpoint(chain)} is drawn by chains of {services}: new flows to one of "
+        "them reach an endpoint of the other",
+        line=last.line,
+    )

@@ -1,0 +1,77 @@
+"""Traffic from outside: what a load balancer lets in, and what a local policy makes of the rest.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``: KUBE-FW, KUBE-XLB, KUBE-EXT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.check.facts import Facts, listed
+from analyzer.kubeproxy.check.findings import Finding
+from analyzer.kubeproxy.check.rows import Row
+
+
+def external(facts: Facts) -> Iterator[Finding]:
+    """Find load balancers that let nobody in, and local policies that miss an exception."""
+    for chain in facts.chains("KUBE-FW-"):
+        rows = facts.rows(chain)
+        if rows and not any(_leads_on(row) for row in rows):
+            yield Finding(
+                code="no-source-range",
+                message=f"{chain} lets nobody in: {facts.traffic(chain)} are refused or pass "
+                "untranslated, from loadBalancerSourceRanges too",
+                line=rows[-1].line,
+            )
+    network = _pod_network(facts)
+    for chain in facts.chains("KUBE-EXT-", "KUBE-XLB-"):
+        yield from _exceptions(facts, chain, network)
+
+
+def _leads_on(row: Row) -> bool:
+    return row.is_jump and (row.target or "").startswith(names.SERVICE_PREFIXES)
+
+
+def _pod_network(facts: Facts) -> str | None:
+    """Return the network of pods as the rules for flows from outside name it."""
+    for chain in (names.SERVICES, *facts.chains("KUBE-SVC-")):
+        for row in facts.rows(chain):
+            if row.target == names.MARK_MASQUERADE and row.source_negated and row.asks_port:
+                return row.source
+    return None
+
+
+def _exceptions(facts: Facts, chain: str, network: str | None) -> Iterator[Finding]:
+    """Find what a local policy keeps from pods and from the node, which it is not for."""
+    rows = facts.rows(chain)
+    to_all = [row for row in rows if row.is_jump and (row.target or "").startswith("KUBE-SVC-")]
+    marks_all = any(r.target == names.MARK_MASQUERADE and r.is_unconditional for r in rows)
+    if not rows or marks_all or any(row.is_unconditional for row in to_all):
+        return  # a policy for the whole cluster
+    # 1.14 and 1.15 had no exception for the node itself.
+    routes = [row for row in to_all if row.others]
+    marks = [row for row in rows if row.target == names.MARK_MASQUERADE and row.others]
+    traffic = listed(facts.frontends_of(chain)) or chain
+    if chain.startswith("KUBE-EXT-") or routes or marks:
+        if not routes:
+            yield Finding(
+                code="lost-local-route",
+                message=f"new flows of the node itself to {traffic} are held to endpoints on this "
+                f"node by the local policy: {chain} no longer sends them to all endpoints",
+                line=rows[-1].line,
+            )
+        if not marks:
+            yield Finding(
+                code="lost-local-mark",
+                message=f"new flows of the node itself to {traffic} are not masqueraded, and "
+                "endpoints on other nodes may not know the way back",
+                line=rows[-1].line,
+            )
+    if network is not None and not any(row.source == network for row in to_all):
+        yield Finding(
+            code="lost-pod-route",
+            message=f"new flows of pods ({network}) to {traffic} are held to endpoints on this "
+            f"node by the local policy: {chain} no longer sends them to all endpoints",
+            line=rows[-1].line,
+        )

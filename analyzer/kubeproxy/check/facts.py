@@ -1,0 +1,268 @@
+"""What all invariants look at: the rules of a dump, who leads where, and whose chains are whose.
+
+Every rule is looked at once, as a `Row`. A chain belongs to the ServicePorts that the comments
+of the rules name which lead there; what flows come to it is told by the frontends above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.check.rows import Row, rows_of
+from analyzer.model.packet import Address
+from analyzer.model.rules import Ruleset, Table
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.model.services import ServicePortSpec
+
+#: Chains of which kube-proxy has one for each ServicePort or endpoint.
+OWN_PREFIXES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
+#: Chains that draw an endpoint.
+DRAWING: Final = ("KUBE-SVC-", "KUBE-SVL-", "KUBE-XLB-")
+#: Frontends that a message names.
+_NAMED: Final = 2
+#: From so many endpoints on, kube-proxy leaves out comments and lets old chains stand for a while.
+#: Source: kubernetes, pkg/proxy/iptables/proxier.go, ``largeClusterEndpointsThreshold``.
+LARGE_CLUSTER: Final = 1000
+
+
+@value
+class Frontend:
+    """A rule that sends the flows of a frontend to a chain.
+
+    Attributes:
+        name: of the ServicePort as the comment has it; empty where it names none.
+        address: None: any address of the node.
+        kind: as in the API; empty where the comment does not say.
+    """
+
+    name: str
+    protocol: str
+    kind: str
+    address: str | None
+    port: int | None
+    row: Row
+
+    @property
+    def place(self) -> str:
+        """Where flows are sent: address (``*``: any of the node), port and protocol."""
+        address = "*" if self.address is None else self.address
+        if ":" in address:
+            address = f"[{address}]"
+        port = "any port" if self.port is None else str(self.port)
+        return f"{address}:{port}/{self.protocol or 'any protocol'}"
+
+    def __str__(self) -> str:
+        return f"{self.place} ({self.name})" if self.name else self.place
+
+
+class Facts:
+    """The rules of one dump, and `wanted`: what the API says of Services, empty if not given.
+
+    Attributes:
+        node: whose dump it is, where that was said.
+    """
+
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        wanted: tuple[ServicePortSpec, ...] = (),
+        node: str | None = None,
+        zone: str | None = None,
+    ) -> None:
+        self.ruleset = ruleset
+        self.wanted = wanted
+        self.node = node
+        self.zone = zone
+        self.nat = self._table("nat")
+        self.filter = self._table("filter")
+        self._rows: dict[tuple[str, str], list[Row]] = {}
+        for table in (self.nat, self.filter):
+            for name in table.chains:
+                self._rows[table.name, name] = list(rows_of(table.chains[name]))
+
+    def _table(self, name: str) -> Table:
+        return self.ruleset.tables.get(name) or Table(self.ruleset.family, name, {})
+
+    def rows(self, chain: str, table: str = "nat") -> list[Row]:
+        """Return the rules of a chain; of one that is not there, none."""
+        return self._rows.get((table, chain), [])
+
+    def all_rows(self, table: str = "nat") -> Iterator[Row]:
+        """Give the rules of all chains of a table."""
+        for (name, _), rows in self._rows.items():
+            if name == table:
+                yield from rows
+
+    def chains(self, *prefixes: str) -> Iterator[str]:
+        """Give the names of the nat table's chains that begin with a prefix."""
+        return (name for name in self.nat.chains if name.startswith(prefixes))
+
+    @cached_property
+    def spellings(self) -> dict[Address, tuple[str, ...]]:
+        """The addresses of endpoints as the objects have them."""
+        return {each.address: each.spellings for want in self.wanted for each in want.endpoints}
+
+    # --- frontends ---
+
+    @cached_property
+    def frontends(self) -> list[Frontend]:
+        """The rules of KUBE-SERVICES and KUBE-NODEPORTS that lead to a chain of a Service."""
+        return [
+            frontend_of(row)
+            for chain in (names.SERVICES, names.NODE_PORTS)
+            for row in self.rows(chain)
+            if row.is_jump and (row.target or "").startswith(names.SERVICE_PREFIXES)
+        ]
+
+    @cached_property
+    def refusals(self) -> list[Frontend]:
+        """The rules of the filter table that refuse flows to a frontend without endpoints."""
+        chains = (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS)
+        return [
+            frontend_of(row)
+            for chain in chains
+            for row in self.rows(chain, "filter")
+            if row.target in {"REJECT", "DROP"} and not row.is_unconditional
+        ]
+
+    # --- who leads where ---
+
+    @cached_property
+    def callers(self) -> dict[str, list[Row]]:
+        """The rules of the nat table that jump to a chain."""
+        found: dict[str, list[Row]] = {}
+        for row in self.all_rows():
+            if row.is_jump and row.target is not None:
+                found.setdefault(row.target, []).append(row)
+        return found
+
+    @cached_property
+    def _by_chain(self) -> dict[str, list[Frontend]]:
+        found: dict[str, list[Frontend]] = {}
+        for frontend in self.frontends:
+            found.setdefault(frontend.row.target or "", []).append(frontend)
+        return found
+
+    def frontends_of(self, chain: str) -> list[Frontend]:
+        """Return the frontends whose flows may come to a chain."""
+        found: list[Frontend] = []
+        seen, rest = {chain}, [chain]
+        while rest:
+            at = rest.pop()
+            found += self._by_chain.get(at, [])
+            for row in self.callers.get(at, []):
+                if row.chain not in seen and row.chain.startswith(OWN_PREFIXES):
+                    seen.add(row.chain)
+                    rest.append(row.chain)
+        return found
+
+    def traffic(self, chain: str) -> str:
+        """Return in words which new flows come to a chain."""
+        found = self.frontends_of(chain)
+        if found:
+            return f"new flows to {listed(found)}"
+        name = next((row.comment for row in self.rows(chain) if "/" in row.comment), "")
+        name = name.split(" ")[0]
+        return f"new flows of {name}" if name else f"new flows that come to {chain}"
+
+    @cached_property
+    def owners(self) -> dict[str, dict[tuple[str, str], Row]]:
+        """By chain of a Service or endpoint: name and protocol of the ServicePorts it serves.
+
+        A name is as kube-proxy hashes it, and comes with the rule that gave it.
+        """
+        found: dict[str, dict[tuple[str, str], Row]] = {}
+        rest: list[str] = []
+        for frontend in self.frontends:
+            chain = frontend.row.target or ""
+            if frontend.name and frontend.protocol:
+                key = frontend.name, frontend.protocol
+                found.setdefault(chain, {}).setdefault(key, frontend.row)
+                rest.append(chain)
+        while rest:
+            chain = rest.pop()
+            for row in self.rows(chain):
+                if not (row.is_jump and row.target and row.target.startswith(OWN_PREFIXES)):
+                    continue
+                theirs = found.setdefault(row.target, {})
+                new = [key for key in found[chain] if key not in theirs]
+                for key in new:
+                    theirs[key] = row
+                if new:
+                    rest.append(row.target)
+        return found
+
+    # --- endpoints ---
+
+    @cached_property
+    def destinations(self) -> dict[str, str]:
+        """Address and port that each KUBE-SEP chain sends flows to, where it is just one."""
+        found = {}
+        for chain in self.chains(names.ENDPOINT_PREFIX):
+            to = {row.dnat for row in self.rows(chain) if row.dnat}
+            if len(to) == 1:
+                found[chain] = to.pop()
+        return found
+
+    def endpoint(self, chain: str) -> str:
+        """Return what a KUBE-SEP chain stands for, in words."""
+        to = self.destinations.get(chain)
+        return f"endpoint {to}" if to is not None else f"the endpoint of {chain}"
+
+    def draws(self, chain: str) -> list[Row]:
+        """Return the rules of a chain that lead new clients to an endpoint."""
+        return [row for row in self.endpoint_rows(chain) if row.recent is None]
+
+    def endpoint_rows(self, chain: str) -> list[Row]:
+        """Return the rules of a chain that lead to an endpoint, rechecks of affinity included."""
+        return [
+            row
+            for row in self.rows(chain)
+            if row.is_jump and (row.target or "").startswith(names.ENDPOINT_PREFIX)
+        ]
+
+    @cached_property
+    def is_large(self) -> bool:
+        """Whether kube-proxy takes this for a large cluster."""
+        return sum(1 for _ in self.chains(names.ENDPOINT_PREFIX)) > LARGE_CLUSTER
+
+    @cached_property
+    def masquerade_mark(self) -> int | None:
+        """The bit that KUBE-MARK-MASQ sets, where it sets just one."""
+        return self.bit_set_by(names.MARK_MASQUERADE)
+
+    def bit_set_by(self, chain: str) -> int | None:
+        """Return the one bit that a chain sets in every packet's mark."""
+        sets = [row.sets_mark for row in self.rows(chain) if row.is_unconditional]
+        marks = [mark for mark in sets if mark is not None]
+        if len(marks) != 1 or marks[0].value != marks[0].mask or marks[0].value.bit_count() != 1:
+            return None
+        return marks[0].value
+
+
+def frontend_of(row: Row) -> Frontend:
+    """Return the frontend that a rule is for."""
+    name, kind = names.name_and_kind(row.comment)
+    if row.host is None and name is None:
+        name = row.comment.split(" ")[0] if "/" in row.comment else ""
+    return Frontend(name or "", row.protocol or "", kind or "", row.host, row.port, row)
+
+
+def listed(frontends: Iterable[Frontend]) -> str:
+    """Return frontends in words, those beyond a few only counted."""
+    node_ports_last = sorted(frontends, key=lambda frontend: frontend.address is None)
+    texts = list(dict.fromkeys(map(str, node_ports_last)))
+    more = len(texts) - _NAMED
+    return ", ".join(texts[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def plain_name(name: str) -> str:
+    """Return a ServicePort's name without the colon that 1.18 and before put behind it."""
+    return name.removesuffix(":")

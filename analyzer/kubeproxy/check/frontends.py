@@ -1,0 +1,129 @@
+"""Every frontend is one address, protocol and port, once, and NodePorts come last.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``: "NOTE: this must be the last
+rule in this chain".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.check.facts import Facts, Frontend, frontend_of
+from analyzer.kubeproxy.check.findings import Finding
+
+
+def frontends(facts: Facts) -> Iterator[Finding]:
+    """Find frontends without a port, doubled, or hidden behind the NodePorts."""
+    yield from _ports(facts)
+    yield from _twice(facts)
+    yield from _lost(facts)
+    yield from _node_ports(facts)
+
+
+def _ports(facts: Facts) -> Iterator[Finding]:
+    for frontend in (*facts.frontends, *facts.refusals):
+        row = frontend.row
+        if row.asks_port or row.others:  # multiport and what cannot be read may ask for one
+            continue
+        what = f"every {row.protocol} flow" if row.protocol else "every flow"
+        yield Finding(
+            code="lost-port",
+            message=f"{what} to {frontend.place.rpartition(':')[0]}, whatever its port, is taken "
+            f"for {frontend.name or 'this Service'}, so other ports of the address are lost: "
+            "kube-proxy writes no such rule, an iptables older than the rules has left out "
+            "--dport when it saved them; take the dump again with the newer one",
+            line=row.line,
+            partial=True,
+        )
+
+
+def _twice(facts: Facts) -> Iterator[Finding]:
+    seen: dict[tuple[str | None, str, int], Frontend] = {}
+    for frontend in facts.frontends:
+        row = frontend.row
+        narrower = row.source or row.local or row.others
+        if frontend.port is None or narrower or (row.destination and not row.host):
+            continue
+        key = frontend.address, frontend.protocol, frontend.port
+        first = seen.setdefault(key, frontend)
+        # An address may be an external IP and a load balancer's of one ServicePort.
+        if first is frontend or (first.name == frontend.name and first.kind != frontend.kind):
+            continue
+        other = first.row.target != row.target
+        yield Finding(
+            code="duplicate-frontend",
+            message=f"new flows to {frontend} never meet this rule, since line {first.row.line} "
+            + (
+                f"sends them to {first.name or first.row.target}: the Service gets none of them"
+                if other
+                else "is the same; if the dump shows one chain twice, it was pasted together"
+            ),
+            line=row.line,
+        )
+
+
+def _lost(facts: Facts) -> Iterator[Finding]:
+    """Find rules that prepare the flows of a frontend which then nothing sends on."""
+    sent = {(f.address, f.protocol, f.port) for f in facts.frontends if not _is_loopback(f)}
+    told = set()
+    prepared = [f for f in facts.frontends if _is_loopback(f)]
+    for chain in (names.SERVICES, names.NODE_PORTS, *facts.chains("KUBE-SVC-", "KUBE-SVL-")):
+        if chain.startswith(names.SERVICE_PREFIXES) and not facts.callers.get(chain):
+            continue  # that is told of the chain
+        prepared += [
+            frontend_of(row)
+            for row in facts.rows(chain)
+            if row.target == names.MARK_MASQUERADE and row.asks_port
+        ]
+    for frontend in prepared:
+        key = frontend.address, frontend.protocol, frontend.port
+        if key not in sent and key not in told and frontend.port is not None:
+            told.add(key)
+            yield Finding(
+                code="lost-frontend",
+                message=f"no rule sends new flows to {frontend} on to its endpoints, though this "
+                "one is there for them: they pass untranslated",
+                line=frontend.row.line,
+            )
+
+
+def _is_loopback(frontend: Frontend) -> bool:
+    """Tell whether a rule only counts what comes to a NodePort over loopback, as from 1.33 on."""
+    row = frontend.row
+    return row.chain == names.NODE_PORTS and row.destination is not None and row.host is None
+
+
+def _node_ports(facts: Facts) -> Iterator[Finding]:
+    rows = facts.rows(names.SERVICES)
+    jumps = [row for row in rows if row.target == names.NODE_PORTS]
+    of_node_ports = [f for f in facts.frontends if f.row.chain == names.NODE_PORTS]
+    if not jumps:
+        if of_node_ports and names.SERVICES in facts.nat.chains:
+            yield Finding(
+                code="no-nodeports",
+                message="no rule of KUBE-SERVICES leads to KUBE-NODEPORTS, so new flows to "
+                f"{of_node_ports[0]} and all other NodePorts are not translated",
+                line=rows[-1].line if rows else None,
+            )
+        return
+    for jump in jumps:
+        if not jump.local and jump.host is None and not jump.others:
+            yield Finding(
+                code="lost-addrtype",
+                message="KUBE-SERVICES sends flows to any address on to KUBE-NODEPORTS, so flows "
+                "that pods open to such ports elsewhere are caught here: --dst-type LOCAL is lost",
+                line=jump.line,
+            )
+    first = jumps[0]
+    for row in rows:
+        if row.line <= first.line or row in jumps:
+            continue
+        frontend = frontend_of(row)
+        yield Finding(
+            code="nodeports-not-last",
+            message=f"this rule stands behind the jump to KUBE-NODEPORTS in line {first.line}, "
+            f"which kube-proxy keeps last: new flows to {frontend} may be taken by a NodePort "
+            "where the address is the node's",
+            line=row.line,
+        )

@@ -1,0 +1,116 @@
+"""The name of a chain is a hash of what it stands for.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``servicePortChainName``,
+``servicePortEndpointChainName``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.check.facts import Facts, plain_name
+from analyzer.kubeproxy.check.findings import Finding
+from analyzer.model.packet import address_and_port_from_text
+
+
+def hashes(facts: Facts) -> Iterator[Finding]:
+    """Find chains whose names are of other ServicePorts or endpoints than their rules."""
+    yield from _of_services(facts)
+    yield from _between(facts)
+    yield from _of_endpoints(facts)
+
+
+def _of_services(facts: Facts) -> Iterator[Finding]:
+    for frontend in facts.frontends:
+        chain = frontend.row.target or ""
+        if not frontend.name or not frontend.protocol:
+            continue
+        if _suffix(chain) not in _expected(frontend.name, frontend.protocol):
+            right = chain[: -len(_suffix(chain))] + names.chain_hash(
+                frontend.name, frontend.protocol
+            )
+            yield Finding(
+                code="chain-hash",
+                message=f"new flows to {frontend} are sent to {chain}, and the chain of that "
+                f"ServicePort is {right}: they reach the endpoints of another one, or the "
+                "comment names the wrong one",
+                line=frontend.row.line,
+            )
+
+
+def _between(facts: Facts) -> Iterator[Finding]:
+    for chain in facts.chains(*names.SERVICE_PREFIXES):
+        for row in facts.rows(chain):
+            target = row.target or ""
+            if (
+                row.is_jump
+                and target.startswith(names.SERVICE_PREFIXES)
+                and _suffix(target) != _suffix(chain)
+            ):
+                yield Finding(
+                    code="chain-hash",
+                    message=f"{chain} leads to {target}, which is of another ServicePort: "
+                    f"{facts.traffic(chain)} reach the endpoints of that one",
+                    line=row.line,
+                )
+
+
+def _of_endpoints(facts: Facts) -> Iterator[Finding]:
+    # Of a comment that names the wrong ServicePort nothing follows for endpoints.
+    sound = {
+        (frontend.name, frontend.protocol)
+        for frontend in facts.frontends
+        if frontend.name
+        and _suffix(frontend.row.target or "") in _expected(frontend.name, frontend.protocol)
+    }
+    for chain in facts.chains(names.ENDPOINT_PREFIX):
+        to = facts.destinations.get(chain)
+        owners = {k: row for k, row in facts.owners.get(chain, {}).items() if k in sound}
+        if to is None or not owners:
+            continue
+        spellings = _spellings(facts, chain, to)
+        if spellings and not any(
+            _suffix(chain) in _expected(name, protocol, spelling)
+            for name, protocol in owners
+            for spelling in spellings
+        ):
+            (name, protocol), row = next(iter(owners.items()))
+            right = names.ENDPOINT_PREFIX + names.chain_hash(name, protocol, spellings[0])
+            dnat = next(each for each in facts.rows(chain) if each.dnat)
+            yield Finding(
+                code="chain-hash",
+                message=f"{chain} sends its share of {facts.traffic(chain)} to {to}, and the "
+                f"chain of that endpoint of {plain_name(name)} is {right}: line {row.line} "
+                "or this rule was meant for another endpoint",
+                line=dnat.line,
+            )
+
+
+def _suffix(chain: str) -> str:
+    return chain.rpartition("-")[2]
+
+
+def _expected(name: str, protocol: str, *more: str) -> set[str]:
+    """Return the hashes of all versions: up to 1.18 a port without a name has a colon."""
+    plain = plain_name(name)
+    found = {names.chain_hash(plain, protocol, *more)}
+    if ":" not in plain:
+        found.add(names.chain_hash(f"{plain}:", protocol, *more))
+    return found
+
+
+def _spellings(facts: Facts, chain: str, to: str) -> list[str]:
+    """Return an endpoint as it may have been hashed; none where that cannot be known.
+
+    An IPv6 address is hashed as the API has it, which comments and objects show, DNAT does not.
+    """
+    if not to.startswith("["):
+        return [to]
+    place = address_and_port_from_text(to)
+    if place is None:
+        return []
+    arrows = [row.comment.partition(" -> ")[2] for row in facts.callers.get(chain, [])]
+    told = [text for text in arrows if address_and_port_from_text(text) == place]
+    told += [f"[{text}]:{place[1]}" for text in facts.spellings.get(place[0], ())]
+    return [*told, to] if told else []

@@ -1,0 +1,121 @@
+"""All invariants, and the one place where they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from analyzer.kubeproxy.check.affinity import affinity
+from analyzer.kubeproxy.check.chains import chains
+from analyzer.kubeproxy.check.comments import comments
+from analyzer.kubeproxy.check.draws import draws
+from analyzer.kubeproxy.check.endpoints import endpoints
+from analyzer.kubeproxy.check.entry import entry
+from analyzer.kubeproxy.check.external import external
+from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.findings import Checked, Finding, gathered
+from analyzer.kubeproxy.check.frontends import frontends
+from analyzer.kubeproxy.check.hashes import hashes
+from analyzer.kubeproxy.check.leftovers import leftovers
+from analyzer.kubeproxy.check.masquerade import masquerade
+from analyzer.kubeproxy.check.objects import objects
+from analyzer.kubeproxy.check.refusal import refusal
+from analyzer.model.rules import Ruleset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.model.services import ServicePortSpec
+
+Invariant = Callable[[Facts], Iterator[Finding]]
+
+#: What is asked of the rules of iptables mode. A new invariant is one file and one line.
+INVARIANTS: Final[dict[str, Invariant]] = {
+    "draws": draws,
+    "chains": chains,
+    "endpoints": endpoints,
+    "hashes": hashes,
+    "comments": comments,
+    "frontends": frontends,
+    "entry": entry,
+    "masquerade": masquerade,
+    "refusal": refusal,
+    "external": external,
+    "affinity": affinity,
+    "leftovers": leftovers,
+    "objects": objects,
+}
+
+
+#: Findings that something is not there: of a dump that was cut off or is a piece they are no fault.
+_OF_ABSENCE: Final = frozenset(
+    {
+        "affinity-not-checked",
+        "affinity-not-set",
+        "affinity-only",
+        "empty-chain",
+        "lost-drop",
+        "lost-frontend",
+        "lost-local-mark",
+        "lost-local-route",
+        "lost-pod-route",
+        "mark-not-cleared",
+        "missing-endpoint",
+        "missing-frontend",
+        "missing-service",
+        "no-base-chain",
+        "no-dnat",
+        "no-drop-mark",
+        "no-entry",
+        "no-forward-accept",
+        "no-hairpin-mark",
+        "no-last-endpoint",
+        "no-masquerade",
+        "no-nodeports",
+        "no-outside-mark",
+        "no-source-range",
+        "unreachable-chain",
+    }
+)
+
+
+def check(
+    ruleset: Ruleset,
+    mode: str,
+    wanted: tuple[ServicePortSpec, ...] = (),
+    *,
+    node: str | None = None,
+    zone: str | None = None,
+) -> Checked:
+    """Return what is broken in a dump that was taken of kube-proxy in `mode`.
+
+    `wanted` is what the API says of Services; empty: it was not given.
+
+    Raises:
+        ParseError: a rule is malformed.
+    """
+    if mode != "iptables":
+        return gathered([_unchecked(mode)], ruleset.file)
+    facts = Facts(ruleset, wanted, node, zone)
+    found = [finding for invariant in INVARIANTS.values() for finding in invariant(facts)]
+    if not (facts.nat.complete and facts.filter.complete):
+        found = [finding for finding in found if finding.code not in _OF_ABSENCE]
+        found.append(_INCOMPLETE)
+    return gathered(found, ruleset.file)
+
+
+_INCOMPLETE: Final = Finding(
+    code="incomplete",
+    message="the dump is a piece of one, or ends before its tables do: whether rules and chains "
+    "that are not in it are lost, and new flows with them, cannot be told and is left out here",
+    partial=True,
+)
+
+
+def _unchecked(mode: str) -> Finding:
+    what = "no rules of kube-proxy" if mode == "none" else f"kube-proxy's {mode} mode"
+    return Finding(
+        code="not-checked",
+        message=f"the dump shows {what}; the invariants are those of iptables mode, so of no "
+        "flow can it be said that its rules are as kube-proxy writes them",
+    )

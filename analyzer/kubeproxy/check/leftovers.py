@@ -1,0 +1,68 @@
+"""Beside iptables mode, no chains of kube-proxy's other modes.
+
+Source: kubernetes, pkg/proxy/ipvs/proxier.go, ``iptablesChains``; pkg/proxy/userspace/proxier.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.kubeproxy.check.facts import Facts
+from analyzer.kubeproxy.check.findings import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_IPVS: Final = (
+    "KUBE-LOAD-BALANCER",
+    "KUBE-LOAD-BALANCER-FW",
+    "KUBE-LOAD-BALANCER-SOURCE-CIDR",
+    "KUBE-LOAD-BALANCER-SOURCE-IP",
+    "KUBE-LOAD-BALANCER-LOCAL",
+    "KUBE-NODE-PORT",
+    "KUBE-NODE-PORT-TCP",
+    "KUBE-NODE-PORT-UDP",
+    "KUBE-IPVS-FILTER",
+    "KUBE-IPVS-OUT-FILTER",
+    "KUBE-SOURCE-RANGES-FIREWALL",
+)
+_USERSPACE: Final = (
+    "KUBE-PORTALS-CONTAINER",
+    "KUBE-PORTALS-HOST",
+    "KUBE-NODEPORT-CONTAINER",
+    "KUBE-NODEPORT-HOST",
+    "KUBE-NODEPORT-NON-LOCAL",
+)
+
+
+def leftovers(facts: Facts) -> Iterator[Finding]:
+    """Find chains of ipvs and userspace mode."""
+    for mode, chains in (("ipvs", _IPVS), ("userspace", _USERSPACE)):
+        found = [
+            (table.name, chain)
+            for table in (facts.nat, facts.filter)
+            for chain in chains
+            if chain in table.chains
+        ]
+        if not found:
+            continue
+        rows = [
+            row
+            for table, chain in found
+            for row in facts.all_rows(table)
+            if chain in {row.target, row.chain}
+        ]
+        names = ", ".join(dict.fromkeys(chain for _, chain in found))
+        touched = (
+            "new flows to load balancer addresses and NodePorts meet them before or beside the "
+            "rules of iptables mode, with addresses and endpoints of before"
+            if rows
+            else "no flow meets them, but they tell that the mode was changed without cleaning up"
+        )
+        yield Finding(
+            code="leftover-mode",
+            message=f"chains of {mode} mode stand beside those of iptables mode ({names}): "
+            f"{touched}; `kube-proxy --cleanup` or a reboot takes them away",
+            line=min((row.line for row in rows), default=None),
+        )

@@ -1,0 +1,227 @@
+"""Flows that have to come back through the node are marked, and what is marked is masqueraded.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``: KUBE-MARK-MASQ,
+KUBE-POSTROUTING, KUBE-FORWARD; the rules for flows from outside the cluster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.check.facts import Facts, Frontend, listed
+from analyzer.kubeproxy.check.findings import Finding
+from analyzer.kubeproxy.check.rows import Row
+
+_POSTROUTING = "KUBE-POSTROUTING"
+_FORWARD = "KUBE-FORWARD"
+
+
+def masquerade(facts: Facts) -> Iterator[Finding]:
+    """Find a mark that is not set, not masqueraded or not accepted, and flows without it."""
+    if facts.callers.get(names.MARK_MASQUERADE):
+        yield from _mark(facts)
+        yield from _postrouting(facts)
+        yield from _forward(facts)
+    yield from _outside(facts)
+    yield from _everything(facts)
+    yield from _of_chains(facts)
+
+
+def _mark(facts: Facts) -> Iterator[Finding]:
+    chain = names.MARK_MASQUERADE
+    rows = facts.rows(chain)
+    told = rows or facts.nat.complete
+    if told and chain in facts.nat.chains and facts.masquerade_mark is None:
+        yield Finding(
+            code="masquerade-mark",
+            message=f"{chain} does not just set one bit of the mark: new flows from outside the "
+            "cluster, to NodePorts, and of pods to themselves keep their source or lose other "
+            "marks, and answers to them go astray",
+            line=rows[0].line if rows else facts.callers[chain][0].line,
+        )
+
+
+def _postrouting(facts: Facts) -> Iterator[Finding]:
+    if _POSTROUTING not in facts.nat.chains:
+        yield from ()
+        return
+    bit = facts.masquerade_mark
+    spared: set[int] = set()
+    masked = []
+    rows = facts.rows(_POSTROUTING)
+    for row in rows:
+        if row.target == "RETURN" and row.is_unconditional:
+            rows = [row]
+            break
+        if row.target == "RETURN" and row.mark is not None and row.mark.negated:
+            spared.add(row.mark.mask)
+        elif row.target == "MASQUERADE" and row.is_unconditional:
+            masked.append(row)
+            if not spared:
+                yield Finding(
+                    code="unconditional-masquerade",
+                    message="KUBE-POSTROUTING masquerades every new flow that leaves the node, "
+                    "marked or not: endpoints and servers outside see the node as client, and "
+                    "its ports run out. The dump may have lost -m mark to an older iptables",
+                    line=row.line,
+                )
+            elif bit is not None and bit not in spared:
+                yield _other_bit(row, bit, spared)
+        elif row.target == "MASQUERADE" and row.mark is not None and not row.mark.negated:
+            masked.append(row)
+            if bit is not None and row.mark.mask != bit:
+                yield _other_bit(row, bit, {row.mark.mask})
+        elif row.target == "MASQUERADE":
+            masked.append(row)  # on some other condition, as of ipvs mode
+    clears = any(row.sets_mark is not None for row in rows)
+    if masked and spared and not clears:
+        yield Finding(
+            code="mark-not-cleared",
+            message="KUBE-POSTROUTING does not clear the mark of what it masquerades: a new flow "
+            "that comes by again, out of a tunnel of the node, is masqueraded once more",
+            line=masked[0].line,
+        )
+    if not masked:
+        yield Finding(
+            code="no-masquerade",
+            message="KUBE-POSTROUTING masquerades nothing: new flows from outside the cluster, "
+            "to NodePorts on other nodes, and of pods to themselves keep their source, and "
+            "answers to them go past the node",
+            line=rows[-1].line if rows else None,
+        )
+
+
+def _other_bit(row: Row, bit: int, masks: set[int]) -> Finding:
+    asked = ", ".join(hex(mask) for mask in sorted(masks))
+    return Finding(
+        code="masquerade-mark",
+        message=f"KUBE-POSTROUTING looks for mark {asked} and KUBE-MARK-MASQ sets {bit:#x}: new "
+        "flows from outside the cluster and to NodePorts are not masqueraded, and answers to "
+        "them go astray",
+        line=row.line,
+    )
+
+
+def _forward(facts: Facts) -> Iterator[Finding]:
+    rows = facts.rows(_FORWARD, "filter")
+    accepts = [row for row in rows if row.target == "ACCEPT" and row.mark is not None]
+    bit = facts.masquerade_mark
+    for row in accepts:
+        if bit is not None and row.mark is not None and row.mark.mask != bit:
+            yield Finding(
+                code="forward-mark",
+                message=f"KUBE-FORWARD accepts mark {row.mark.mask:#x} and KUBE-MARK-MASQ sets "
+                f"{bit:#x}: where the policy of FORWARD is DROP, new flows from outside to "
+                "NodePorts and ClusterIPs are dropped on this node",
+                line=row.line,
+            )
+    open_to_all = any(row.target == "ACCEPT" and row.is_unconditional for row in rows)
+    if rows and not accepts and not open_to_all:
+        yield Finding(
+            code="no-forward-accept",
+            message="KUBE-FORWARD has no rule that accepts marked packets: where the policy of "
+            "FORWARD is DROP, new flows from outside to NodePorts and ClusterIPs are dropped on "
+            "this node",
+            line=rows[-1].line,
+        )
+
+
+# --- which flows are marked ---
+
+
+def _outside(facts: Facts) -> Iterator[Finding]:
+    """Find ClusterIPs whose flows from outside are not marked, where those of others are."""
+    marked: dict[tuple[str | None, str | None, int | None], list[Row]] = {}
+    for row in facts.all_rows():
+        if row.target == names.MARK_MASQUERADE and row.asks_port:
+            marked.setdefault((row.host, row.protocol, row.port), []).append(row)
+    lacking: list[Frontend] = []
+    networks: Counter[str | None] = Counter()
+    marks: list[tuple[Frontend, Row]] = []
+    # Where a chain is missing or empty, that is told of it.
+    frontends = [
+        f for f in facts.frontends if f.port is not None and facts.rows(f.row.target or "")
+    ]
+    of_cluster = [f for f in frontends if f.kind == "ClusterIP"]
+    for frontend in of_cluster:
+        found = _mark_of(frontend, marked)
+        if found is None:
+            lacking.append(frontend)
+        else:
+            networks[found.source] += 1
+            marks.append((frontend, found))
+    if len(lacking) <= len(marks):
+        for frontend in lacking:
+            yield Finding(
+                code="no-outside-mark",
+                message=f"new flows from outside the cluster to {frontend} are not marked for "
+                "masquerading, as those to other ClusterIPs are: the endpoint answers past the "
+                "node and the client does not know the answer",
+                line=frontend.row.line,
+            )
+    usual = next(iter(networks.most_common(1)), (None, 0))
+    for frontend, row in marks:
+        if row.source != usual[0] and networks[row.source] < usual[1]:
+            yield Finding(
+                code="outside-network",
+                message=f"new flows to {frontend} are taken for the cluster's own if they come "
+                f"from {row.source}, those to other ClusterIPs from {usual[0]}: which are "
+                "masqueraded differs by Service",
+                line=row.line,
+            )
+    for frontend in frontends:
+        # Up to 1.23, where the frontend leads straight to the endpoints of the whole cluster.
+        straight = (frontend.row.target or "").startswith("KUBE-SVC-")
+        if frontend.kind != "ClusterIP" and straight and _mark_of(frontend, marked) is None:
+            yield Finding(
+                code="no-outside-mark",
+                message=f"new flows to {frontend} are not marked for masquerading: an endpoint "
+                "on another node answers past this one, and the client does not know the answer",
+                line=frontend.row.line,
+            )
+
+
+def _mark_of(
+    frontend: Frontend, marked: dict[tuple[str | None, str | None, int | None], list[Row]]
+) -> Row | None:
+    """Return the rule that marks flows to a frontend before they are sent on."""
+    for row in marked.get((frontend.address, frontend.protocol, frontend.port), []):
+        if row.chain == frontend.row.target or (
+            row.chain == frontend.row.chain and row.line < frontend.row.line
+        ):
+            return row
+    return None
+
+
+def _everything(facts: Facts) -> Iterator[Finding]:
+    for chain in (names.SERVICES, names.NODE_PORTS):
+        for row in facts.rows(chain):
+            if row.target == names.MARK_MASQUERADE and row.is_unconditional:
+                yield Finding(
+                    code="unconditional-mark",
+                    message=f"{chain} marks every new flow for masquerading, of pods to pods too: "
+                    "endpoints see the node as client",
+                    line=row.line,
+                )
+
+
+def _of_chains(facts: Facts) -> Iterator[Finding]:
+    """Find external traffic that is spread over the whole cluster without a mark."""
+    for chain in facts.chains("KUBE-EXT-", "KUBE-FW-"):
+        marked = False
+        for row in facts.rows(chain):
+            if row.target == names.MARK_MASQUERADE and row.is_unconditional:
+                marked = True
+            to_all = (row.target or "").startswith("KUBE-SVC-")
+            if row.is_jump and to_all and row.is_unconditional and not marked:
+                places = facts.frontends_of(chain)
+                to = listed(places) if places else chain
+                yield Finding(
+                    code="no-outside-mark",
+                    message=f"new flows from outside to {to} are not marked for masquerading: an "
+                    "endpoint on another node answers past this one, and the client does not "
+                    "know the answer",
+                    line=row.line,
+                )

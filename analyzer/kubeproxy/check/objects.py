@@ -1,0 +1,226 @@
+"""The rules are those of the API's Services and endpoints, as far as all versions agree.
+
+kube-proxy of some version uses a ready endpoint unless a policy or a topology hint keeps it for
+others; which policy is asked where differs by version (`docs/reference.md`). So an endpoint is
+missing only where none of them may have kept it away, and stale only where none may have kept it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.check.facts import Facts, Frontend, plain_name
+from analyzer.kubeproxy.check.findings import Finding
+from analyzer.kubeproxy.check.rows import Row
+from analyzer.model.packet import address_and_port_from_text, address_to_text
+from analyzer.model.services import EndpointSpec, ServicePortSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+    #: Name, without a colon at its end, and protocol.
+    Key: TypeAlias = tuple[str, str]
+    #: Kind, address as text (None: of the node), port.
+    Place: TypeAlias = tuple[str, str | None, int]
+
+#: OpenShift's kube-proxy keeps the DNS of a node to that node, if it has an endpoint there.
+_PREFERS_LOCAL: Final = "openshift-dns/dns-default:"
+
+
+def objects(facts: Facts) -> Iterator[Finding]:
+    """Find Services, frontends and endpoints that rules and objects do not have in common."""
+    if not facts.wanted:
+        return
+    there: dict[Key, list[Frontend]] = {}
+    for frontend in (*facts.frontends, *facts.refusals):
+        if frontend.name:
+            there.setdefault((plain_name(frontend.name), frontend.protocol), []).append(frontend)
+    wanted = {(want.name, want.protocol): want for want in facts.wanted}
+    chains = _chains(facts)
+    for key, found in there.items():
+        if key not in wanted:
+            yield Finding(
+                code="stale-service",
+                message=f"new flows to {found[0]} are still taken, and the objects have no such "
+                "ServicePort: the rules are older than its deletion, or the objects not of "
+                "all namespaces",
+                line=found[0].row.line,
+            )
+    for key, want in wanted.items():
+        if key in there:
+            yield from _frontends(want, there[key])
+            yield from _endpoints(facts, want, chains.get(key, []))
+            yield from _affinity(facts, want, chains.get(key, []))
+        elif "filter" in facts.ruleset.tables or any(e.is_certain for e in want.endpoints):
+            places = [_text(place, want.protocol) for place in _places(want)]
+            yield Finding(
+                code="missing-service",
+                message=f"no rule takes new flows to {', '.join(places[:2])} ({want.name}), which "
+                "the objects have: they pass untranslated. The dump is older, or was taken in "
+                "the middle of a sync",
+            )
+
+
+def _places(want: ServicePortSpec) -> list[Place]:
+    return [
+        (kind, None if address is None else address_to_text(address), port)
+        for kind, address, port in want.frontends
+    ]
+
+
+def _text(place: Place, protocol: str) -> str:
+    _, address, port = place
+    host = "*" if address is None else address
+    return f"[{host}]:{port}/{protocol}" if ":" in host else f"{host}:{port}/{protocol}"
+
+
+def _chains(facts: Facts) -> dict[Key, list[str]]:
+    """Return the chains that draw endpoints of each ServicePort."""
+    found: dict[Key, list[str]] = {}
+    for chain, owners in facts.owners.items():
+        if not chain.startswith(names.ENDPOINT_PREFIX) and facts.draws(chain):
+            for name, protocol in owners:
+                found.setdefault((plain_name(name), protocol), []).append(chain)
+    return found
+
+
+def _frontends(want: ServicePortSpec, found: list[Frontend]) -> Iterator[Finding]:
+    asked = {(address, port): (kind, address, port) for kind, address, port in _places(want)}
+    there = {
+        (f.address, f.port): f
+        for f in found
+        # From 1.33 on a rule more counts what comes to a NodePort over loopback.
+        if f.port is not None and (f.row.destination is None or f.row.host is not None)
+    }
+    for place, frontend in there.items():
+        if place not in asked:
+            yield Finding(
+                code="stale-frontend",
+                message=f"new flows to {frontend} are still taken, and the objects give "
+                f"{want.name} no such address and port",
+                line=frontend.row.line,
+            )
+    for place, whole in asked.items():
+        if place not in there and not any(f.port is None for f in found):
+            yield Finding(
+                code="missing-frontend",
+                message=f"no rule takes new flows to {_text(whole, want.protocol)}, which is "
+                f"the {whole[0]} of {want.name}: they pass untranslated",
+                line=found[0].row.line,
+            )
+
+
+def _affinity(facts: Facts, want: ServicePortSpec, chains: list[str]) -> Iterator[Finding]:
+    for chain in chains:
+        rows = facts.endpoint_rows(chain)
+        checks = [row for row in rows if row.recent is not None and row.recent.seconds is not None]
+        seconds = {row.recent.seconds for row in checks if row.recent is not None}
+        if seconds != ({want.affinity} if want.affinity is not None else set()):
+            told = ", ".join(map(str, sorted(s for s in seconds if s is not None))) or "no"
+            asked = "no affinity" if want.affinity is None else f"{want.affinity} s"
+            yield Finding(
+                code="affinity-differs",
+                message=f"{facts.traffic(chain)} are held at an endpoint for {told} seconds, and "
+                f"the objects ask for {asked}",
+                line=(checks or rows)[0].line,
+            )
+            return
+
+
+# --- endpoints ---
+
+
+def _endpoints(facts: Facts, want: ServicePortSpec, chains: list[str]) -> Iterator[Finding]:
+    told = {(each.address, each.port): each for each in want.endpoints}
+    no_ready = not any(each.is_ready for each in want.endpoints)
+    stale: set[str] = set()
+    for chain in chains:
+        drawn: set[object] = set()
+        rows = facts.draws(chain)
+        for row in rows:
+            text = facts.destinations.get(row.target or "")
+            place = None if text is None else address_and_port_from_text(text)
+            drawn.add(place)
+            if text is None or text in stale:
+                continue
+            spec = None if place is None or place[1] is None else told.get((place[0], place[1]))
+            fallback = (
+                spec is not None and spec.may_serve and (no_ready or _is_for_local(chain, want))
+            )
+            if spec is None or not (spec.is_ready or fallback):
+                stale.add(text)
+                yield _stale(facts, row, text, spec, len(rows))
+        if None in drawn:
+            continue  # where a rule leads is not known
+        missing = [e for e in _required(facts, chain, want) if (e.address, e.port) not in drawn]
+        if missing:
+            yield _lacking(facts, chain, missing, rows[0])
+    if not chains:
+        yield from _without_chain(facts, want)
+
+
+def _stale(facts: Facts, row: Row, text: str, spec: EndpointSpec | None, number: int) -> Finding:
+    why = "do not list it any more" if spec is None else "say that it is not ready"
+    return Finding(
+        code="stale-endpoint" if spec is None else "unready-endpoint",
+        message=f"{facts.traffic(row.chain)} are still sent to endpoint {text}, one of {number} "
+        f"there, and the EndpointSlices {why}: the rules are older than the objects",
+        line=row.line,
+    )
+
+
+def _lacking(facts: Facts, chain: str, missing: list[EndpointSpec], first: Row) -> Finding:
+    texts = [_of(each) for each in missing]
+    more = f" and {len(texts) - 2} more" if texts[2:] else ""
+    return Finding(
+        code="missing-endpoint",
+        message=f"{facts.traffic(chain)} are never sent to {', '.join(texts[:2])}{more}, which "
+        "the EndpointSlices list as ready: the others take its share",
+        line=first.line,
+    )
+
+
+def _of(each: EndpointSpec) -> str:
+    text = address_to_text(each.address)
+    return f"[{text}]:{each.port}" if ":" in text else f"{text}:{each.port}"
+
+
+def _is_for_local(chain: str, want: ServicePortSpec) -> bool:
+    """Tell whether a chain may be for the node's own endpoints only."""
+    return chain.startswith(("KUBE-SVL-", "KUBE-XLB-")) or want.internal_local
+
+
+def _required(facts: Facts, chain: str, want: ServicePortSpec) -> list[EndpointSpec]:
+    """Return the endpoints that every version draws in a chain."""
+    ready = [each for each in want.endpoints if each.is_certain]
+    if want.name.startswith(_PREFERS_LOCAL):
+        return []
+    if _is_for_local(chain, want):
+        return [] if facts.node is None else [e for e in ready if e.node == facts.node]
+    return [e for e in ready if _is_here(facts, e)]
+
+
+def _is_here(facts: Facts, endpoint: EndpointSpec) -> bool:
+    """Tell whether no topology hint may keep an endpoint for other nodes."""
+    for_us = not endpoint.zones or facts.zone in endpoint.zones
+    return for_us and (not endpoint.nodes or facts.node in endpoint.nodes)
+
+
+def _without_chain(facts: Facts, want: ServicePortSpec) -> Iterator[Finding]:
+    """Find Services that are refused though they have ready endpoints."""
+    if want.internal_local or not any(each.is_certain for each in want.endpoints):
+        return
+    for refusal in facts.refusals:
+        if (plain_name(refusal.name), refusal.protocol) != (want.name, want.protocol):
+            continue
+        if refusal.row.target == "REJECT":
+            ready = sum(each.is_certain for each in want.endpoints)
+            yield Finding(
+                code="missing-endpoint",
+                message=f"new flows to {refusal} are rejected as without endpoints, and the "
+                f"EndpointSlices list {ready} ready: the rules are older than they are",
+                line=refusal.row.line,
+            )
+            return

@@ -1,0 +1,180 @@
+"""What kube-proxy drops and rejects in the filter table: just that, and all of it.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``; up to 1.23 a mark says what
+to drop, and the kubelet's rule in KUBE-FIREWALL does: pkg/kubelet/kubelet_network_linux.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.check.facts import Facts, Frontend, listed
+from analyzer.kubeproxy.check.findings import Finding
+from analyzer.kubeproxy.check.rows import Row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_FIREWALL: Final = "KUBE-FIREWALL"
+_PROXY_FIREWALL: Final = "KUBE-PROXY-FIREWALL"
+#: kube-proxy's chains of the filter table, in which every rule is for some traffic only.
+_CHAINS: Final = (
+    names.SERVICES,
+    names.EXTERNAL_SERVICES,
+    names.NODE_PORTS,
+    "KUBE-FORWARD",
+    _FIREWALL,
+    _PROXY_FIREWALL,
+)
+_OF_SERVICES: Final = ("KUBE-SVC-", "KUBE-XLB-", "KUBE-EXT-")
+_OF_ENDPOINTS: Final = ("KUBE-SVC-", "KUBE-SVL-", names.ENDPOINT_PREFIX)
+_SAYS: Final = {"DROP": "drops", "REJECT": "rejects", "ACCEPT": "accepts"}
+
+
+def refusal(facts: Facts) -> Iterator[Finding]:
+    """Find refusals that are lost, of all traffic, or of frontends with endpoints."""
+    yield from _of_all(facts)
+    yield from _drop_mark(facts)
+    yield from _source_ranges(facts)
+    yield from _local(facts)
+    yield from _served(facts)
+
+
+def _of_all(facts: Facts) -> Iterator[Finding]:
+    for chain in _CHAINS:
+        for row in facts.rows(chain, "filter"):
+            if row.target in _SAYS and row.is_unconditional and not row.is_jump:
+                hooks = dict.fromkeys(
+                    r.chain for r in facts.all_rows("filter") if r.target == chain
+                )
+                yield Finding(
+                    code="unconditional-verdict",
+                    message=f"{chain} {_SAYS[row.target]} every packet that comes to it"
+                    f"{' from ' + ', '.join(hooks) if hooks else ''}, whatever its mark or "
+                    "state: the dump may have lost a match to an older iptables, and if the "
+                    "kernel has it so, other rules are never asked",
+                    line=row.line,
+                )
+
+
+def _drop_mark(facts: Facts) -> Iterator[Finding]:
+    callers = facts.callers.get(names.MARK_DROP, [])
+    if not callers or names.MARK_DROP not in facts.nat.chains:
+        return
+    callers = [row for row in callers if not _is_behind_endpoints(facts, row)]
+    if not callers:
+        return
+    refused = listed(f for row in callers for f in facts.frontends_of(row.chain))
+    refused = f"new flows to {refused}" if refused else "flows that were not let in"
+    bit = facts.bit_set_by(names.MARK_DROP)
+    if bit is None:
+        yield Finding(
+            code="no-drop-mark",
+            message=f"KUBE-MARK-DROP marks nothing, so {refused} that loadBalancerSourceRanges "
+            "or a local policy refuse pass on untranslated instead of being dropped: the "
+            "kubelet's rule is missing",
+            line=callers[0].line,
+        )
+        return
+    if "filter" not in facts.ruleset.tables:
+        return
+    drops = [
+        row
+        for row in facts.all_rows("filter")
+        if row.target == "DROP" and row.mark is not None and row.mark.mask == bit
+    ]
+    unconditional = any(
+        row.target == "DROP" and row.is_unconditional for row in facts.rows(_FIREWALL, "filter")
+    )
+    if not drops and not unconditional:
+        yield Finding(
+            code="lost-drop",
+            message=f"nothing drops what KUBE-MARK-DROP marks with {bit:#x}, so {refused} that "
+            "loadBalancerSourceRanges or a local policy refuse pass on untranslated: the rule "
+            "of KUBE-FIREWALL is lost",
+            line=callers[0].line,
+        )
+
+
+def _is_behind_endpoints(facts: Facts, row: Row) -> bool:
+    """Tell whether rules before this one in its chain send every flow to an endpoint."""
+    return any(
+        before.is_unconditional
+        and before.is_jump
+        and any(draw.is_unconditional for draw in facts.draws(before.target or ""))
+        for before in facts.rows(row.chain)
+        if before.line < row.line
+    )
+
+
+def _source_ranges(facts: Facts) -> Iterator[Finding]:
+    if "filter" not in facts.ruleset.tables:
+        return
+    dropped = {
+        (row.host, row.protocol, row.port)
+        for row in facts.rows(_PROXY_FIREWALL, "filter")
+        if row.target == "DROP"
+    }
+    for frontend in facts.frontends:
+        chain = frontend.row.target or ""
+        if not chain.startswith("KUBE-FW-") or not facts.rows(chain):
+            continue
+        marks = any(row.target == names.MARK_DROP for row in facts.rows(chain))
+        if marks or any(
+            row.is_unconditional and row.is_jump and (row.target or "").startswith(_OF_SERVICES)
+            for row in facts.rows(chain)
+        ):
+            continue
+        if (frontend.address, frontend.protocol, frontend.port) not in dropped:
+            yield Finding(
+                code="lost-drop",
+                message=f"new flows to {frontend} from outside its loadBalancerSourceRanges are "
+                f"not dropped: {chain} does not mark them, {_PROXY_FIREWALL} has no rule for them, "
+                "and they pass on untranslated",
+                line=frontend.row.line,
+            )
+
+
+def _local(facts: Facts) -> Iterator[Finding]:
+    """Find frontends whose flows come back from the chain for outside and are not dropped."""
+    refused = {(f.address, f.protocol, f.port) for f in facts.refusals}
+    for chain in facts.chains("KUBE-EXT-", "KUBE-XLB-"):
+        rows = facts.rows(chain)
+        decided = [
+            row
+            for row in rows
+            if row.target == names.MARK_DROP
+            or (row.is_jump and (row.target or "").startswith(_OF_ENDPOINTS) and not row.local)
+        ]
+        if not rows or any(row.is_unconditional or row.probability for row in decided):
+            continue
+        open_to_all = [
+            f for f in facts.frontends_of(chain) if (f.address, f.protocol, f.port) not in refused
+        ]
+        if open_to_all and "filter" in facts.ruleset.tables:
+            yield Finding(
+                code="lost-drop",
+                message=f"new flows from outside to {listed(open_to_all)} come back from {chain} "
+                "undecided: neither endpoints nor a DROP take them, so they pass on untranslated",
+                line=rows[-1].line,
+            )
+
+
+def _served(facts: Facts) -> Iterator[Finding]:
+    refused: dict[tuple[str | None, str, int | None], Frontend] = {
+        (f.address, f.protocol, f.port): f
+        for f in facts.refusals
+        if f.row.target == "REJECT" and f.port is not None
+    }
+    for frontend in facts.frontends:
+        other = refused.get((frontend.address, frontend.protocol, frontend.port))
+        if other is not None and facts.rows(frontend.row.target or ""):
+            yield Finding(
+                code="refused-and-served",
+                message=f"new flows to {frontend} are sent to endpoints by table nat and "
+                f"rejected by table filter (line {other.row.line}) as without endpoints: one of "
+                "the two is of an earlier sync",
+                line=frontend.row.line,
+            )
