@@ -59,6 +59,7 @@ class NatWalks:
         )
         self._hooks = Hooks(ruleset, situation)
         self._changed_bits = changed_bits
+        self._known: dict[Packet, Ternary] = {}
         # A flow to a NodePort goes to some address of the node, known or not.
         self._node_port_address = own[0] if own else None
 
@@ -268,7 +269,11 @@ class NatWalks:
 
     def _masquerades(self, packet: Packet, source: Source) -> Ternary:
         came = replace(packet, in_interface="" if source is Source.NODE else None)
-        return self._hooks.masquerades(came, changed_bits=self._changed_bits)
+        known = self._known.get(came)
+        if known is None:  # frontends of one Service lead to the same endpoints
+            known = self._hooks.masquerades(came, changed_bits=self._changed_bits)
+            self._known[came] = known
+        return known
 
 
 def _widened(endpoint: Endpoint, bounds: Bounds, ranges: Mapping[NatRange, Dyadic]) -> Bounds:

@@ -66,18 +66,23 @@ class RuleRows(LazyRules):
         return found if self.complete else [*found, (None, None)]
 
     def _rule(self, at: int) -> Rule:
+        held = self._hold()
+        rule = self._understood[at]
+        if rule is None:
+            if at == len(held):
+                last = held[-1][0] if held else 1
+                rule = _lost(Location(self._file, last, self.table))
+            else:
+                rule = self.understand(*held[at])
+            self._understood[at] = rule
+        return rule
+
+    def _hold(self) -> list[tuple[int, str]]:
+        """Keep the rows, and room for what they are understood as."""
         if self._held is None:
             self._held = self.rows
             self._understood = [None] * len(self)
-        rule = self._understood[at]
-        if rule is None:
-            if at == len(self._held):
-                last = self._held[-1][0] if self._held else 1
-                rule = _lost(Location(self._file, last, self.table))
-            else:
-                rule = self.understand(*self._held[at])
-            self._understood[at] = rule
-        return rule
+        return self._held
 
     if TYPE_CHECKING:
 
@@ -87,7 +92,8 @@ class RuleRows(LazyRules):
         def __getitem__(self, index: slice) -> Sequence[Rule]: ...
 
     def __getitem__(self, index: int | slice) -> Rule | Sequence[Rule]:
-        places = range(len(self))[index]
+        self._hold()
+        places = range(len(self._understood))[index]  # to count the rows anew takes time
         return self._rule(places) if isinstance(places, int) else [self._rule(at) for at in places]
 
     def __iter__(self) -> Iterator[Rule]:
