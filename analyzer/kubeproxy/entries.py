@@ -248,17 +248,30 @@ def source_networks(
 
 
 def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:
-    """Return the cluster's CIDR as the masquerade rules name it: ``! -s CIDR``."""
-    for name in dict.fromkeys(chains):
-        chain = table.chains.get(name)
-        for rule in chain.rules if chain is not None else ():
-            if rule.target == Jump(names.MARK_MASQUERADE):
-                for match in rule.matches:
-                    match match:
-                        case MatchNot(MatchSource(network)):
-                            return network
-                        case _:
-                            pass
+    """Return the cluster's CIDR as the masquerade rules name it: ``! -s CIDR``.
+
+    Of the rules in `chains`, and in the chains of Services that these lead to.
+    """
+    rest = list(dict.fromkeys(chains))[::-1]
+    seen: set[str] = set()
+    while rest:
+        name = rest.pop()
+        if name in seen or name not in table.chains:
+            continue
+        seen.add(name)
+        for rule in table.chains[name].rules:
+            match rule.target:
+                case Jump(names.MARK_MASQUERADE):
+                    for match in rule.matches:
+                        match match:
+                            case MatchNot(MatchSource(network)):
+                                return network
+                            case _:
+                                pass
+                case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
+                    rest.append(to)
+                case _:
+                    pass
     return None
 
 

@@ -64,6 +64,11 @@ class Capture:
     def cluster(self) -> Cluster:
         return parse_objects([(self.objects.name, self.objects.read_bytes())])
 
+    @property
+    def text(self) -> str:
+        data = self.dump.read_bytes()
+        return (gzip.decompress(data) if self.dump.suffix == ".gz" else data).decode()
+
     def view(self) -> View:
         cluster = self.cluster
         addresses = cluster.nodes[self.node].addresses

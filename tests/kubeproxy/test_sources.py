@@ -1,0 +1,189 @@
+"""Sources that rules tell apart: each set of them has an address that stands for it."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.kubeproxy.sources import PodNetworks, pod_networks, told_apart
+from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
+from analyzer.model.cluster import Cluster, Node
+from analyzer.model.packet import Network, network_from_text
+from tests.kubeproxy.dumps import dump, endpoint, view_of
+
+USUAL = ip_address("203.0.113.1")
+#: Networks that hold each other often.
+NETWORKS = st.builds(
+    lambda bits, length: ip_network((bits << 24, length), strict=False),
+    st.integers(0, 7),
+    st.integers(5, 8),
+) | st.builds(
+    lambda bits, length: ip_network((0xCB007100 | bits, length), strict=False),
+    st.integers(0, 255),
+    st.integers(22, 32),
+)
+
+
+def innermost(address: IPv4Address, networks: list[IPv4Network]) -> IPv4Network | None:
+    return max((n for n in networks if address in n), key=lambda n: n.prefixlen, default=None)
+
+
+@given(st.lists(NETWORKS, max_size=6), st.lists(st.integers(0, 2**32 - 1), max_size=20))
+def test_each_set_of_sources_has_an_address_in_it(
+    networks: list[IPv4Network], numbers: list[int]
+) -> None:
+    found = told_apart(networks, USUAL, lambda _: True)
+    by_network = dict(found)
+    assert len(by_network) == len(found)
+    for network, address in found:
+        assert innermost(IPv4Address(int(address)), networks) == network
+    # No set is forgotten: whoever else is asked for has one that stands for him.
+    for number in [*numbers, int(USUAL)]:
+        assert innermost(IPv4Address(number), networks) in by_network
+
+
+@given(st.lists(NETWORKS, max_size=4), NETWORKS)
+def test_nobody_stands_for_sources_who_is_none(
+    networks: list[IPv4Network], excluded: IPv4Network
+) -> None:
+    for _, address in told_apart(networks, USUAL, lambda a: a not in excluded):
+        assert address not in excluded
+
+
+def cluster(**networks: str) -> Cluster:
+    return Cluster({n: Node(name=n, pod_networks=(ip_network(c),)) for n, c in networks.items()})
+
+
+def network(text: str | None) -> Network | None:
+    return None if text is None else network_from_text(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "here", "elsewhere"),
+    [
+        # Nobody says.
+        (None, ("10.1.0.0/24",), ("10.1.1.0/24",)),
+        # --cluster-cidr.
+        ("10.1.0.0/16", ("10.1.0.0/24",), ("10.1.1.0/24",)),
+        # --detect-local-mode=NodeCIDR.
+        ("10.1.0.0/24", ("10.1.0.0/24",), ("10.1.1.0/24",)),
+        # The CNI plugin gives addresses of its own.
+        ("172.16.0.0/12", ("172.16.0.0/12",), ("172.16.0.0/12",)),
+    ],
+)
+def test_pods_are_where_rules_and_objects_say(
+    written: str | None, here: tuple[str, ...], elsewhere: tuple[str, ...]
+) -> None:
+    nodes = cluster(a="10.1.0.0/24", b="10.1.1.0/24")
+    assert pod_networks(4, network(written), nodes, "a") == PodNetworks(
+        tuple(map(ip_network, here)), tuple(map(ip_network, elsewhere))
+    )
+
+
+def test_without_objects_the_network_of_the_rules_is_that_of_all_pods() -> None:
+    every = (ip_network("10.1.0.0/16"),)
+    assert pod_networks(4, every[0], Cluster(), None) == PodNetworks(every, every)
+    assert pod_networks(4, None, Cluster(), None) == PodNetworks()
+    assert pod_networks(6, None, cluster(a="10.1.0.0/24"), "a") == PodNetworks()
+
+
+# --- in a dump ---------------------------------------------------------------
+
+BALANCER = (
+    '-A KUBE-SERVICES -d 192.0.2.80/32 -p tcp -m comment --comment "ns/a:http loadbalancer IP" '
+    "-m tcp --dport 80 -j KUBE-FW-A"
+)
+
+
+def balancer(*ranges: str, pods: str = "10.0.0.0/8") -> ServicePort:
+    text = dump(
+        BALANCER,
+        *(f"-A KUBE-FW-A -s {each} -j KUBE-EXT-A" for each in ranges),
+        "-A KUBE-EXT-A -j KUBE-SVC-A",
+        f"-A KUBE-SVC-A ! -s {pods} -d 10.96.0.1/32 -j KUBE-MARK-MASQ",
+        "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000",
+        "-A KUBE-SVC-A -j KUBE-SEP-1",
+        endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+    )
+    (service,) = view_of(text).services
+    return service
+
+
+def let_in(service: ServicePort) -> dict[tuple[str, str | None], bool]:
+    return {
+        (r.source.value, None if r.network is None else str(r.network)): bool(len(r.shares))
+        for r in service.routes
+        if r.source is not Source.HAIRPIN
+    }
+
+
+def test_only_those_in_the_ranges_are_let_in() -> None:
+    assert let_in(balancer("198.51.100.0/24", "198.18.0.0/15", pods="10.0.0.0/8")) == {
+        ("pod", None): False,
+        ("pod-elsewhere", None): False,
+        ("node", None): True,  # perhaps: its address is not known
+        ("external", None): False,
+        ("external", "198.51.100.0/24"): True,
+        ("external", "198.18.0.0/15"): True,
+    }
+
+
+def test_a_range_that_holds_all_pods_lets_them_in() -> None:
+    found = let_in(balancer("10.0.0.0/7"))
+    assert found["pod", None]
+    assert found["pod-elsewhere", None]
+    assert found["external", "10.0.0.0/7"]
+    assert not found["external", None]
+
+
+def test_a_range_of_some_pods_parts_them() -> None:
+    found = let_in(balancer("10.128.0.0/9"))
+    assert found["pod", "10.128.0.0/9"]
+    assert not found["pod", None]
+    # Nobody outside has an address of the pods'.
+    assert ("external", "10.128.0.0/9") not in found
+
+
+def test_a_range_of_everybody_leaves_nobody_else() -> None:
+    found = let_in(balancer("0.0.0.0/0"))
+    assert ("external", None) not in found
+    assert all(allowed for (source, _), allowed in found.items() if source != "node")
+
+
+def test_the_address_of_an_unknown_node_may_be_in_a_range() -> None:
+    service = balancer("198.51.100.0/24")
+    (node,) = [r for r in service.routes if r.source is Source.NODE]
+    assert not node.is_exact
+
+
+def test_a_hairpin_is_a_share_of_each_endpoints_own_flows() -> None:
+    text = dump(
+        "-A KUBE-SERVICES -d 10.96.0.1/32 -p tcp -m comment --comment "
+        '"ns/a:http cluster IP" -m tcp --dport 80 -j KUBE-SVC-A',
+        "-A KUBE-SVC-A ! -s 10.0.0.0/8 -d 10.96.0.1/32 -p tcp -m tcp --dport 80 -j KUBE-MARK-MASQ",
+        "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000",
+        "-A KUBE-SVC-A -m statistic --mode random --probability 0.25000000000 -j KUBE-SEP-1",
+        "-A KUBE-SVC-A -j KUBE-SEP-2",
+        "-A KUBE-SEP-1 -s 10.0.0.1/32 -j KUBE-MARK-MASQ",
+        endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+        endpoint("KUBE-SEP-2", "10.0.0.2:80"),
+        "-A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE",
+    )
+    (service,) = view_of(text).services
+    (hairpin,) = [r for r in service.routes if r.source is Source.HAIRPIN]
+    told = {str(s.endpoint): (float(s.share.lower), s.masquerade) for s in hairpin.shares}
+    # The second has lost its mark: the answer would come back without the Service's address.
+    assert told == {"10.0.0.1:80": (0.25, True), "10.0.0.2:80": (0.75, False)}
+
+
+def test_routes_of_one_kind_of_source_are_found_by_their_network() -> None:
+    frontend = Frontend(FrontendKind.LOAD_BALANCER_IP, ip_address("192.0.2.80"), 80)
+    routes = [r for r in balancer("198.51.100.0/24").routes if r.source is Source.EXTERNAL]
+    assert [(r.frontend, r.network) for r in routes] == [
+        (frontend, None),
+        (frontend, ip_network("198.51.100.0/24")),
+    ]
+    assert all(isinstance(r, Route) for r in routes)

@@ -1,0 +1,181 @@
+"""The command line of `services`, `tree` and `loss`: which Services, where their endpoints are."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kubeproxy.dumps import cluster_ip, dump, endpoint, two_endpoints
+from tests.test_cli import DUMP, OBJECTS, Command, command
+
+__all__ = ["command"]
+OBJECTS_FILE = OBJECTS[1]
+NODES = ["--node-of", "10.244.0.0/24=master", "10.244.1.0/24=worker1"]
+#: Three Services, of one, two and two endpoints.
+THREE = dump(
+    cluster_ip("b/one:http", "10.96.0.2", chain="KUBE-SVC-B"),
+    "-A KUBE-SVC-B -j KUBE-SEP-1",
+    *two_endpoints(),
+    cluster_ip("a/low:http", "10.96.0.3", chain="KUBE-SVC-C"),
+    "-A KUBE-SVC-C -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-3",
+    "-A KUBE-SVC-C -j KUBE-SEP-4",
+    endpoint("KUBE-SEP-3", "10.0.0.3:80"),
+    endpoint("KUBE-SEP-4", "10.0.0.4:80"),
+)
+
+
+def told(command: Command, *arguments: str) -> Any:
+    done = command(*arguments, "--format", "json")
+    assert (done.status, done.err) == (0, "")
+    return json.loads(done.out)
+
+
+def names(command: Command, verb: str, *arguments: str) -> list[str]:
+    return [s["name"] for s in told(command, verb, *arguments)["services"]]
+
+
+def test_networks_say_where_endpoints_are(command: Command) -> None:
+    document = told(command, "services", DUMP, *NODES, "--service", "default/app")
+    (service,) = document["services"]
+    assert {e["address"]: e["node"] for e in service["endpoints"]} == {
+        "10.244.0.7": "master",
+        "10.244.1.9": "worker1",
+    }
+
+
+def test_a_node_that_only_a_network_names_can_die(command: Command) -> None:
+    by_network = told(command, "loss", DUMP, *NODES, "--dead-node", "master")
+    by_objects = told(command, "loss", DUMP, *OBJECTS, "--dead-node", "master")
+    app = [
+        next(s["loss"] for s in document["services"] if s["name"] == "default/app")
+        for document in (by_network, by_objects)
+    ]
+    assert app[0] == app[1]
+    assert app[0]["lower"]["value"] == 0.5
+
+
+def test_objects_go_before_networks(command: Command) -> None:
+    arguments = [*OBJECTS, "--node-of", "10.244.0.0/16=nobody", "--service", "default/app"]
+    (service,) = told(command, "services", DUMP, *arguments)["services"]
+    assert {e["node"] for e in service["endpoints"]} == {"master", "worker1"}
+
+
+def test_the_narrowest_network_says_it(command: Command) -> None:
+    arguments = ["--node-of", "10.244.0.0/16=wide", "10.244.1.0/24=narrow"]
+    document = told(command, "services", DUMP, *arguments, "--service", "default/app")
+    (service,) = document["services"]
+    assert {e["address"]: e["node"] for e in service["endpoints"]} == {
+        "10.244.0.7": "wide",
+        "10.244.1.9": "narrow",
+    }
+
+
+@pytest.mark.parametrize("given", ["10.1.0.0/24", "x=y", "10.1.0.0/24=", "=a", "10.1.0.0/99=a"])
+def test_a_network_of_a_node_is_told_with_an_example(command: Command, given: str) -> None:
+    done = command("services", DUMP, "--node-of", given)
+    assert done.status == 2
+    assert done.err.endswith(f"{given!r} is not CIDR=NODE, as 10.1.0.0/24=worker1\n")
+
+
+def test_objects_may_be_a_folder(command: Command) -> None:
+    folder = command.folder / "objects"
+    folder.mkdir()
+    shutil.copy(OBJECTS_FILE, folder / "all.json")
+    (folder / "run.json").write_text('{"flags": []}')
+    (folder / "notes.txt").write_text("no objects")
+    assert told(command, "services", DUMP, "--objects", "objects") == told(
+        command, "services", DUMP, *OBJECTS
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "error"),
+    [
+        ({}, "no file *.json of this folder holds API objects"),
+        ({"a.json": "{}"}, "no file *.json of this folder holds API objects"),
+    ],
+)
+def test_a_folder_without_objects_is_named(
+    command: Command, files: dict[str, str], error: str
+) -> None:
+    (command.folder / "objects").mkdir()
+    for name, text in files.items():
+        (command.folder / "objects" / name).write_text(text)
+    done = command("services", DUMP, "--objects", "objects")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == f"kubeodds: objects: {error}\n"
+
+
+def test_objects_may_come_from_stdin(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin = io.TextIOWrapper(io.BytesIO(Path(OBJECTS_FILE).read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    found = told(command, "services", DUMP, "--objects", "-", "--check")
+    assert found == told(command, "services", DUMP, *OBJECTS, "--check")
+
+
+# --- which, and in which order -------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", ["services", "loss"])
+def test_a_namespace_is_all_that_is_shown(command: Command, verb: str) -> None:
+    file = command.file("dump", THREE)
+    assert names(command, verb, file, "--namespace", "a") == ["a/low:http"]
+    assert names(command, verb, file, "--namespace", "b", "--service", "one") == ["b/one:http"]
+
+
+@pytest.mark.parametrize("verb", [["services"], ["loss"], ["tree", "a"]])
+def test_a_namespace_that_does_not_occur_is_refused_in_one_line(
+    command: Command, verb: list[str]
+) -> None:
+    file = command.file("dump", THREE)
+    done = command(verb[0], file, *verb[1:], "--namespace", "nss")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.count("\n") == 1
+    assert "in namespace nss of this dump" in done.err
+    assert ("did you mean ns?" in done.err) == (verb[0] != "tree")
+
+
+@pytest.mark.parametrize(
+    ("by", "order"),
+    [
+        ("name", ["a/low:http", "b/one:http", "ns/a:http"]),
+        ("endpoints", ["a/low:http", "ns/a:http", "b/one:http"]),
+        # Of what has lost nothing: the Service that one endpoint's loss would silence.
+        ("loss", ["b/one:http", "a/low:http", "ns/a:http"]),
+    ],
+)
+def test_services_are_sorted_as_asked(command: Command, by: str, order: list[str]) -> None:
+    assert names(command, "services", command.file("dump", THREE), "--sort", by) == order
+
+
+@pytest.mark.parametrize(
+    ("by", "order"),
+    [
+        ("name", ["a/low:http", "b/one:http", "ns/a:http"]),
+        ("endpoints", ["a/low:http", "ns/a:http", "b/one:http"]),
+        ("loss", ["ns/a:http", "a/low:http", "b/one:http"]),
+    ],
+)
+def test_losses_are_sorted_as_asked(command: Command, by: str, order: list[str]) -> None:
+    file = command.file("dump", THREE)
+    assert names(command, "loss", file, "--dead", "10.0.0.2", "--sort", by) == order
+
+
+def test_the_table_of_losses_keeps_the_order_that_was_asked_for(command: Command) -> None:
+    file = command.file("dump", THREE)
+    dead = ["--dead", "10.0.0.1", "10.0.0.3"]
+    worst = command("loss", file, *dead).out
+    named = command("loss", file, *dead, "--sort", "name").out
+    assert worst.index("b/one") < worst.index("a/low")
+    assert named.index("a/low") < named.index("b/one")
+
+
+def test_what_could_not_be_known_is_said_with_what_would_tell(command: Command) -> None:
+    assert "--node-of" in command("services", DUMP).out
+    assert "--node-of" not in command("services", DUMP, *OBJECTS).out
