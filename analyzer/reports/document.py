@@ -56,12 +56,14 @@ class Column:
         foldable: it may take several lines where the terminal is narrow: names, sentences.
             A number or an address that is cut would read as another one.
         spare: it is left out first where even that is too wide; the higher, the sooner.
+        begins: where nothing helps, a row may go on in another line before it.
     """
 
     heading: str
     right: bool = False
     foldable: bool = False
     spare: int = 0
+    begins: bool = False
 
 
 @value

@@ -17,7 +17,7 @@ from analyzer.reports.phrases import at_node, count
 _COLUMNS = (
     Column("SERVICE PORT", foldable=True),
     Column("PROTO", spare=2),
-    Column("ENDPOINT"),
+    Column("ENDPOINT", begins=True),
     Column("NODE"),
     Column("SHARE", right=True, spare=1),
     Column("OF NEW FLOWS", right=True),
@@ -77,7 +77,7 @@ def _rows(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ...]]:
                 "",
                 "",
                 f"{route.frontend.kind.value} {route.frontend}",
-                f"from {route.source.value}",
+                f"from {route.source.value if route.network is None else route.network}",
                 bounds_fraction(each.loss),
                 bounds_percent(each.loss),
                 Span("lost", STATE_STYLES[State.DEGRADED] if each.loss.upper else Style.GOOD),

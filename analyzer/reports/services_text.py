@@ -17,9 +17,9 @@ from analyzer.reports.phrases import at_node, count, state_of_frontend
 _COLUMNS: Final = (
     Column("SERVICE PORT", foldable=True),
     Column("PROTO", spare=2),
-    Column("FRONTEND"),
+    Column("FRONTEND", begins=True),
     Column("FROM", foldable=True),
-    Column("ENDPOINT"),
+    Column("ENDPOINT", begins=True),
     Column("NODE", spare=1),
     Column("SHARE", right=True, spare=3),
     Column("OF NEW FLOWS", right=True),
@@ -63,15 +63,20 @@ def _rows(
 ) -> Iterator[tuple[Cell, ...]]:
     head: tuple[Cell, ...] = (Span(service.name.text, Style.STRONG), service.protocol)
     for part in parts:
-        left = [(f"{f.kind.value} {f}", *state_of_frontend(service, f)) for f in part.frontends]
+        left: list[Cell] = [
+            (f"{f.kind.value} {f}", *state_of_frontend(service, f)) for f in part.frontends
+        ]
         told = part.distributions
         if not any(len(each.route.shares) for each in told):
             told = ()
         right = [row for each in told for row in _distribution(each.route, each.sources, answer)]
-        for at in range(max(len(left), len(right))):
-            frontend: Cell = left[at] if at < len(left) else ""
-            yield (*head, frontend, *(right[at] if at < len(right) else ()))
+        # What they have in common begins beside the last of them.
+        for frontend in left[:-1]:
+            yield (*head, frontend)
             head = ("", "")
+        for row in right or [()]:
+            yield (*head, left[-1], *row)
+            head, left = ("", ""), [""]
 
 
 def _distribution(

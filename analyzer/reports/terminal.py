@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
@@ -16,6 +17,8 @@ from analyzer.reports.document import Cell, Document, Line, Style, Table, spans
 #: Columns that a foldable one keeps at least, and those between two.
 _LEAST: Final = 16
 _GAP: Final = 3
+#: By how much deeper a line of a table that does not fit begins for each column before it.
+_STEP: Final = 2
 
 _STYLES: Final = {
     Style.PLAIN: "",
@@ -46,7 +49,12 @@ def render_terminal(document: Document, *, width: int, colour: bool) -> str:
             case Line(pieces):
                 console.print(_text(pieces))
             case Table():
-                console.print(_table(block, width))
+                kept = _fitting(block, width)
+                if _width(block, kept) <= width:
+                    console.print(_table(block, kept))
+                else:
+                    for line in _stacked(block, width):
+                        console.print(line, overflow="fold")
     return out.getvalue()
 
 
@@ -57,8 +65,31 @@ def _text(cell: Cell) -> Text:
     return text
 
 
-def _table(table: Table, width: int) -> RichTable:
-    kept = _fitting(table, width)
+def _stacked(table: Table, width: int) -> Iterator[Text]:
+    """Give the rows of a table that is too wide as lines, so that no address is cut.
+
+    A row goes on in another line before columns that begin one; a line stands the deeper the more
+    columns are before it, so that what is left empty stands for what is above.
+    """
+    begins = [at for at, column in enumerate(table.columns) if column.begins]
+    for row in table.rows:
+        line = Text()
+        for first, behind in zip([0, *begins], [*begins, len(row)], strict=True):
+            told = [text for cell in row[first:behind] if (text := _text(cell)).cell_len]
+            part = Text(" " * _STEP).join(told)
+            if not told:
+                continue
+            if line.cell_len and line.cell_len + _STEP + part.cell_len <= width:
+                line = line + Text(" " * _STEP) + part
+                continue
+            if line.cell_len:
+                yield line
+            line = Text(" " * (first * _STEP)) + part
+        if line.cell_len:
+            yield line
+
+
+def _table(table: Table, kept: list[int]) -> RichTable:
     shown = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for at in kept:
         column = table.columns[at]

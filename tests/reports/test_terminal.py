@@ -67,3 +67,19 @@ def test_nothing_of_a_cell_is_lost_in_a_narrow_column() -> None:
     table = Table(columns, ((long, "x" * 40), (Span("b", Style.BAD),)))
     found = render_terminal(Document([table, Line(("end",))]), width=40, colour=False)
     assert sorted(re.sub(r"\s|─|NAME", "", found)) == sorted(long + "x" * 40 + "b" + "end")
+
+
+def test_a_table_that_cannot_fit_loses_nothing_and_cuts_no_address() -> None:
+    found = shown("services", width=48, colour=False)
+    plain = shown("services", width=200, colour=False)
+    addresses = re.findall(r"\d+\.\d+\.\d+\.\d+:\d+|\[[0-9a-f:]+\]:\d+", plain)
+    assert len(addresses) > 3
+    assert re.findall(r"\d+\.\d+\.\d+\.\d+:\d+|\[[0-9a-f:]+\]:\d+", found) == addresses
+    assert max(map(cell_len, found.splitlines())) <= 48
+
+
+def test_rows_that_do_not_fit_go_on_deeper_where_a_column_begins() -> None:
+    columns = (Column("A"), Column("B", begins=True), Column("C"), Column("D", begins=True))
+    rows = (("name", "10.0.0.1:80", "x", "10.1.0.1:80"), ("", "", "", "10.1.0.2:80"))
+    found = render_terminal(Document([Table(columns, rows)]), width=20, colour=False)
+    assert found.splitlines() == ["name  10.0.0.1:80  x", "      10.1.0.1:80", "      10.1.0.2:80"]
