@@ -104,6 +104,7 @@ WEB_OR_DNS: Option[tuple[Range, ...]] = Option((*WEB.value, Range(53, 53)))
 TEN_TO_TWENTY = Option(AddressRange(ip_address("10.0.0.10"), ip_address("10.0.0.20")))
 
 TYPE_LOCAL = MatchAddrtype(destination_type=Option(("LOCAL",)))
+FROM_LOCAL = MatchAddrtype(source_type=Option(("LOCAL",)))
 NOT_LOCAL = MatchAddrtype(destination_type=Option(("LOCAL",), negated=True))
 MULTICAST = MatchAddrtype(destination_type=Option(("MULTICAST",)))
 
@@ -284,6 +285,11 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
         NODE,
         UNKNOWN,
     ),
+    # Whose addresses are not known, and where it comes from is.
+    (FROM_LOCAL, PACKET, HERE, UNKNOWN),
+    (FROM_LOCAL, replace(PACKET, from_node=False), HERE, FALSE),
+    (FROM_LOCAL, replace(PACKET, from_node=True), HERE, TRUE),
+    (FROM_LOCAL, PACKET, NODE, FALSE),
     # ---- session affinity
     (recent("rcheck"), PACKET, HERE, FALSE),
     (recent("rcheck", negated=True), PACKET, HERE, TRUE),

@@ -361,7 +361,8 @@ def test_what_the_kernel_chooses_of_a_range_is_not_known() -> None:
 
 
 def test_a_masquerade_leaves_a_source_that_is_not_known() -> None:
-    packet = Packet(source=IPv4Address("10.0.0.1"), source_port=5)
+    packet = Packet(source=IPv4Address("10.0.0.1"), source_port=5, from_node=False)
     tree = walk(table(A=[([], Masquerade())]), packet)
     assert isinstance(tree, Leaf)
-    assert (tree.packet.source, tree.packet.source_port) == (None, None)
+    left = tree.packet.source, tree.packet.source_port, tree.packet.from_node
+    assert left == (None, None, None)
