@@ -199,7 +199,7 @@ class PlainTable:
         for at, row in enumerate(rows):
             read = entry.fullmatch(row)
             if read is None:
-                one = other.match(row)
+                one = re.match(other, row)
                 if one is not None:
                     hosts.add(one[1])
                     strange.add(one[1])

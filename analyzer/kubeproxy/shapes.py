@@ -65,7 +65,7 @@ class Shapes:
             rf'-m comment --comment "({says})" -m \3 '
             r"--dport ([^ ]+) -j (KUBE-[^ ]+)"
         )
-        self.other_host = re.compile(rf"{row} KUBE-SERVICES (?:! -s [^ ]+ )?-d {host} ")
+        self.other_host = rf"{row} KUBE-SERVICES (?:! -s [^ ]+ )?-d {host} "  # seldom asked
 
 
 def are_hosts(texts: Iterable[str], family: str) -> bool:
