@@ -149,7 +149,7 @@ def _add_filters(parser: argparse.ArgumentParser, loss: str) -> None:
     parser.add_argument(
         "--sort",
         choices=["name", "endpoints", "loss"],
-        help=f"loss: {loss}; the most first",
+        help=f"by name, by the number of endpoints, or by loss, which is {loss}; the most first",
     )
 
 

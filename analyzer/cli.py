@@ -147,7 +147,11 @@ def _read_dump(
 
         options.read_objects = _objects(options)  # standard input is read only once
         cluster = parse_objects(options.read_objects)
-    return ruleset, cluster.with_networks(options.node_of) if options.node_of else cluster
+    said = dict(options.node_of)
+    for network, node in options.node_of:
+        if said[network] != node:
+            raise UsageError(f"--node-of {network}: is it {node}'s, or {said[network]}'s?")
+    return ruleset, cluster.with_networks(said.items()) if said else cluster
 
 
 def _objects(options: argparse.Namespace) -> list[tuple[str, bytes]]:
@@ -197,7 +201,7 @@ def _bytes(name: str) -> bytes:
 
 def _node_addresses(options: argparse.Namespace, cluster: Cluster) -> tuple[Address, ...]:
     given = tuple(options.node_ip)
-    if options.node is None or not cluster.nodes:
+    if options.node is None or not options.objects:
         return given
     node = cluster.nodes.get(options.node)
     if node is None:
@@ -272,7 +276,7 @@ def _services(options: argparse.Namespace) -> int:
 
     given = read_input(options)
     services = given.view.services
-    if options.service or options.namespace or options.sort:
+    if (options.service, options.namespace, options.sort) != (None, None, None):
         from analyzer.kubeproxy.select import in_order, narrow
 
         services = in_order(narrow(given.view, options.service, options.namespace), options.sort)
@@ -379,7 +383,7 @@ def _loss(options: argparse.Namespace) -> int:
     given = read_input(options)
     died = dead_of(options, given)
     found = losses(given.view, died.endpoints, died.uncertain)
-    if options.service or options.namespace:
+    if (options.service, options.namespace) != (None, None):
         wanted = set(map(id, narrow(given.view, options.service, options.namespace)))
         found = tuple(loss for loss in found if id(loss.service) in wanted)
     if options.sort is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from ipaddress import summarize_address_range
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Frontend, FrontendKind
@@ -10,6 +11,7 @@ from analyzer.model.matches import (
     MatchAddrtype,
     MatchComment,
     MatchDestination,
+    MatchIprange,
     MatchNot,
     MatchProtocol,
     MatchRecent,
@@ -20,7 +22,7 @@ from analyzer.model.matches import (
     MatchUdp,
     MatchUnknown,
 )
-from analyzer.model.options import Option, Range
+from analyzer.model.options import AddressRange, Option, Range
 from analyzer.model.packet import Address, Network
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.targets import Drop, Goto, Jump, Reject
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from analyzer.kubeproxy.object_names import ObjectNames
+    from analyzer.model.matches import Match
 
 
 @value
@@ -245,6 +248,39 @@ def source_networks(
             case _:
                 pass
     return found
+
+
+def sources_before(ruleset: Ruleset) -> frozenset[Network]:
+    """Return the networks by which rules before kube-proxy's chains tell sources apart."""
+    found: set[Network] = set()
+    for name in ("raw", "mangle", "nat"):
+        table = ruleset.tables.get(name)
+        rest = ["PREROUTING", "OUTPUT"] if table is not None else []
+        seen: set[str] = set()
+        while rest and table is not None:
+            chain = rest.pop()
+            if chain in seen or chain not in table.chains or chain.startswith("KUBE-"):
+                continue
+            seen.add(chain)
+            for rule in table.chains[chain].rules:
+                for match in rule.matches:
+                    found |= _asked_by(match)
+                match rule.target:
+                    case Jump(to) | Goto(to):
+                        rest.append(to)
+                    case _:
+                        pass
+    return frozenset(found)
+
+
+def _asked_by(match: Match) -> set[Network]:
+    match match:
+        case MatchNot(MatchSource(network)) | MatchSource(network):
+            return {network}
+        case MatchIprange(source=Option(AddressRange(first, last))):
+            return set(summarize_address_range(first, last))
+        case _:
+            return set()
 
 
 def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:

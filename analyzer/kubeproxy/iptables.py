@@ -24,10 +24,11 @@ from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
 from analyzer.kubeproxy.shapes import host
 from analyzer.kubeproxy.sources import (
+    ends_of,
+    parts,
     pod_networks,
     source_addresses,
     told_apart,
-    within,
 )
 from analyzer.kubeproxy.view import (
     Frontend,
@@ -69,6 +70,7 @@ _OTHER_MODES: Final = {
         "these rules; `ipvsadm-save -n` would show them",
     ),
 }
+_BASE_CHAINS: Final = ("PREROUTING", "OUTPUT", "POSTROUTING")
 _PLACES: Final = {source: at for at, source in enumerate(Source)}
 
 
@@ -90,7 +92,7 @@ def _has_holes(ruleset: Ruleset) -> bool:
         return False
     marks = nat.chains.get(names.MARK_MASQUERADE)
     whole = marks is not None and getattr(marks.rules, "complete", True)
-    return not whole or any(hook not in nat.chains for hook in ("PREROUTING", "OUTPUT"))
+    return not whole or any(hook not in nat.chains for hook in _BASE_CHAINS)
 
 
 def _place(protocol: str, frontend: Frontend) -> tuple[str, Address | None, int | None]:
@@ -403,7 +405,9 @@ class Recogniser:
                 judges[plain.unmarked] = (
                     self._masquerade.judge_hairpin()
                     if source is Source.HAIRPIN
-                    else self._masquerade.judge(source, self._sources[source], plain.unmarked)
+                    else self._masquerade.judge(
+                        source, self._address_of(source, plain.unmarked), plain.unmarked
+                    )
                 )
             shares = PlainShares(plain, judges[plain.unmarked])
             yield Route(entrance.frontend, source, shares, NEVER)
@@ -414,7 +418,7 @@ class Recogniser:
             yield self._walks.behind(entrance.chain, entrance.frontend, entrance.protocol, source)
             return
         way = entrance.frontend, entrance.protocol
-        asked = self._asked(entrance)
+        asked = self._asked(entrance.chain)
         match source:
             case Source.HAIRPIN:
                 others = [s for s in Source if s is not Source.HAIRPIN]
@@ -429,19 +433,54 @@ class Recogniser:
     def _told_apart(
         self, asked: Iterable[Network], source: Source
     ) -> Sequence[tuple[Network | None, Address | None]]:
-        """Return an address for each set of sources of a kind that rules tell apart."""
+        """Return an address for each set of sources of a kind that rules tell apart.
+
+        None: where such sources are is not known.
+        """
         usual = self._sources[source]
-        if usual is None or source is Source.NODE:
-            return [(None, usual)]
+        if source is Source.NODE:
+            return [(None, self._node_address(asked))]
+        if usual is None:
+            return [(None, None)]
         if source is Source.EXTERNAL:
-            return told_apart(asked, usual, lambda address: not self._is_inside(address))
+            asked = [n for n in asked if not self._is_of_pods(n)]
+            free = told_apart(asked, [usual], lambda a: not self._is_inside(a))
+            # Other nodes are clients too, where a network holds nobody else.
+            known = {network for network, _ in free}
+            others = told_apart(asked, [usual], self._is_client)
+            return [*free, *[each for each in others if each[0] not in known]]
         theirs = self._pods.here if source is Source.POD else self._pods.elsewhere
-        parts = [network for network in asked if within(network, theirs)]
 
         def is_pod(address: Address) -> bool:
             return not self._is_taken(address) and any(address in each for each in theirs)
 
-        return told_apart(parts, usual, is_pod)
+        return told_apart(parts(asked, theirs), [usual, *ends_of(theirs)], is_pod)
+
+    def _address_of(self, source: Source, unmarked: str | None) -> Address | None:
+        """Return what stands for a source that a Service's rule asks for that network."""
+        network = network_from_text(unmarked) if unmarked else None
+        if source is Source.NODE:
+            return self._node_address([] if network is None else [network])
+        return self._sources[source]
+
+    def _node_address(self, asked: Iterable[Network]) -> Address | None:
+        """Return an address of the node that stands for all; None where rules tell them apart."""
+        classes = {tuple(own in network for network in asked) for own in self._own}
+        return self._own[0] if len(classes) == 1 else None
+
+    def _is_client(self, address: Address) -> bool:
+        return address not in self._own and not any(address in n for n in self._pod_networks())
+
+    def _is_of_pods(self, network: Network) -> bool:
+        """Tell whether a network holds nothing but pods."""
+        return any(
+            n.version == network.version and network[0] in n and network[-1] in n
+            for n in self._pod_networks()
+        )
+
+    def _pod_networks(self) -> list[Network]:
+        found = (*self._pods.here, *self._pods.elsewhere, self._written)
+        return [network for network in found if network is not None]
 
     def _hairpin(self, entrance: _Entrance, routes: Iterable[Route]) -> Route:
         """Return the route of the endpoints' own flows; `routes` are those from all others."""
@@ -449,18 +488,25 @@ class Recogniser:
             way = entrance.chain, entrance.frontend, entrance.protocol, Source.HAIRPIN
             return self._walks.behind(*way)
         endpoints = dict.fromkeys(s.endpoint for r in routes for s in r.shares)
-        asked = self._asked(entrance)
+        asked = self._asked(entrance.chain)
         return self._walks.hairpin(entrance.frontend, entrance.protocol, endpoints, asked)
 
-    def _asked(self, entrance: _Entrance) -> frozenset[Network]:
+    def _asked(self, chain: str) -> frozenset[Network]:
+        """Return the networks by which rules on the way of a Service's flows tell sources apart."""
         from analyzer.kubeproxy.entries import source_networks
 
-        return source_networks(self._nat, entrance.chain)
+        return source_networks(self._nat, chain) | self._asked_before
+
+    @cached_property
+    def _asked_before(self) -> frozenset[Network]:
+        """Those by which rules do that which stand before kube-proxy's chains."""
+        from analyzer.kubeproxy.entries import sources_before
+
+        return sources_before(self._ruleset)
 
     def _is_inside(self, address: Address) -> bool:
         """Tell whether an address is somebody's in the cluster."""
-        pods = (*self._pods.here, *self._pods.elsewhere, self._written)
-        return self._is_taken(address) or any(n is not None and address in n for n in pods)
+        return self._is_taken(address) or any(address in n for n in self._pod_networks())
 
     def _size(self, name: str) -> int:
         """Return about how many rules a walk from a Service's chain passes, KUBE-SEP's included."""

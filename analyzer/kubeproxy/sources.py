@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
+from itertools import chain
 
 from analyzer.kubeproxy.view import Source
 from analyzer.model.cluster import Cluster
@@ -21,6 +22,8 @@ _OUTSIDE: Final[dict[str, Address]] = {
 }
 #: Addresses of one network that are looked at for a free one.
 _MOST_TRIES: Final = 100_000
+#: At each end of a network that rules ask for.
+_MOST_LOOKED_AT: Final = 512
 
 
 @value
@@ -37,11 +40,14 @@ def pod_networks(
     """Return them as the rules and the objects say.
 
     `written` is the network that the rules spare from masquerade: of all pods
-    (``--cluster-cidr``), or with ``--detect-local-mode=NodeCIDR`` of this node's. Without
-    objects it is taken for all pods'. Where the objects' networks lie outside it, the CNI plugin
-    gives addresses of its own.
+    (``--cluster-cidr``), or with ``--detect-local-mode=NodeCIDR`` of this node's. Where the
+    objects' networks lie outside it, the CNI plugin gives addresses of its own.
     """
     nodes = cluster.nodes.values()
+    if node is None and written is not None:
+        # It may be just one node's, whose rules these then are.
+        owners = [n.name for n in nodes if any(_holds(each, written) for each in n.pod_networks)]
+        node = owners[0] if len(owners) == 1 and len(nodes) > 1 else None
     here = _of_version(
         version, (n for each in nodes if each.name == node for n in each.pod_networks)
     )
@@ -50,8 +56,11 @@ def pod_networks(
     )
     if written is None:
         return PodNetworks(here or others, others or here)
+    if not here and not others:
+        # Whether it is all pods' or only this node's, nobody says.
+        return PodNetworks((written,), ())
     if here and any(_holds(network, written) for network in here):
-        return PodNetworks((written,), others or (written,))
+        return PodNetworks((written,), others)
     here = tuple(n for n in here if _holds(written, n))
     others = tuple(n for n in others if _holds(written, n))
     return PodNetworks(here or (written,), others or (written,))
@@ -102,34 +111,44 @@ def _from_the_end(network: Network) -> Iterator[Address]:
 
 
 def told_apart(
-    asked: Iterable[Network], usual: Address, is_one: Callable[[Address], bool]
+    asked: Iterable[Network],
+    usual: Sequence[Address],
+    is_one: Callable[[Address], bool],
 ) -> list[tuple[Network | None, Address]]:
     """Return an address for each set of sources that rules asking for `asked` tell apart.
 
-    With None those in none of the networks, for which `usual` stands if it can; with a network
-    those in it and in none that is asked for within it. `is_one` tells whether an address can be
-    such a source at all; a set without any is left out.
+    With None those in none of the networks, for which the first of `usual` stands that can; with
+    a network those in it and in none that is asked for within it. `is_one` tells whether an
+    address can be such a source at all; a set without any is left out.
     """
     networks = sorted(set(asked), key=lambda n: (int(n.network_address), n.prefixlen))
     found: list[tuple[Network | None, Address]] = []
     for within in (None, *networks):
         inner = [n for n in networks if n != within and (within is None or _holds(within, n))]
-        candidates = [usual] if within is None or usual in within else []
-        if within is not None:
-            candidates += [*_some(within)]
-        candidates += [a for n in inner for a in _beside(n)]
+        candidates = chain(
+            usual,
+            (a for n in inner for a in _beside(n)),
+            () if within is None else _some(within),
+        )
         for address in candidates:
             inside = within is None or address in within
-            if inside and is_one(address) and not any(address in n for n in inner):
+            if inside and not any(address in n for n in inner) and is_one(address):
                 found.append((within, address))
                 break
     return found
 
 
 def _some(network: Network) -> Iterator[Address]:
-    for offset in range(min(network.num_addresses, 8)):
+    for offset in range(min(network.num_addresses, _MOST_LOOKED_AT)):
         yield network[offset]
         yield network[network.num_addresses - 1 - offset]
+
+
+def ends_of(networks: Iterable[Network]) -> list[Address]:
+    """Return an address at each end of each network."""
+    return [
+        network[at] for network in networks for at in (-2 if network[0] != network[-1] else 0, 0)
+    ]
 
 
 def _beside(network: Network) -> Iterator[Address]:
@@ -142,6 +161,11 @@ def _beside(network: Network) -> Iterator[Address]:
         yield kind(highest)
 
 
-def within(network: Network, networks: Iterable[Network]) -> bool:
-    """Tell whether `network` is a part of one of `networks`, not all of it."""
-    return any(_holds(each, network) and each != network for each in networks)
+def parts(asked: Iterable[Network], theirs: Collection[Network]) -> list[Network]:
+    """Return the networks that part the sources in `theirs`: some are in it and some are not."""
+    return [
+        network
+        for network in asked
+        if any(_holds(network, each) or _holds(each, network) for each in theirs)
+        and not all(_holds(network, each) for each in theirs)
+    ]

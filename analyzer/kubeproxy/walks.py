@@ -214,7 +214,8 @@ class NatWalks:
     def reaches_services(self, source: Source) -> bool:
         """Tell whether every packet from `source` comes to KUBE-SERVICES, unchanged and first.
 
-        Walked with nothing known of where the packet goes, and a verdict in that chain's place.
+        Walked with nothing known of where the packet goes or comes from, and a verdict in that
+        chain's place.
         """
         here = Rule((), Drop(), Location("", 0), "")
         chains = {
@@ -223,7 +224,7 @@ class NatWalks:
             if not name.startswith((names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES))
         }
         chains[names.SERVICES] = Chain(names.SERVICES, (here,))
-        packet = self._packet(source)
+        packet = self._packet(source, None)
         walk = Traversal(replace(self._table, chains=chains))
         match walk.tree(_HOOKS[source], packet):
             case Leaf(Drop(), reached, rules):
@@ -233,7 +234,7 @@ class NatWalks:
 
     def comes_to_nat(self, source: Source) -> bool:
         """Tell whether every packet from `source` comes to the nat table, unchanged."""
-        packet = self._packet(source)
+        packet = self._packet(source, None)
         match self._hooks.before_nat(_HOOKS[source], packet):
             case Leaf(FellThrough() | Accept(), reached):
                 return reached == packet

@@ -45,12 +45,13 @@ def groups(service: ServicePort) -> list[Group]:
     by_frontend: dict[Frontend, list[Route]] = {f: [] for f in service.frontends}
     for route in service.routes:
         by_frontend[route.frontend].append(route)
+    keys = _Keys()
     found: dict[object, list[Frontend]] = {}
     kept: dict[object, tuple[Distribution, ...]] = {}
     for frontend, routes in by_frontend.items():
         same: dict[object, list[Route]] = {}
         for route in routes:
-            same.setdefault(_key(route), []).append(route)
+            same.setdefault(keys.of(route), []).append(route)
         told = {key: _sources(alike, routes) for key, alike in same.items()}
         every = tuple(told.items())
         found.setdefault(every, []).append(frontend)
@@ -58,21 +59,38 @@ def groups(service: ServicePort) -> list[Group]:
     return [Group(tuple(frontends), kept[key]) for key, frontends in found.items()]
 
 
-def _key(route: Route) -> object:
-    endpoints, shares = route.columns()
-    return tuple(endpoints), tuple(shares), route.unresolved
-
-
 def _sources(alike: Sequence[Route], every: Sequence[Route]) -> tuple[str, ...]:
     """Return whose flows meet `alike`, in words; a hairpin only where it is not as from a pod."""
     if len(alike) == len(every):
         return ("anywhere",)
-    sources = {route.source for route in alike}
-    found = ["pods"] if sources.issuperset(_PODS) else [_SHORT[s] for s in _PODS if s in sources]
-    if Source.NODE in sources:
+    plain = {route.source for route in alike if route.network is None}
+    found = ["pods"] if plain.issuperset(_PODS) else [_SHORT[s] for s in _PODS if s in plain]
+    found += [
+        f"{_SHORT[r.source]} in {r.network}" for r in alike if r.source in _PODS and r.network
+    ]
+    if Source.NODE in plain:
         found.append(_SHORT[Source.NODE])
     outside = [r.network for r in alike if r.source is Source.EXTERNAL]
     found += [_SHORT[Source.EXTERNAL] if n is None else str(n) for n in outside]
-    if Source.HAIRPIN in sources and Source.POD not in sources:
+    if Source.HAIRPIN in plain and Source.POD not in plain:
         found.append(_SHORT[Source.HAIRPIN])
     return tuple(found)
+
+
+class _Keys:
+    """Gives routes of the same shares the same key, without looking at equal lists twice."""
+
+    def __init__(self) -> None:
+        #: By identity; the lists are kept, so that no others get theirs.
+        self._known: dict[tuple[int, int], tuple[object, object, object]] = {}
+
+    def of(self, route: Route) -> object:
+        endpoints, shares = route.columns()
+        pair = id(endpoints), id(shares)
+        if pair not in self._known:
+            self._known[pair] = (tuple(endpoints), tuple(shares)), endpoints, shares
+            for key, _, _ in self._known.values():
+                if key == self._known[pair][0]:  # the first of its like stands for all
+                    self._known[pair] = key, endpoints, shares
+                    break
+        return id(self._known[pair][0]), route.unresolved

@@ -6,6 +6,7 @@ from typing import Any
 
 from analyzer.kubeproxy.view import Frontend, ServicePort
 from analyzer.model.cluster import Cluster
+from analyzer.model.probability import NEVER
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import ServicesAnswer
 
@@ -29,6 +30,7 @@ def render(answer: ServicesAnswer) -> str:
 def _service(service: ServicePort, cluster: Cluster) -> dict[str, Any]:
     main = service.cluster_route
     shares = main.shares if main is not None else ()
+    unresolved = main.unresolved if main is not None else NEVER
     affinity = None if service.affinity is None else {"timeout_seconds": service.affinity}
     return {
         **values.name(service),
@@ -36,9 +38,13 @@ def _service(service: ServicePort, cluster: Cluster) -> dict[str, Any]:
         "frontends": [_frontend(service, f) for f in service.frontends],
         "endpoints": values.shares(shares, cluster),
         "routes": [
-            {**values.route(r), "endpoints": values.shares(r.shares, cluster)}
+            {
+                **values.route(r),
+                "endpoints": values.shares(r.shares, cluster),
+                "unresolved": values.probability(r.unresolved),
+            }
             for r in service.routes
-            if r.shares != shares
+            if r.shares != shares or r.unresolved != unresolved
         ],
     }
 

@@ -39,7 +39,8 @@ def render(answer: TreeAnswer) -> str:
         frontend = f"{route.frontend.kind.value} {route.frontend}"
         head = [
             f"{service.name.text} {service.protocol}",
-            f"a new flow from {SOURCES[route.source]}",
+            f"a new flow from {SOURCES[route.source]}"
+            + ("" if route.network is None else f" ({route.network})"),
             f"to {frontend}",
         ]
         root = f"t{number}"

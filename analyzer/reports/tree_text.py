@@ -53,10 +53,17 @@ def _rest(
 ) -> Iterator[tuple[Piece, ...]]:
     """Say of branches on which nodes they end, those with most first."""
     by_node: dict[str, list[Dyadic]] = {}
+    dead: list[Dyadic] = []
     for weight, branch in branches:
         endpoint = describe(branch).endpoint if isinstance(branch, Leaf) else None
+        if endpoint is not None and endpoint in answer.dead.endpoints:
+            dead.append(weight)
         node = None if endpoint is None else answer.cluster.placement(endpoint.address).node
         by_node.setdefault(node or "", []).append(weight)
+    if dead:
+        share = capped_sum(dead)
+        chance = bounds_percent(Bounds(share, share))
+        yield (Span(f"{count(len(dead), 'endpoint')} of them DEAD: {chance}", Style.BAD),)
     known = sorted((n for n in by_node if n), key=lambda n: (-len(by_node[n]), n))
     for node in known[:_MOST]:
         share = capped_sum(by_node[node])

@@ -141,7 +141,15 @@ def broken_promises(path: Path, told: Counter[str]) -> Iterator[str]:
         if any(len(r.shares) for r in routes) and mine.affinity != asked.get("timeoutSeconds"):
             yield f"{place} {key}: affinity {mine.affinity}"
         by_bridge = promises.version < (1, 22) and promised.kind == "ExternalIP"
+        ends = dict.fromkeys(s.endpoint for r in routes for s in r.shares)
         for route in routes:
+            if route.source is Kind.HAIRPIN and len(ends) < _HAIRPINS:
+                found_there = {s.endpoint for s in route.shares}
+                for end in ends:
+                    itself = Source(f"{end}", end.address, end.address in promises.node_addresses)
+                    promise = promises.promise(service, port, promised, itself)
+                    if ((end.address, end.port) in promise.endpoints) != (end in found_there):
+                        yield f"{place} {promised}: {end} and its own flows: {promise}"
             for source in sources_of(route, promises, other):
                 promise = promises.promise(service, port, promised, source)
                 told[f"{route.source.value} {promise.kind}"] += 1

@@ -35,7 +35,7 @@ def innermost(address: IPv4Address, networks: list[IPv4Network]) -> IPv4Network 
 def test_each_set_of_sources_has_an_address_in_it(
     networks: list[IPv4Network], numbers: list[int]
 ) -> None:
-    found = told_apart(networks, USUAL, lambda _: True)
+    found = told_apart(networks, [USUAL], lambda _: True)
     by_network = dict(found)
     assert len(by_network) == len(found)
     for network, address in found:
@@ -49,7 +49,7 @@ def test_each_set_of_sources_has_an_address_in_it(
 def test_nobody_stands_for_sources_who_is_none(
     networks: list[IPv4Network], excluded: IPv4Network
 ) -> None:
-    for _, address in told_apart(networks, USUAL, lambda a: a not in excluded):
+    for _, address in told_apart(networks, [USUAL], lambda a: a not in excluded):
         assert address not in excluded
 
 
@@ -83,9 +83,15 @@ def test_pods_are_where_rules_and_objects_say(
     )
 
 
-def test_without_objects_the_network_of_the_rules_is_that_of_all_pods() -> None:
+def test_whose_rules_these_are_may_be_told_by_the_network_of_the_rules() -> None:
+    nodes = cluster(a="10.1.0.0/24", b="10.1.1.0/24")
+    own, others = ip_network("10.1.1.0/24"), ip_network("10.1.0.0/24")
+    assert pod_networks(4, own, nodes, None) == PodNetworks((own,), (others,))
+
+
+def test_without_objects_nobody_says_where_other_pods_are() -> None:
     every = (ip_network("10.1.0.0/16"),)
-    assert pod_networks(4, every[0], Cluster(), None) == PodNetworks(every, every)
+    assert pod_networks(4, every[0], Cluster(), None) == PodNetworks(every, ())
     assert pod_networks(4, None, Cluster(), None) == PodNetworks()
     assert pod_networks(6, None, cluster(a="10.1.0.0/24"), "a") == PodNetworks()
 
@@ -123,7 +129,7 @@ def let_in(service: ServicePort) -> dict[tuple[str, str | None], bool]:
 def test_only_those_in_the_ranges_are_let_in() -> None:
     assert let_in(balancer("198.51.100.0/24", "198.18.0.0/15", pods="10.0.0.0/8")) == {
         ("pod", None): False,
-        ("pod-elsewhere", None): False,
+        ("pod-elsewhere", None): True,  # perhaps: where they are is not known
         ("node", None): True,  # perhaps: its address is not known
         ("external", None): False,
         ("external", "198.51.100.0/24"): True,
@@ -134,7 +140,6 @@ def test_only_those_in_the_ranges_are_let_in() -> None:
 def test_a_range_that_holds_all_pods_lets_them_in() -> None:
     found = let_in(balancer("10.0.0.0/7"))
     assert found["pod", None]
-    assert found["pod-elsewhere", None]
     assert found["external", "10.0.0.0/7"]
     assert not found["external", None]
 

@@ -87,7 +87,8 @@ def by_network(number: int) -> Cluster:
 
 
 def test_frontends_that_differ_by_source_stand_apart() -> None:
-    (service,) = Recogniser(parse(local_policy(), "f"), Cluster()).view().services
+    recogniser = Recogniser(parse(local_policy(), "f"), by_network(2), node="node-00")
+    (service,) = recogniser.view().services
     told = [
         (
             [str(f) for f in group.frontends],
