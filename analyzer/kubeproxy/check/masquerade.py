@@ -7,7 +7,7 @@ KUBE-POSTROUTING, KUBE-FORWARD; the rules for flows from outside the cluster.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts, Frontend, listed
@@ -83,6 +83,7 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
             "that comes by again, out of a tunnel of the node, is masqueraded once more",
             line=masked[0].line,
         )
+    yield from _order(rows)
     if not masked:
         yield Finding(
             code="no-masquerade",
@@ -90,6 +91,31 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
             "to NodePorts on other nodes, and of pods to themselves keep their source, and "
             "answers to them go past the node",
             line=rows[-1].line if rows else None,
+        )
+
+
+def _order(rows: Sequence[Row]) -> Iterator[Finding]:
+    """Find rules that undo each other: to clear the mark is to flip it in who has none."""
+    spares = [at for at, row in enumerate(rows) if row.target == "RETURN" and row.mark is not None]
+    clears = [at for at, row in enumerate(rows) if row.sets_mark is not None]
+    masks = [at for at, row in enumerate(rows) if row.target == "MASQUERADE"]
+    early = [at for at in clears if spares and at < spares[0]]
+    late = [at for at in clears if masks and at > masks[-1]]
+    if early or len(clears) > 1:
+        yield Finding(
+            code="masquerade-order",
+            message="KUBE-POSTROUTING flips the mark of flows before it lets go those without it, "
+            "or flips it twice: new flows that should keep their source are masqueraded, and those "
+            "from outside the cluster are not",
+            line=rows[(early or clears[1:])[0]].line,
+        )
+    elif late:
+        yield Finding(
+            code="masquerade-order",
+            message="KUBE-POSTROUTING clears the mark behind the rule that masquerades, where no "
+            "flow comes: a new flow that comes by again, out of a tunnel of the node, is "
+            "masqueraded once more",
+            line=rows[late[0]].line,
         )
 
 
@@ -208,9 +234,24 @@ def _everything(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_chains(facts: Facts) -> Iterator[Finding]:
-    """Find external traffic that is spread over the whole cluster without a mark."""
+    """Find external traffic that goes to the whole cluster without a mark, or stays with one."""
     for chain in facts.chains("KUBE-EXT-", "KUBE-FW-"):
         marked = False
+        local = [row for row in facts.rows(chain) if (row.target or "").startswith("KUBE-SVL-")]
+        marks = [
+            row
+            for row in facts.rows(chain)
+            if row.target == names.MARK_MASQUERADE and row.is_unconditional
+        ]
+        if local and marks:
+            places = facts.frontends_of(chain)
+            to = listed(places) if places else chain
+            yield Finding(
+                code="unconditional-mark",
+                message=f"new flows from outside to {to} are masqueraded, though the policy is "
+                "Local: endpoints see the node in place of the client",
+                line=marks[0].line,
+            )
         for row in facts.rows(chain):
             if row.target == names.MARK_MASQUERADE and row.is_unconditional:
                 marked = True

@@ -142,3 +142,29 @@ def forward_accept_lost(text: str) -> str:
 )
 def mark_not_cleared(text: str) -> str:
     return without(text, "-A KUBE-POSTROUTING", "-j MARK")
+
+
+@kind(
+    "somebody put the rules back by hand: the mark is flipped before it is asked for",
+    TWO_NODE,
+    ("masquerade-order", "-j MARK --set-xmark 0x4000/0x0"),
+    names=("should keep their source are masqueraded",),
+)
+def mark_cleared_too_early(text: str) -> str:
+    lines = text.split("\n")
+    rows = [at for at, line in enumerate(lines) if line.startswith("-A KUBE-POSTROUTING")]
+    lines[rows[0]], lines[rows[1]] = lines[rows[1]], lines[rows[0]]
+    return "\n".join(lines)
+
+
+@kind(
+    "somebody put the rules back by hand: the mark is cleared behind the masquerade",
+    TWO_NODE,
+    ("masquerade-order", "-j MARK --set-xmark 0x4000/0x0"),
+    names=("masqueraded once more",),
+)
+def mark_cleared_too_late(text: str) -> str:
+    lines = text.split("\n")
+    rows = [at for at, line in enumerate(lines) if line.startswith("-A KUBE-POSTROUTING")]
+    lines[rows[1]], lines[rows[2]] = lines[rows[2]], lines[rows[1]]
+    return "\n".join(lines)
