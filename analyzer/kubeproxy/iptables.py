@@ -445,6 +445,8 @@ class Recogniser:
         if source is Source.EXTERNAL:
             asked = [n for n in asked if not self._is_of_pods(n)]
             free = told_apart(asked, [usual], lambda a: not self._is_inside(a))
+            if len(free) > len(set(asked)):
+                return free
             # Other nodes are clients too, where a network holds nobody else.
             known = {network for network, _ in free}
             others = told_apart(asked, [usual], self._is_client)
@@ -469,7 +471,14 @@ class Recogniser:
         return self._own[0] if len(classes) == 1 else None
 
     def _is_client(self, address: Address) -> bool:
-        return address not in self._own and not any(address in n for n in self._pod_networks())
+        """Tell whether an address can be that of a client outside, or of another node."""
+        # A balancer's own address is that of the node, where the balancer gives it to the node.
+        own = address in self._own or address in self._frontends
+        return not own and not any(address in n for n in self._pod_networks())
+
+    @cached_property
+    def _frontends(self) -> frozenset[Address | None]:
+        return frozenset(entrance.frontend.address for entrance in self._entrances)
 
     def _is_of_pods(self, network: Network) -> bool:
         """Tell whether a network holds nothing but pods."""
