@@ -9,6 +9,8 @@ walk it through the nat hooks (`walks`). What kube-proxy of some version means b
 not be known. Where rows have the plainest shapes the same result is read off them (`plain`),
 which is what makes a large dump a matter of a quarter of a second.
 
+One class, and so past 400 lines: both ways to a route rest on all that is known of the dump.
+
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 """
 
@@ -23,13 +25,7 @@ from analyzer.kubeproxy.masquerade import Masquerade
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
 from analyzer.kubeproxy.shapes import host
-from analyzer.kubeproxy.sources import (
-    ends_of,
-    parts,
-    pod_networks,
-    source_addresses,
-    told_apart,
-)
+from analyzer.kubeproxy.sources import node_address, pod_networks, source_addresses
 from analyzer.kubeproxy.view import (
     Frontend,
     FrontendKind,
@@ -54,6 +50,7 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
 
     from analyzer.kubeproxy.entries import OddRule
     from analyzer.kubeproxy.object_names import ObjectNames
+    from analyzer.kubeproxy.source_parts import SourceParts
     from analyzer.kubeproxy.walks import NatWalks
     from analyzer.semantics.tree import Tree
 
@@ -154,6 +151,20 @@ class Recogniser:
         from analyzer.kubeproxy.walks import NatWalks
 
         return NatWalks(self._ruleset, self._own, self._sources, self._changed_bits)
+
+    @cached_property
+    def _parts(self) -> SourceParts:
+        from analyzer.kubeproxy.source_parts import Known, SourceParts
+
+        known = Known(
+            addresses=self._sources,
+            pods=self._pods,
+            written=self._written,
+            own=self._own,
+            frontends=frozenset(entrance.frontend.address for entrance in self._entrances),
+            is_taken=self._is_taken,
+        )
+        return SourceParts(self._ruleset, known)
 
     @cached_property
     def _changed_bits(self) -> int:
@@ -418,78 +429,24 @@ class Recogniser:
             yield self._walks.behind(entrance.chain, entrance.frontend, entrance.protocol, source)
             return
         way = entrance.frontend, entrance.protocol
-        asked = self._asked(entrance.chain)
+        asked = self._parts.asked(entrance.chain)
         match source:
             case Source.HAIRPIN:
                 others = [s for s in Source if s is not Source.HAIRPIN]
                 routes = [r for s in others for r in self._walked(entrance, s)]
                 yield self._hairpin(entrance, routes)
             case _:
-                for network, address in self._told_apart(asked, source):
+                for network, address in self._parts.of(source, asked):
                     if address is not None:
                         self._addresses[*way, source, network] = address
                     yield self._walks.route(*way, source, address, network)
-
-    def _told_apart(
-        self, asked: Iterable[Network], source: Source
-    ) -> Sequence[tuple[Network | None, Address | None]]:
-        """Return an address for each set of sources of a kind that rules tell apart.
-
-        None: where such sources are is not known.
-        """
-        usual = self._sources[source]
-        if source is Source.NODE:
-            return [(None, self._node_address(asked))]
-        if usual is None:
-            return [(None, None)]
-        if source is Source.EXTERNAL:
-            asked = [n for n in asked if not self._is_of_pods(n)]
-            free = told_apart(asked, [usual], lambda a: not self._is_inside(a))
-            if len(free) > len(set(asked)):
-                return free
-            # Other nodes are clients too, where a network holds nobody else.
-            known = {network for network, _ in free}
-            others = told_apart(asked, [usual], self._is_client)
-            return [*free, *[each for each in others if each[0] not in known]]
-        theirs = self._pods.here if source is Source.POD else self._pods.elsewhere
-
-        def is_pod(address: Address) -> bool:
-            return not self._is_taken(address) and any(address in each for each in theirs)
-
-        return told_apart(parts(asked, theirs), [usual, *ends_of(theirs)], is_pod)
 
     def _address_of(self, source: Source, unmarked: str | None) -> Address | None:
         """Return what stands for a source that a Service's rule asks for that network."""
         network = network_from_text(unmarked) if unmarked else None
         if source is Source.NODE:
-            return self._node_address([] if network is None else [network])
+            return node_address(self._own, [] if network is None else [network])
         return self._sources[source]
-
-    def _node_address(self, asked: Iterable[Network]) -> Address | None:
-        """Return an address of the node that stands for all; None where rules tell them apart."""
-        classes = {tuple(own in network for network in asked) for own in self._own}
-        return self._own[0] if len(classes) == 1 else None
-
-    def _is_client(self, address: Address) -> bool:
-        """Tell whether an address can be that of a client outside, or of another node."""
-        # A balancer's own address is that of the node, where the balancer gives it to the node.
-        own = address in self._own or address in self._frontends
-        return not own and not any(address in n for n in self._pod_networks())
-
-    @cached_property
-    def _frontends(self) -> frozenset[Address | None]:
-        return frozenset(entrance.frontend.address for entrance in self._entrances)
-
-    def _is_of_pods(self, network: Network) -> bool:
-        """Tell whether a network holds nothing but pods."""
-        return any(
-            n.version == network.version and network[0] in n and network[-1] in n
-            for n in self._pod_networks()
-        )
-
-    def _pod_networks(self) -> list[Network]:
-        found = (*self._pods.here, *self._pods.elsewhere, self._written)
-        return [network for network in found if network is not None]
 
     def _hairpin(self, entrance: _Entrance, routes: Iterable[Route]) -> Route:
         """Return the route of the endpoints' own flows; `routes` are those from all others."""
@@ -497,25 +454,8 @@ class Recogniser:
             way = entrance.chain, entrance.frontend, entrance.protocol, Source.HAIRPIN
             return self._walks.behind(*way)
         endpoints = dict.fromkeys(s.endpoint for r in routes for s in r.shares)
-        asked = self._asked(entrance.chain)
+        asked = self._parts.asked(entrance.chain)
         return self._walks.hairpin(entrance.frontend, entrance.protocol, endpoints, asked)
-
-    def _asked(self, chain: str) -> frozenset[Network]:
-        """Return the networks by which rules on the way of a Service's flows tell sources apart."""
-        from analyzer.kubeproxy.entries import source_networks
-
-        return source_networks(self._nat, chain) | self._asked_before
-
-    @cached_property
-    def _asked_before(self) -> frozenset[Network]:
-        """Those by which rules do that which stand before kube-proxy's chains."""
-        from analyzer.kubeproxy.entries import sources_before
-
-        return sources_before(self._ruleset)
-
-    def _is_inside(self, address: Address) -> bool:
-        """Tell whether an address is somebody's in the cluster."""
-        return self._is_taken(address) or any(address in n for n in self._pod_networks())
 
     def _size(self, name: str) -> int:
         """Return about how many rules a walk from a Service's chain passes, KUBE-SEP's included."""

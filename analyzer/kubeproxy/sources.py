@@ -169,3 +169,10 @@ def parts(asked: Iterable[Network], theirs: Collection[Network]) -> list[Network
         if any(_holds(network, each) or _holds(each, network) for each in theirs)
         and not all(_holds(network, each) for each in theirs)
     ]
+
+
+def node_address(own: Sequence[Address], asked: Iterable[Network]) -> Address | None:
+    """Return an address of the node that stands for all; None where rules tell them apart."""
+    asked = tuple(asked)
+    classes = {tuple(address in network for network in asked) for address in own}
+    return own[0] if len(classes) == 1 else None
