@@ -7,7 +7,7 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from analyzer.arguments import parse
 from analyzer.errors import AnalyzerError, InputError, ParseError, UsageError, suggestion
@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # what one verb needs, another need not wait for
 
     from analyzer.failure.models import Dead
     from analyzer.kubeproxy.object_names import ObjectNames
+    from analyzer.model.services import ServicePortSpec
     from analyzer.parsers.rows import Skim
 
 DONE: Final = 0
@@ -291,8 +292,22 @@ def _services(options: argparse.Namespace) -> int:
         diagnostics=diagnostics,
         every=options.all,
         findings=findings,
+        specs=_specs(options, given.ruleset),
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=bool(findings))
+
+
+def _specs(
+    options: argparse.Namespace, ruleset: Ruleset
+) -> Mapping[tuple[str, str], ServicePortSpec]:
+    """Return what the API says of ServicePorts, where the report tells of it."""
+    if not options.objects or options.format == "tsv":
+        return {}
+    from analyzer.parsers.services import parse_services
+
+    version = 4 if ruleset.family == "ip" else 6
+    found = parse_services(options.read_objects, version)
+    return {(spec.name, spec.protocol): spec for spec in found}
 
 
 def _check(options: argparse.Namespace, given: Input) -> tuple[int, tuple[Diagnostic, ...]]:

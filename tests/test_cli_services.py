@@ -179,3 +179,36 @@ def test_the_table_of_losses_keeps_the_order_that_was_asked_for(command: Command
 def test_what_could_not_be_known_is_said_with_what_would_tell(command: Command) -> None:
     assert "--node-of" in command("services", DUMP).out
     assert "--node-of" not in command("services", DUMP, *OBJECTS).out
+
+
+def test_what_the_api_says_of_endpoints_stands_beside_the_rules(command: Command) -> None:
+    objects = json.loads(Path(OBJECTS_FILE).read_text())
+    for item in objects["items"]:
+        if item["kind"] == "EndpointSlice":
+            for each in item["endpoints"]:
+                if each["addresses"] == ["10.244.1.9"]:
+                    each["conditions"] = {"ready": False, "serving": True, "terminating": True}
+                    each["hints"] = {"forZones": [{"name": "z"}]}
+        if item["kind"] == "Endpoints":
+            for subset in item.get("subsets", []):
+                alive = [a for a in subset["addresses"] if a["ip"] != "10.244.1.9"]
+                subset["addresses"] = alive
+        if item["kind"] == "Service" and item["metadata"]["name"] == "app":
+            item["spec"]["externalTrafficPolicy"] = "Local"
+    file = command.file("changed.json", json.dumps(objects))
+    arguments = ["services", DUMP, "--objects", file, "--service", "default/app"]
+    (service,) = told(command, *arguments)["services"]
+    assert service["api"]["internal_traffic_policy"] == "Cluster"
+    assert service["api"]["external_traffic_policy"] == "Local"
+    by_address = {each["address"]: each for each in service["api"]["endpoints"]}
+    assert by_address["10.244.0.7"]["ready"]
+    assert not by_address["10.244.1.9"]["ready"]
+    assert by_address["10.244.1.9"]["serving_terminating"]
+    assert by_address["10.244.1.9"]["hints"] == {"zones": ["z"], "nodes": []}
+    text = command(*arguments).out
+    assert text.count("10.244.1.9:8080 not ready") == 1
+    assert "10.244.0.7:8080 not ready" not in text
+
+
+def test_without_objects_the_api_says_nothing(command: Command) -> None:
+    assert {s["api"] for s in told(command, "services", DUMP)["services"]} == {None}

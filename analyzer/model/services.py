@@ -39,6 +39,7 @@ class ServicePortSpec:
         frontends: kind as in the API, address (None: of the node), port.
         affinity: seconds of ``sessionAffinity: ClientIP``, None without.
         internal_local: ``internalTrafficPolicy: Local``.
+        external_local: ``externalTrafficPolicy: Local``; None where it has no such policy.
     """
 
     name: str
@@ -47,3 +48,4 @@ class ServicePortSpec:
     endpoints: tuple[EndpointSpec, ...]
     affinity: int | None = None
     internal_local: bool = False
+    external_local: bool | None = None

@@ -92,6 +92,7 @@ def _service(item: _Object, all_of: _Endpoints, version: int) -> Iterator[Servic
         ("LoadBalancerIP", ingress),
     )
     addresses = [(k, address) for k, texts in kinds for _, address in _addresses(texts, version)]
+    policy = _at(spec, "externalTrafficPolicy")
     affinity = None
     if _at(spec, "sessionAffinity") == "ClientIP":
         told = _number(_at(spec, "sessionAffinityConfig", "clientIP", "timeoutSeconds"))
@@ -111,6 +112,7 @@ def _service(item: _Object, all_of: _Endpoints, version: int) -> Iterator[Servic
             endpoints=all_of.of(key, name),
             affinity=affinity,
             internal_local=_at(spec, "internalTrafficPolicy") == "Local",
+            external_local=None if policy is None else policy == "Local",
         )
 
 

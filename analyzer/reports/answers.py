@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from analyzer.model.measurement import ClientTrial
     from analyzer.model.packet import Packet
     from analyzer.model.rules import Ruleset
+    from analyzer.model.services import ServicePortSpec
     from analyzer.semantics.fate import End
     from analyzer.semantics.tree import Tree
 
@@ -25,6 +29,7 @@ class ServicesAnswer:
 
     Attributes:
         every: whether a person wants to see each endpoint of a Service with many.
+        specs: what the API says of ServicePorts, by name and protocol.
         findings: how many invariants ``--check`` found broken; None: it was not asked.
     """
 
@@ -34,6 +39,7 @@ class ServicesAnswer:
     services: tuple[ServicePort, ...]
     diagnostics: tuple[Diagnostic, ...]
     every: bool = False
+    specs: Mapping[tuple[str, str], ServicePortSpec] = MappingProxyType({})
     findings: int | None = None
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from analyzer.kubeproxy.view import Frontend, ServicePort
-from analyzer.model.cluster import Cluster
 from analyzer.model.probability import NEVER
+from analyzer.model.services import ServicePortSpec
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import ServicesAnswer
 
@@ -21,13 +21,14 @@ def render(answer: ServicesAnswer) -> str:
     }
     fields = {
         "source": source,
-        "services": [_service(s, answer.cluster) for s in answer.services],
+        "services": [_service(s, answer) for s in answer.services],
         "diagnostics": values.diagnostics(answer.diagnostics),
     }
     return values.document("services", 1, fields)
 
 
-def _service(service: ServicePort, cluster: Cluster) -> dict[str, Any]:
+def _service(service: ServicePort, answer: ServicesAnswer) -> dict[str, Any]:
+    cluster = answer.cluster
     main = service.cluster_route
     shares = main.shares if main is not None else ()
     unresolved = main.unresolved if main is not None else NEVER
@@ -46,7 +47,34 @@ def _service(service: ServicePort, cluster: Cluster) -> dict[str, Any]:
             for r in service.routes
             if r.shares != shares or r.unresolved != unresolved
         ],
+        "api": _api(answer.specs.get((service.name.text, service.protocol))),
     }
+
+
+def _api(spec: ServicePortSpec | None) -> dict[str, Any] | None:
+    """Return what the API says of a ServicePort: its policies, and all its endpoints."""
+    if spec is None:
+        return None
+    external = spec.external_local
+    return {
+        "internal_traffic_policy": _policy(spec.internal_local),
+        "external_traffic_policy": None if external is None else _policy(external),
+        "endpoints": [
+            {
+                "address": str(each.address),
+                "port": each.port,
+                "node": each.node,
+                "ready": each.is_ready,
+                "serving_terminating": each.may_serve,
+                "hints": {"zones": sorted(each.zones), "nodes": sorted(each.nodes)},
+            }
+            for each in spec.endpoints
+        ],
+    }
+
+
+def _policy(local: bool) -> str:
+    return "Local" if local else "Cluster"
 
 
 def _frontend(service: ServicePort, frontend: Frontend) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.view import FrontendState, Route, ServicePort, Share
 from analyzer.model.cluster import Cluster
+from analyzer.model.packet import Address
 from analyzer.model.probability import ALWAYS, Bounds, capped_sum
 from analyzer.reports.answers import ServicesAnswer
 from analyzer.reports.distributions import Group, groups
@@ -25,6 +26,7 @@ _COLUMNS: Final = (
     Column("OF NEW FLOWS", right=True),
 )
 _FROM: Final = 3
+_Places: TypeAlias = Collection[tuple[Address, int | None]]
 #: Endpoints of one distribution that are listed one by one.
 _MOST: Final = 12
 #: What stands for the rest of a long list has a line of its own.
@@ -69,7 +71,15 @@ def _rows(
         told = part.distributions
         if not any(len(each.route.shares) for each in told):
             told = ()
-        right = [row for each in told for row in _distribution(each.route, each.sources, answer)]
+        spec = answer.specs.get((service.name.text, service.protocol))
+        unready = {
+            (each.address, each.port)
+            for each in (spec.endpoints if spec is not None else ())
+            if not each.is_ready
+        }
+        right = [
+            row for each in told for row in _distribution(each.route, each.sources, answer, unready)
+        ]
         # What they have in common begins beside the last of them.
         for frontend in left[:-1]:
             yield (*head, frontend)
@@ -80,15 +90,17 @@ def _rows(
 
 
 def _distribution(
-    route: Route, sources: tuple[str, ...], answer: ServicesAnswer
+    route: Route, sources: tuple[str, ...], answer: ServicesAnswer, unready: _Places
 ) -> Iterator[tuple[Cell, ...]]:
     source: Cell = ", ".join(sources)
-    for row in _endpoints(route, answer):
+    for row in _endpoints(route, answer, unready):
         yield source, *row
         source = ""
 
 
-def _endpoints(route: Route, answer: ServicesAnswer) -> Iterator[tuple[Cell, ...]]:
+def _endpoints(
+    route: Route, answer: ServicesAnswer, unready: _Places
+) -> Iterator[tuple[Cell, ...]]:
     shares = route.shares
     if not len(shares):
         yield (Span("none", Style.WARNING),)
@@ -96,7 +108,11 @@ def _endpoints(route: Route, answer: ServicesAnswer) -> Iterator[tuple[Cell, ...
         for share in shares:
             endpoint = share.endpoint
             node = answer.cluster.placement(endpoint.address).node
-            yield _row(str(endpoint), node, share.share)
+            is_unready = (endpoint.address, endpoint.port) in unready
+            shown: Cell = str(endpoint)
+            if is_unready:
+                shown = (str(endpoint), Span(" not ready", Style.WARNING))
+            yield _row(shown, node, share.share)
     elif any(answer.cluster.placement(s.endpoint.address).node for s in shares):
         yield from _by_node(shares, answer.cluster)
     else:
@@ -122,7 +138,7 @@ def _by_node(shares: Sequence[Share], cluster: Cluster) -> Iterator[tuple[Cell, 
         yield _row(count(len(rest), "endpoint"), on, _sum(rest))
 
 
-def _row(endpoint: str, node: str | None, share: Bounds) -> tuple[Cell, ...]:
+def _row(endpoint: Cell, node: str | None, share: Bounds) -> tuple[Cell, ...]:
     where = node or Span("?", Style.FAINT)
     return endpoint, where, bounds_fraction(share), bounds_percent(share)
 

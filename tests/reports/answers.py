@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 
 from analyzer.failure.agreement import judge
 from analyzer.failure.loss import losses
@@ -15,6 +16,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
 from analyzer.model.packet import Packet, address_from_text
 from analyzer.model.probability import Bounds, Dyadic
+from analyzer.model.services import EndpointSpec, ServicePortSpec
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import (
     ClientsAnswer,
@@ -53,6 +55,24 @@ COMMIT
 HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
 
 
+#: What the API says of the Service that the dump has.
+SPEC = ServicePortSpec(
+    name="ns/a:http",
+    protocol="tcp",
+    frontends=(),
+    endpoints=(
+        EndpointSpec(
+            address=IPv4Address("10.0.0.1"),
+            port=80,
+            spellings=("10.0.0.1",),
+            node="n1",
+            zones=frozenset({"a"}),
+        ),
+    ),
+    external_local=True,
+)
+
+
 @dataclass(frozen=True)
 class Answers:
     """Of all verbs, for one dump."""
@@ -72,6 +92,7 @@ class Answers:
                     view=view,
                     services=view.services,
                     diagnostics=view.diagnostics,
+                    specs={(SPEC.name, SPEC.protocol): SPEC},
                 )
             case "tree":
                 return TreeAnswer(
