@@ -135,6 +135,7 @@ class Recogniser:
             None if advance is None else lambda rules: advance(rules, ruleset.rules),
         )
         self._odd: list[OddRule] = []
+        self._unnamed = 0
         #: By frontend, protocol, source and network: the address that stands for its sources.
         self._addresses: dict[tuple[Frontend, str, Source, Network | None], Address] = {}
         self._entrances = list(self._find_entrances())
@@ -176,7 +177,12 @@ class Recogniser:
         services = tuple(self._services()) if mode == "iptables" else ()
         diagnostics += [self._unfilled(s) for s in services if s.unfilled]
         diagnostics += self._odd_rules()
-        found = (*survey(self._whole, {"nat": self._plain.unread()}), *self._mended)
+        if self._unnamed:
+            diagnostics.append(self._nameless())
+        found = [*survey(self._whole, {"nat": self._plain.unread()}), *self._mended]
+        if any(each.code == "no-mark-chain" for each in found):  # which says what is taken for it
+            missing = f"chain {names.MARK_MASQUERADE} of table nat is not in the dump"
+            found = [each for each in found if not each.message.startswith(missing)]
         return View(
             services=services,
             mode=mode,
@@ -211,6 +217,16 @@ class Recogniser:
             message=message,
             file=self._ruleset.file,
             partial=True,
+        )
+
+    def _nameless(self) -> Diagnostic:
+        return Diagnostic(
+            severity=Severity.INFO,
+            code="no-comment",
+            message=f"{self._unnamed} frontends carry no comment of kube-proxy's: each stands for "
+            "its Service's name, and of which kind it is, is taken from the chain that it leads "
+            "to; --objects would tell both",
+            file=self._ruleset.file,
         )
 
     def _unfilled(self, service: ServicePort) -> Diagnostic:
@@ -271,6 +287,7 @@ class Recogniser:
 
             for each in entries(chain, rules, self._object_names):
                 if isinstance(each, Entry):
+                    self._unnamed += each.name == str(each.frontend)
                     yield _Entrance(each.name, each.protocol, each.frontend, each.chain)
                 else:
                     self._odd.append(each)

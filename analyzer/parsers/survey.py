@@ -29,6 +29,9 @@ _PLAIN: Final = re.compile(
 )
 
 
+#: Of more missing chains than many only a few are told one by one.
+_MANY: Final = 12
+_FEW: Final = 3
 #: Chains of endpoints and policies, which are there because they have rules.
 _FILLED: Final = ("KUBE-SEP-",)
 
@@ -88,9 +91,14 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
     for what, lines in unread.items():
         text = f"{what} is not understood: where it decides, the answer is given as bounds"
         yield _finding(file, lines, "unknown-extension", text)
-    for chain, lines in missing.items():
+    told = dict(list(missing.items())[: _FEW if len(missing) > _MANY else _MANY])
+    for chain, lines in told.items():
         text = f"chain {chain} of table {table.name} is not in the dump: what it does is unknown"
         yield _finding(file, lines, "missing-chain", text)
+    others = [lines for chain, lines in missing.items() if chain not in told]
+    if others:
+        text = f"{len(others):,} more chains of table {table.name} are not in the dump"
+        yield _finding(file, [line for lines in others for line in lines], "missing-chain", text)
 
 
 def _strange(table: Table, names: Iterable[str]) -> Iterator[Rule]:
