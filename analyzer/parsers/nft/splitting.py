@@ -231,18 +231,15 @@ def statements(body: str) -> list[tuple[int, str]]:
     """
     found: list[tuple[int, str]] = []
     for number, line in enumerate(body.split("\n")):
-        plain = line
-        if "#" in plain:
-            plain = line = _HANDLE.sub("", line)
-        if '"' in plain:
-            plain = _QUOTED.sub("", plain)
+        shown = _HANDLE.sub("", line) if "#" in line else line
+        plain = _QUOTED.sub("", shown) if '"' in shown else shown
         if (
             any(mark in plain for mark in ';#\\"')
             or plain.count("{") != plain.count("}")
-            or line[-1:] == "\r"
+            or shown[-1:] == "\r"
         ):
             return list(_split_carefully(body))
-        text = line.lstrip("\t")
+        text = shown.lstrip("\t")
         if text and not text.isspace():
             found.append((number, text))
     return found

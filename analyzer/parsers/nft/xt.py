@@ -41,7 +41,7 @@ def _read_text(words: Words) -> Xt:
 
 def _write(given: Xt, _: Write) -> str:
     if not given.name:
-        return f"\0{given.kind}"
+        return ""  # the blanks around it stay, which is how it was found
     return f"xt {given.kind} {quoted(given.name)}"
 
 
