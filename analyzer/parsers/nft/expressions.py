@@ -14,6 +14,7 @@ from analyzer.model.nft_expressions import (
     AnonymousSet,
     Binary,
     Concat,
+    Constant,
     Element,
     Expression,
     Flags,
@@ -28,7 +29,7 @@ from analyzer.model.packet import Address, address_to_text
 from analyzer.parsers.nft import EXPRESSIONS, constants, elements, payload
 from analyzer.parsers.nft.extension import Extension, NotUnderstood
 from analyzer.parsers.nft.json_values import JsonReader, array, integer, known_only, mapping
-from analyzer.parsers.nft.words import Words
+from analyzer.parsers.nft.words import Words, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def write(given: Expression) -> str:
         case Prefix(base, length):
             return f"{address_to_text(base)}/{length}"
         case Range(first, last):
-            return f"{constants.write(first)}-{constants.write(last)}"
+            return f"{_end(first)}-{_end(last)}"
         case Wildcard():
             return "*"
         case SetRef(name):
@@ -229,6 +230,11 @@ def write(given: Expression) -> str:
             return text
         case _:
             return _BY_TYPE[type(given)].write(given, write)
+
+
+def _end(given: Constant) -> str:
+    # Without quotes the dash would belong to the word: `echo-request`.
+    return quoted(given) if isinstance(given, str) else constants.write(given)
 
 
 def write_group(held: tuple[Element, ...]) -> str:

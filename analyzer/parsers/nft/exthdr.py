@@ -22,7 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_IPV6: Final[Mapping[str, frozenset[str]]] = {
+#: Fields of extension headers.
+IPV6: Final[Mapping[str, frozenset[str]]] = {
     name: frozenset(fields.split())
     for name, fields in {
         "hbh": "nexthdr hdrlength",
@@ -33,7 +34,8 @@ _IPV6: Final[Mapping[str, frozenset[str]]] = {
         "srh": "last-entry flags tag",
     }.items()
 }
-_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+#: Fields of options and chunks.
+FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "tcp option": frozenset(
         ["kind", "length", "size", "count", "left", "right", "tsval", "tsecr", "subtype"]
     ),
@@ -76,17 +78,17 @@ def _read_text(words: Words) -> Exthdr | None:
     if head == "exthdr":
         words.at += 1
         return Exthdr("exthdr", words.string())
-    if head in _IPV6:
-        if words.peek(1) not in _IPV6[head]:
+    if head in IPV6:
+        if words.peek(1) not in IPV6[head]:
             return None
         words.at += 2
         return Exthdr("exthdr", head, words.peek(-1))
     kind = f"{head} {words.peek(1)}"
-    if kind not in _FIELDS or words.peek(2)[:1] == "@":
+    if kind not in FIELDS or words.peek(2)[:1] == "@":
         return None
     words.at += 2
     name = words.string()
-    if words.peek() not in _FIELDS[kind]:
+    if words.peek() not in FIELDS[kind]:
         return Exthdr(kind, name)
     return Exthdr(kind, name, words.take())
 
@@ -99,8 +101,8 @@ def _write(given: Exthdr, _: Write) -> str:
 
 
 EXTHDR: Final = Extension(
-    keys=("exthdr", *_FIELDS),
-    words=("exthdr", *_IPV6, "tcp", "ip", "sctp"),
+    keys=("exthdr", *FIELDS),
+    words=("exthdr", *IPV6, "tcp", "ip", "sctp"),
     types=(Exthdr,),
     read_json=_read_json,
     read_text=_read_text,

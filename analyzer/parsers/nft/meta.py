@@ -38,6 +38,7 @@ _UNQUALIFIED: Final = (
     "day",
     "hour",
 )
+#: Whatever ``meta`` knows.
 KEYS: Final = frozenset(
     (
         *_UNQUALIFIED,

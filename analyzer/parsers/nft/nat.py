@@ -35,7 +35,7 @@ _HERE: Final[Mapping[str, type[Masquerade | Redirect]]] = {
 _FLAGS: Final = frozenset({"random", "fully-random", "persistent"})
 _NAMES: Final = frozenset({"addr", "port", "family", "flags", "type_flags"})
 #: An address or two and the colon before a port: of IPv6 in brackets.
-_IPV4: Final = re.compile(r"([\d.]+(?:-[\d.]+)?):(.*)")
+_IPV4: Final = re.compile(r"(\d+\.[\d.]+(?:-[\d.]+)?):(.*)")
 _IPV6: Final = re.compile(r"\[([^\]]+)\](?:-\[([^\]]+)\])?(?::(.*))?")
 _IPV6_VERSION: Final = 6
 
@@ -120,7 +120,7 @@ def _port(words: Words, found: dict[str, Any]) -> None:
 
 def _write(given: _Nat, write: Write) -> str:
     flags = f" {','.join(given.flags)}" if given.flags else ""
-    port = "" if given.port is None else f":{write(given.port)}"
+    port = _port_text(given.port, write)
     match given:
         case Masquerade() | Redirect():
             to = f" to {port}" if port else ""
@@ -131,6 +131,13 @@ def _write(given: _Nat, write: Write) -> str:
             address = _address_text(given.address, write, with_port=bool(port))
             name = type(given).__name__.lower()
             return f"{name}{family}{prefix} to {address}{port}{flags}"
+
+
+def _port_text(given: Expression | None, write: Write) -> str:
+    if given is None:
+        return ""
+    # A blank keeps the colon out of an expression's first word.
+    return f":{write(given)}" if isinstance(given, int | Range) else f" : {write(given)}"
 
 
 def _address_text(given: Expression | None, write: Write, *, with_port: bool) -> str:

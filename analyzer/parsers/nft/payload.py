@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from typing import Final
 
 _PORTS: Final = "sport dport"
-_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+#: Fields that have a name, by header.
+FIELDS: Final[Mapping[str, frozenset[str]]] = {
     name: frozenset(fields.split())
     for name, fields in {
         "ether": "saddr daddr type",
@@ -66,7 +67,7 @@ def _read_text(words: Words) -> Payload | None:
             return Payload("arp", f"{field} {words.peek(-1)}")
         known = _ARP
     else:
-        known = _FIELDS[protocol]
+        known = FIELDS[protocol]
     if field not in known:
         return None
     words.at += 2
@@ -92,7 +93,7 @@ def _write(given: Payload | RawPayload, _: Write) -> str:
 
 PAYLOAD: Final = Extension(
     keys=("payload",),
-    words=(*_FIELDS, "arp"),
+    words=(*FIELDS, "arp"),
     types=(Payload, RawPayload),
     read_json=_read_json,
     read_text=_read_text,
