@@ -41,6 +41,7 @@ FORMAT: Final = "nft-json"
 _SNIFF: Final = re.compile(r'\s*\{\s*"nftables"\s*:')
 #: Columns of a line that a message quotes on both sides of a fault.
 _QUOTED: Final = 40
+_FLAGS: Final = frozenset({"dormant", "owner", "persist"})
 #: Rules of one chain: the number of each in the dump, and its object.
 _Numbered = tuple[int, Mapping[str, "Any"]]
 
@@ -137,6 +138,10 @@ class _RulesetReader:
         family, name = string(body.get("family")), string(body.get("name", ""))
         if kind == "table":
             self._tables.setdefault((family, name), _empty(family, name, body))
+            if not _FLAGS.issuperset(self._tables[family, name]["flags"]):
+                # Source: nftables 1.0.6, src/json.c, ``table_print_json``.
+                text = f"what flags table {family} {name} has is not known: nft prints its name"
+                self._warn("unknown-flag", text, number)
             return
         key = family, string(body.get("table"))
         table = self._tables.get(key)

@@ -37,6 +37,8 @@ _SNIFF: Final = re.compile(
 _BASE: Final = re.compile(
     r"type (\w+) hook (\w+)(?: device (\S+))?(?: devices = \{([^}]*)\})? priority ([^;]+)"
 )
+#: A chain that has something to say before its rules.
+_HEADED: Final = re.compile(r"(?:\s|#.*\n)*+(?:type|policy|comment|devices?) ")
 _HEADS: Final = ("type ", "policy ", "comment ", "devices ", "device ")
 
 
@@ -145,8 +147,7 @@ class _TableReader:
 
     def _chain(self, block: Block) -> Chain:
         head: dict[str, Any] = {}
-        start = block.body.lstrip()[: len("policy ")]
-        if start.startswith(("type ", "comment", "policy", "device")):
+        if _HEADED.match(block.body):
             for number, text in split_statements(block.body):
                 if not text.lstrip().startswith(_HEADS):
                     break

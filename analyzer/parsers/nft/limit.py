@@ -89,8 +89,9 @@ def _rate(words: Words) -> tuple[int, str, str]:
 def _write(given: Limit, _: Write) -> str:
     over = "over " if given.over else ""
     unit = "" if given.rate_unit == "packets" else f" {given.rate_unit}"
-    usual = _BURST if given.rate_unit == "packets" else 0
-    burst = "" if given.burst == usual else f" burst {given.burst} {given.burst_unit}"
+    usual = (_BURST, "packets") if given.rate_unit == "packets" else (0, "bytes")
+    shown = given.burst, given.burst_unit
+    burst = "" if shown == usual else f" burst {given.burst} {given.burst_unit}"
     return f"limit rate {over}{given.rate}{unit}/{given.per}{burst}"
 
 

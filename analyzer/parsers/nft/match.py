@@ -11,7 +11,6 @@ from __future__ import annotations
 from analyzer.model.nft_expressions import (
     AnonymousSet,
     Binary,
-    Concat,
     Ct,
     Expression,
     Flags,
@@ -140,7 +139,7 @@ def _needs_no_sign(given: Match) -> bool:
     """Tell whether nft would take ``left right`` for what it is."""
     if isinstance(given.left, Binary):
         return False
-    group = isinstance(given.right, AnonymousSet | SetRef | Concat)
+    group = isinstance(given.right, AnonymousSet | SetRef)
     return group or not is_bits(given.left)
 
 

@@ -253,8 +253,11 @@ def _split_carefully(body: str) -> Iterator[tuple[int, str]]:
         if depth == 0 and word in {";", "\n"}:
             yield from _joined(first, pieces)
             pieces = []
-        elif word == "\n" or word[0] == "\\" or word[0] == "#":
-            pieces.append("" if word[0] == "#" else " ")
+        elif word[0] == "#":
+            if pieces:  # the blank before it belongs to it
+                pieces[-1] = pieces[-1].removesuffix(" ")
+        elif word == "\n" or word[0] == "\\":
+            pieces.append(" ")
         elif word.strip("\r"):
             if not pieces:
                 first = line

@@ -41,7 +41,8 @@ def plain(ruleset: NftRuleset, of_set: Callable[[Set], Set] = lambda held: held)
 def what_json_tells(ruleset: NftRuleset) -> Any:
     """As `plain`, without what nft 1.0.6 leaves out of its JSON, and nothing else.
 
-    Left out: comments of tables and chains; a base chain's device; of a set the flag dynamic,
+    Left out: comments of tables and chains; what flags a table has, in whose place its name is
+    printed; a base chain's device; of a set the flag dynamic,
     auto-merge and typeof; milliseconds. Objects that neither reader understands are text, in
     two languages; so is what is unknown in a rule, and in text it takes what follows along.
     """
@@ -55,7 +56,7 @@ def what_json_tells(ruleset: NftRuleset) -> Any:
         ),
     )
     for table in found.values():
-        table["table"] = table["table"][0]
+        table["table"] = bool(table["table"][0])
         table["chains"] = {
             name: (*chain[:4], [_known(*rule) for rule in chain[6]])
             for name, chain in table["chains"].items()

@@ -7,6 +7,7 @@ Their values are those that nft can print, so that they survive printing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from analyzer.model import nft_statements as s
 from analyzer.model.diagnostics import Location
 from analyzer.model.nft import Chain, Flowtable, NamedObject, NftRuleset, Rule, Set, Table
 from analyzer.model.packet import Address
-from analyzer.parsers.nft import constants, exthdr, meta, payload
+from analyzer.parsers.nft import exthdr, meta, payload
 
 HERE: Final = Location("made", 1)
 bits32 = st.integers(0, 0xFFFFFFFF)
@@ -160,7 +161,7 @@ EXPRESSIONS: Final[Mapping[type, st.SearchStrategy[Any]]] = {
     int: numbers,
     str: strings,
     bool: st.booleans(),
-    **dict.fromkeys((constants.IPv4Address, constants.IPv6Address), addresses),
+    **dict.fromkeys((IPv4Address, IPv6Address), addresses),
     e.Jhash: jhashes,
     e.Concat: concats,
     e.Prefix: prefixes,
