@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "nft"
 _SNIFF: Final = re.compile(
-    r"^[ \t]*table\s+(?:(?:ip6?|inet|arp|bridge|netdev)\s+)?\S+\s*\{", re.MULTILINE
+    r"^[ \t]*+table[ \t]++(?:(?:ip6?|inet|arp|bridge|netdev)[ \t]++)?\S++[ \t]*+\{", re.MULTILINE
 )
 _BASE: Final = re.compile(
     r"type (\w+) hook (\w+)(?: device (\S+))?(?: devices = \{([^}]*)\})? priority ([^;]+)"

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 _PAIR: Final = 2
+#: Operators in a row: each nests one level deeper, and Python's stack ends somewhere.
+_LONGEST: Final = 40
 #: How close each operator binds; words are what iptables-nft's translations say.
 _PRECEDENCE: Final[Mapping[str, int]] = {
     "|": 1,
@@ -105,7 +107,7 @@ def _from_json(given: Any, read: JsonReader) -> Expression:
             return MapLookup(read(body.get("key")), map_operand(read(body.get("data"))))
         case "|" | "&" | "^" | "<<" | ">>":
             parts = [read(each) for each in array(body)]
-            if len(parts) < _PAIR:
+            if not _PAIR <= len(parts) <= _LONGEST:
                 raise NotUnderstood(given)
             folded, *rest = parts
             for each in rest:
@@ -156,17 +158,23 @@ def _from_words(words: Words, constant: bool) -> Expression:
         while words.accept("."):
             parts.append(_binary(words, constant, 0))
         found = Concat(tuple(parts))
-    while not constant and words.accept("map"):
+    for _ in range(_LONGEST):
+        if constant or not words.accept("map"):
+            break
         found = MapLookup(found, map_operand(_primary(words, constant=True)))
     return found
 
 
 def _binary(words: Words, constant: bool, least: int) -> Expression:
     left = _primary(words, constant)
+    folds = 0
     while (bound := _PRECEDENCE.get(words.peek(), -1)) >= least:
         operator = words.take()
         right = _binary(words, constant, bound + 1)
         left = Binary(_OPERATORS.get(operator, operator), left, right)
+        folds += 1
+        if folds > _LONGEST:
+            raise NotUnderstood("more operators than nft prints")
     return left
 
 

@@ -36,12 +36,14 @@ class Words:
         family: of the table.
     """
 
-    __slots__ = ("_items", "_read", "at", "depth", "family")
+    __slots__ = ("_items", "_original", "_read", "at", "depth", "family")
 
     def __init__(self, text: str, family: str, read: Callable[[Words, bool], Expression]) -> None:
         if text.count('"') % 2:
             raise NotUnderstood(text)
         self._items = _WORD.findall(text)
+        #: The words before any of them was replaced.
+        self._original: list[str] | None = None
         self._read = read
         self.family = family
         self.at = 0
@@ -63,7 +65,7 @@ class Words:
 
     def rest(self) -> str:
         """Take all words that are left, with a blank between each two."""
-        found = " ".join(self._items[self.at :])
+        found = " ".join((self._original or self._items)[self.at :])
         self.at = len(self._items)
         return found
 
@@ -96,8 +98,16 @@ class Words:
             raise NotUnderstood(f"expected {word}")
 
     def replace(self, *words: str) -> None:
-        """Put these in the place of the next word."""
-        self._items[self.at : self.at + 1] = words
+        """Put these in the place of the next word, behind at least as many that were taken.
+
+        Those that were taken make room, so that no word behind has to move.
+        """
+        if self._original is None:
+            self._original = list(self._items)
+        start = self.at + 1 - len(words)
+        assert start >= 0  # a statement begins with a word of its own
+        self._items[start : self.at + 1] = words
+        self.at = start
 
     def number(self) -> int:
         """Take a number, decimal or hexadecimal.

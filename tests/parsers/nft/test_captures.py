@@ -60,6 +60,28 @@ def test_what_is_written_reads_back(case: str) -> None:
     assert plain(nft_text.parse(render(ruleset), "again")) == plain(ruleset)
 
 
+@pytest.mark.parametrize("case", [*KUBE_PROXY, STATEMENTS])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("\t", "    "),
+        ("\n", "\r\n"),
+        ("\t", ""),
+        ("\n\t\t", ";\n"),
+        (" {\n", " { # handle 7\n\n"),
+        ("comment", "\\\ncomment"),
+        ("table ", "# a note\ntable "),
+        ("elements = {", "elements = {\n"),
+    ],
+)
+def test_another_layout_changes_nothing(case: str, old: str, new: str) -> None:
+    text = text_of(FIXTURES / case / "nft-list-ruleset.txt")
+    assert old in text
+    changed = nft_text.parse(text.replace(old, new), "f")
+    assert plain(changed) == plain(nft_text.parse(text, "f"))
+    assert changed.diagnostics == ()
+
+
 @pytest.mark.parametrize("case", KUBE_PROXY)
 def test_nothing_of_kube_proxy_is_unknown(case: str) -> None:
     for ruleset in (read_text(FIXTURES / case), read_json(FIXTURES / case)):

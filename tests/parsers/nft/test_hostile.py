@@ -183,11 +183,29 @@ def test_malformed_json_is_refused_with_its_place(text: str, message: str) -> No
     assert str(caught.value).startswith(message)
 
 
-@pytest.mark.parametrize("inner", ["(" * 5000, "jhash " * 5000, "{" * 5000, "ip saddr . " * 5000])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        *["(" * 5000, "jhash " * 5000, "{" * 5000, "ip saddr . " * 5000],
+        "meta mark set ip saddr" + " map @x" * 5000,
+        "meta mark set meta mark" + " | 1" * 5000,
+        "meta mark 1" + " | 1" * 5000,
+    ],
+)
 def test_endless_nesting_is_unknown(inner: str) -> None:
     ruleset = nft_text.parse(f"table ip t {{\n\tchain c {{\n\t\t{inner}\n\t}}\n}}\n", "f")
     understand_all(ruleset)
     assert list(unknown_in(plain(ruleset))) or not ruleset.tables["ip", "t"].complete
+
+
+def test_endless_operators_of_json_are_unknown() -> None:
+    right = {"|": [1] * 5000}
+    rule = {"family": "ip", "table": "t", "chain": "c", "expr": [right]}
+    rule["expr"] = [{"match": {"op": "==", "left": {"meta": {"key": "mark"}}, "right": right}}]
+    place = {"family": "ip", "table": "t", "name": "c"}
+    objects = [{"table": {"family": "ip", "name": "t"}}, {"chain": place}, {"rule": rule}]
+    ruleset = nft_json.parse(json.dumps({"nftables": objects}), "f")
+    assert len(list(unknown_in(plain(ruleset)))) == 1
 
 
 def test_a_cut_off_text_is_read_as_far_as_it_goes() -> None:

@@ -48,16 +48,6 @@ def test_a_ruleset_survives_its_text(ruleset: NftRuleset) -> None:
 
 
 @given(rulesets())
-def test_a_ruleset_survives_another_indent(ruleset: NftRuleset) -> None:
-    # Newlines in quoted text stand for themselves; only those outside may move.
-    lines = render(ruleset).split("\t")
-    text = "  ".join(lines) if not any('"' in line for line in lines) else "\n".join(lines)
-    if '"' in text:
-        return
-    assert plain(nft_text.parse(text, "made")) == plain(ruleset)
-
-
-@given(rulesets())
 def test_a_ruleset_survives_its_json(ruleset: NftRuleset) -> None:
     read = nft_json.parse(json_of.json_of(ruleset), "made")
     wanted = plain(ruleset)
