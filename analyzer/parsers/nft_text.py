@@ -38,7 +38,7 @@ _BASE: Final = re.compile(
     r"type (\w+) hook (\w+)(?: device (\S+))?(?: devices = \{([^}]*)\})? priority ([^;]+)"
 )
 #: A chain that has something to say before its rules.
-_HEADED: Final = re.compile(r"(?:\s|#.*\n)*+(?:type|policy|comment|devices?) ")
+_HEADED: Final = re.compile(r"(?:[\s;\\]|#.*\n)*+(?:type|policy|comment|devices?) ")
 _HEADS: Final = ("type ", "policy ", "comment ", "devices ", "device ")
 
 

@@ -31,7 +31,8 @@ _KINDS: Final = (
 _HEAD: Final = re.compile(r"table (\w+) (\S+) \{(?: # handle \d+)?\n((?:\t[^\t{}\n][^{}\n]*\n)*+)")
 _BLOCK: Final = re.compile(rf"\t({_KINDS}) (\S+) \{{(?: # handle \d+)?\n((?:\t\t.*\n)*+)\t\}}\n\n?")
 _END: Final = re.compile(r"\}\n")
-_TOKEN: Final = re.compile(r'"[^"]*"|#[^\n]*|[{};\n]|"')
+_TOKEN: Final = re.compile(r'"[^"]*"|#[^\n]*|\\\r?\n|[{};\n]|"')
+_CONTINUED: Final = re.compile(r"\\\r?\n")
 _HANDLE: Final = re.compile(r" # handle \d+\r?$")
 _QUOTED: Final = re.compile(r'"[^"]*"')
 _PIECE: Final = re.compile(r'"[^"]*"|#[^\n]*|\\\r?\n|[{};\n]|[^"#{};\n\\]+|.')
@@ -163,7 +164,7 @@ class _Careful:
         self._line += token[0].count("\n")
 
     def _open(self, at: int) -> None:
-        head = self._text[self._start[0] : at].strip()
+        head = self._since(at)
         if self._depth == 0:
             found = _TABLE.fullmatch(head)
             if found is None:
@@ -205,11 +206,15 @@ class _Careful:
         self._table = None
 
     def _statement(self, end: int) -> None:
-        text = self._text[self._start[0] : end].strip()
+        text = self._since(end)
         if text and self._depth == 0:
             self._noise.append(self._start[1])
         elif text and self._depth == _TABLES:
             self._attributes.append(text)
+
+    def _since(self, end: int) -> str:
+        """Return the statement up to here, its lines joined where a backslash ends them."""
+        return _CONTINUED.sub(" ", self._text[self._start[0] : end]).strip()
 
     def _fail(self, message: str, at: int) -> NoReturn:
         start = self._text.rfind("\n", 0, at) + 1
@@ -238,11 +243,21 @@ def statements(body: str) -> list[tuple[int, str]]:
             or plain.count("{") != plain.count("}")
             or shown[-1:] == "\r"
         ):
-            return list(_split_carefully(body))
+            return _without_indent(body, list(_split_carefully(body)))
         text = shown.lstrip("\t")
         if text and not text.isspace():
             found.append((number, text))
-    return found
+    return _without_indent(body, found)
+
+
+def _without_indent(body: str, found: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Take away what indents all statements alike; nft does it with tabs, editors with blanks."""
+    if "\t" in body or not found:
+        return found
+    lines = [line for line in body.split("\n") if line and not line.isspace()]
+    # The first line stands behind the brace, and may be no line of its own.
+    margin = " " * min(len(line) - len(line.lstrip(" ")) for line in lines[1:] or lines)
+    return [(number, text.removeprefix(margin)) for number, text in found]
 
 
 def _split_carefully(body: str) -> Iterator[tuple[int, str]]:

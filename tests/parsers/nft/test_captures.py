@@ -67,7 +67,7 @@ def test_what_is_written_reads_back(case: str) -> None:
         ("\t", "    "),
         ("\n", "\r\n"),
         ("\t", ""),
-        ("\n\t\t", ";\n"),
+        ("\n\t\tct state", ";\nct state"),
         (" {\n", " { # handle 7\n\n"),
         ("comment", "\\\ncomment"),
         ("table ", "# a note\ntable "),
