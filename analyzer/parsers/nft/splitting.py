@@ -32,7 +32,7 @@ _HEAD: Final = re.compile(r"table (\w+) (\S+) \{(?: # handle \d+)?\n((?:\t[^\t{}
 _BLOCK: Final = re.compile(rf"\t({_KINDS}) (\S+) \{{(?: # handle \d+)?\n((?:\t\t.*\n)*+)\t\}}\n\n?")
 _END: Final = re.compile(r"\}\n")
 _TOKEN: Final = re.compile(r'"[^"]*"|#[^\n]*|\\\r?\n|[{};\n]|"')
-_CONTINUED: Final = re.compile(r"\\\r?\n")
+_CONTINUED: Final = re.compile(r'"[^"]*"|\\\r?\n')
 _HANDLE: Final = re.compile(r" # handle \d+\r?$")
 _QUOTED: Final = re.compile(r'"[^"]*"')
 _PIECE: Final = re.compile(r'"[^"]*"|#[^\n]*|\\\r?\n|[{};\n]|[^"#{};\n\\]+|.')
@@ -214,7 +214,8 @@ class _Careful:
 
     def _since(self, end: int) -> str:
         """Return the statement up to here, its lines joined where a backslash ends them."""
-        return _CONTINUED.sub(" ", self._text[self._start[0] : end]).strip()
+        text = self._text[self._start[0] : end]
+        return _CONTINUED.sub(lambda found: found[0] if found[0][0] == '"' else " ", text).strip()
 
     def _fail(self, message: str, at: int) -> NoReturn:
         start = self._text.rfind("\n", 0, at) + 1
