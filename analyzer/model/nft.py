@@ -1,0 +1,159 @@
+"""Tables, chains, rules, sets and maps of nftables, in the terms of nft(8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from analyzer.model.diagnostics import Diagnostic, Location
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.model.nft_expressions import Constant, Element, Expression
+    from analyzer.model.nft_statements import Statement
+
+
+@value
+class Rule:
+    """Statements that are met in order.
+
+    Attributes:
+        location: the line, from 1; in JSON, which has no lines, the number of the object in
+            the array ``nftables``, from 1.
+        raw: the rule as it stands in the input, so that a report can quote its evidence.
+    """
+
+    statements: tuple[Statement, ...]
+    location: Location
+    raw: str
+    comment: str | None = None
+
+
+@value(kw_only=True)
+class Chain:
+    """Rules in order; a base chain has a hook.
+
+    `rules` may be a sequence that understands its rules when they are asked for.
+
+    Attributes:
+        type: ``filter``, ``nat`` or ``route`` of a base chain.
+        priority: as a number; chains of a hook are met from the lowest to the highest.
+        policy: of a base chain; nft takes ``accept`` where none is given.
+        devices: interfaces of an ingress or egress hook.
+    """
+
+    name: str
+    rules: Sequence[Rule]
+    type: str | None = None
+    hook: str | None = None
+    priority: int | None = None
+    policy: str | None = None
+    devices: tuple[str, ...] = ()
+    comment: str | None = None
+
+
+@value(kw_only=True)
+class Set:
+    """A named set or, with a type of value, a named map.
+
+    `elements` may be a sequence that reads them when they are asked for.
+
+    Attributes:
+        key: its type, one name for each part of a concatenation: ``ipv4_addr``.
+        value: the type of a map's values; ``("verdict",)`` of a verdict map; None of a set.
+        typeof: whether the types were given as expressions, which JSON does not tell.
+        flags: some of ``constant``, ``dynamic``, ``interval``, ``timeout``; JSON of nft up to
+            1.0.6 leaves ``dynamic`` out.
+        timeout: seconds that an element stays, rounded down.
+        gc_interval: seconds, rounded down.
+        statements: what each element keeps: a counter, a limit.
+    """
+
+    name: str
+    key: tuple[str, ...]
+    value: tuple[str, ...] | None = None
+    typeof: tuple[tuple[Expression, ...], tuple[Expression, ...]] | None = None
+    flags: tuple[str, ...] = ()
+    timeout: int | None = None
+    gc_interval: int | None = None
+    size: int | None = None
+    policy: str | None = None
+    auto_merge: bool = False
+    statements: tuple[Statement, ...] = ()
+    comment: str | None = None
+    elements: Sequence[Element] = ()
+
+
+@value(kw_only=True)
+class NamedObject:
+    """A counter, quota, limit or conntrack object that rules refer to by its name.
+
+    Attributes:
+        kind: ``counter``, ``quota``, ``limit``, ``ct helper``, ``ct timeout``, ...
+        properties: of a counter ``packets`` and ``bytes``; of the others whatever the input
+            says, as name and constant.
+    """
+
+    kind: str
+    name: str
+    properties: tuple[tuple[str, Constant], ...] = ()
+    comment: str | None = None
+
+
+@value(kw_only=True)
+class Flowtable:
+    """Flows that bypass the rules."""
+
+    name: str
+    hook: str | None = None
+    priority: int | None = None
+    devices: tuple[str, ...] = ()
+
+
+@value(kw_only=True)
+class Table:
+    """A name space of chains, sets and objects.
+
+    Attributes:
+        family: ``ip``, ``ip6``, ``inet``, ``arp``, ``bridge`` or ``netdev``.
+        flags: ``dormant``: none of its chains is met; ``owner``, ``persist``.
+        sets: maps too, as they share one name space.
+        objects: by kind and name.
+        complete: False when the input ends before the table does.
+    """
+
+    family: str
+    name: str
+    chains: Mapping[str, Chain]
+    sets: Mapping[str, Set]
+    objects: Mapping[tuple[str, str], NamedObject]
+    flowtables: Mapping[str, Flowtable]
+    flags: tuple[str, ...] = ()
+    comment: str | None = None
+    complete: bool = True
+
+    @property
+    def rules(self) -> int:
+        """How many rules there are in all chains."""
+        return sum(len(chain.rules) for chain in self.chains.values())
+
+
+@value(kw_only=True)
+class NftRuleset:
+    """All that one dump says of one node's nftables.
+
+    Attributes:
+        tables: by family and name, in the order of the dump.
+        version: of the nft that printed it, where it says so.
+    """
+
+    tables: Mapping[tuple[str, str], Table]
+    input_format: str
+    file: str
+    version: str | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def rules(self) -> int:
+        """How many rules the dump holds."""
+        return sum(table.rules for table in self.tables.values())

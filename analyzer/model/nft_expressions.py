@@ -1,0 +1,308 @@
+"""What an nftables rule looks at, compares with and computes, in the terms of nft(8).
+
+A constant stands as it is: a number, an address, a word as nft prints it (``tcp``, ``new``,
+``echo-request``) or an interface's name; `nft_names` tells the numbers of words.
+
+Source: nft(8), "EXPRESSION TYPES"; libnftables-json(5), "EXPRESSIONS".
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from analyzer.model.packet import Address
+from analyzer.model.value import value
+
+
+@value
+class Payload:
+    """A header's field: ``ip daddr``; ``th`` stands for tcp, udp, sctp and their like."""
+
+    protocol: str
+    field: str
+
+
+@value
+class RawPayload:
+    """``@base,offset,length``: bits of the packet, offset and length counted in bits."""
+
+    base: str
+    offset: int
+    length: int
+
+
+@value
+class Exthdr:
+    """A field of an optional header; without a field: whether there is one.
+
+    Attributes:
+        kind: ``exthdr`` (of IPv6), ``tcp option``, ``ip option`` or ``sctp chunk``.
+    """
+
+    kind: str
+    name: str
+    field: str | None = None
+
+
+@value
+class Meta:
+    """What the kernel knows of the packet: ``meta mark``, ``meta l4proto``, ``iifname``.
+
+    ``meta random`` is 32 bits drawn for each packet anew.
+    """
+
+    key: str
+
+
+@value
+class Ct:
+    """What conntrack knows of the flow; `key` may name a family: ``ip saddr``."""
+
+    key: str
+    direction: str | None = None
+
+
+@value
+class Rt:
+    """What routing knows: ``rt classid``, ``rt ip nexthop``, ``rt mtu``."""
+
+    key: str
+    family: str | None = None
+
+
+@value
+class Socket:
+    """What the local socket of the packet says: ``socket transparent``."""
+
+    key: str
+
+
+@value
+class Osf:
+    """The guessed operating system of the sender: ``osf name``."""
+
+    key: str
+
+
+@value
+class Ipsec:
+    """What IPsec says of the packet: ``ipsec in reqid``."""
+
+    direction: str
+    key: str
+    family: str | None = None
+    number: int = 0
+
+
+@value
+class Fib:
+    """A look-up in the routing table.
+
+    Attributes:
+        result: ``type`` (``local``, ``unicast``, ...), ``oif`` or ``oifname``.
+        flags: what is looked up: ``saddr``, ``daddr``, ``mark``, ``iif``, ``oif``.
+    """
+
+    result: str
+    flags: tuple[str, ...]
+
+
+@value
+class Numgen:
+    """A number from `offset` to ``offset + mod - 1``.
+
+    ``random`` draws anew for each packet: reciprocal_scale() of 32 random bits, so that number
+    i is drawn for ceil((i + 1) * 2**32 / mod) - ceil(i * 2**32 / mod) of 2**32. ``inc``
+    counts, one counter of the rule for all flows.
+
+    Source: Linux, net/netfilter/nft_numgen.c, ``nft_ng_random_gen`` and ``nft_ng_inc_gen``.
+    """
+
+    mode: str
+    mod: int
+    offset: int = 0
+
+
+@value
+class Jhash:
+    """A hash of an expression, scaled to ``offset`` ... ``offset + mod - 1``.
+
+    Without a seed the kernel draws one when the rule is loaded.
+
+    Source: Linux, net/netfilter/nft_hash.c, ``nft_jhash_eval``.
+    """
+
+    expression: Expression
+    mod: int
+    seed: int | None = None
+    offset: int = 0
+
+
+@value
+class Symhash:
+    """A hash that is the same for both directions of a flow."""
+
+    mod: int
+    offset: int = 0
+
+
+@value
+class Concat:
+    """``a . b``: compared part by part."""
+
+    parts: tuple[Expression, ...]
+
+
+@value
+class Prefix:
+    """``address/length``; host bits are clear in what nft prints."""
+
+    address: Address
+    length: int
+
+
+@value
+class Range:
+    """``first-last``, both included."""
+
+    first: Constant
+    last: Constant
+
+
+@value
+class Wildcard:
+    """``*``: the element that stands for whatever no other one covers."""
+
+
+@value
+class Flags:
+    """``a,b``: some bits of a field of bits."""
+
+    names: tuple[Constant, ...]
+
+
+@value
+class Binary:
+    """``left op right``, where `op` is one of ``& | ^ << >>``, on the bits of both."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@value
+class SetRef:
+    """``@name``: a named set or map of the same table."""
+
+    name: str
+
+
+@value(kw_only=True)
+class Element:
+    """One element of a set or, with a value, of a map.
+
+    Attributes:
+        value: a verdict, a constant or a concatenation; None in a set.
+        timeout: seconds after which it goes, rounded down; None: the set's own.
+        expires: seconds that are left of it when the dump is taken, rounded down.
+        counter: packets and bytes.
+        limit: the text of a limit that the element keeps: ``rate 10/second``.
+    """
+
+    key: Expression
+    value: Expression | None = None
+    timeout: int | None = None
+    expires: int | None = None
+    comment: str | None = None
+    counter: tuple[int, int] | None = None
+    limit: str | None = None
+
+
+@value
+class AnonymousSet:
+    """``{ a, b }`` in a rule: a set; with values it is a map."""
+
+    elements: tuple[Element, ...]
+
+
+@value
+class MapLookup:
+    """``key map { ... }``: the value of the element that covers the key.
+
+    Where none does, the rule ends there and the next one follows.
+    """
+
+    key: Expression
+    map: SetRef | AnonymousSet | Unknown
+
+
+@value
+class Accept:
+    """``accept``: ends this base chain, not the hook."""
+
+
+@value
+class Drop:
+    """``drop``: ends everything."""
+
+
+@value
+class Continue:
+    """``continue``: goes on with the next rule."""
+
+
+@value
+class Return:
+    """``return``: goes back to the caller, of a base chain to its policy."""
+
+
+@value
+class Jump:
+    """``jump chain``: a chain that returns continues after the rule."""
+
+    chain: str
+
+
+@value
+class Goto:
+    """``goto chain``: a chain that returns continues at the caller's caller."""
+
+    chain: str
+
+
+@value
+class Unknown:
+    """What no reader understands, as it stands in the input."""
+
+    text: str
+
+
+Verdict: TypeAlias = Accept | Drop | Continue | Return | Jump | Goto
+Constant: TypeAlias = int | str | bool | Address
+Expression: TypeAlias = (
+    Constant
+    | Payload
+    | RawPayload
+    | Exthdr
+    | Meta
+    | Ct
+    | Rt
+    | Socket
+    | Osf
+    | Ipsec
+    | Fib
+    | Numgen
+    | Jhash
+    | Symhash
+    | Concat
+    | Prefix
+    | Range
+    | Wildcard
+    | Flags
+    | Binary
+    | SetRef
+    | AnonymousSet
+    | MapLookup
+    | Verdict
+    | Unknown
+)

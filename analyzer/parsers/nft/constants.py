@@ -1,0 +1,119 @@
+"""Constants: numbers, addresses, words; the same value for the text's word and JSON's string."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+
+from analyzer.model import nft_names
+from analyzer.model.nft_expressions import (
+    Constant,
+    Expression,
+    Prefix,
+    Range,
+    SetRef,
+    Wildcard,
+)
+from analyzer.model.packet import Address, address_to_text
+from analyzer.parsers.nft.extension import NotUnderstood
+from analyzer.parsers.nft.words import number, quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_ADDRESS: Final = re.compile(r"[0-9a-fA-F:.]+")
+_HARDWARE: Final = re.compile(r"(?:[0-9a-f]{2}:)+[0-9a-f]{2}")
+_PREFIX: Final = re.compile(r"([0-9a-fA-F:.]+)/(\d{1,3})")
+#: Words that are written without quotes; whatever else is a string needs them.
+_PLAIN: Final = frozenset(
+    (
+        *nft_names.PROTOCOLS,
+        *nft_names.CT_STATES,
+        *nft_names.CT_STATUSES,
+        *nft_names.CT_DIRECTIONS,
+        *nft_names.ADDRESS_TYPES,
+        *nft_names.TCP_FLAGS,
+        *nft_names.NF_PROTOCOLS,
+        *nft_names.ICMP_TYPES,
+        *nft_names.ICMPV6_TYPES,
+    )
+)
+_MEMORY: Final = 1 << 15
+
+
+@lru_cache(maxsize=_MEMORY)
+def address(text: str) -> Address | None:
+    """Return the address that `text` spells; None of anything else."""
+    if _ADDRESS.fullmatch(text) is None:
+        return None
+    try:
+        if ":" in text:
+            return IPv6Address(text)
+        return IPv4Address(text) if "." in text else None
+    except AddressValueError:
+        return None
+
+
+@lru_cache(maxsize=_MEMORY)
+def from_word(word: str) -> Expression:
+    """Return the constant that an unquoted word stands for."""
+    plain = number(word)
+    if plain is not None:
+        return plain
+    if word in {"exists", "missing"}:
+        return word == "exists"
+    if word == "*":
+        return Wildcard()
+    found = address(word)
+    if found is not None:
+        return found
+    prefix = _PREFIX.fullmatch(word)
+    if prefix is not None:
+        return _prefix(address(prefix[1]), int(prefix[2]))
+    first, dash, last = word.partition("-")
+    if dash:
+        ends = _end(first), _end(last)
+        if ends[0] is not None and ends[1] is not None:
+            return Range(ends[0], ends[1])
+    if word[0] == "@" and word[1:]:
+        return SetRef(word[1:])
+    if not (word[0].isalnum() or word[0] == "_"):
+        raise NotUnderstood(word)
+    return word
+
+
+def _end(word: str) -> Constant | None:
+    plain = number(word)
+    if plain is not None:
+        return plain
+    return address(word) or (word if _HARDWARE.fullmatch(word) else None)
+
+
+def _prefix(base: Address | None, length: int) -> Prefix:
+    if base is None or length > base.max_prefixlen:
+        raise NotUnderstood("expected an address and the length of its prefix")
+    return Prefix(base, length)
+
+
+def from_string(text: str) -> Expression:
+    """Return the constant that a JSON string stands for."""
+    if text[:1] == "@" and text[1:]:
+        return SetRef(text[1:])
+    if text == "*":
+        return Wildcard()
+    return address(text) or text
+
+
+def write(given: Constant) -> str:
+    """Return the constant as nft prints it, strings in quotes unless they are well-known."""
+    match given:
+        case bool():
+            return "exists" if given else "missing"
+        case int():
+            return str(given)
+        case str():
+            return given if given in _PLAIN else quoted(given)
+        case _:
+            return address_to_text(given)

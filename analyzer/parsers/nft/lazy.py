@@ -1,0 +1,76 @@
+"""Sequences that are made when they are first looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar, overload
+
+    T = TypeVar("T")
+    Base = Sequence[T]
+else:
+    T = None
+
+    class _Base:
+        def __class_getitem__(cls, _: object) -> type:
+            return Sequence
+
+    Base = _Base
+
+
+class Lazy(Base[T]):
+    """Values of a dump that are understood when they are first asked for.
+
+    Of ten thousand Services a question usually concerns one.
+
+    Attributes:
+        source: what it is made of: lines of text with their numbers, or values of JSON; for
+            whoever can do with less than the values.
+    """
+
+    __slots__ = ("_count", "_made", "_make", "source")
+
+    def __init__(
+        self,
+        source: Any,
+        make: Callable[[Any], tuple[T, ...]],
+        count: Callable[[Any], int] | None = None,
+    ) -> None:
+        self.source = source
+        self._make = make
+        self._made: tuple[T, ...] | None = None
+        self._count = count
+
+    def _all(self) -> tuple[T, ...]:
+        if self._made is None:
+            self._made = self._make(self.source)
+        return self._made
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> T: ...
+        @overload
+        def __getitem__(self, index: slice) -> Sequence[T]: ...
+
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._all()[index]
+
+    def __len__(self) -> int:
+        if self._made is None and self._count is not None:
+            return self._count(self.source)
+        return len(self._all())
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._all() == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())

@@ -1,0 +1,152 @@
+"""What a whole ruleset holds that is not understood, and which chains and sets are missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.nft import Chain, NftRuleset, Rule, Table
+from analyzer.model.nft_expressions import (
+    AnonymousSet,
+    Concat,
+    Element,
+    Expression,
+    Goto,
+    Jump,
+    MapLookup,
+    SetRef,
+    Unknown,
+)
+from analyzer.model.nft_statements import Match, SetUpdate, Statement, Vmap, Xt
+from analyzer.parsers.nft.lazy import Lazy
+from analyzer.parsers.nft_json import FORMAT as JSON
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Rules that kube-proxy writes by the ten thousand: they hold nothing unknown and name no
+#: chain that is not looked up below.
+_PLAIN: Final = re.compile(
+    r"(?:\t\t(?:meta l4proto \w+ dnat (?:ip6? )?to (?:numgen random mod \d+ map \{[\w.: ,]*\}"
+    r"|[\d.]+:\d+|\[[\da-f:]+\]:\d+)|ip6? saddr [\da-f.:]+ jump mark-for-masquerade)\n)+"
+)
+_SHOWN: Final = 60
+
+
+def survey(ruleset: NftRuleset) -> Iterator[Diagnostic]:
+    """Give a diagnostic for each kind of thing that is not understood or missing.
+
+    Lines are those of text, numbers of objects in JSON.
+    """
+    for table in ruleset.tables.values():
+        found: dict[tuple[str, str], list[int]] = {}
+        for chain in table.chains.values():
+            if not _is_plain(ruleset, chain):
+                for rule in chain.rules:
+                    _of_rule(rule, table, found)
+        for name, held in table.sets.items():
+            for element in held.elements:
+                _of_element(element, table, 0, found)
+            if held.key == ("unknown",):
+                found.setdefault(("unknown-set", f"set {name} is not understood"), []).append(0)
+        where = f"table {table.family} {table.name}"
+        for (code, message), lines in found.items():
+            yield _finding(ruleset.file, lines, code, f"{where}: {message}")
+
+
+def _is_plain(ruleset: NftRuleset, chain: Chain) -> bool:
+    if ruleset.input_format == JSON or not isinstance(chain.rules, Lazy):
+        return False
+    body, _ = chain.rules.source
+    return _PLAIN.fullmatch(body) is not None
+
+
+def _of_rule(rule: Rule, table: Table, found: dict[tuple[str, str], list[int]]) -> None:
+    line = rule.location.line
+    for each in rule.statements:
+        for code, message in _of_statement(each, table):
+            found.setdefault((code, message), []).append(line)
+        held: tuple[Element, ...] = ()
+        match each:
+            case Vmap(_, AnonymousSet(elements)) | Match(_, _, AnonymousSet(elements)):
+                held = elements
+            case SetUpdate():
+                held = (each.element,)
+            case _:
+                pass
+        for element in held:
+            _of_element(element, table, line, found)
+
+
+def _of_statement(given: Statement, table: Table) -> Iterator[tuple[str, str]]:
+    match given:
+        case Unknown(text):
+            yield "unknown-statement", f"not understood, so the answer may be bounds: {_cut(text)}"
+        case Xt(kind, name):
+            what = f"xt {kind} {name}".strip() if name else f"an xt {kind} without a translation"
+            yield (
+                "iptables-nft",
+                f"{what} of iptables-nft, which nft does not print; "
+                "run `iptables-save` on the node and give that instead",
+            )
+        case Jump(chain) | Goto(chain) if chain not in table.chains:
+            yield "missing-chain", f"chain {chain} is not in the dump"
+        case Match(_, left, right):
+            yield from _of_sets(left, table)
+            yield from _of_sets(right, table)
+        case Vmap(key, data):
+            yield from _of_sets(key, table)
+            yield from _of_sets(data, table)
+        case SetUpdate() if given.set not in table.sets:
+            yield "missing-set", f"set {given.set} is not in the dump"
+        case _:
+            pass
+
+
+def _of_sets(given: Expression, table: Table) -> Iterator[tuple[str, str]]:
+    match given:
+        case SetRef(name) if name not in table.sets:
+            yield "missing-set", f"set {name} is not in the dump"
+        case MapLookup(key, data):
+            yield from _of_sets(key, table)
+            yield from _of_sets(data, table)
+        case Concat(parts):
+            for part in parts:
+                yield from _of_sets(part, table)
+        case Unknown(text):
+            yield "unknown-expression", f"not understood: {_cut(text)}"
+        case _:
+            pass
+
+
+def _of_element(
+    given: Element, table: Table, line: int, found: dict[tuple[str, str], list[int]]
+) -> None:
+    match given.key, given.value:
+        case Unknown(text), _:
+            key = "unknown-element", f"not understood: {_cut(text)}"
+        case _, Jump(chain) | Goto(chain) if chain not in table.chains:
+            key = "missing-chain", f"chain {chain} is not in the dump"
+        case _:
+            return
+    found.setdefault(key, []).append(line)
+
+
+def _cut(text: str) -> str:
+    """Return the words that tell kinds apart, so that a thousand of one kind are one finding."""
+    words = re.sub(r"[\d.:]{2,}|\d", "N", " ".join(text.split()))
+    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
+
+
+def _finding(file: str, lines: list[int], code: str, message: str) -> Diagnostic:
+    more = f" ({len(lines)} times)" if lines[1:] else ""
+    return Diagnostic(
+        severity=Severity.WARNING,
+        code=code,
+        message=message + more,
+        file=file,
+        line=lines[0] or None,
+        partial=True,
+    )

@@ -1,0 +1,220 @@
+"""``nft -j list ruleset``.
+
+Theory of operation
+===================
+
+`json` makes the objects; they are sorted into tables and chains here. Rules and elements stay
+as they are until they are first looked at.
+
+Source: libnftables-json(5); src/json.c.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+
+from analyzer.errors import InputError, ParseError
+from analyzer.model.diagnostics import Diagnostic, Location, Severity
+from analyzer.model.nft import Chain, Flowtable, NamedObject, NftRuleset, Rule, Set, Table
+from analyzer.model.nft_expressions import Element, Unknown
+from analyzer.parsers.nft import elements, statements
+from analyzer.parsers.nft.definitions_json import (
+    OBJECTS,
+    read_chain,
+    read_flowtable,
+    read_object,
+    read_set,
+)
+from analyzer.parsers.nft.extension import NotUnderstood
+from analyzer.parsers.nft.json_values import mapping, optional_string, string, strings
+from analyzer.parsers.nft.lazy import Lazy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+    from analyzer.parsers.rows import Skim
+
+FORMAT: Final = "nft-json"
+_SNIFF: Final = re.compile(r'\s*\{\s*"nftables"\s*:')
+#: Columns of a line that a message quotes on both sides of a fault.
+_QUOTED: Final = 40
+_FLAGS: Final = frozenset({"dormant", "owner", "persist"})
+#: Rules of one chain: the number of each in the dump, and its object.
+_Numbered = tuple[int, Mapping[str, "Any"]]
+
+
+def sniff(text: str) -> bool:
+    """Tell whether `text` begins as what ``nft -j`` prints."""
+    return _SNIFF.match(text) is not None
+
+
+def parse(
+    text: str,
+    file: str,
+    table: str | None = None,
+    advance: Callable[[int, int | None], None] | None = None,
+    skim: Skim | None = None,
+) -> NftRuleset:
+    """Read a ruleset of ``nft -j``; `table`, `advance` and `skim` are for other formats.
+
+    Raises:
+        InputError: it holds no ruleset, or an object of it says not where it belongs.
+        ParseError: it is no JSON.
+    """
+    del table, advance, skim
+    given = _loaded(text, file)
+    objects = given.get("nftables") if isinstance(given, dict) else None
+    if not isinstance(objects, list):
+        raise InputError(f"{file}: no ruleset of `nft -j list ruleset` in it")
+    return _RulesetReader(file).read(objects)
+
+
+def _loaded(text: str, file: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        start = text.rfind("\n", 0, error.pos) + 1
+        end = text.find("\n", error.pos)
+        line = text[start : len(text) if end < 0 else end]
+        column = error.pos - start
+        first = max(0, column - _QUOTED)
+        shown = line[first : column + _QUOTED]
+        raise ParseError(
+            f"no JSON: {error.msg} (column {column + 1})",
+            location=Location(file, error.lineno),
+            line=shown,
+            span=(column - first, column - first + 1),
+        ) from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, endless brackets
+        raise InputError(f"{file}: no JSON that nft prints") from None
+
+
+class _RulesetReader:
+    """Sorts the objects of a ruleset."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._tables: dict[tuple[str, str], dict[str, Any]] = {}
+        self._rules: dict[tuple[str, str, str], list[_Numbered]] = {}
+        self._diagnostics: list[Diagnostic] = []
+        self._version: str | None = None
+
+    def read(self, objects: list[Any]) -> NftRuleset:
+        for number, each in enumerate(objects, 1):
+            try:
+                self._object(each, number)
+            except NotUnderstood as error:
+                raise InputError(
+                    f"{self._file}: object {number} of the ruleset is none of nft: "
+                    f"{str(error)[:60]}"
+                ) from None
+        if not self._tables:
+            raise InputError(f"{self._file}: no table of nft in it")
+        tables = {key: Table(**held) for key, held in self._tables.items()}
+        for (family, table, chain), rules in self._rules.items():
+            if chain not in tables[family, table].chains:
+                text = f"chain {chain} of table {family} {table} is not declared"
+                self._warn("undeclared-chain", text, rules[0][0])
+        return NftRuleset(
+            tables=tables,
+            input_format=FORMAT,
+            file=self._file,
+            version=self._version,
+            diagnostics=tuple(self._diagnostics),
+        )
+
+    def _object(self, given: object, number: int) -> None:
+        held = mapping(given)
+        if len(held) != 1:
+            raise NotUnderstood(given)
+        ((kind, body),) = held.items()
+        body = mapping(body)
+        if kind == "metainfo":
+            self._version = optional_string(body.get("version"))
+            return
+        family, name = string(body.get("family")), string(body.get("name", ""))
+        if kind == "table":
+            self._tables.setdefault((family, name), _empty(family, name, body))
+            if not _FLAGS.issuperset(self._tables[family, name]["flags"]):
+                # Source: nftables 1.0.6, src/json.c, ``table_print_json``.
+                text = f"what flags table {family} {name} has is not known: nft prints its name"
+                self._warn("unknown-flag", text, number)
+            return
+        key = family, string(body.get("table"))
+        table = self._tables.get(key)
+        if table is None:
+            raise NotUnderstood(f"no table {' '.join(key)} before its {kind}")
+        if kind == "rule":
+            place = *key, string(body.get("chain"))
+            self._rules_of(place).append((number, body))
+        elif kind == "chain":
+            table["chains"][name] = read_chain(body, self._lazy_rules((*key, name)))
+        elif kind in {"set", "map"}:
+            table["sets"][name] = self._set(name, family, body)
+        elif kind == "flowtable":
+            table["flowtables"][name] = read_flowtable(body)
+        elif kind in OBJECTS:
+            table["objects"][kind, name] = read_object(kind, family, body)
+        else:
+            self._warn("unknown-object", f"{kind} is not understood", number)
+
+    def _rules_of(self, place: tuple[str, str, str]) -> list[_Numbered]:
+        return self._rules.setdefault(place, [])
+
+    def _lazy_rules(self, place: tuple[str, str, str]) -> Lazy[Rule]:
+        family, table, _ = place
+        where = f"{family} {table}"
+
+        def make(given: list[_Numbered]) -> tuple[Rule, ...]:
+            return tuple(self._rule(number, body, family, where) for number, body in given)
+
+        return Lazy(self._rules_of(place), make, len)
+
+    def _rule(self, number: int, body: Mapping[str, Any], family: str, where: str) -> Rule:
+        found = statements.from_json(body.get("expr"), family)
+        comment = body.get("comment")
+        return Rule(
+            found,
+            Location(self._file, number, where),
+            elements.dumped(body.get("expr")),
+            comment if isinstance(comment, str) else None,
+        )
+
+    def _set(self, name: str, family: str, body: Mapping[str, Any]) -> Set:
+        try:
+            return read_set(name, family, body)
+        except NotUnderstood:
+            unread = (Element(key=Unknown(elements.dumped(body))),)
+            return Set(name=name, key=("unknown",), elements=unread)
+
+    def _warn(self, code: str, message: str, line: int) -> None:
+        self._diagnostics.append(
+            Diagnostic(
+                severity=Severity.WARNING,
+                code=code,
+                message=message,
+                file=self._file,
+                line=line,
+                partial=True,
+            )
+        )
+
+
+def _empty(family: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    chains: dict[str, Chain] = {}
+    sets: dict[str, Set] = {}
+    objects: dict[tuple[str, str], NamedObject] = {}
+    flowtables: dict[str, Flowtable] = {}
+    return {
+        "family": family,
+        "name": name,
+        "chains": chains,
+        "sets": sets,
+        "objects": objects,
+        "flowtables": flowtables,
+        "flags": strings(body.get("flags")),
+        "comment": optional_string(body.get("comment")),
+    }

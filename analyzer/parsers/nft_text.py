@@ -1,0 +1,212 @@
+"""``nft list ruleset`` and ``nft list table``, with handles or without.
+
+Theory of operation
+===================
+
+`splitting` finds tables and blocks. Sets, maps and the heads of chains are read at once, since
+they are few words; rules and elements are understood when they are first looked at.
+
+Source: nft(8); src/rule.c, ``table_print``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from analyzer.errors import InputError
+from analyzer.model.diagnostics import Diagnostic, Location, Severity
+from analyzer.model.nft import Chain, Flowtable, NamedObject, NftRuleset, Rule, Set, Table
+from analyzer.model.nft_expressions import Element, Unknown
+from analyzer.parsers.nft import definitions, statements
+from analyzer.parsers.nft.extension import NotUnderstood
+from analyzer.parsers.nft.lazy import Lazy
+from analyzer.parsers.nft.splitting import Block, RawTable, split
+from analyzer.parsers.nft.splitting import statements as split_statements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+    from analyzer.parsers.rows import Skim
+
+FORMAT: Final = "nft"
+_SNIFF: Final = re.compile(
+    r"^[ \t]*+table[ \t]++(?:(?:ip6?|inet|arp|bridge|netdev)[ \t]++)?\S++[ \t]*+\{", re.MULTILINE
+)
+_BASE: Final = re.compile(
+    r"type (\w+) hook (\w+)(?: device (\S+))?(?: devices = \{([^}]*)\})? priority ([^;]+)"
+)
+#: A chain that has something to say before its rules.
+_HEADED: Final = re.compile(r"(?:[\s;\\]|#.*\n)*+(?:type|policy|comment|devices?) ")
+_HEADS: Final = ("type ", "policy ", "comment ", "devices ", "device ")
+
+
+def sniff(text: str) -> bool:
+    """Tell whether `text` has a line that begins a table of nft."""
+    return _SNIFF.search(text) is not None
+
+
+def parse(
+    text: str,
+    file: str,
+    table: str | None = None,
+    advance: Callable[[int, int | None], None] | None = None,
+    skim: Skim | None = None,
+) -> NftRuleset:
+    """Read a listing of nft; `table`, `advance` and `skim` are for other formats.
+
+    Raises:
+        InputError: it holds no table.
+        ParseError: its braces or quotes do not fit together.
+    """
+    del table, advance, skim
+    found = split(text, file)
+    if not found.tables:
+        raise InputError(f"{file}: no table of nft in it")
+    diagnostics: list[Diagnostic] = []
+
+    def warn(code: str, message: str, line: int) -> None:
+        diagnostics.append(
+            Diagnostic(
+                severity=Severity.WARNING,
+                code=code,
+                message=message,
+                file=file,
+                line=line,
+                partial=True,
+            )
+        )
+
+    if found.noise:
+        more = f" (and {len(found.noise) - 1} more)" if found.noise[1:] else ""
+        warn("noise", f"no part of a listing of nft; left out{more}", found.noise[0])
+    tables: dict[tuple[str, str], Table] = {}
+    for raw in found.tables:
+        key = raw.family, raw.name
+        if key in tables:
+            text_of = f"table {raw.family} {raw.name} again; only the first is read"
+            warn("two-dumps", text_of, raw.line)
+            continue
+        if not raw.complete:
+            warn("cut-off", f"the dump ends within table {raw.family} {raw.name}", raw.line)
+        tables[key] = _TableReader(raw, file, warn).read()
+    return NftRuleset(tables=tables, input_format=FORMAT, file=file, diagnostics=tuple(diagnostics))
+
+
+class _TableReader:
+    """Reads the blocks of one table."""
+
+    def __init__(self, raw: RawTable, file: str, warn: Callable[[str, str, int], None]) -> None:
+        self._raw = raw
+        self._family = raw.family
+        self._warn = warn
+        self._file = file
+        self._of_iptables = statements.is_of_iptables(raw.family, raw.name)
+        self._place = f"{raw.family} {raw.name}"
+
+    def read(self) -> Table:
+        chains: dict[str, Chain] = {}
+        sets: dict[str, Set] = {}
+        objects: dict[tuple[str, str], NamedObject] = {}
+        flowtables: dict[str, Flowtable] = {}
+        for block in self._raw.blocks:
+            name = block.name
+            match block.kind:
+                case "chain" if name not in chains:
+                    chains[name] = self._chain(block)
+                case "set" | "map" | "meter" if name not in sets:
+                    sets[name] = self._set(block)
+                case "flowtable" if name not in flowtables:
+                    flowtables[name] = definitions.read_flowtable(
+                        name, self._family, _lines(block.body)
+                    )
+                case "" | "chain" | "set" | "map" | "meter" | "flowtable":
+                    what = f"{block.kind} {name}".strip()[:60]
+                    code = "declared-twice" if block.kind else "unknown-block"
+                    self._warn(code, f"{what} of table {self._place} is left out", block.line)
+                case kind:
+                    objects[kind, name] = self._object(block)
+        attributes = {
+            head: rest.strip()
+            for _, line in split_statements(self._raw.attributes)
+            for head, _, rest in (line.partition(" "),)
+        }
+        comment = attributes.get("comment")
+        return Table(
+            family=self._family,
+            name=self._raw.name,
+            chains=chains,
+            sets=sets,
+            objects=objects,
+            flowtables=flowtables,
+            flags=tuple(f.strip() for f in attributes.get("flags", "").split(",") if f.strip()),
+            comment=None if comment is None else definitions.unquoted(comment),
+            complete=self._raw.complete,
+        )
+
+    def _chain(self, block: Block) -> Chain:
+        head: dict[str, Any] = {}
+        if _HEADED.match(block.body):
+            for number, text in split_statements(block.body):
+                if not text.lstrip().startswith(_HEADS):
+                    break
+                self._head(text.strip(), head, block.line + number)
+        source = block.body, block.line
+        return Chain(name=block.name, rules=Lazy(source, self._rules, _count), **head)
+
+    def _head(self, text: str, head: dict[str, Any], line: int) -> None:
+        word, _, rest = text.partition(" ")
+        found = _BASE.fullmatch(text)
+        if found is not None:
+            kind, hook, device, devices, number = found.groups()
+            named = [device] if device else (devices or "").split(",")
+            head["type"], head["hook"] = kind, hook
+            head["policy"] = head.get("policy", "accept")
+            head["devices"] = tuple(definitions.unquoted(n) for n in named if n.strip())
+            head["priority"] = definitions.priority(number, self._family)
+            if head["priority"] is None:
+                self._warn("unknown-priority", f"priority {number.strip()} is not known", line)
+        elif word in {"policy", "comment"}:
+            head[word] = definitions.unquoted(rest)
+        else:
+            self._warn("unknown-hook", f"not understood: {text[:60]}", line)
+
+    def _rules(self, source: tuple[str, int]) -> tuple[Rule, ...]:
+        body, first = source
+        return tuple(self._rule(text, first + number) for number, text in _rules_of(body))
+
+    def _rule(self, text: str, line: int) -> Rule:
+        shown = statements.translated(text) if self._of_iptables else text
+        found, comment = statements.from_text(shown, self._family)
+        return Rule(found, Location(self._file, line, self._place), text, comment)
+
+    def _set(self, block: Block) -> Set:
+        try:
+            return definitions.read_set(block.name, self._family, _lines(block.body))
+        except NotUnderstood:
+            unread = (Element(key=Unknown(block.body)),)
+            return Set(name=block.name, key=("unknown",), elements=unread)
+
+    def _object(self, block: Block) -> NamedObject:
+        try:
+            return definitions.read_object(block.kind, block.name, self._family, _lines(block.body))
+        except NotUnderstood:
+            text = (("text", block.body.strip()),)
+            return NamedObject(kind=block.kind, name=block.name, properties=text)
+
+
+def _lines(body: str) -> Sequence[str]:
+    return [text.strip() for _, text in split_statements(body)]
+
+
+def _rules_of(body: str) -> list[tuple[int, str]]:
+    found = split_statements(body)
+    at = 0
+    while at < len(found) and found[at][1].lstrip().startswith(_HEADS):
+        at += 1
+    return found[at:]
+
+
+def _count(source: tuple[str, int]) -> int:
+    return len(_rules_of(source[0]))
