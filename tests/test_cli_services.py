@@ -83,6 +83,18 @@ def test_a_network_of_a_node_is_told_with_an_example(command: Command, given: st
     assert done.err.endswith(f"{given!r} is not CIDR=NODE, as 10.1.0.0/24=worker1\n")
 
 
+def test_a_network_is_of_one_node_only(command: Command) -> None:
+    done = command("services", DUMP, "--node-of", "10.1.0.0/24=a", "10.1.0.0/24=b")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "kubeodds: --node-of 10.1.0.0/24: is it a's, or b's?\n"
+
+
+def test_whose_rules_these_are_needs_no_network_of_its_own(command: Command) -> None:
+    done = command("services", DUMP, "--node", "worker1", "--node-of", "10.244.0.0/24=master")
+    assert (done.status, done.err) == (0, "")
+    assert "at node worker1" in done.out
+
+
 def test_objects_may_be_a_folder(command: Command) -> None:
     folder = command.folder / "objects"
     folder.mkdir()

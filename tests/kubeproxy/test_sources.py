@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.sources import PodNetworks, pod_networks, told_apart
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
-from analyzer.model.cluster import Cluster, Node
+from analyzer.model.cluster import Cluster, Node, Placement
 from analyzer.model.packet import Network, network_from_text
-from tests.kubeproxy.dumps import dump, endpoint, view_of
+from analyzer.parsers.iptables_save import parse
+from tests.kubeproxy.dumps import dump, endpoint, two_endpoints, view_of
 
 USUAL = ip_address("203.0.113.1")
 #: Networks that hold each other often.
@@ -192,3 +194,107 @@ def test_routes_of_one_kind_of_source_are_found_by_their_network() -> None:
         (frontend, ip_network("198.51.100.0/24")),
     ]
     assert all(isinstance(r, Route) for r in routes)
+
+
+# --- rules of others, and nodes ------------------------------------------------
+
+
+def before(rule: str, *, raw: bool = False) -> dict[tuple[str, str | None], bool]:
+    """Return who is let in to a ClusterIP behind somebody's rule."""
+    text = dump(
+        *two_endpoints(),
+        "-A KUBE-SVC-A ! -s 10.0.0.0/8 -d 10.96.0.1/32 -j KUBE-MARK-MASQ",
+        "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000",
+    )
+    if raw:
+        text = f"*raw\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n{rule}\nCOMMIT\n{text}"
+    else:
+        jump = "-A PREROUTING -j KUBE-SERVICES"
+        assert jump in text
+        text = text.replace(jump, f"{rule}\n{jump}")
+    nodes = cluster(a="10.0.0.0/16", b="10.1.0.0/16")
+    (service,) = Recogniser(parse(text, "f"), nodes, node="a").view().services
+    return let_in(service)
+
+
+def test_a_rule_of_somebody_elses_parts_pods() -> None:
+    found = before("-A PREROUTING -s 10.0.128.0/17 -d 10.96.0.1/32 -j ACCEPT")
+    assert not found["pod", "10.0.128.0/17"]
+    assert found["pod", None]
+    assert found["pod-elsewhere", None]
+    assert found["external", None]
+
+
+def test_a_range_of_addresses_parts_clients() -> None:
+    found = before("-A PREROUTING -m iprange --src-range 198.51.100.4-198.51.100.7 -j ACCEPT")
+    assert not found["external", "198.51.100.4/30"]
+    assert found["external", None]
+
+
+def test_pods_that_conntrack_does_not_see_have_no_service() -> None:
+    found = before("-A PREROUTING -s 10.1.128.0/17 -j NOTRACK", raw=True)
+    assert not found["pod-elsewhere", "10.1.128.0/17"]
+    assert found["pod-elsewhere", None]
+
+
+def test_an_endpoint_that_somebody_keeps_out_has_no_hairpin() -> None:
+    rule = "-A PREROUTING -s 10.0.0.1/32 -d 10.96.0.1/32 -j ACCEPT"
+    text = dump(*two_endpoints()).replace("-A PREROUTING", f"{rule}\n-A PREROUTING", 1)
+    (service,) = view_of(text).services
+    (hairpin,) = [r for r in service.routes if r.source is Source.HAIRPIN]
+    assert [str(s.endpoint) for s in hairpin.shares] == ["10.0.0.2:80"]
+
+
+def test_other_nodes_are_clients_of_a_range_that_holds_nobody_else() -> None:
+    text = dump(
+        BALANCER,
+        "-A KUBE-FW-A -s 192.168.0.12/31 -j KUBE-SVC-A",
+        "-A KUBE-SVC-A -j KUBE-SEP-1",
+        endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+    )
+    known = {
+        name: Node(name=name, addresses=(ip_address(f"192.168.0.{last}"),))
+        for name, last in (("a", 11), ("b", 12), ("c", 13))
+    }
+    placed = {a: Placement(n.name, None) for n in known.values() for a in n.addresses}
+    recogniser = Recogniser(parse(text, "f"), Cluster(known, placed), node="a")
+    (service,) = recogniser.view().services
+    found = let_in(service)
+    assert found["external", "192.168.0.12/31"]
+    assert not found["external", None]
+
+
+def test_a_node_whose_addresses_are_told_apart_has_bounds() -> None:
+    text = dump(
+        BALANCER,
+        "-A KUBE-FW-A -s 192.168.0.0/24 -j KUBE-SVC-A",
+        "-A KUBE-SVC-A -j KUBE-SEP-1",
+        endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+    )
+    for own, exact in ((("192.168.0.10",), True), (("172.16.0.1", "192.168.0.10"), False)):
+        addresses = tuple(map(ip_address, own))
+        recogniser = Recogniser(parse(text, "f"), Cluster(), node_addresses=addresses)
+        (service,) = recogniser.view().services
+        (route,) = [r for r in service.routes if r.source is Source.NODE]
+        assert route.is_exact is exact
+
+
+def test_the_mark_of_a_chain_that_is_not_shown_is_that_of_postrouting() -> None:
+    text = dump(
+        "-A KUBE-SVC-A ! -s 10.0.0.0/8 -d 10.96.0.1/32 -j KUBE-MARK-MASQ",
+        *two_endpoints(),
+        "-A KUBE-POSTROUTING -m mark ! --mark 0x8000/0x8000 -j RETURN",
+        "-A KUBE-POSTROUTING -j MASQUERADE",
+        "-A POSTROUTING -j KUBE-POSTROUTING",
+        missing=["KUBE-MARK-MASQ"],
+    )
+    own = (ip_address("192.168.0.10"),)
+    view = Recogniser(parse(text, "f"), Cluster(), node_addresses=own).view()
+    (service,) = view.services
+    told = {
+        r.source: {s.masquerade for s in r.shares}
+        for r in service.routes
+        if r.source in {Source.POD, Source.EXTERNAL}
+    }
+    assert told == {Source.POD: {False}, Source.EXTERNAL: {True}}
+    assert "no-mark-chain" in {d.code for d in view.diagnostics}
