@@ -26,7 +26,7 @@ from analyzer.model.matches import (
 from analyzer.model.packet import network_from_text, network_to_text
 from analyzer.model.rules import Counters, Rule
 from analyzer.model.targets import Goto, Jump, Target, TargetUnknown
-from analyzer.parsers.words import Word, Words, bare
+from analyzer.parsers.words import Word, Words, bare, quoted
 from analyzer.parsers.xt.known import XTABLES_TARGETS
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGET_NAMES, TARGETS
@@ -71,6 +71,18 @@ def parse_rule(line: str, location: Location, chains: Container[str]) -> Rule:
     return _Reader(line, location, found.end(), chains).rule()
 
 
+def _is_bare(match: Match | None) -> bool:
+    """Tell whether a match is a comment that iptables-save prints without quotes."""
+    return isinstance(match, MatchComment) and quoted(match.text) == match.text
+
+
+def _joined(comment: Match | None, more: list[str]) -> MatchComment | None:
+    """Return a comment with words from which somebody has taken the quotes, as tests do."""
+    if not isinstance(comment, MatchComment) or any(word.startswith("-") for word in more):
+        return None
+    return MatchComment(" ".join([comment.text, *more]))
+
+
 class _Reader:
     """Reads one rule; keeps what was read so far."""
 
@@ -113,7 +125,7 @@ class _Reader:
                 self._take_target(option, start)
             case "-c":
                 self._counters = self._count(), self._count()
-            case "-4" | "-6":
+            case "-4" | "-6" if self._at_end():
                 pass
             case _ if word.text.startswith("--") and self._implied() is not None:
                 words.position = start
@@ -121,7 +133,7 @@ class _Reader:
             case _:
                 # Nothing that iptables-save prints, yet the rule still asks something of the
                 # packet: it stays a match that we cannot read.
-                self._unknown(start)
+                self._stray(start, word.text)
 
     def _add(self, match: Match) -> None:
         self._matches.append(match)
@@ -162,16 +174,31 @@ class _Reader:
             self._unknown(start)
             return
         match: Match = reader.parse(words)
-        more = []
-        while not self._at_end():
-            more.append(words.take("a word").text)
-        if more and isinstance(match, MatchComment) and not any(w.startswith("-") for w in more):
-            # Somebody has taken the quotes away, as kube-proxy's own tests do.
-            match = MatchComment(" ".join([match.text, *more]))
+        more = self._rest()
+        if more and _is_bare(match) and '"' not in words.text_since(start):
+            joined = _joined(match, more)
+            match = joined or MatchUnknown(words.text_since(start))
         elif more:
             # An option that our reader does not know changes what the whole match means.
             match = MatchUnknown(words.text_since(start))
         self._matches.append(match)
+
+    def _stray(self, start: int, first: str) -> None:
+        """Take words that no option begins; behind a comment without quotes they belong to it."""
+        before = self._matches[-1] if self._matches else None
+        more = [first, *self._rest()]
+        joined = _joined(before, more) if _is_bare(before) else None
+        if joined is None:
+            self._matches.append(MatchUnknown(self._words.text_since(start)))
+        else:
+            self._matches[-1] = joined
+
+    def _rest(self) -> list[str]:
+        """Take all words up to the next that begins something."""
+        found = []
+        while not self._at_end():
+            found.append(self._words.take("a word").text)
+        return found
 
     def _implied(self) -> str | None:
         """Return the match that ``-p`` brings along: ``-p tcp --dport 80``."""
