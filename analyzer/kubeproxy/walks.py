@@ -8,6 +8,15 @@ from typing import Final
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.diagnostics import Location
+from analyzer.model.matches import (
+    MatchComment,
+    MatchProtocol,
+    MatchRecent,
+    MatchSctp,
+    MatchSource,
+    MatchTcp,
+    MatchUdp,
+)
 from analyzer.model.packet import Address, Mark, Network, Packet
 from analyzer.model.probability import NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
@@ -34,6 +43,16 @@ _FROM_NODE: Final = {
     Source.NODE: True,
     Source.EXTERNAL: False,
 }
+#: What kube-proxy's rules ask for in a KUBE-SEP chain.
+_OF_ENDPOINT: Final = (
+    MatchSource,
+    MatchProtocol,
+    MatchComment,
+    MatchTcp,
+    MatchUdp,
+    MatchSctp,
+    MatchRecent,
+)
 #: The address of a source is that of its kind.
 USUAL: Final = "usual"
 
@@ -183,33 +202,44 @@ class NatWalks:
                 by_endpoint = {s.endpoint: s for s in route.shares}
                 ways[kind] = by_endpoint, leaves, route.unresolved
             shares_of, leaves, open_ = ways[kind]
-            unresolved = max(unresolved, open_)
             share = shares_of.get(endpoint)
             if share is not None:
-                answers = {
-                    self._returns(frontend, protocol, endpoint, source, leaf)
-                    for leaf in leaves[endpoint]
-                }
-                found.append(replace(share, masquerade=_agreed(answers)))
+                came = self._flow(self._packet(source, endpoint.address), frontend, protocol)
+                answers = {self._returns(came, source, leaf) for leaf in leaves[endpoint]}
+                known = {answer for answer in answers if answer is not None}
+                if known == answers:
+                    share = replace(share, masquerade=_agreed(known))
+                else:
+                    route = self.route(frontend, protocol, source, endpoint.address)
+                    share = next((s for s in route.shares if s.endpoint == endpoint), None)
+                    open_ = route.unresolved
+            unresolved = max(unresolved, open_)
+            found += [] if share is None else [share]
         return Route(frontend, Source.HAIRPIN, tuple(found), unresolved)
 
-    def _returns(
-        self, frontend: Frontend, protocol: str, endpoint: Endpoint, source: Source, leaf: Leaf
-    ) -> Ternary:
-        """Tell whether a flow from `endpoint` itself, on the way to `leaf`, is masqueraded.
+    def _returns(self, came: Packet, source: Source, leaf: Leaf) -> Ternary | None:
+        """Tell whether a flow is masqueraded that comes as `came` and goes the way to `leaf`.
 
-        It leaves: were the endpoint's address the node's own, the node would have made the flow.
+        None: that has to be walked, since the way ends in no usual KUBE-SEP chain.
         """
+        if leaf.packet.source == came.source:
+            return self._masquerades(leaf.packet, source)
         chains = [rule.target.chain for rule in leaf.rules if isinstance(rule.target, Jump | Goto)]
-        if not chains or leaf.packet.source == endpoint.address:
-            return self._masquerades(leaf.packet, Source.NODE)
-        came = self._flow(self._packet(source, endpoint.address), frontend, protocol)
-        again = Traversal(self._table).tree(chains[-1], replace(came, mark=leaf.packet.mark))
-        match again:
+        if not chains or not self._is_usual(chains[-1]):
+            return None
+        match Traversal(self._table).tree(chains[-1], replace(came, mark=leaf.packet.mark)):
             case Leaf(Dnat(), packet):
-                return self._masquerades(packet, Source.NODE)
+                return self._masquerades(packet, source)
             case _:
-                return Ternary.UNKNOWN
+                return None
+
+    def _is_usual(self, chain: str) -> bool:
+        """Tell whether a chain marks flows of its endpoint, sends all on, and does nothing else."""
+        rules = self._table.chains[chain].rules
+        return all(
+            isinstance(rule.target, Dnat) or rule.target == Jump(names.MARK_MASQUERADE)
+            for rule in rules
+        ) and all(isinstance(match, _OF_ENDPOINT) for rule in rules for match in rule.matches)
 
     def reaches_services(self, source: Source) -> bool:
         """Tell whether every packet from `source` comes to KUBE-SERVICES, unchanged and first.
@@ -269,7 +299,9 @@ class NatWalks:
         return self._masquerades(packet, source)
 
     def _masquerades(self, packet: Packet, source: Source) -> Ternary:
-        came = replace(packet, in_interface="" if source is Source.NODE else None)
+        # A hairpin flow leaves: were its endpoint's address the node's own, so were its source's.
+        leaves = source in {Source.NODE, Source.HAIRPIN}
+        came = replace(packet, in_interface="" if leaves else None)
         known = self._known.get(came)
         if known is None:  # frontends of one Service lead to the same endpoints
             known = self._hooks.masquerades(came, changed_bits=self._changed_bits)

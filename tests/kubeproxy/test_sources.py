@@ -298,3 +298,33 @@ def test_the_mark_of_a_chain_that_is_not_shown_is_that_of_postrouting() -> None:
     }
     assert told == {Source.POD: {False}, Source.EXTERNAL: {True}}
     assert "no-mark-chain" in {d.code for d in view.diagnostics}
+
+
+@pytest.mark.parametrize(
+    ("odd", "masqueraded"),
+    [
+        # Whatever it decides, who is sent on has been marked.
+        ("-A KUBE-SEP-2 -m u32 --u32 0=0 -j RETURN", True),
+        # It undoes the mark of who comes by once.
+        ("-A KUBE-SEP-2 -j MARK --set-xmark 0x4000/0x0", True),
+        ("-A KUBE-SEP-2 -m u32 --u32 0=0 -j MARK --set-xmark 0x4000/0x0", None),
+    ],
+)
+def test_a_hairpin_through_an_odd_chain_is_walked_by_itself(
+    odd: str, masqueraded: bool | None
+) -> None:
+    text = dump(
+        *two_endpoints(),
+        "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000",
+        "-A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE",
+    )
+    sent = endpoint("KUBE-SEP-2", "10.0.0.2:80")
+    mark = "-A KUBE-SEP-2 -s 10.0.0.2/32 -j KUBE-MARK-MASQ"
+    rows = [odd, mark] if "RETURN" in odd else [mark, odd, odd]
+    if masqueraded is None:
+        rows = [mark, odd]
+    text = text.replace(sent, "\n".join([*rows, sent]))
+    (service,) = view_of(text).services
+    (hairpin,) = [r for r in service.routes if r.source is Source.HAIRPIN]
+    told = {str(s.endpoint): s.masquerade for s in hairpin.shares}
+    assert told["10.0.0.2:80"] is masqueraded
