@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import summarize_address_range
 
@@ -23,10 +24,11 @@ from analyzer.model.matches import (
     MatchUnknown,
 )
 from analyzer.model.options import AddressRange, Option, Range
-from analyzer.model.packet import Address, Network
+from analyzer.model.packet import Address, Network, network_from_text
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.targets import Drop, Goto, Jump, Reject
 from analyzer.model.value import value
+from analyzer.parsers.rows import RuleRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,6 +90,10 @@ _LIKELY: Final = {
     "KUBE-XLB-": FrontendKind.EXTERNAL_IP,
     "": FrontendKind.CLUSTER_IP,
 }
+
+
+#: Chains that are looked at Service by Service.
+_OF_SERVICES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
 
 
 def entries(
@@ -251,7 +257,10 @@ def source_networks(
 
 
 def sources_before(ruleset: Ruleset) -> frozenset[Network]:
-    """Return the networks by which rules before kube-proxy's chains tell sources apart."""
+    """Return the networks by which rules before a Service's chains tell sources apart.
+
+    They are others' rules in the hooks, and those of KUBE-SERVICES and KUBE-NODEPORTS.
+    """
     found: set[Network] = set()
     for name in ("raw", "mangle", "nat"):
         table = ruleset.tables.get(name)
@@ -259,14 +268,21 @@ def sources_before(ruleset: Ruleset) -> frozenset[Network]:
         seen: set[str] = set()
         while rest and table is not None:
             chain = rest.pop()
-            if chain in seen or chain not in table.chains or chain.startswith("KUBE-"):
+            if chain in seen or chain not in table.chains:
                 continue
             seen.add(chain)
-            for rule in table.chains[chain].rules:
+            rules = table.chains[chain].rules
+            if chain in {names.SERVICES, names.NODE_PORTS} and isinstance(rules, RuleRows):
+                # A row for each Service, which takes too long to understand.
+                texts = set(re.findall(r" -s (\S+)", rules.text))
+                found.update(n for n in map(network_from_text, texts) if n is not None)
+                rest += [names.NODE_PORTS] if chain == names.SERVICES else []
+                continue
+            for rule in rules:
                 for match in rule.matches:
                     found |= _asked_by(match)
                 match rule.target:
-                    case Jump(to) | Goto(to):
+                    case Jump(to) | Goto(to) if not to.startswith(_OF_SERVICES):
                         rest.append(to)
                     case _:
                         pass

@@ -45,6 +45,7 @@ class SourceParts:
         self._ruleset = ruleset
         self._nat = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
         self._known = known
+        self._asked: dict[str, frozenset[Network]] = {}
         pods = (*known.pods.here, *known.pods.elsewhere, known.written)
         self._pods = [network for network in pods if network is not None]
 
@@ -54,7 +55,10 @@ class SourceParts:
 
     def asked(self, chain: str) -> frozenset[Network]:
         """Return the networks by which rules on the way of a Service's flows tell sources apart."""
-        return source_networks(self._nat, chain) | self._before
+        found = self._asked.get(chain)
+        if found is None:
+            found = self._asked[chain] = source_networks(self._nat, chain) | self._before
+        return found
 
     def of(
         self, source: Source, asked: Iterable[Network]

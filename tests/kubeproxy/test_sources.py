@@ -225,6 +225,15 @@ def test_a_rule_of_somebody_elses_parts_pods() -> None:
     assert found["external", None]
 
 
+def test_a_rule_that_somebody_put_into_kube_services_parts_pods_too() -> None:
+    text = dump("-A KUBE-SERVICES -s 10.0.128.0/17 -j RETURN", *two_endpoints())
+    nodes = cluster(a="10.0.0.0/16", b="10.1.0.0/16")
+    (service,) = Recogniser(parse(text, "f"), nodes, node="a").view().services
+    found = let_in(service)
+    assert not found["pod", "10.0.128.0/17"]
+    assert found["pod", None]
+
+
 def test_a_range_of_addresses_parts_clients() -> None:
     found = before("-A PREROUTING -m iprange --src-range 198.51.100.4-198.51.100.7 -j ACCEPT")
     assert not found["external", "198.51.100.4/30"]
