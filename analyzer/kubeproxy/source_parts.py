@@ -81,7 +81,8 @@ class SourceParts:
     def _external(
         self, usual: Address, asked: Iterable[Network]
     ) -> list[tuple[Network | None, Address]]:
-        asked = [network for network in asked if not self._is_of_pods(network)]
+        # No client outside has a loopback address.
+        asked = [n for n in asked if not n.is_loopback and not self._is_of_pods(n)]
         free = told_apart(asked, [usual], self._is_nobodys)
         if len(free) > len(set(asked)):
             return free

@@ -160,6 +160,12 @@ def test_a_range_of_everybody_leaves_nobody_else() -> None:
     assert all(allowed for (source, _), allowed in found.items() if source != "node")
 
 
+def test_nobody_outside_has_a_loopback_address() -> None:
+    found = let_in(balancer("127.0.0.0/8", "198.51.100.0/24"))
+    assert ("external", "127.0.0.0/8") not in found
+    assert found["external", "198.51.100.0/24"]
+
+
 def test_the_address_of_an_unknown_node_may_be_in_a_range() -> None:
     service = balancer("198.51.100.0/24")
     (node,) = [r for r in service.routes if r.source is Source.NODE]
