@@ -1,4 +1,4 @@
-"""The command line: the only file that opens files, prints and exits."""
+"""The command line: the only file that prints and exits."""
 
 from __future__ import annotations
 
@@ -10,19 +10,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from analyzer.arguments import parse
-from analyzer.errors import AnalyzerError, InputError, ParseError, UsageError, suggestion
-from analyzer.kubeproxy.endpoint_rows import EndpointRows
-from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.view import View
-from analyzer.model.cluster import Cluster
+from analyzer.errors import AnalyzerError, InputError, ParseError, UsageError
+from analyzer.inputs import Input, node_addresses, read_dump, read_file, read_input
 from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.packet import Address
-from analyzer.model.rules import Ruleset
 from analyzer.model.text import printable
-from analyzer.model.value import value
-from analyzer.parsers.formats import read_ruleset
 from analyzer.reports.document import Document
-from analyzer.reports.progress import Advance, progress
+from analyzer.reports.progress import progress
 from analyzer.reports.renderers import renderer
 
 TYPE_CHECKING = False
@@ -30,25 +23,13 @@ if TYPE_CHECKING:  # what one verb needs, another need not wait for
     from typing import Final
 
     from analyzer.failure.models import Dead
-    from analyzer.kubeproxy.object_names import ObjectNames
-    from analyzer.model.services import ServicePortSpec
-    from analyzer.parsers.rows import Skim
+    from analyzer.model.services import ApiServicePort
 
 DONE: Final = 0
 NO: Final = 1
 BAD_INPUT: Final = 2
 PARTLY: Final = 3
 INTERRUPTED: Final = 130
-
-
-@value(kw_only=True)
-class Input:
-    """What was read for a verb, and what there is to say about it."""
-
-    ruleset: Ruleset
-    cluster: Cluster
-    recogniser: Recogniser
-    view: View
 
 
 def run() -> None:
@@ -88,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
+        where = "" if error.filename is None else f"{error.filename or repr('')}: "
         _stderr(f"kubeodds: {where}{error.strerror or error}")
         return BAD_INPUT
     except KeyboardInterrupt:
@@ -107,110 +88,6 @@ def complain(error: AnalyzerError) -> None:
 
 def _stderr(text: str) -> None:
     print(printable(text), file=sys.stderr)  # noqa: T201  # the one place that does
-
-
-# --- reading ---------------------------------------------------------------
-
-
-def read_input(options: argparse.Namespace) -> Input:
-    """Read what the options name, and print what there is to say about it.
-
-    Raises:
-        AnalyzerError: the input is none, or does not fit what was asked.
-        OSError: a file cannot be read.
-    """
-    with progress("rules") as advance:
-        ruleset, cluster = _read_dump(options, advance, EndpointRows.skim)
-        recogniser = Recogniser(
-            ruleset,
-            cluster,
-            node=options.node,
-            node_addresses=_node_addresses(options, cluster),
-            advance=advance,
-            object_names=_names(options, ruleset),
-        )
-        view = recogniser.view()
-    return Input(ruleset=ruleset, cluster=cluster, recogniser=recogniser, view=view)
-
-
-def _read_dump(
-    options: argparse.Namespace, advance: Advance | None, skim: Skim | None = None
-) -> tuple[Ruleset, Cluster]:
-    given = options.input_format, options.table, advance, skim
-    if options.dump == "-":
-        ruleset = read_ruleset(sys.stdin.buffer, "<stdin>", *given)
-    else:
-        with open(options.dump, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
-            ruleset = read_ruleset(file, options.dump, *given)
-    cluster = Cluster()
-    if options.objects:
-        from analyzer.parsers.kubernetes import parse_objects
-
-        options.read_objects = _objects(options)  # standard input is read only once
-        cluster = parse_objects(options.read_objects)
-    said = dict(options.node_of)
-    for network, node in options.node_of:
-        if said[network] != node:
-            raise UsageError(f"--node-of {network}: is it {node}'s, or {said[network]}'s?")
-    return ruleset, cluster.with_networks(said.items()) if said else cluster
-
-
-def _objects(options: argparse.Namespace) -> list[tuple[str, bytes]]:
-    """Return name and content of each file of objects; of a folder, all that its names say is JSON.
-
-    Raises:
-        InputError: a folder holds none.
-    """
-    from analyzer.parsers.kubernetes import holds_objects
-
-    found = []
-    for name in options.objects:
-        files = [name]
-        if os.path.isdir(name):  # noqa: PTH112  # pathlib is slow to load
-            files = [
-                os.path.join(name, each)  # noqa: PTH118
-                for each in sorted(os.listdir(name))  # noqa: PTH208
-                if each.split(".")[1:2] == ["json"]
-            ]
-        read = [(file, _bytes(file)) for file in files]
-        if files != [name]:
-            # Beside them other files may stand, of which nobody said that they are objects.
-            read = [each for each in read if holds_objects(each[1])]
-            if not read:
-                raise InputError(f"{name}: no file *.json of this folder holds API objects")
-        found += read
-    return found
-
-
-def _names(options: argparse.Namespace, ruleset: Ruleset) -> ObjectNames | None:
-    """Return what names Services whose rules have no comment."""
-    if not options.objects:
-        return None
-    from analyzer.kubeproxy.object_names import ObjectNames
-    from analyzer.parsers.services import parse_services
-
-    version = 4 if ruleset.family == "ip" else 6
-    return ObjectNames(lambda: parse_services(options.read_objects, version))
-
-
-def _bytes(name: str) -> bytes:
-    if name == "-":
-        return sys.stdin.buffer.read()
-    with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
-        return file.read()
-
-
-def _node_addresses(options: argparse.Namespace, cluster: Cluster) -> tuple[Address, ...]:
-    given = tuple(options.node_ip)
-    if options.node is None or not options.objects:
-        return given
-    node = cluster.nodes.get(options.node)
-    if node is None:
-        raise UsageError(
-            f"--node {options.node}: the objects have no such node"
-            + suggestion(options.node, cluster.nodes)
-        )
-    return given or node.addresses
 
 
 def finish(
@@ -292,37 +169,27 @@ def _services(options: argparse.Namespace) -> int:
         diagnostics=diagnostics,
         every=options.all,
         findings=findings,
-        specs=_specs(options, given.ruleset),
+        specs=_specs(options, given),
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=bool(findings))
 
 
-def _specs(
-    options: argparse.Namespace, ruleset: Ruleset
-) -> Mapping[tuple[str, str], ServicePortSpec]:
+def _specs(options: argparse.Namespace, given: Input) -> Mapping[tuple[str, str], ApiServicePort]:
     """Return what the API says of ServicePorts, where the report tells of it."""
-    if not options.objects or options.format == "tsv":
+    if options.format == "tsv":
         return {}
-    from analyzer.parsers.services import parse_services
-
-    version = 4 if ruleset.family == "ip" else 6
-    found = parse_services(options.read_objects, version)
-    return {(spec.name, spec.protocol): spec for spec in found}
+    return {(spec.name, spec.protocol): spec for spec in given.services()}
 
 
 def _check(options: argparse.Namespace, given: Input) -> tuple[int, tuple[Diagnostic, ...]]:
     """Return how many invariants are broken, and all that is to be said of the dump."""
     from analyzer.kubeproxy.check.invariants import check
-    from analyzer.parsers.services import parse_services
 
     node = given.cluster.nodes.get(options.node or "")
     checked = check(
         given.ruleset,
         given.view.mode,
-        parse_services(
-            options.read_objects if options.objects else (),
-            4 if given.ruleset.family == "ip" else 6,
-        ),
+        given.services(),
         node=None if node is None else node.name,
         zone=None if node is None else node.zone,
     )
@@ -367,13 +234,14 @@ def _trace(options: argparse.Namespace) -> int:
     from analyzer.reports.answers import TraceAnswer
 
     with progress("rules") as advance:
-        ruleset, cluster = _read_dump(options, advance)
+        ruleset, objects = read_dump(options, advance)
+    cluster = objects.cluster
     files = {
-        name: (path, _bytes(path))
+        name: (path, read_file(path))
         for name in ("addresses", "routes")
         if (path := getattr(options, name)) is not None
     }
-    asked = question(options, _node_addresses(options, cluster), files, ruleset.family)
+    asked = question(options, node_addresses(options, cluster), files, ruleset.family)
     found = trace(ruleset, asked)
     answer = TraceAnswer(
         cluster=cluster,

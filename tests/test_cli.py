@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzer import cli
+from analyzer import cli, inputs
 from tests.kubeproxy.captures import FIXTURES
 from tests.kubeproxy.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
 from tests.reports.answers import RICH, Answers
@@ -105,6 +105,9 @@ def test_an_nft_ruleset_is_refused_or_read(command: Command) -> None:
 def test_a_missing_file_is_named(command: Command) -> None:
     done = command("services", "missing.txt")
     assert done == Done(2, "", "kubeodds: missing.txt: No such file or directory\n")
+    for words in ([""], [DUMP, "--objects", ""]):
+        done = command("services", *words)
+        assert done == Done(2, "", "kubeodds: '': No such file or directory\n")
 
 
 def test_a_directory_is_no_dump(command: Command) -> None:
@@ -292,7 +295,7 @@ def test_an_interruption_exits_with_130(command: Command, monkeypatch: pytest.Mo
     def interrupted(*_: object) -> bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "read_ruleset", interrupted)
+    monkeypatch.setattr(inputs, "read_ruleset", interrupted)
     assert command("services", DUMP) == Done(130, "", "kubeodds: interrupted\n")
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from analyzer.kubeproxy import names
 from analyzer.model.packet import Address
-from analyzer.model.services import ServicePortSpec
+from analyzer.model.services import ApiServicePort
 
 #: A ServicePort's name and the kind of frontend; None where the objects do not tell.
 Told = tuple[str | None, str | None]
@@ -16,7 +16,7 @@ Told = tuple[str | None, str | None]
 class ObjectNames:
     """Looks names up; `specs` gives the ServicePorts of the objects when the first is needed."""
 
-    def __init__(self, specs: Callable[[], Sequence[ServicePortSpec]] = tuple) -> None:
+    def __init__(self, specs: Callable[[], Sequence[ApiServicePort]] = tuple) -> None:
         self._specs = specs
 
     @cached_property

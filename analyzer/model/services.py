@@ -7,7 +7,7 @@ from analyzer.model.value import value
 
 
 @value(kw_only=True)
-class EndpointSpec:
+class ApiEndpoint:
     """One endpoint of a ServicePort.
 
     Attributes:
@@ -30,7 +30,7 @@ class EndpointSpec:
 
 
 @value(kw_only=True)
-class ServicePortSpec:
+class ApiServicePort:
     """One port of one Service that has a ClusterIP.
 
     Attributes:
@@ -45,7 +45,7 @@ class ServicePortSpec:
     name: str
     protocol: str
     frontends: tuple[tuple[str, Address | None, int], ...]
-    endpoints: tuple[EndpointSpec, ...]
+    endpoints: tuple[ApiEndpoint, ...]
     affinity: int | None = None
     internal_local: bool = False
     external_local: bool | None = None

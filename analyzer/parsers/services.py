@@ -6,15 +6,12 @@ Kubernetes, pkg/proxy/util/utils.go, ``ShouldSkipService``; pkg/proxy/apis/well_
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from analyzer.model.packet import Address, address_from_text
-from analyzer.model.services import EndpointSpec, ServicePortSpec
-from analyzer.parsers.compression import decompress
-
-_Object = dict[str, Any]
+from analyzer.model.services import ApiEndpoint, ApiServicePort
+from analyzer.parsers.api_objects import Object, at, elements, text
 
 #: Labels of Services that kube-proxy leaves to somebody else.
 _NOT_OURS: Final = (
@@ -25,12 +22,11 @@ _NOT_OURS: Final = (
 _AFFINITY_SECONDS: Final = 10800
 
 
-def parse_services(files: Sequence[tuple[str, bytes]], version: int) -> tuple[ServicePortSpec, ...]:
-    """Return the ServicePorts of the objects in `files`, which `parse_objects` has accepted.
+def parse_services(items: Sequence[Object], version: int) -> tuple[ApiServicePort, ...]:
+    """Return the ServicePorts of decoded objects; `version` is that of IP: 4 or 6.
 
-    `version` is that of IP: 4 or 6. What is odd in an object is left out.
+    What is odd in an object is left out.
     """
-    items = [item for _, data in files for item in _items(data)]
     endpoints = _Endpoints(items, version)
     return tuple(
         found
@@ -40,78 +36,61 @@ def parse_services(files: Sequence[tuple[str, bytes]], version: int) -> tuple[Se
     )
 
 
-def _items(data: bytes) -> list[_Object]:
-    value = json.loads(decompress(data).decode("utf-8", "surrogateescape"))
-    items = value.get("items", [value])
-    return [item for item in items if isinstance(item, dict)]
-
-
-def _at(value: object, *path: str) -> Any:
-    for step in path:
-        value = value.get(step) if isinstance(value, dict) else None
-    return value
-
-
-def _list(value: object, *path: str) -> list[Any]:
-    found = _at(value, *path)
-    return found if isinstance(found, list) else []
-
-
 def _number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return text(value) or ""
 
 
 def _addresses(texts: Iterable[object], version: int) -> Iterator[tuple[str, Address]]:
-    for text in texts:
-        address = address_from_text(text) if isinstance(text, str) else None
+    for spelt in texts:
+        address = address_from_text(spelt) if isinstance(spelt, str) else None
         if address is not None and address.version == version:
-            yield str(text), address
+            yield str(spelt), address
 
 
-def _service(item: _Object, all_of: _Endpoints, version: int) -> Iterator[ServicePortSpec]:
-    spec, labels = _at(item, "spec"), _at(item, "metadata", "labels")
+def _service(item: Object, all_of: _Endpoints, version: int) -> Iterator[ApiServicePort]:
+    spec, labels = at(item, "spec"), at(item, "metadata", "labels")
     # None and an empty text: not assigned; "None": headless.
-    if _at(spec, "type") == "ExternalName" or _text(_at(spec, "clusterIP")) in {"", "None"}:
+    if at(spec, "type") == "ExternalName" or _text(at(spec, "clusterIP")) in {"", "None"}:
         return
     if isinstance(labels, dict) and any(label in labels for label in _NOT_OURS):
         return
-    key = _text(_at(item, "metadata", "namespace")), _text(_at(item, "metadata", "name"))
+    key = _text(at(item, "metadata", "namespace")), _text(at(item, "metadata", "name"))
     ingress = [
-        _at(each, "ip")
-        for each in _list(item, "status", "loadBalancer", "ingress")
-        if _at(each, "ipMode") != "Proxy"
+        at(each, "ip")
+        for each in elements(item, "status", "loadBalancer", "ingress")
+        if at(each, "ipMode") != "Proxy"
     ]
-    cluster = _list(spec, "clusterIPs") or [_at(spec, "clusterIP")]
+    cluster = elements(spec, "clusterIPs") or [at(spec, "clusterIP")]
     kinds = (
         ("ClusterIP", cluster),
-        ("ExternalIP", _list(spec, "externalIPs")),
+        ("ExternalIP", elements(spec, "externalIPs")),
         ("LoadBalancerIP", ingress),
     )
     addresses = [(k, address) for k, texts in kinds for _, address in _addresses(texts, version)]
-    policy = _at(spec, "externalTrafficPolicy")
+    policy = at(spec, "externalTrafficPolicy")
     affinity = None
-    if _at(spec, "sessionAffinity") == "ClientIP":
-        told = _number(_at(spec, "sessionAffinityConfig", "clientIP", "timeoutSeconds"))
+    if at(spec, "sessionAffinity") == "ClientIP":
+        told = _number(at(spec, "sessionAffinityConfig", "clientIP", "timeoutSeconds"))
         affinity = _AFFINITY_SECONDS if told is None else told
-    for port in _list(spec, "ports"):
-        number, node_port = _number(_at(port, "port")), _number(_at(port, "nodePort"))
+    for port in elements(spec, "ports"):
+        number, node_port = _number(at(port, "port")), _number(at(port, "nodePort"))
         if number is None or not any(kind == "ClusterIP" for kind, _ in addresses):
             continue
-        name = _text(_at(port, "name"))
-        yield ServicePortSpec(
+        name = _text(at(port, "name"))
+        yield ApiServicePort(
             name="/".join(key) + (f":{name}" if name else ""),
-            protocol=(_text(_at(port, "protocol")) or "TCP").lower(),
+            protocol=(_text(at(port, "protocol")) or "TCP").lower(),
             frontends=(
                 *[(kind, address, number) for kind, address in addresses],
                 *([("NodePort", None, node_port)] if node_port else []),
             ),
             endpoints=all_of.of(key, name),
             affinity=affinity,
-            internal_local=_at(spec, "internalTrafficPolicy") == "Local",
+            internal_local=at(spec, "internalTrafficPolicy") == "Local",
             external_local=None if policy is None else policy == "Local",
         )
 
@@ -119,20 +98,20 @@ def _service(item: _Object, all_of: _Endpoints, version: int) -> Iterator[Servic
 class _Endpoints:
     """What EndpointSlices and Endpoints say, by Service."""
 
-    def __init__(self, items: Iterable[_Object], version: int) -> None:
+    def __init__(self, items: Iterable[Object], version: int) -> None:
         self._version = version
-        self._slices: dict[tuple[str, str], list[_Object]] = {}
-        self._endpoints: dict[tuple[str, str], list[_Object]] = {}
+        self._slices: dict[tuple[str, str], list[Object]] = {}
+        self._endpoints: dict[tuple[str, str], list[Object]] = {}
         for item in items:
-            space = _text(_at(item, "metadata", "namespace"))
+            space = _text(at(item, "metadata", "namespace"))
             if item.get("kind") == "EndpointSlice":
-                name = _text(_at(item, "metadata", "labels", "kubernetes.io/service-name"))
+                name = _text(at(item, "metadata", "labels", "kubernetes.io/service-name"))
                 self._slices.setdefault((space, name), []).append(item)
             elif item.get("kind") == "Endpoints":
-                name = _text(_at(item, "metadata", "name"))
+                name = _text(at(item, "metadata", "name"))
                 self._endpoints.setdefault((space, name), []).append(item)
 
-    def of(self, key: tuple[str, str], port: str) -> tuple[EndpointSpec, ...]:
+    def of(self, key: tuple[str, str], port: str) -> tuple[ApiEndpoint, ...]:
         """Return the endpoints of a Service's port of that name, each once."""
         slices = self._merged(self._of_slices(self._slices.get(key, []), port))
         older = self._merged(self._of_endpoints(self._endpoints.get(key, []), port))
@@ -146,7 +125,7 @@ class _Endpoints:
             all_say = all(each.is_ready for each in told) and len(told) == (2 if of_both else 1)
             first = told[0]
             found.append(
-                EndpointSpec(
+                ApiEndpoint(
                     address=first.address,
                     port=first.port,
                     spellings=tuple(dict.fromkeys(s for each in told for s in each.spellings)),
@@ -161,63 +140,63 @@ class _Endpoints:
         return tuple(found)
 
     @staticmethod
-    def _merged(found: Iterable[EndpointSpec]) -> dict[tuple[Address, int], EndpointSpec]:
+    def _merged(found: Iterable[ApiEndpoint]) -> dict[tuple[Address, int], ApiEndpoint]:
         """Return endpoints by place; of one that is listed twice, the ready one."""
-        merged: dict[tuple[Address, int], EndpointSpec] = {}
+        merged: dict[tuple[Address, int], ApiEndpoint] = {}
         for each in found:
             place = each.address, each.port
             if place not in merged or (each.is_ready and not merged[place].is_ready):
                 merged[place] = each
         return merged
 
-    def _of_slices(self, slices: Iterable[_Object], port: str) -> Iterator[EndpointSpec]:
+    def _of_slices(self, slices: Iterable[Object], port: str) -> Iterator[ApiEndpoint]:
         for item in slices:
             numbers = [
                 number
-                for each in _list(item, "ports")
-                if _text(_at(each, "name")) == port
-                and (number := _number(_at(each, "port"))) is not None
+                for each in elements(item, "ports")
+                if _text(at(each, "name")) == port
+                and (number := _number(at(each, "port"))) is not None
             ]
-            for endpoint in _list(item, "endpoints"):
-                conditions = _at(endpoint, "conditions")
-                node = _at(endpoint, "nodeName") or _at(
+            for endpoint in elements(item, "endpoints"):
+                conditions = at(endpoint, "conditions")
+                node = at(endpoint, "nodeName") or at(
                     endpoint, "topology", "kubernetes.io/hostname"
                 )
-                for text, address in _addresses(_list(endpoint, "addresses"), self._version):
+                for spelt, address in _addresses(elements(endpoint, "addresses"), self._version):
                     for number in numbers:
-                        yield EndpointSpec(
+                        yield ApiEndpoint(
                             address=address,
                             port=number,
-                            spellings=(text,),
+                            spellings=(spelt,),
                             node=_text(node) or None,
-                            is_ready=_at(conditions, "ready") is not False,
-                            may_serve=_at(conditions, "terminating") is True
-                            and _at(conditions, "serving") is True,
+                            is_ready=at(conditions, "ready") is not False,
+                            may_serve=at(conditions, "terminating") is True
+                            and at(conditions, "serving") is True,
                             zones=_hinted(endpoint, "forZones"),
                             nodes=_hinted(endpoint, "forNodes"),
                         )
 
-    def _of_endpoints(self, endpoints: Iterable[_Object], port: str) -> Iterator[EndpointSpec]:
+    def _of_endpoints(self, endpoints: Iterable[Object], port: str) -> Iterator[ApiEndpoint]:
         for item in endpoints:
-            for subset in _list(item, "subsets"):
+            for subset in elements(item, "subsets"):
                 numbers = [
                     number
-                    for each in _list(subset, "ports")
-                    if _text(_at(each, "name")) == port
-                    and (number := _number(_at(each, "port"))) is not None
+                    for each in elements(subset, "ports")
+                    if _text(at(each, "name")) == port
+                    and (number := _number(at(each, "port"))) is not None
                 ]
                 for key in ("addresses", "notReadyAddresses"):
-                    for entry in _list(subset, key):
-                        for text, address in _addresses([_at(entry, "ip")], self._version):
+                    for entry in elements(subset, key):
+                        for spelt, address in _addresses([at(entry, "ip")], self._version):
                             for number in numbers:
-                                yield EndpointSpec(
+                                yield ApiEndpoint(
                                     address=address,
                                     port=number,
-                                    spellings=(text,),
-                                    node=_text(_at(entry, "nodeName")) or None,
+                                    spellings=(spelt,),
+                                    node=_text(at(entry, "nodeName")) or None,
                                     is_ready=key == "addresses",
                                 )
 
 
 def _hinted(endpoint: object, key: str) -> frozenset[str]:
-    return frozenset(_text(_at(each, "name")) for each in _list(endpoint, "hints", key))
+    return frozenset(_text(at(each, "name")) for each in elements(endpoint, "hints", key))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from analyzer.model.measurement import ClientTrial
     from analyzer.model.packet import Packet
     from analyzer.model.rules import Ruleset
-    from analyzer.model.services import ServicePortSpec
+    from analyzer.model.services import ApiServicePort
     from analyzer.semantics.fate import End
     from analyzer.semantics.tree import Tree
 
@@ -39,7 +39,7 @@ class ServicesAnswer:
     services: tuple[ServicePort, ...]
     diagnostics: tuple[Diagnostic, ...]
     every: bool = False
-    specs: Mapping[tuple[str, str], ServicePortSpec] = MappingProxyType({})
+    specs: Mapping[tuple[str, str], ApiServicePort] = MappingProxyType({})
     findings: int | None = None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from analyzer.kubeproxy.view import Frontend, ServicePort
 from analyzer.model.probability import NEVER
-from analyzer.model.services import ServicePortSpec
+from analyzer.model.services import ApiServicePort
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import ServicesAnswer
 
@@ -51,7 +51,7 @@ def _service(service: ServicePort, answer: ServicesAnswer) -> dict[str, Any]:
     }
 
 
-def _api(spec: ServicePortSpec | None) -> dict[str, Any] | None:
+def _api(spec: ApiServicePort | None) -> dict[str, Any] | None:
     """Return what the API says of a ServicePort: its policies, and all its endpoints."""
     if spec is None:
         return None

@@ -11,6 +11,7 @@ from typing import Any, Final
 from analyzer import arguments, cli
 from analyzer.failure.agreement import judge
 from analyzer.failure.models import Dead
+from analyzer.inputs import Input, read_input
 from analyzer.kubeproxy.select import select
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort
 from analyzer.model.diagnostics import Diagnostic, Severity
@@ -143,13 +144,13 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 _Routes = list[tuple[ServicePort, Route]]
-_SetUp = tuple[Any, _Routes, cli.Input, Dead, list[Diagnostic]]
+_SetUp = tuple[Any, _Routes, Input, Dead, list[Diagnostic]]
 
 
 def _set_up(options: argparse.Namespace, flows: int) -> _SetUp:
     """Leave the host's network, read what was asked, and build the lab."""
     leave_host()
-    given = cli.read_input(options)
+    given = read_input(options)
     dead = cli.dead_of(options, given)
     routes, skipped = _replayable(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
@@ -165,7 +166,7 @@ def _set_up(options: argparse.Namespace, flows: int) -> _SetUp:
     return experiment.Lab(question), routes, given, dead, skipped
 
 
-def _replayable(options: argparse.Namespace, given: cli.Input) -> tuple[_Routes, list[Diagnostic]]:
+def _replayable(options: argparse.Namespace, given: Input) -> tuple[_Routes, list[Diagnostic]]:
     """Return the routes to replay, and what there is to say of those that cannot be.
 
     Raises:
@@ -190,7 +191,7 @@ def _replayable(options: argparse.Namespace, given: cli.Input) -> tuple[_Routes,
     return routes, skipped
 
 
-def _routes(options: argparse.Namespace, given: cli.Input) -> Iterator[tuple[ServicePort, Route]]:
+def _routes(options: argparse.Namespace, given: Input) -> Iterator[tuple[ServicePort, Route]]:
     services = given.view.services
     if options.service is not None:
         services = select(given.view, options.service)

@@ -19,6 +19,7 @@ from analyzer.kubeproxy.check.invariants import INVARIANTS, check
 from analyzer.kubeproxy.check.rows import understood, usual
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.model.cluster import Cluster
+from analyzer.parsers.api_objects import decode
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.rows import RuleRows
@@ -66,7 +67,7 @@ def checked(
     return check(
         ruleset,
         Recogniser(ruleset, cluster).view().mode,
-        parse_services(given, 4 if ruleset.family == "ip" else 6),
+        parse_services(decode(given), 4 if ruleset.family == "ip" else 6),
         node=node,
         zone=cluster.nodes[node].zone if node else None,
     )
@@ -107,7 +108,8 @@ def test_nothing_is_found_in_any_capture(captures: Path) -> None:
                 ruleset,
                 "iptables",
                 parse_services(
-                    [] if objects is None else [("o", objects)], 4 if ruleset.family == "ip" else 6
+                    decode([] if objects is None else [("o", objects)]),
+                    4 if ruleset.family == "ip" else 6,
                 ),
                 node=capture.node,
                 zone=capture.cluster.nodes[capture.node].zone,

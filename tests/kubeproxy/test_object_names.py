@@ -11,6 +11,7 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.object_names import ObjectNames
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
+from analyzer.parsers.api_objects import decode
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.services import parse_services
 from tests.kubeproxy.captures import FIXTURES, Capture, captures_in
@@ -28,7 +29,7 @@ def view(capture: Capture, *, comments: bool, objects: bool) -> View:
         ruleset = read_ruleset(text.encode(), "dump")
     files = [(capture.objects.name, capture.objects.read_bytes())]
     version = 4 if ruleset.family == "ip" else 6
-    known = ObjectNames(lambda: parse_services(files, version)) if objects else None
+    known = ObjectNames(lambda: parse_services(decode(files), version)) if objects else None
     return Recogniser(ruleset, Cluster(), object_names=known).view()
 
 

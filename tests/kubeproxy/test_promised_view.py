@@ -15,6 +15,7 @@ from analyzer.kubeproxy.object_names import ObjectNames
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, View
 from analyzer.kubeproxy.view import Source as Kind
 from analyzer.model.packet import Address
+from analyzer.parsers.api_objects import decode
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.services import parse_services
@@ -37,7 +38,7 @@ def view_of(path: Path, promises: Promises) -> View:
         cluster,
         node=promises.node,
         node_addresses=cluster.nodes[promises.node].addresses,
-        object_names=ObjectNames(lambda: parse_services(files, promises.family)),
+        object_names=ObjectNames(lambda: parse_services(decode(files), promises.family)),
     ).view()
 
 

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.model.services import EndpointSpec, ServicePortSpec
+from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.parsers.services import parse_services
 from tests.kubeproxy.check.editing import DUAL
 
 OBJECTS: Any = json.loads((DUAL.parent / "objects.json").read_text())
 
 
-def services(*items: Any, version: int = 4) -> tuple[ServicePortSpec, ...]:
-    return parse_services([("objects.json", json.dumps({"items": items}).encode())], version)
+def services(*items: Any, version: int = 4) -> tuple[ApiServicePort, ...]:
+    return parse_services(items, version)
 
 
 def service(**spec: Any) -> Any:
@@ -55,7 +55,7 @@ def endpoints_object(ready: list[str], unready: list[str]) -> Any:
     }
 
 
-def by_address(*items: Any) -> dict[str, EndpointSpec]:
+def by_address(*items: Any) -> dict[str, ApiEndpoint]:
     (found,) = services(service(), *items)
     return {str(each.address): each for each in found.endpoints}
 

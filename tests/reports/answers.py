@@ -16,7 +16,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
 from analyzer.model.packet import Packet, address_from_text
 from analyzer.model.probability import Bounds, Dyadic
-from analyzer.model.services import EndpointSpec, ServicePortSpec
+from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import (
     ClientsAnswer,
@@ -56,12 +56,12 @@ HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
 
 
 #: What the API says of the Service that the dump has.
-SPEC = ServicePortSpec(
+SPEC = ApiServicePort(
     name="ns/a:http",
     protocol="tcp",
     frontends=(),
     endpoints=(
-        EndpointSpec(
+        ApiEndpoint(
             address=IPv4Address("10.0.0.1"),
             port=80,
             spellings=("10.0.0.1",),

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.model.services import ServicePortSpec
+    from analyzer.model.services import ApiServicePort
 
 #: Chains of which kube-proxy has one for each ServicePort or endpoint.
 OWN_PREFIXES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
@@ -72,7 +72,7 @@ class Facts:
     def __init__(
         self,
         ruleset: Ruleset,
-        wanted: tuple[ServicePortSpec, ...] = (),
+        wanted: tuple[ApiServicePort, ...] = (),
         node: str | None = None,
         zone: str | None = None,
     ) -> None:

@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.model.services import ServicePortSpec
+    from analyzer.model.services import ApiServicePort
 
 Invariant = Callable[[Facts], Iterator[Finding]]
 
@@ -82,7 +82,7 @@ _OF_ABSENCE: Final = frozenset(
 def check(
     ruleset: Ruleset,
     mode: str,
-    wanted: tuple[ServicePortSpec, ...] = (),
+    wanted: tuple[ApiServicePort, ...] = (),
     *,
     node: str | None = None,
     zone: str | None = None,

@@ -14,7 +14,7 @@ from analyzer.kubeproxy.check.facts import Facts, Frontend, plain_name
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row
 from analyzer.model.packet import address_and_port_from_text, address_to_text
-from analyzer.model.services import EndpointSpec, ServicePortSpec
+from analyzer.model.services import ApiEndpoint, ApiServicePort
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def objects(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _places(want: ServicePortSpec) -> list[Place]:
+def _places(want: ApiServicePort) -> list[Place]:
     return [
         (kind, None if address is None else address_to_text(address), port)
         for kind, address, port in want.frontends
@@ -86,7 +86,7 @@ def _chains(facts: Facts) -> dict[Key, list[str]]:
     return found
 
 
-def _frontends(want: ServicePortSpec, found: list[Frontend]) -> Iterator[Finding]:
+def _frontends(want: ApiServicePort, found: list[Frontend]) -> Iterator[Finding]:
     asked = {(address, port): (kind, address, port) for kind, address, port in _places(want)}
     there = {
         (f.address, f.port): f
@@ -112,7 +112,7 @@ def _frontends(want: ServicePortSpec, found: list[Frontend]) -> Iterator[Finding
             )
 
 
-def _affinity(facts: Facts, want: ServicePortSpec, chains: list[str]) -> Iterator[Finding]:
+def _affinity(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator[Finding]:
     for chain in chains:
         rows = facts.endpoint_rows(chain)
         checks = [row for row in rows if row.recent is not None and row.recent.seconds is not None]
@@ -132,7 +132,7 @@ def _affinity(facts: Facts, want: ServicePortSpec, chains: list[str]) -> Iterato
 # --- endpoints ---
 
 
-def _endpoints(facts: Facts, want: ServicePortSpec, chains: list[str]) -> Iterator[Finding]:
+def _endpoints(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator[Finding]:
     told = {(each.address, each.port): each for each in want.endpoints}
     no_ready = not any(each.is_ready for each in want.endpoints)
     stale: set[str] = set()
@@ -161,7 +161,7 @@ def _endpoints(facts: Facts, want: ServicePortSpec, chains: list[str]) -> Iterat
         yield from _without_chain(facts, want)
 
 
-def _stale(facts: Facts, row: Row, text: str, spec: EndpointSpec | None, number: int) -> Finding:
+def _stale(facts: Facts, row: Row, text: str, spec: ApiEndpoint | None, number: int) -> Finding:
     why = "do not list it any more" if spec is None else "say that it is not ready"
     return Finding(
         code="stale-endpoint" if spec is None else "unready-endpoint",
@@ -171,7 +171,7 @@ def _stale(facts: Facts, row: Row, text: str, spec: EndpointSpec | None, number:
     )
 
 
-def _lacking(facts: Facts, chain: str, missing: list[EndpointSpec], first: Row) -> Finding:
+def _lacking(facts: Facts, chain: str, missing: list[ApiEndpoint], first: Row) -> Finding:
     texts = [_of(each) for each in missing]
     more = f" and {len(texts) - 2} more" if texts[2:] else ""
     return Finding(
@@ -182,17 +182,17 @@ def _lacking(facts: Facts, chain: str, missing: list[EndpointSpec], first: Row) 
     )
 
 
-def _of(each: EndpointSpec) -> str:
+def _of(each: ApiEndpoint) -> str:
     text = address_to_text(each.address)
     return f"[{text}]:{each.port}" if ":" in text else f"{text}:{each.port}"
 
 
-def _is_for_local(chain: str, want: ServicePortSpec) -> bool:
+def _is_for_local(chain: str, want: ApiServicePort) -> bool:
     """Tell whether a chain may be for the node's own endpoints only."""
     return chain.startswith(("KUBE-SVL-", "KUBE-XLB-")) or want.internal_local
 
 
-def _required(facts: Facts, chain: str, want: ServicePortSpec) -> list[EndpointSpec]:
+def _required(facts: Facts, chain: str, want: ApiServicePort) -> list[ApiEndpoint]:
     """Return the endpoints that every version draws in a chain."""
     ready = [each for each in want.endpoints if each.is_certain]
     if want.name.startswith(_PREFERS_LOCAL):
@@ -202,13 +202,13 @@ def _required(facts: Facts, chain: str, want: ServicePortSpec) -> list[EndpointS
     return [e for e in ready if _is_here(facts, e)]
 
 
-def _is_here(facts: Facts, endpoint: EndpointSpec) -> bool:
+def _is_here(facts: Facts, endpoint: ApiEndpoint) -> bool:
     """Tell whether no topology hint may keep an endpoint for other nodes."""
     for_us = not endpoint.zones or facts.zone in endpoint.zones
     return for_us and (not endpoint.nodes or facts.node in endpoint.nodes)
 
 
-def _without_chain(facts: Facts, want: ServicePortSpec) -> Iterator[Finding]:
+def _without_chain(facts: Facts, want: ApiServicePort) -> Iterator[Finding]:
     """Find Services that are refused though they have ready endpoints."""
     if want.internal_local or not any(each.is_certain for each in want.endpoints):
         return
