@@ -1,4 +1,4 @@
-"""Which tables each hook calls, in the order of their priorities.
+"""Which tables of iptables each hook calls, in the order of their priorities.
 
 Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``.
 """
@@ -15,4 +15,12 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     "FORWARD": ("mangle", "filter", "security"),
     "OUTPUT": ("raw", "mangle", "nat", "filter", "security"),
     "POSTROUTING": ("mangle", "nat"),
+}
+
+_BY_TABLE: Final = {"raw": -300, "mangle": -150, "nat": -100, "filter": 0, "security": 50}
+#: Priorities of iptables' chains, by table and hook.
+PRIORITIES: Final[dict[tuple[str, str], int]] = {
+    (table, hook): 100 if table == "nat" and hook in {"INPUT", "POSTROUTING"} else _BY_TABLE[table]
+    for hook, tables in TABLES.items()
+    for table in tables
 }

@@ -21,12 +21,14 @@ class Rule:
         location: the line, from 1; in JSON, which has no lines, the number of the object in
             the array ``nftables``, from 1.
         raw: the rule as it stands in the input, so that a report can quote its evidence.
+        chain: that it stands in.
     """
 
     statements: tuple[Statement, ...]
     location: Location
     raw: str
     comment: str | None = None
+    chain: str = ""
 
 
 @value(kw_only=True)

@@ -165,22 +165,23 @@ class _RulesetReader:
         return self._rules.setdefault(place, [])
 
     def _lazy_rules(self, place: tuple[str, str, str]) -> Lazy[Rule]:
-        family, table, _ = place
+        family, table, chain = place
         where = f"{family} {table}"
 
         def make(given: list[_Numbered]) -> tuple[Rule, ...]:
-            return tuple(self._rule(number, body, family, where) for number, body in given)
+            return tuple(self._rule(number, body, where, chain) for number, body in given)
 
         return Lazy(self._rules_of(place), make, len)
 
-    def _rule(self, number: int, body: Mapping[str, Any], family: str, where: str) -> Rule:
-        found = statements.from_json(body.get("expr"), family)
+    def _rule(self, number: int, body: Mapping[str, Any], where: str, chain: str) -> Rule:
+        found = statements.from_json(body.get("expr"), where.partition(" ")[0])
         comment = body.get("comment")
         return Rule(
             found,
             Location(self._file, number, where),
             elements.dumped(body.get("expr")),
             comment if isinstance(comment, str) else None,
+            chain,
         )
 
     def _set(self, name: str, family: str, body: Mapping[str, Any]) -> Set:

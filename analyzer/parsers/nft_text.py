@@ -152,7 +152,7 @@ class _TableReader:
                 if not text.lstrip().startswith(_HEADS):
                     break
                 self._head(text.strip(), head, block.line + number)
-        source = block.body, block.line
+        source = block.body, block.line, block.name
         return Chain(name=block.name, rules=Lazy(source, self._rules, _count), **head)
 
     def _head(self, text: str, head: dict[str, Any], line: int) -> None:
@@ -172,14 +172,14 @@ class _TableReader:
         else:
             self._warn("unknown-hook", f"not understood: {text[:60]}", line)
 
-    def _rules(self, source: tuple[str, int]) -> tuple[Rule, ...]:
-        body, first = source
-        return tuple(self._rule(text, first + number) for number, text in _rules_of(body))
+    def _rules(self, source: tuple[str, int, str]) -> tuple[Rule, ...]:
+        body, first, chain = source
+        return tuple(self._rule(text, first + number, chain) for number, text in _rules_of(body))
 
-    def _rule(self, text: str, line: int) -> Rule:
+    def _rule(self, text: str, line: int, chain: str) -> Rule:
         shown = statements.translated(text) if self._of_iptables else text
         found, comment = statements.from_text(shown, self._family)
-        return Rule(found, Location(self._file, line, self._place), text, comment)
+        return Rule(found, Location(self._file, line, self._place), text, comment, chain)
 
     def _set(self, block: Block) -> Set:
         try:
@@ -208,5 +208,5 @@ def _rules_of(body: str) -> list[tuple[int, str]]:
     return found[at:]
 
 
-def _count(source: tuple[str, int]) -> int:
+def _count(source: tuple[str, int, str]) -> int:
     return len(_rules_of(source[0]))

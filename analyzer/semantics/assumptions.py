@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from analyzer.model import matches as m
 from analyzer.model.hooks import TABLES
+from analyzer.model.nft import NftRuleset
 from analyzer.model.rules import Ruleset
+from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Chance, Delivered, Either, Leaf, Tree
 
 #: Tables whose absence means that nobody has put a rule into them.
 _TABLES = ("raw", "mangle", "nat", "filter", "security")
+#: Of nft: what is met by frames, before or behind all hooks of IP.
+_LINK_FAMILIES = frozenset({"arp", "bridge", "netdev"})
+_LINK_HOOKS = frozenset({"ingress", "egress"})
 
 
 def assumptions(
-    ruleset: Ruleset, situation: Situation, tree: Tree, judged: set[type]
+    rulesets: Sequence[Rules], situation: Situation, tree: Tree, judged: set[type]
 ) -> Iterator[str]:
     """Give what `tree` rests on; `judged` are the kinds of matches that were looked at."""
     if situation.state in FIRST:
@@ -48,6 +53,19 @@ def assumptions(
         yield f"the node's addresses are {own} and those of loopback"
         if flow is not None and flow.in_interface == "":
             yield f"the node sends from {flow.source or 'an address not known'}"
+    for ruleset in rulesets:
+        yield from _of_iptables(ruleset) if isinstance(ruleset, Ruleset) else _of_nft(ruleset)
+    if not any(isinstance(ruleset, Ruleset) for ruleset in rulesets):
+        yield "the node has no rules of iptables-legacy, which nft does not list"
+    if any(is_forwarded(leaf) for leaf in every_leaf(tree)):
+        yield "the node forwards, and has a route to where the packet is sent"
+    yield (
+        "the kernel's own checks of addresses, as rp_filter and route_localnet, let it pass, and "
+        "devices of REDIRECT and MASQUERADE have one"
+    )
+
+
+def _of_iptables(ruleset: Ruleset) -> Iterator[str]:
     missing = [name for name in _TABLES if name not in ruleset.tables]
     if missing:
         yield f"tables that the dump does not have are empty: {', '.join(missing)}"
@@ -62,12 +80,18 @@ def assumptions(
     ]
     if chains:
         yield f"base chains that the dump does not have are empty: {', '.join(chains)}"
-    if any(is_forwarded(leaf) for leaf in every_leaf(tree)):
-        yield "the node forwards, and has a route to where the packet is sent"
-    yield (
-        "the kernel's own checks of addresses, as rp_filter and route_localnet, let it pass, and "
-        "devices of REDIRECT and MASQUERADE have one"
-    )
+
+
+def _of_nft(ruleset: NftRuleset) -> Iterator[str]:
+    below = [
+        f"{chain.name} of table {table.family} {table.name}"
+        for table in ruleset.tables.values()
+        for chain in table.chains.values()
+        if chain.hook is not None and len(chain.rules)
+        if table.family in _LINK_FAMILIES or chain.hook in _LINK_HOOKS
+    ]
+    if below:
+        yield f"chains that see frames, not packets, let it pass: {', '.join(below)}"
 
 
 def is_forwarded(leaf: Leaf) -> bool:

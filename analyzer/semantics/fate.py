@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from analyzer.model.packet import Address
 from analyzer.model.probability import NEVER, Bounds
-from analyzer.model.rules import Rule
 from analyzer.model.targets import Drop, Reject
 from analyzer.model.value import value
 from analyzer.semantics.tree import (
+    AnyRule,
     Chance,
     Delivered,
     Either,
@@ -50,7 +50,7 @@ class End:
     fate: Fate
     probability: Bounds
     masquerade: bool | None
-    rules: tuple[Rule, ...]
+    rules: tuple[AnyRule, ...]
 
 
 UNRESOLVED = Fate("unresolved")
@@ -77,7 +77,7 @@ def fate_of(leaf: Leaf) -> Fate:
 def ends(tree: Tree) -> tuple[End, ...]:
     """Return all fates of a whole way, the likeliest first."""
     found = shares(tree, fate_of)
-    ways: dict[Fate, tuple[Rule, ...]] = {}
+    ways: dict[Fate, tuple[AnyRule, ...]] = {}
     masked: dict[Fate, set[bool | None]] = {}
     for fate, rules, leaf in _ways(tree):
         ways[fate] = rules
@@ -100,11 +100,11 @@ def _agreed(fate: Fate, answers: set[bool | None]) -> bool | None:
     return answers.pop() if went and len(answers) == 1 else None
 
 
-def _ways(tree: Tree) -> Iterator[tuple[Fate, tuple[Rule, ...], Leaf]]:
+def _ways(tree: Tree) -> Iterator[tuple[Fate, tuple[AnyRule, ...], Leaf]]:
     """Give each leaf's fate with the rules on a way there, the last in the order of rules first."""
     seen: set[int] = set()
-    found: list[tuple[Fate, tuple[Rule, ...], Leaf]] = []
-    rest: list[tuple[Tree, tuple[Rule, ...]]] = [(tree, ())]
+    found: list[tuple[Fate, tuple[AnyRule, ...], Leaf]] = []
+    rest: list[tuple[Tree, tuple[AnyRule, ...]]] = [(tree, ())]
     while rest:
         each, before = rest.pop()
         if id(each) in seen:

@@ -126,8 +126,7 @@ def recent(match: MatchRecent, situation: Situation) -> Ternary:
     """Judge ``-m recent``: known are only the lists that session affinity keeps."""
     if match.action.value == "set":
         return _signed(match.action, Ternary.TRUE)
-    prefix = situation.affinity_lists
-    known = prefix is not None and match.name.startswith(prefix) and match.hit_count is None
+    known = match.name.startswith(situation.affinity_lists) and match.hit_count is None
     if situation.lists is None or not known:
         return Ternary.UNKNOWN
     return _signed(match.action, Ternary.of(match.name in situation.lists))

@@ -1,9 +1,9 @@
-"""The order in which a packet meets the base chains of the tables, and where it goes in between.
+"""The way of a packet from hook to hook, and through the base chains of each.
 
 Theory of operation
 ===================
 
-A hook calls the base chains of several tables in the order of their priorities; what one of them
+A hook calls the base chains of several tables one after the other (`base_chains`); what one of them
 accepts goes on to the next, and what all accept to where it is routed. Each table is walked for
 itself (`traverse`), and each end of that walk is continued, with the packet as it is by then, by
 what the next table makes of it. So the tree of the whole way has the chances and the unknowns of
@@ -16,6 +16,7 @@ and so without another look at nat. OUTPUT sees the device that the first routin
 DNAT sends the packet elsewhere.
 
 nat is asked for the first packet of a flow only, and not about flows that conntrack does not see.
+Of several chains of nat on a hook the first that translates the flow is the last that is asked.
 
 Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``;
 net/netfilter/nf_nat_core.c, ``nf_nat_inet_fn``; seen on Linux 6.18.
@@ -23,21 +24,27 @@ net/netfilter/nf_nat_core.c, ``nf_nat_inet_fn``; seen on Linux 6.18.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, assert_never
 
-from analyzer.model.hooks import TABLES
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS
 from analyzer.model.routing import LOOPBACK, Routes
-from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Accept, Dnat, Masquerade, Redirect, Snat
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import replace, value
+from analyzer.model.value import replace
+from analyzer.semantics.base_chains import (
+    BaseChain,
+    Rules,
+    Stage,
+    Tie,
+    base_chains,
+    up_to_nat,
+    without_nat,
+)
 from analyzer.semantics.depth import deep
 from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import (
     Chance,
     Delivered,
@@ -50,28 +57,8 @@ from analyzer.semantics.tree import (
     bounds,
 )
 
-_RAW: Final = "raw"
-_RAW_AGAIN: Final = "raw, for what comes back by loopback"
 #: The hooks where nat changes destinations; in the others it changes sources.
 _ENTERING: Final = frozenset({"PREROUTING", "OUTPUT"})
-
-
-@value
-class _Stage:
-    """One base chain on the way; `again`: conntrack knows the packet already."""
-
-    table: str
-    hook: str
-    again: bool = False
-
-
-def _stages(hook: str) -> tuple[_Stage, ...]:
-    return tuple(_Stage(table, hook) for table in TABLES[hook])
-
-
-def _up_to_nat(hook: str) -> tuple[_Stage, ...]:
-    tables = TABLES[hook]
-    return tuple(_Stage(table, hook) for table in tables[: tables.index("nat") + 1])
 
 
 #: What goes on behind the last stage; or the hook there, where the walk is over and a translation
@@ -80,44 +67,41 @@ _Then = Callable[[Packet], Tree] | str
 
 
 class Hooks:
-    """The ways of packets through all tables of one node, in one situation."""
+    """The ways of packets of one family through all base chains of one node, in one situation.
+
+    `rulesets` are all that the node has; `family` is ``ip`` or ``ip6``.
+    """
 
     def __init__(
-        self, ruleset: Ruleset, situation: Situation, routes: Routes | None = None
+        self,
+        rulesets: Sequence[Rules],
+        family: str,
+        situation: Situation,
+        routes: Routes | None = None,
     ) -> None:
         self._situation = situation
         self._routes = routes or Routes()
-        # Of a packet that came in first conntrack knows nothing yet when raw sees it.
-        before = replace(situation, state="INVALID", has_entry=False)
-        self._traversals = {
-            name: Traversal(table, before if name == _RAW else situation)
-            for name, table in ruleset.tables.items()
-        }
-        self._incomplete = {name for name, t in ruleset.tables.items() if not t.complete}
-        if _RAW in ruleset.tables:
-            self._traversals[_RAW_AGAIN] = Traversal(ruleset.tables[_RAW], situation)
-        self._policies = {
-            (name, hook): table.chains[hook].policy
-            for name, table in ruleset.tables.items()
-            for hook in TABLES
-            if hook in table.chains
-        }
-        self._has_rules = {
-            at for at in self._policies if len(ruleset.tables[at[0]].chains[at[1]].rules)
-        }
+        self._stages = base_chains(rulesets, family, situation)
 
     @property
     def judged(self) -> set[type]:
         """Kinds of matches that were looked at so far."""
-        return {kind for each in self._traversals.values() for kind in each.judged}
+        walkers = [walker for each in self._base_chains() for walker in (each.walker, each.again)]
+        return {kind for walker in walkers for kind in walker.judged}
 
-    @property
-    def visited(self) -> dict[str, list[str]]:
-        """The chains that packets came to so far, by table."""
-        found: dict[str, list[str]] = {}
-        for name, each in self._traversals.items():
-            found.setdefault(_RAW if name == _RAW_AGAIN else name, []).extend(each.visited)
-        return {name: list(dict.fromkeys(chains)) for name, chains in found.items()}
+    def visited(self, ruleset: int = 0) -> dict[str, list[str]]:
+        """Return the chains of a ruleset, by its number, that packets came to, by table."""
+        found: dict[str, dict[str, None]] = {}
+        for chain in self._base_chains():
+            if chain.ruleset == ruleset:
+                for walker in (chain.walker, chain.again):
+                    found.setdefault(chain.table, {}).update(dict.fromkeys(walker.visited))
+        return {table: list(chains) for table, chains in found.items()}
+
+    def _base_chains(self) -> Iterator[BaseChain]:
+        for stages in self._stages.values():
+            for stage in stages:
+                yield from stage.orders[0] if isinstance(stage, Tie) else (stage,)
 
     # --- whole ways ---
 
@@ -130,7 +114,8 @@ class Hooks:
         return self._out(packet) if packet.in_interface == "" else self._in(packet)
 
     def _in(self, packet: Packet) -> Tree:
-        return self._run(_stages("PREROUTING"), replace(packet, out_interface=""), self._routed_in)
+        came = replace(packet, out_interface="")
+        return self._run(self._stages["PREROUTING"], came, self._routed_in)
 
     def _routed_in(self, packet: Packet) -> Tree:
         return self._by_destination(packet, self._to_node, self._forwarded)
@@ -151,22 +136,21 @@ class Hooks:
         return Either(because, (here(packet), elsewhere(packet)))
 
     def _to_node(self, packet: Packet) -> Tree:
-        return self._run(
-            _stages("INPUT"), replace(packet, out_interface=""), lambda p: _delivered(p, here=True)
-        )
+        came = replace(packet, out_interface="")
+        return self._run(self._stages["INPUT"], came, lambda p: _delivered(p, here=True))
 
     def _forwarded(self, packet: Packet) -> Tree:
         leaving = replace(packet, out_interface=self._routes.device(packet.destination))
-        return self._run(_stages("FORWARD"), leaving, self._leaving)
+        return self._run(self._stages["FORWARD"], leaving, self._leaving)
 
     def _leaving(self, packet: Packet) -> Tree:
         # Which device it came in by POSTROUTING is told by some kernels only.
         unseen = replace(packet, in_interface=None)
-        return self._run(_stages("POSTROUTING"), unseen, lambda p: _delivered(p, here=False))
+        return self._run(self._stages["POSTROUTING"], unseen, lambda p: _delivered(p, here=False))
 
     def _out(self, packet: Packet) -> Tree:
         made = replace(packet, out_interface=self._device(packet))
-        return self._run(_stages("OUTPUT"), made, self._routed_out)
+        return self._run(self._stages["OUTPUT"], made, self._routed_out)
 
     def _device(self, packet: Packet) -> str | None:
         local = self._situation.is_local(packet)
@@ -177,29 +161,27 @@ class Hooks:
 
     def _routed_out(self, packet: Packet) -> Tree:
         leaving = replace(packet, in_interface=None, out_interface=self._device(packet))
-        return self._run(_stages("POSTROUTING"), leaving, self._sent)
+        return self._run(self._stages["POSTROUTING"], leaving, self._sent)
 
     def _sent(self, packet: Packet) -> Tree:
         return self._by_destination(packet, self._looped, lambda p: _delivered(p, here=False))
 
     def _looped(self, packet: Packet) -> Tree:
         back = replace(packet, in_interface=LOOPBACK, out_interface="")
-        again = _Stage(_RAW, "PREROUTING", again=True)
-        stages = (again, *_stages("PREROUTING")[1:], *_stages("INPUT"))
-        seen = tuple(stage for stage in stages if stage.table != "nat")
-        return self._run(seen, back, lambda p: _delivered(p, here=True))
+        stages = (*self._stages["PREROUTING"], *self._stages["INPUT"])
+        return self._run(_known(stages), back, lambda p: _delivered(p, here=True))
 
     # --- as far as nat ---
 
     @deep
     def to_nat(self, hook: str, packet: Packet) -> Tree:
         """Return what PREROUTING or OUTPUT makes of `packet` up to nat, and no further."""
-        return self._run(_up_to_nat(hook), packet, hook)
+        return self._run(up_to_nat(self._stages[hook], hook), packet, hook)
 
     @deep
     def before_nat(self, hook: str, packet: Packet) -> Tree:
         """Return what PREROUTING or OUTPUT makes of `packet` before nat."""
-        return self._run(_up_to_nat(hook)[:-1], packet, hook)
+        return self._run(without_nat(up_to_nat(self._stages[hook], hook)), packet, hook)
 
     @deep
     def masquerades(self, packet: Packet, *, changed_bits: int = 0) -> Ternary:
@@ -216,7 +198,7 @@ class Hooks:
             # By which device it leaves is settled by a route that is seldom known.
             out_interface=self._device(packet),
         )
-        tree = self._run(_stages("POSTROUTING"), leaving, "POSTROUTING")
+        tree = self._run(self._stages["POSTROUTING"], leaving, "POSTROUTING")
         found = bounds(tree, lambda leaf: bool(leaf.packet.masqueraded))
         if not found.upper:
             return Ternary.FALSE
@@ -226,18 +208,19 @@ class Hooks:
 
     # --- stages ---
 
-    def _run(self, stages: tuple[_Stage, ...], packet: Packet, then: _Then) -> Tree:
+    def _run(self, stages: tuple[Stage, ...], packet: Packet, then: _Then) -> Tree:
         """Walk the chains of `stages`, and what they accept on into `then`."""
         for at, stage in enumerate(stages):
             rest = stages[at + 1 :]
-            here = stage.table, stage.hook
-            if here not in self._policies:
-                if stage.table not in self._incomplete:
-                    continue
-                lost = Leaf(Unresolved(f"{stage.hook} of table {stage.table}"), UNKNOWN_PACKET)
-                because = f"what {stage.hook} of table {stage.table}, which is not whole, holds"
+            if isinstance(stage, Tie):
+                ways = [self._run((*order, *rest), packet, then) for order in stage.orders]
+                because = f"which of {_named(stage)} is called first"
+                return Either(because, tuple(ways))
+            if stage.lost is not None:
+                lost = Leaf(Unresolved(stage.lost), UNKNOWN_PACKET)
+                because = f"what {stage.lost}, which is not whole, holds"
                 return Either(because, (lost, self._run(rest, packet, then)))
-            if stage.table == "nat":
+            if stage.is_nat:
                 if packet.tracked is False or self._situation.state == "INVALID":
                     continue  # nat is not asked
                 if self._situation.state not in FIRST:
@@ -248,39 +231,51 @@ class Hooks:
                     return Either(
                         "whether conntrack sees the flow", (self._run(rest, packet, then), asked)
                     )
-            if here in self._has_rules or self._policies[here] != "ACCEPT":
-                return self._one(stage, packet, rest, then)
+            return self._one(stage, packet, rest, then)
         return Leaf(FellThrough(then), packet) if isinstance(then, str) else then(packet)
 
-    def _lacks_policy(self, stage: _Stage) -> bool:
-        """Tell whether a fragment does not say a policy; iptables lets nat have ACCEPT only."""
-        return stage.table != "nat" and self._policies[stage.table, stage.hook] is None
-
-    def _one(self, stage: _Stage, packet: Packet, rest: tuple[_Stage, ...], then: _Then) -> Tree:
-        traversal = self._traversals[_RAW_AGAIN if stage.again else stage.table]
-        if stage.table != _RAW and packet.template:
+    def _one(self, stage: BaseChain, packet: Packet, rest: tuple[Stage, ...], then: _Then) -> Tree:
+        if not stage.is_before and packet.template:
             packet = replace(packet, template=False)  # conntrack has made an entry of it
-        tree = traversal.tree(stage.hook, packet)
+        tree = stage.walker.tree(stage.name, packet)
         return _grown(tree, lambda leaf: self._behind(stage, leaf, rest, then))
 
-    def _behind(self, stage: _Stage, leaf: Leaf, rest: tuple[_Stage, ...], then: _Then) -> Tree:
+    def _behind(self, stage: BaseChain, leaf: Leaf, rest: tuple[Stage, ...], then: _Then) -> Tree:
         """Return what becomes of a packet that one table is done with."""
         match leaf.outcome:
-            case FellThrough() if self._policies[stage.table, stage.hook] == "DROP":
-                return Leaf(PolicyDrop(stage.table, stage.hook), leaf.packet)
-            case FellThrough() if self._lacks_policy(stage):
-                dropped = Leaf(PolicyDrop(stage.table, stage.hook), leaf.packet)
-                because = f"the policy of {stage.hook} in table {stage.table}"
+            case FellThrough() if stage.policy == "DROP":
+                return Leaf(PolicyDrop(stage.table, stage.name), leaf.packet)
+            case FellThrough() if stage.lacks_policy:
+                dropped = Leaf(PolicyDrop(stage.table, stage.name), leaf.packet)
+                because = f"the policy of {stage.name} in table {stage.table}"
                 return Either(because, (dropped, self._run(rest, leaf.packet, then)))
             case Accept() | FellThrough():
                 pass
             case Dnat() | Redirect() | Masquerade() | Snat() if not isinstance(then, str):
-                pass
+                rest = without_nat(rest)
             case _:
                 return leaf
         if isinstance(then, str) and not rest:
             return leaf
         return self._run(rest, leaf.packet, then)
+
+
+def _named(tie: Tie) -> str:
+    return " and ".join(f"{chain.name} of table {chain.table}" for chain in tie.orders[0])
+
+
+def _known(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """Return what meets a packet that comes back by loopback: conntrack and nat know it."""
+
+    def known(chain: BaseChain) -> BaseChain:
+        return replace(chain, walker=chain.again, is_before=False)
+
+    return tuple(
+        Tie(tuple(tuple(map(known, order)) for order in stage.orders))
+        if isinstance(stage, Tie)
+        else known(stage)
+        for stage in without_nat(stages)
+    )
 
 
 def _as_before(packet: Packet, hook: str) -> Packet:

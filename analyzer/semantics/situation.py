@@ -17,8 +17,8 @@ class Situation:
         state: what conntrack calls the packet; a flow's first one is NEW.
         has_entry: whether conntrack has looked at the packet yet.
         flow: the packet as it was when conntrack looked; None: not said.
-        lists: names of the ``recent`` lists, of those that `affinity_lists` begins, that hold
-            the client; None: not known.
+        lists: names of the lists, of those that `affinity_lists` begin, that hold the client,
+            which are ``recent`` lists or sets of nft; None: not known.
         affinity_lists: how the names of lists begin that session affinity keeps.
         under_limits: whether ``limit`` and ``hashlimit`` have tokens left; None: not known.
     """
@@ -28,7 +28,7 @@ class Situation:
     has_entry: bool = True
     flow: Packet | None = None
     lists: frozenset[str] | None = frozenset()
-    affinity_lists: str | None = None
+    affinity_lists: tuple[str, ...] = ()
     under_limits: bool | None = None
 
     def is_local(self, packet: Packet) -> Ternary:

@@ -18,12 +18,10 @@ Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, TypeAlias, assert_never
 
-from analyzer.model.options import Range
-from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Address, Packet
-from analyzer.model.probability import ALWAYS, Dyadic
+from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Packet
+from analyzer.model.probability import ALWAYS
 from analyzer.model.rules import Rule, Table
 from analyzer.model.targets import (
     Accept,
@@ -37,7 +35,6 @@ from analyzer.model.targets import (
     Jump,
     Log,
     Masquerade,
-    NatRange,
     NfLog,
     NoTrack,
     Queue,
@@ -57,9 +54,10 @@ from analyzer.model.value import replace, value
 from analyzer.semantics.depth import deep
 from analyzer.semantics.index import ChainIndex
 from analyzer.semantics.matching import MatchResult, match_all
+from analyzer.semantics.path import Path
 from analyzer.semantics.situation import Situation
+from analyzer.semantics.translation import redirected, sourced, translated, with_source
 from analyzer.semantics.tree import (
-    Chance,
     Either,
     FellThrough,
     Leaf,
@@ -125,7 +123,7 @@ class Traversal:
         index = self._indexes.get(start.chain)
         if index is None:
             index = self._indexes[start.chain] = ChainIndex.of(rules)
-        path = _Path()
+        path = Path()
         position = start.index
         while True:
             for at in index.candidates(packet, position):
@@ -168,15 +166,15 @@ class Traversal:
             case Return():
                 return self._return(behind.chain, packet, stack)
             case Dnat(to):
-                return Leaf(rule.target, _translated(packet, to))
+                return Leaf(rule.target, translated(packet, to))
             case Masquerade():
                 # The new source is an address of the outgoing interface, not known here.
-                masked = _with_source(packet, None)
+                masked = with_source(packet, None)
                 return Leaf(rule.target, masked)
             case Snat(to):
-                return Leaf(rule.target, _from(packet, to))
+                return Leaf(rule.target, sourced(packet, to))
             case Redirect(ports):
-                return Leaf(rule.target, _redirected(packet, ports))
+                return Leaf(rule.target, redirected(packet, ports))
             case Accept() | Drop() | Reject():
                 return Leaf(rule.target, packet)
             case (
@@ -211,46 +209,6 @@ class Traversal:
         if not stack:
             return Leaf(FellThrough(chain), packet)
         return self._walk(stack[-1], packet, stack[:-1])
-
-
-class _Path:
-    """The part of a tree that one walk along one chain has built, its end still open."""
-
-    def __init__(self) -> None:
-        self._around: list[Callable[[Tree], Tree]] = []
-        self._branches: list[tuple[Dyadic, Tree]] = []
-        self._left = ALWAYS
-
-    def branches(self, chance: Dyadic, taken: Tree) -> bool:
-        """Add a branch that is drawn with `chance`; tell whether nothing else is left."""
-        self._branches.append((self._left * chance, taken))
-        self._left = self._left * ~chance
-        return not self._left
-
-    def may_branch(self, chance: Dyadic, taken: Tree, because: str) -> None:
-        """Add a branch that an unknown match may allow, to be drawn with `chance`."""
-        self._close()
-        self._around.append(
-            lambda rest: Either(because, (_chance([(chance, taken), (~chance, rest)]), rest))
-        )
-
-    def passes(self, rule: Rule) -> None:
-        """Note a rule that matches for certain and after which the walk goes on."""
-        self._close()
-        self._around.append(lambda rest: after(rule, rest))
-
-    def _close(self) -> None:
-        if self._branches:
-            branches, left = self._branches, self._left
-            self._around.append(lambda rest: _chance([*branches, (left, rest)]))
-            self._branches, self._left = [], ALWAYS
-
-    def tree(self, rest: Tree | None) -> Tree:
-        """Return the tree, with `rest` at its end; None when no probability is left."""
-        tree = _chance(self._branches if rest is None else [*self._branches, (self._left, rest)])
-        for around in reversed(self._around):
-            tree = around(tree)
-        return tree
 
 
 def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:
@@ -294,56 +252,3 @@ def _flow_marked(packet: Packet, target: SetConnmark | CopyConnmark) -> Packet:
         mark = mark.joined(packet.mark)
         flow_mark = flow_mark.joined(packet.flow_mark)
     return replace(packet, mark=mark, flow_mark=flow_mark)
-
-
-def _translated(packet: Packet, to: NatRange) -> Packet:
-    """Return the packet behind a DNAT; what the kernel chooses of a range is not known."""
-    address, port = packet.destination, packet.destination_port
-    if to.first_address is not None:
-        address = to.first_address if to.last_address in (None, to.first_address) else None
-    if to.first_port is not None:
-        port = to.first_port if to.last_port in (None, to.first_port) else None
-    old: tuple[object, ...] = (packet.destination,)
-    new: tuple[object, ...] = (address,)
-    if to.first_port is not None:
-        old, new = (*old, packet.destination_port), (*new, port)
-    known = None not in (*old, *new)
-    return replace(
-        packet,
-        destination=address,
-        destination_port=port,
-        to_node=None if to.first_address is not None else packet.to_node,
-        # Where it was sent to already counts as no translation.
-        translated=(packet.translated or old != new) if known else packet.translated or None,
-    )
-
-
-def _from(packet: Packet, to: NatRange) -> Packet:
-    """Return the packet behind a SNAT; the kernel may choose another port than it had."""
-    single = to.last_address in (None, to.first_address)
-    address = packet.source if to.first_address is None else to.first_address
-    source = address if single else None
-    return _with_source(packet, source)
-
-
-def _with_source(packet: Packet, source: Address | None) -> Packet:
-    """Return the packet with another source."""
-    return replace(packet, source=source, source_port=None, from_node=None, masqueraded=True)
-
-
-def _redirected(packet: Packet, ports: Range | None) -> Packet:
-    """Return the packet behind a REDIRECT: to an address of the node, not known which."""
-    port = packet.destination_port
-    if ports is not None:
-        port = ports.first if ports.first == ports.last else None
-    return replace(packet, destination=None, destination_port=port, to_node=True, translated=True)
-
-
-def _chance(branches: list[tuple[Dyadic, Tree]]) -> Tree:
-    """Join branches, without a node where nothing is left to chance."""
-    kept = tuple((weight, tree) for weight, tree in branches if weight)
-    match kept:
-        case ((_, only),):
-            return only
-        case _:
-            return Chance(kept)

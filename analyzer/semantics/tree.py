@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Generic, TypeAlias, TypeVar, assert_never
 
 from analyzer.model.distribution import Distribution
+from analyzer.model.nft import Rule as NftRule
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.rules import Rule
@@ -14,6 +15,10 @@ from analyzer.model.value import replace, value
 from analyzer.semantics.depth import deep
 
 K = TypeVar("K", bound=Hashable)
+
+
+#: A rule of iptables or of nft.
+AnyRule: TypeAlias = Rule | NftRule
 
 
 @value
@@ -74,7 +79,7 @@ class Leaf:
 
     outcome: Outcome
     packet: Packet
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[AnyRule, ...] = ()
 
 
 @value
@@ -82,7 +87,7 @@ class Chance:
     """One branch is drawn; the probabilities sum to exactly 1."""
 
     branches: tuple[tuple[Dyadic, Tree], ...]
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[AnyRule, ...] = ()
 
 
 @value
@@ -91,13 +96,13 @@ class Either:
 
     because: str
     branches: tuple[Tree, ...]
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[AnyRule, ...] = ()
 
 
 Tree: TypeAlias = Leaf | Chance | Either
 
 
-def after(rule: Rule, tree: Tree) -> Tree:
+def after(rule: AnyRule, tree: Tree) -> Tree:
     """Return `tree` as it goes on behind `rule`, which matched."""
     return replace(tree, rules=(rule, *tree.rules))
 

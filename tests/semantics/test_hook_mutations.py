@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
-from analyzer.model.hooks import TABLES
+from analyzer.model.hooks import PRIORITIES, TABLES
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
-from analyzer.semantics import hooks, traverse
+from analyzer.semantics import base_chains, traverse
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Delivered, FellThrough, Leaf, Tree
@@ -35,7 +35,15 @@ SEARCH: Final = settings(
 
 def tables(hook: str, *order: str) -> Fault:
     """A hook calls the tables in another order, or not all of them."""
-    return lambda patch: patch.setitem(TABLES, hook, order)
+
+    def faulty(patch: Patch) -> None:
+        patch.setitem(TABLES, hook, order)
+        for at, table in enumerate(order):
+            patch.setitem(PRIORITIES, (table, hook), at)
+            if table == "nat":
+                patch.setitem(base_chains._NAT, hook, at)  # noqa: SLF001  # mutant
+
+    return faulty
 
 
 def method(name: str, make: Callable[[Any], Any]) -> Fault:
@@ -85,13 +93,11 @@ def local_taken_for_others(patch: Patch) -> None:
 
 
 def dnat_not_seen_by_routing(patch: Patch) -> None:
-    patch.setattr(traverse, "_translated", lambda packet, _: packet)
+    patch.setattr(traverse, "translated", lambda packet, _: packet)
 
 
 def entry_before_conntrack(patch: Patch) -> None:
-    patch.setattr(
-        hooks, "replace", lambda old, **new: old if "has_entry" in new else replace(old, **new)
-    )
+    patch.setattr(base_chains, "before_conntrack", lambda situation: situation)
 
 
 def nothing_comes_back_by_loopback(_: Any) -> Any:
@@ -100,7 +106,7 @@ def nothing_comes_back_by_loopback(_: Any) -> Any:
 
 def nat_asked_again_on_loopback(_: Any) -> Any:
     def faulty(self: Hooks, packet: Packet) -> Tree:
-        stages = (*hooks._stages("PREROUTING"), *hooks._stages("INPUT"))  # noqa: SLF001  # mutant
+        stages = (*self._stages["PREROUTING"], *self._stages["INPUT"])
         return self._run(stages, packet, lambda p: Leaf(Delivered(here=True), p))
 
     return faulty

@@ -24,7 +24,8 @@ NONE = f"{HEAD}COMMIT\n"
 
 
 def hooks(dump: str, situation: Situation = KNOWN) -> Hooks:
-    return Hooks(parse(dump, "dump"), situation)
+    ruleset = parse(dump, "dump")
+    return Hooks([ruleset], ruleset.family, situation)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ from tests.strategies import matches
 FALSE, UNKNOWN, TRUE = Ternary
 AFFINITY = "KUBE-SEP-6GOADYOLHEZLYCMN"
 
-HERE = Situation(affinity_lists="KUBE-SEP-")
+HERE = Situation(affinity_lists=("KUBE-SEP-",))
 NODE = Situation(local_addresses=frozenset({ip_address("172.16.0.1")}))
 PACKET = Packet(
     protocol="tcp",
@@ -84,7 +84,7 @@ FLOW = Situation(flow=PACKET)
 MADE_HERE = Situation(flow=replace(PACKET, in_interface=""))
 #: Before conntrack has looked.
 BEFORE = Situation(state="INVALID", has_entry=False)
-HOLDS = Situation(lists=frozenset({AFFINITY}), affinity_lists="KUBE-SEP-")
+HOLDS = Situation(lists=frozenset({AFFINITY}), affinity_lists=("KUBE-SEP-",))
 conntrack = MatchConntrack
 TO_NODE = Packet(destination=ip_address("172.16.0.1"))
 TO_LOOPBACK = Packet(destination=ip_address("127.0.0.5"))
@@ -295,7 +295,7 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
     (recent("rcheck", negated=True), PACKET, HERE, TRUE),
     (recent("update"), PACKET, HERE, FALSE),
     (recent("rcheck"), PACKET, HOLDS, TRUE),
-    (recent("rcheck"), PACKET, Situation(lists=None, affinity_lists="KUBE-SEP-"), UNKNOWN),
+    (recent("rcheck"), PACKET, Situation(lists=None, affinity_lists=("KUBE-SEP-",)), UNKNOWN),
     (recent("set"), PACKET, Situation(lists=None), TRUE),
     (recent("set", negated=True), PACKET, HERE, FALSE),
     (MatchState(("NEW", "RELATED")), PACKET, HERE, TRUE),

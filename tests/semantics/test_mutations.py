@@ -18,7 +18,7 @@ from analyzer.model.rules import Rule, Table
 from analyzer.model.targets import Accept, Goto, Jump, Return, SetMark
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics import matching, traverse, tree
+from analyzer.semantics import matching, path, traverse, tree
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
@@ -161,8 +161,8 @@ def chances_of_later_rules_not_reduced(patch: Patch) -> None:
     def faulty(branches: list[tuple[Dyadic, tree.Tree]]) -> tree.Tree:
         return branches[0][1] if len(branches) == 2 else joined(branches)
 
-    joined = traverse._chance  # noqa: SLF001  # what is broken here
-    patch.setattr(traverse, "_chance", faulty)
+    joined = path.chance_of
+    patch.setattr(path, "chance_of", faulty)
 
 
 FAULTS: Final[dict[str, Fault]] = {

@@ -30,6 +30,7 @@ from analyzer.model.targets import (
 )
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import (
+    AnyRule,
     Chance,
     Delivered,
     Either,
@@ -73,7 +74,8 @@ def is_dead(leaf: Leaf) -> bool:
     return leaf.outcome == DEAD
 
 
-def leads_on(rule: Rule) -> bool:
+def leads_on(rule: AnyRule) -> bool:
+    assert isinstance(rule, Rule)
     return rule.target is not None and not isinstance(rule.target, SetMark)
 
 

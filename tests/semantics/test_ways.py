@@ -31,7 +31,8 @@ def way(ruleset: Ruleset, destination: Address, *, made_here: bool) -> Tree:
         destination_port=PORT,
         in_interface="" if made_here else None,
     )
-    return Hooks(ruleset, Situation(local_addresses=OWN, flow=packet)).way(packet)
+    situation = Situation(local_addresses=OWN, flow=packet)
+    return Hooks([ruleset], ruleset.family, situation).way(packet)
 
 
 def told(leaf: Leaf) -> naive.Fate:

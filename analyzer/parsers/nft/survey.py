@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.nft import Chain, NftRuleset, Rule, Table
+from analyzer.model.nft import Chain, NftRuleset, Rule, Set, Table
 from analyzer.model.nft_expressions import (
     AnonymousSet,
     Concat,
@@ -32,21 +32,32 @@ _PLAIN: Final = re.compile(
     r"(?:\t\t(?:meta l4proto \w+ dnat (?:ip6? )?to (?:numgen random mod \d+ map \{[\w.: ,]*\}"
     r"|[\d.]+:\d+|\[[\da-f:]+\]:\d+)|ip6? saddr [\da-f.:]+ jump mark-for-masquerade)\n)+"
 )
+#: The name of a set in a rule, as text and JSON have it.
+_SET: Final = re.compile(r"@([^\s\",}]+)")
 _SHOWN: Final = 60
 
 
-def survey(ruleset: NftRuleset) -> Iterator[Diagnostic]:
+def survey(
+    ruleset: NftRuleset, visited: Mapping[str, Iterable[str]] | None = None
+) -> Iterator[Diagnostic]:
     """Give a diagnostic for each kind of thing that is not understood or missing.
 
-    Lines are those of text, numbers of objects in JSON.
+    Lines are those of text, numbers of objects in JSON. `visited` tells, by family and name of
+    the table, which chains to look at, with the sets that their rules name; None: all.
     """
     for table in ruleset.tables.values():
         found: dict[tuple[str, str], list[int]] = {}
-        for chain in table.chains.values():
+        names: Iterable[str] = table.chains
+        if visited is not None:
+            names = visited.get(f"{table.family} {table.name}", ())
+        sets: Mapping[str, Set] = {} if visited is not None else table.sets
+        for chain in (table.chains[name] for name in names if name in table.chains):
+            if visited is not None:
+                sets = {**sets, **_named_sets(chain, table)}
             if not _is_plain(ruleset, chain):
                 for rule in chain.rules:
                     _of_rule(rule, table, found)
-        for name, held in table.sets.items():
+        for name, held in sets.items():
             for element in held.elements:
                 _of_element(element, table, 0, found)
             if held.key == ("unknown",):
@@ -56,10 +67,20 @@ def survey(ruleset: NftRuleset) -> Iterator[Diagnostic]:
             yield _finding(ruleset.file, lines, code, f"{where}: {message}")
 
 
+def _named_sets(chain: Chain, table: Table) -> dict[str, Set]:
+    """Return the sets that a chain's rules name."""
+    found = {}
+    for rule in chain.rules:
+        for name in _SET.findall(rule.raw):
+            if name in table.sets:
+                found[name] = table.sets[name]
+    return found
+
+
 def _is_plain(ruleset: NftRuleset, chain: Chain) -> bool:
     if ruleset.input_format == JSON or not isinstance(chain.rules, Lazy):
         return False
-    body, _ = chain.rules.source
+    body = chain.rules.source[0]
     return _PLAIN.fullmatch(body) is not None
 
 

@@ -1,0 +1,388 @@
+"""What an expression of nft yields for a packet.
+
+Source: nft(8), "EXPRESSION TYPES"; Linux, net/netfilter/nft_payload.c, nft_meta.c, nft_ct.c,
+nft_fib.c, nft_numgen.c, nft_hash.c, nft_bitwise.c; seen on Linux 6.18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final, TypeAlias
+
+from analyzer.model import nft_names as names
+from analyzer.model.bits import ANY, Bits
+from analyzer.model.nft_expressions import (
+    Binary,
+    Concat,
+    Constant,
+    Ct,
+    Expression,
+    Fib,
+    Flags,
+    Jhash,
+    Meta,
+    Numgen,
+    Payload,
+    RawPayload,
+    Symhash,
+)
+from analyzer.model.packet import Address, Packet
+from analyzer.model.probability import NUMGEN_BITS, Dyadic
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+from analyzer.semantics.flow_matching import FIRST, state_of
+from analyzer.semantics.situation import Situation
+
+#: The packet's protocol, as iptables prints it, as a number. Source: IANA, protocol numbers.
+_NUMBERS: Final = {"ipv6-icmp": 58, **names.PROTOCOLS}
+#: Protocols whose header begins with two ports.
+_WITH_PORTS: Final = frozenset({"tcp", "udp", "sctp", "dccp", "udplite"})
+_ETHER_TYPES: Final = {"ip": 0x0800, "arp": 0x0806, "vlan": 0x8100, "ip6": 0x86DD}
+_STATES: Final = {"NEW": 8, "ESTABLISHED": 2, "RELATED": 4, "INVALID": 1, "UNTRACKED": 64}
+_SYN: Final = names.TCP_FLAGS["syn"]
+#: Flags that a first packet of TCP does not have; ECN and URG it may.
+_NOT_FIRST: Final = frozenset({"fin", "rst", "ack"})
+#: Where `@nh` and `@th` find what other expressions name: base, offset, length.
+_PLACES: Final = {
+    ("th", 0, 16): ("th", "sport"),
+    ("th", 16, 16): ("th", "dport"),
+}
+_PLACES_BY_FAMILY: Final = {
+    "ip": {
+        ("nh", 72, 8): ("ip", "protocol"),
+        ("nh", 96, 32): ("ip", "saddr"),
+        ("nh", 128, 32): ("ip", "daddr"),
+    },
+    "ip6": {
+        ("nh", 48, 8): ("ip6", "nexthdr"),
+        ("nh", 64, 128): ("ip6", "saddr"),
+        ("nh", 192, 128): ("ip6", "daddr"),
+    },
+}
+#: What a reply has for what the first packet has.
+_SWAPPED: Final = {
+    "saddr": "daddr",
+    "daddr": "saddr",
+    "proto-src": "proto-dst",
+    "proto-dst": "proto-src",
+}
+_MARK_BITS: Final = 32
+
+
+@value
+class Type:
+    """The type of an address; known is at most whether it is the node's own."""
+
+    local: Ternary
+
+    def equals(self, number: int) -> Ternary:
+        """Tell whether it is the type with that number."""
+        if number == names.ADDRESS_TYPES["local"]:
+            return self.local
+        return ~self.local & Ternary.UNKNOWN
+
+
+@value
+class Draw:
+    """A number from `offset` to ``offset + modulus - 1``, drawn for this packet.
+
+    `is_random`: each number with the weight that numgen gives it; else not known how often.
+    """
+
+    modulus: int
+    offset: int = 0
+    is_random: bool = True
+
+    def chance(self, first: int, last: int) -> Dyadic:
+        """Return the probability of the numbers `first` to `last`, of a random draw."""
+        low = min(max(first - self.offset, 0), self.modulus)
+        high = min(max(last + 1 - self.offset, low), self.modulus)
+        return Dyadic.of(self._edge(high) - self._edge(low), NUMGEN_BITS)
+
+    def _edge(self, number: int) -> int:
+        return -(-(number << NUMGEN_BITS) // self.modulus)
+
+
+#: None: a name that is not known.
+Held: TypeAlias = "Bits | str | Type | Draw | tuple[Held, ...] | None"
+
+
+@value
+class Read:
+    """What an expression yields.
+
+    Attributes:
+        applies: whether it yields anything; a rule whose expression does not ends there.
+        words: numbers of the words that it may be compared with; of a concatenation, of each part.
+    """
+
+    applies: Ternary
+    held: Held
+    words: Mapping[str, int] | tuple[Mapping[str, int], ...] = {}
+
+
+_NOTHING: Final = Read(Ternary.UNKNOWN, ANY)
+_NONE: Final[Mapping[str, int]] = {}
+
+
+def read(given: Expression, packet: Packet, family: str, situation: Situation) -> Read:
+    """Return what an expression on the left of a comparison yields; `family` is the packet's."""
+    match given:
+        case Payload(protocol, field):
+            return _payload(protocol, field, packet, family, situation)
+        case RawPayload(base, offset, length):
+            place = base, offset, length
+            known = _PLACES.get(place) or _PLACES_BY_FAMILY[family].get(place)
+            return _NOTHING if known is None else _payload(*known, packet, family, situation)
+        case Meta(key):
+            return _meta(key, packet, family, situation)
+        case Ct(key, direction):
+            return _ct(key, direction, packet, situation)
+        case Fib(result, flags):
+            return _fib(result, flags, packet, situation)
+        case Numgen(mode, modulus, offset):
+            return _drawn(Draw(modulus, offset, mode == "random"))
+        case Jhash(_, modulus, _, offset) | Symhash(modulus, offset):
+            return _drawn(Draw(modulus, offset, is_random=False))
+        case Concat(parts):
+            reads = [read(part, packet, family, situation) for part in parts]
+            applies = Ternary.TRUE
+            for each in reads:
+                applies &= each.applies
+            words = tuple(w if isinstance(w := r.words, Mapping) else _NONE for r in reads)
+            return Read(applies, tuple(each.held for each in reads), words)
+        case Binary(operator, left, right):
+            return _binary(operator, read(left, packet, family, situation), right)
+        case int() | bool():
+            return Read(Ternary.TRUE, Bits(int(given)))
+        case _:
+            return _NOTHING
+
+
+def _drawn(draw: Draw) -> Read:
+    # Of one number none is drawn, whatever the way.
+    return Read(Ternary.TRUE, Bits(draw.offset) if draw.modulus == 1 else draw)
+
+
+def number(constant: Constant, words: Mapping[str, int]) -> int | None:
+    """Return the number of a constant; None of a word that is not known."""
+    match constant:
+        case bool() | int():
+            return int(constant)
+        case str():
+            return words.get(constant)
+        case _:
+            return int(constant)
+
+
+def _payload(protocol: str, field: str, packet: Packet, family: str, situation: Situation) -> Read:
+    match protocol, field:
+        case "ip" | "ip6", _ if protocol != family:
+            return Read(Ternary.FALSE, ANY)
+        case "ip" | "ip6", "saddr":
+            return Read(Ternary.TRUE, _address(packet.source))
+        case "ip" | "ip6", "daddr":
+            return Read(Ternary.TRUE, _address(packet.destination))
+        case ("ip", "protocol") | ("ip6", "nexthdr"):
+            return Read(Ternary.TRUE, _protocol(packet), _NUMBERS)
+        case "ip", "version":
+            return Read(Ternary.TRUE, Bits(4))
+        case "ip6", "version":
+            return Read(Ternary.TRUE, Bits(6))
+        case "ip" | "ip6", _:
+            return Read(Ternary.TRUE, ANY)
+        case "th", "sport" | "dport":
+            if packet.protocol not in _WITH_PORTS:
+                return Read(Ternary.TRUE, ANY)  # whatever stands there
+            return Read(Ternary.TRUE, _port(packet, field))
+        case "tcp", "flags":
+            first = situation.state in FIRST
+            flags = names.TCP_FLAGS
+            open_ = sum(bit for word, bit in flags.items() if word not in _NOT_FIRST) & ~_SYN
+            held = Bits(_SYN, open_) if first else ANY
+            return Read(_is(packet, "tcp"), held, flags)
+        case "icmp", _:
+            of_icmp = _is(packet, "icmp") & Ternary.of(family == "ip")
+            return Read(of_icmp, _icmp(packet, field), names.ICMP_TYPES)
+        case "icmpv6", _:
+            of_icmp = _is(packet, "ipv6-icmp") & Ternary.of(family == "ip6")
+            return Read(of_icmp, _icmp(packet, field), names.ICMPV6_TYPES)
+        case _, "sport" | "dport":
+            return Read(_is(packet, protocol), _port(packet, field))
+        case _:
+            known = protocol in _NUMBERS
+            return Read(_is(packet, protocol) & Ternary.UNKNOWN if known else Ternary.UNKNOWN, ANY)
+
+
+def _is(packet: Packet, protocol: str) -> Ternary:
+    if packet.protocol is None:
+        return Ternary.UNKNOWN
+    return Ternary.of(packet.protocol == protocol)
+
+
+def _address(address: Address | None) -> Bits:
+    return ANY if address is None else Bits(int(address))
+
+
+def _port(packet: Packet, field: str) -> Bits:
+    port = packet.source_port if field == "sport" else packet.destination_port
+    return ANY if port is None else Bits(port)
+
+
+def _protocol(packet: Packet) -> Bits:
+    if packet.protocol is None:
+        return ANY
+    text = packet.protocol
+    found = int(text) if text.isdecimal() else _NUMBERS.get(text)
+    return ANY if found is None else Bits(found)
+
+
+def _icmp(packet: Packet, field: str) -> Bits:
+    if packet.icmp is None or field not in {"type", "code"}:
+        return ANY
+    return Bits(packet.icmp[0 if field == "type" else 1])
+
+
+def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Read:
+    match key:
+        case "mark":
+            return Read(Ternary.TRUE, Bits(packet.mark.value, packet.mark.unknown))
+        case "l4proto":
+            return Read(Ternary.TRUE, _protocol(packet), _NUMBERS)
+        case "nfproto":
+            numbers = names.NF_PROTOCOLS
+            own = numbers["ipv4" if family == "ip" else "ipv6"]
+            return Read(Ternary.TRUE, Bits(own), numbers)
+        case "protocol":
+            return Read(Ternary.TRUE, Bits(_ETHER_TYPES[family]), _ETHER_TYPES)
+        case "iifname" | "iif":
+            return Read(Ternary.TRUE, packet.in_interface)
+        case "oifname" | "oif":
+            return Read(Ternary.TRUE, packet.out_interface)
+        case "random":
+            return Read(Ternary.TRUE, Draw(1 << NUMGEN_BITS))
+        case "skuid" | "skgid":
+            # A flow that only passes the node has no socket here.
+            made_here = situation.flow is None or situation.flow.in_interface == ""
+            return Read(Ternary.UNKNOWN if made_here else Ternary.FALSE, ANY)
+        case _:
+            return _NOTHING
+
+
+def _ct(key: str, direction: str | None, packet: Packet, situation: Situation) -> Read:
+    if key == "state":
+        state = state_of(packet, situation)
+        return Read(Ternary.TRUE, ANY if state is None else Bits(_STATES[state]), names.CT_STATES)
+    if packet.tracked is None or packet.template:
+        applies = Ternary.UNKNOWN
+    else:
+        # Of a packet without an entry there is nothing but the state.
+        applies = Ternary.of(packet.tracked and situation.has_entry)
+    first = situation.state in FIRST
+    match key:
+        case "mark":
+            return Read(applies, Bits(packet.flow_mark.value, packet.flow_mark.unknown))
+        case "status" if first:
+            return Read(applies, _status(packet), names.CT_STATUSES)
+        case "direction" if first:
+            return Read(applies, Bits(0), names.CT_DIRECTIONS)
+        case "l3proto":
+            return Read(applies, ANY, names.NF_PROTOCOLS)
+        case "protocol":
+            return Read(applies, _protocol(packet), _NUMBERS)
+        case _ if first:
+            return Read(applies, _tuple(key, direction, packet, situation.flow))
+        case _:
+            return Read(applies, ANY, names.CT_STATUSES if key == "status" else _NONE)
+
+
+def _status(packet: Packet) -> Bits:
+    """Return the status of a flow whose first packet passes: nothing but translations."""
+    bits = names.CT_STATUSES
+    found = Bits(0)
+    for word, changed in (("dnat", packet.translated), ("snat", packet.masqueraded)):
+        # A source that is masqueraded as what it was does not count as changed.
+        is_known = changed is not None and not (word == "snat" and changed)
+        found |= (Bits(bits[word]) if changed else Bits(0)) if is_known else Bits(0, bits[word])
+    return found
+
+
+def _tuple(key: str, direction: str | None, packet: Packet, flow: Packet | None) -> Bits:
+    """Return an address or port of a flow whose first packet passes."""
+    field = key.removeprefix("ip ").removeprefix("ip6 ")
+    first = direction in {None, "original"}
+    # A reply goes from where the packet is sent to where it comes from, by the rules so far.
+    seen = flow if first else packet
+    if seen is None:
+        return ANY
+    match field if first else _SWAPPED.get(field, field):
+        case "saddr":
+            return _address(seen.source)
+        case "daddr":
+            return _address(seen.destination)
+        case "proto-src":
+            return _port(seen, "sport")
+        case "proto-dst":
+            return _port(seen, "dport")
+        case _:
+            return ANY
+
+
+def _fib(result: str, flags: tuple[str, ...], packet: Packet, situation: Situation) -> Read:
+    if result != "type":
+        return Read(Ternary.TRUE, None if result == "oifname" else ANY)
+    local = situation.is_local(packet) if "daddr" in flags else situation.is_from_node(packet)
+    if {"iif", "oif"} & set(flags):
+        local &= Ternary.UNKNOWN  # it may be an address of another device
+    return Read(Ternary.TRUE, Type(local), names.ADDRESS_TYPES)
+
+
+def _binary(operator: str, left: Read, right: Expression) -> Read:
+    words = left.words if isinstance(left.words, Mapping) else _NONE
+    other = constant_number(right, words)
+    if isinstance(left.held, Draw) and other is not None:
+        return Read(left.applies, _cut(operator, left.held, other))
+    if not isinstance(left.held, Bits) or other is None:
+        return Read(left.applies, ANY, words)
+    held = left.held
+    match operator:
+        case "&":
+            held &= Bits(other)
+        case "|":
+            held |= Bits(other)
+        case "^":
+            held ^= Bits(other)
+        case "<<":
+            held = held.shifted(other, _MARK_BITS)
+        case ">>":
+            held = held.shifted(-other, _MARK_BITS)
+        case _:
+            held = ANY
+    return Read(left.applies, held, words)
+
+
+def _cut(operator: str, draw: Draw, other: int) -> Held:
+    """Return the lowest bits of 32 random ones."""
+    whole = draw == Draw(1 << NUMGEN_BITS)
+    lowest = operator == "&" and other & (other + 1) == 0 and other >> NUMGEN_BITS == 0
+    if not whole or not lowest:
+        return ANY
+    return Draw(other + 1) if other else Bits(0)
+
+
+def constant_number(given: Expression, words: Mapping[str, int]) -> int | None:
+    """Return the number that a constant, some flags or a computation with such is, or None."""
+    match given:
+        case Flags(parts):
+            found = [number(part, words) for part in parts]
+            if None in found:
+                return None
+            return sum(set(filter(None, found)))
+        case Binary("|", left, right):
+            one, other = constant_number(left, words), constant_number(right, words)
+            return None if one is None or other is None else one | other
+        case bool() | int() | str() | IPv4Address() | IPv6Address():
+            return number(given, words)
+        case _:
+            return None

@@ -1,0 +1,408 @@
+"""What a comparison or a look-up of nft says about a packet.
+
+Source: Linux, net/netfilter/nft_cmp.c, nft_range.c, nft_lookup.c, nft_bitwise.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final, TypeAlias
+
+from analyzer.model.bits import WIDTH, Bits
+from analyzer.model.nft import Set, Table
+from analyzer.model.nft_expressions import (
+    AnonymousSet,
+    Binary,
+    Concat,
+    Element,
+    Expression,
+    Flags,
+    MapLookup,
+    Prefix,
+    Range,
+    SetRef,
+    Unknown,
+    Wildcard,
+)
+from analyzer.model.nft_statements import Match, Vmap
+from analyzer.model.packet import Packet
+from analyzer.model.probability import NEVER, Dyadic
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+from analyzer.semantics.matching import MatchResult
+from analyzer.semantics.nft_fields import Draw, Held, Read, Type, constant_number, number, read
+from analyzer.semantics.situation import Situation
+
+_Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
+_Interval: TypeAlias = tuple[int, int]
+
+_FALSE: Final = MatchResult(Ternary.FALSE)
+_UNKNOWN: Final = MatchResult(Ternary.UNKNOWN)
+_MOST: Final = (1 << WIDTH) - 1
+_NONE: Final[Mapping[str, int]] = {}
+
+
+@value
+class Hit:
+    """An element that a look-up may find.
+
+    Attributes:
+        chance: of a random draw, how likely; None: the packet decides.
+    """
+
+    element: Element
+    chance: Dyadic | None = None
+
+
+@value
+class Found:
+    """What a look-up finds: one of `hits`, or nothing.
+
+    Attributes:
+        applies: whether there was something to look up.
+        is_sure: whether it certainly finds something; of a random draw the chances say it.
+    """
+
+    applies: Ternary
+    hits: tuple[Hit, ...]
+    is_sure: bool
+
+
+class Lookups:
+    """The sets of one table, as packets of one family look into them; keeps indexes of them."""
+
+    def __init__(self, table: Table, family: str, situation: Situation) -> None:
+        self._table = table
+        self._family = family
+        self._situation = situation
+        self._indexes: dict[str, _Index] = {}
+
+    def read(self, given: Expression, packet: Packet) -> Read:
+        """Return what an expression yields for `packet`."""
+        return read(given, packet, self._family, self._situation)
+
+    def judge(self, match: Match, packet: Packet) -> MatchResult:
+        """Judge a comparison."""
+        left = self.read(match.left, packet)
+        if left.applies is Ternary.FALSE:
+            return _FALSE
+        result = self._compared(match, left)
+        return MatchResult(result.known & left.applies, result.chance)
+
+    def _compared(self, match: Match, left: Read) -> MatchResult:
+        operator, right = match.operator, match.right
+        if isinstance(left.held, Draw):
+            return self._drawn(left.held, operator, right, left.words)
+        match operator:
+            case "==":
+                return MatchResult(self._is(left, right))
+            case "!=":
+                return MatchResult(~self._is(left, right))
+            case "in" | "!":
+                has_bits = ~self._has_none(left, right)
+                return MatchResult(has_bits if operator == "in" else ~has_bits)
+            case _:
+                return MatchResult(_ordered(left, operator, right))
+
+    def _is(self, left: Read, right: Expression) -> Ternary:
+        if isinstance(right, SetRef | AnonymousSet):
+            found = self._find(left, right)
+            if not found.hits:
+                return Ternary.FALSE
+            return Ternary.TRUE if found.is_sure else Ternary.UNKNOWN
+        return covers(right, left.held, left.words)
+
+    def _has_none(self, left: Read, right: Expression) -> Ternary:
+        """Tell whether none of the bits of `right` is set."""
+        words = left.words if isinstance(left.words, Mapping) else _NONE
+        if isinstance(right, AnonymousSet):
+            # `ct state { new, established }` asks for one of the values, not for bits.
+            return ~self._is(left, right)
+        mask = constant_number(right, words)
+        if mask is None or not isinstance(left.held, Bits):
+            return Ternary.UNKNOWN
+        if left.held.value & mask:
+            return Ternary.FALSE
+        return left.held.equals(0, mask)
+
+    # --- draws ---
+
+    def _drawn(self, draw: Draw, operator: str, right: Expression, words: _Words) -> MatchResult:
+        covered = self._covered(operator, right, words if isinstance(words, Mapping) else _NONE)
+        if covered is None:
+            return _UNKNOWN
+        last = draw.offset + draw.modulus - 1
+        clipped = _joined((max(low, draw.offset), min(high, last)) for low, high in covered)
+        numbers = sum(b - a + 1 for a, b in clipped)
+        negated = operator in {"!=", "!"}
+        if numbers in {0, draw.modulus}:
+            return MatchResult(Ternary.of((numbers > 0) is not negated))
+        if not draw.is_random:
+            return _UNKNOWN
+        chance = reduce(Dyadic.__add__, (draw.chance(a, b) for a, b in clipped), NEVER)
+        return MatchResult(Ternary.TRUE, ~chance if negated else chance)
+
+    def _covered(
+        self, operator: str, right: Expression, words: Mapping[str, int]
+    ) -> list[_Interval] | None:
+        """Return the numbers that an operand covers, with `!=` those that it excludes."""
+        if isinstance(right, AnonymousSet | SetRef):
+            elements = self._elements(right)
+            if operator not in {"==", "!="} or elements is None:
+                return None
+            found = [_interval(element.key, words) for element in elements]
+            return None if None in found else [each for each in found if each is not None]
+        one = _interval(right, words)
+        if one is None:
+            return None
+        first, last = one
+        match operator:
+            case "==" | "!=":
+                return [one]
+            case "<":
+                return [(0, first - 1)]
+            case "<=":
+                return [(0, last)]
+            case ">":
+                return [(last + 1, _MOST)]
+            case ">=":
+                return [(first, _MOST)]
+            case _:
+                return None
+
+    # --- look-ups ---
+
+    def find(self, given: Vmap | MapLookup, packet: Packet) -> Found:
+        """Return what a look-up in a map finds."""
+        return self._find(self.read(given.key, packet), given.map)
+
+    def _find(self, key: Read, where: SetRef | AnonymousSet | Unknown) -> Found:
+        if key.applies is Ternary.FALSE:
+            return Found(Ternary.FALSE, (), is_sure=False)
+        elements = self._elements(where)
+        if elements is None:
+            unknown = Element(key=Unknown("a set that is not in the dump"), value=Unknown("?"))
+            return Found(key.applies, (Hit(unknown),), is_sure=False)
+        changing = isinstance(where, SetRef) and self._table.sets[where.name]
+        if changing and _changes(changing):
+            return self._find_changing(key, changing)
+        return _lookup(key, self._index(where, elements))
+
+    def _elements(self, where: SetRef | AnonymousSet | Unknown) -> Sequence[Element] | None:
+        match where:
+            case AnonymousSet(elements):
+                return elements
+            case SetRef(name) if name in self._table.sets:
+                return self._table.sets[name].elements
+            case _:
+                return None
+
+    def _index(self, where: SetRef | AnonymousSet | Unknown, elements: Sequence[Element]) -> _Index:
+        if not isinstance(where, SetRef):
+            return _Index(elements)
+        index = self._indexes.get(where.name)
+        if index is None:
+            index = self._indexes[where.name] = _Index(elements)
+        return index
+
+    def _find_changing(self, key: Read, held: Set) -> Found:
+        """Look into a set that packets change, so that the dump shows what it held once."""
+        situation, here = self._situation, (Hit(Element(key=Wildcard())),)
+        if held.name.startswith(situation.affinity_lists) and situation.lists is not None:
+            client = held.name in situation.lists
+            return Found(key.applies, here if client else (), is_sure=client)
+        if held.value is not None:
+            return Found(key.applies, tuple(map(Hit, held.elements)), is_sure=False)
+        return Found(key.applies, here, is_sure=False)
+
+
+def _changes(held: Set) -> bool:
+    return bool({"dynamic", "timeout"} & set(held.flags)) or held.timeout is not None
+
+
+class _Index:
+    """The elements of a set: those of a single value by it, and the others."""
+
+    def __init__(self, elements: Sequence[Element]) -> None:
+        self.elements = elements
+        self._by_value: dict[object, int] | None = None
+        self._others: list[Element] = []
+        self._words: _Words = _NONE
+
+    def candidates(self, key: Read) -> Iterable[Element]:
+        """Return the elements that may cover a key; of one that is known, only a few."""
+        known = _known(key.held)
+        if known is None:
+            return self.elements
+        if self._by_value is None or self._words != key.words:
+            self._by_value, self._others, self._words = {}, [], key.words
+            for at, element in enumerate(self.elements):
+                single = _single(element.key, key.words)
+                if single is None:
+                    self._others.append(element)
+                else:
+                    self._by_value[single] = at
+        at_value = self._by_value.get(known)
+        exact = () if at_value is None else (self.elements[at_value],)
+        return (*exact, *self._others)
+
+
+def _known(held: Held) -> object:
+    """Return a key as it is looked up, or None where some of it is not known."""
+    match held:
+        case Bits():
+            return held.known
+        case str():
+            return held
+        case tuple():
+            parts = tuple(map(_known, held))
+            return None if None in parts else parts
+        case _:
+            return None
+
+
+def _single(given: Expression, words: _Words) -> object:
+    """Return the one value that an element covers, or None."""
+    match given:
+        case Concat(parts):
+            if not isinstance(words, tuple) or len(words) != len(parts):
+                return None
+            found = tuple(_single(p, w) for p, w in zip(parts, words, strict=True))
+            return None if None in found else found
+        case bool() | int() | str() | IPv4Address() | IPv6Address():
+            return number(given, words) if isinstance(words, Mapping) else None
+        case _:
+            return None
+
+
+def _lookup(key: Read, index: _Index) -> Found:
+    if isinstance(key.held, Draw):
+        return _draw(key, key.held, index)
+    hits: list[Hit] = []
+    rest: list[Hit] = []
+    for element in index.candidates(key):
+        if isinstance(element.key, Wildcard):
+            rest.append(Hit(element))
+            continue
+        match covers(element.key, key.held, key.words):
+            case Ternary.TRUE:
+                return Found(key.applies, (Hit(element),), is_sure=True)
+            case Ternary.UNKNOWN:
+                hits.append(Hit(element))
+            case Ternary.FALSE:
+                pass
+    return Found(key.applies, (*hits, *rest), is_sure=bool(rest))
+
+
+def _draw(key: Read, draw: Draw, index: _Index) -> Found:
+    hits: list[Hit] = []
+    words = key.words if isinstance(key.words, Mapping) else _NONE
+    first, last = draw.offset, draw.offset + draw.modulus - 1
+    covered = 0
+    rest: Element | None = None
+    for element in index.elements:
+        if isinstance(element.key, Wildcard):
+            rest = element
+            continue
+        interval = _interval(element.key, words)
+        if interval is None:
+            return Found(key.applies, tuple(map(Hit, index.elements)), is_sure=False)
+        low, high = max(interval[0], first), min(interval[1], last)
+        if low <= high:
+            hits.append(Hit(element, draw.chance(low, high) if draw.is_random else None))
+            covered += high - low + 1
+    if rest is not None and covered < draw.modulus:
+        left = ~reduce(Dyadic.__add__, (h.chance or NEVER for h in hits), NEVER)
+        hits.append(Hit(rest, left if draw.is_random else None))
+        covered = draw.modulus
+    return Found(key.applies, tuple(hits), is_sure=covered == draw.modulus)
+
+
+# --- values ---
+
+
+def covers(given: Expression, held: Held, words: _Words) -> Ternary:
+    """Tell whether an operand, or the key of an element, covers what a packet holds."""
+    match given, held:
+        case Wildcard(), _:
+            return Ternary.TRUE
+        case Concat(parts), tuple():
+            if len(parts) != len(held) or not isinstance(words, tuple):
+                return Ternary.UNKNOWN
+            each = (covers(p, h, w) for p, h, w in zip(parts, held, words, strict=True))
+            return reduce(Ternary.__and__, each, Ternary.TRUE)
+        case str(), str():
+            return _is_name(given, held)
+        case ((str() | int()), Type()) if isinstance(words, Mapping):
+            wanted = number(given, words)
+            return Ternary.UNKNOWN if wanted is None else held.equals(wanted)
+        case _, Bits() if isinstance(words, Mapping):
+            return _covers_number(given, held, words)
+        case _:
+            return Ternary.UNKNOWN
+
+
+def _covers_number(given: Expression, held: Bits, words: Mapping[str, int]) -> Ternary:
+    if isinstance(given, Prefix):
+        bits = given.address.max_prefixlen
+        mask = ((1 << given.length) - 1) << (bits - given.length)
+        return held.equals(int(given.address) & mask, mask)
+    interval = _interval(given, words)
+    if interval is None:
+        return Ternary.UNKNOWN
+    first, last = interval
+    return held.equals(first) if first == last else held.is_within(first, last)
+
+
+def _interval(given: Expression, words: Mapping[str, int]) -> _Interval | None:
+    """Return the first and the last number that an operand covers."""
+    match given:
+        case Range(first, last):
+            low, high = number(first, words), number(last, words)
+            return None if low is None or high is None else (low, high)
+        case Prefix(address, length):
+            low = int(address)
+            return low, low | ((1 << (address.max_prefixlen - length)) - 1)
+        case Flags() | Binary() | bool() | int() | str() | IPv4Address() | IPv6Address():
+            only = constant_number(given, words)
+            return None if only is None else (only, only)
+        case _:
+            return None
+
+
+def _is_name(wanted: str, name: str) -> Ternary:
+    if wanted.endswith("*") and not wanted.endswith("\\*"):
+        return Ternary.of(name.startswith(wanted[:-1]))
+    return Ternary.of(name == wanted.replace("\\*", "*"))
+
+
+def _ordered(left: Read, operator: str, right: Expression) -> Ternary:
+    words = left.words if isinstance(left.words, Mapping) else _NONE
+    interval = _interval(right, words)
+    if interval is None or not isinstance(left.held, Bits):
+        return Ternary.UNKNOWN
+    first, last = interval
+    match operator:
+        case "<":
+            return left.held.is_within(0, first - 1) if first else Ternary.FALSE
+        case "<=":
+            return left.held.is_within(0, last)
+        case ">":
+            return left.held.is_within(last + 1, _MOST)
+        case ">=":
+            return left.held.is_within(first, _MOST)
+        case _:
+            return Ternary.UNKNOWN
+
+
+def _joined(intervals: Iterable[_Interval]) -> list[_Interval]:
+    """Return intervals in order, those that overlap as one."""
+    found: list[_Interval] = []
+    for low, high in sorted(each for each in intervals if each[0] <= each[1]):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(found[-1][1], high)
+        else:
+            found.append((low, high))
+    return found

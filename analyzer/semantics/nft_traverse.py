@@ -1,0 +1,391 @@
+"""Walk a packet through the chains of a table of nft.
+
+Theory of operation
+===================
+
+As in `traverse`, a position is a chain, the index of the next rule, the packet as it is by then
+and the stack of positions to return to; the walk from a position is cached. Within a rule the
+statements are met in order. What they have done to the packet stays done where a later one of the
+rule does not hold. A statement after which the walk may go on in several ways forks it: each way
+walks the rest of the rule for itself, and the loop goes on with what is behind the rule.
+
+Source: Linux, net/netfilter/nf_tables_core.c, ``nft_do_chain``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from analyzer.model import matches as m
+from analyzer.model import targets
+from analyzer.model.nft import Rule, Table
+from analyzer.model.nft_expressions import (
+    Accept,
+    Binary,
+    Concat,
+    Continue,
+    Ct,
+    Drop,
+    Expression,
+    Goto,
+    Jump,
+    Meta,
+    Payload,
+    Return,
+    SetRef,
+)
+from analyzer.model.nft_statements import (
+    Counter,
+    CtCount,
+    CtSet,
+    Dnat,
+    Dup,
+    FlowAdd,
+    Fwd,
+    Limit,
+    Log,
+    Mangle,
+    Masquerade,
+    Match,
+    MetaSet,
+    Notrack,
+    ObjectRef,
+    Queue,
+    Quota,
+    Redirect,
+    Reject,
+    SetUpdate,
+    Snat,
+    Statement,
+    Tproxy,
+    Vmap,
+    Xt,
+)
+from analyzer.model.packet import UNKNOWN_PACKET, Packet
+from analyzer.model.probability import ALWAYS, Dyadic
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+from analyzer.semantics.depth import deep
+from analyzer.semantics.matching import MatchResult
+from analyzer.semantics.nft_changes import Changes, reject_name
+from analyzer.semantics.nft_matching import Lookups
+from analyzer.semantics.path import Path
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
+
+
+@value
+class _Place:
+    chain: str
+    index: int
+
+
+_Stack: TypeAlias = tuple[_Place, ...]
+_Key: TypeAlias = tuple[_Place, Packet, _Stack]
+
+_CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
+#: Statements that let every packet pass as it is.
+_PASSING: Final = (Counter, Log, Dup, FlowAdd, Continue)
+#: Objects that do: what they do to a flow is nothing that we count.
+_PASSING_OBJECTS: Final = frozenset({"counter", "ct helper", "ct timeout", "ct expectation"})
+
+
+@value
+class _Way:
+    """One way in which a statement may go on; `chance`: of a random draw, how likely."""
+
+    tree: Tree
+    chance: Dyadic | None = None
+
+
+class NftTraversal:
+    """The walks of packets of one family through one table in one situation; keeps the cache."""
+
+    def __init__(self, table: Table, family: str, situation: Situation) -> None:
+        self._table = table
+        #: What is assumed of the flow.
+        self.situation = situation
+        #: The sets of the table.
+        self.lookups = Lookups(table, family, situation)
+        #: What statements make of packets.
+        self.changes = Changes(self.lookups, family)
+        self._cache: dict[_Key, Tree] = {}
+        self._walking: set[_Key] = set()
+        self._visited: dict[str, None] = {}
+        #: What was asked so far, as the matches of iptables that ask the same.
+        self.judged: set[type] = set()
+
+    @property
+    def visited(self) -> list[str]:
+        """The chains that packets came to so far."""
+        return list(self._visited)
+
+    @deep
+    def tree(self, chain: str, packet: Packet) -> Tree:
+        """Return what happens to `packet` from the first rule of `chain` on."""
+        return self._walk(_Place(chain, 0), packet, ())
+
+    def _walk(self, start: _Place, packet: Packet, stack: _Stack) -> Tree:
+        key = (start, packet, stack)
+        if key in self._cache:
+            return self._cache[key]
+        if key in self._walking:
+            # The kernel refuses chains that loop, so the dump is not what it held.
+            return Leaf(Unresolved(f"chain {start.chain} leads back to itself"), packet)
+        self._walking.add(key)
+        tree = self._cache[key] = self._walk_rules(Path(), start, 0, packet, stack)
+        self._walking.remove(key)
+        return tree
+
+    def _walk_rules(
+        self, path: Path, start: _Place, statement: int, packet: Packet, stack: _Stack
+    ) -> Tree:
+        """Walk from a statement of a rule on; `path` holds what was walked before."""
+        chain = self._table.chains.get(start.chain)
+        if chain is None:
+            return Leaf(Unresolved(f"chain {start.chain} is not in the dump"), packet)
+        self._visited[start.chain] = None
+        rules = chain.rules
+        for at in range(start.index, len(rules)):
+            behind = _Place(start.chain, at + 1)
+            met = _Rule(self, path, rules[at], behind, stack)
+            reached = met.walk(statement, packet)
+            statement = 0
+            if not isinstance(reached, Packet):
+                return path.tree(reached.tree)
+            if met.forked or reached != packet:
+                # A chain that returned has walked the rest already: share it.
+                rest = self._cache.get((behind, reached, stack))
+                if rest is not None:
+                    return path.tree(rest)
+            packet = reached
+        return path.tree(self.back(start.chain, packet, stack))
+
+    # --- what a rule's walk asks for ---
+
+    def back(self, chain: str, packet: Packet, stack: _Stack) -> Tree:
+        """Return what becomes of a packet that leaves a chain at its end."""
+        if not stack:
+            return Leaf(FellThrough(chain), packet)
+        return self._walk(stack[-1], packet, stack[:-1])
+
+    def onward(self, place: _Place, packet: Packet, stack: _Stack) -> Tree:
+        """Return what becomes of a packet from a rule on."""
+        return self._walk(place, packet, stack)
+
+    def rest_of(self, rule: _Rule, statement: int, packet: Packet) -> Tree:
+        """Return what becomes of a packet from a statement of a rule on."""
+        place = _Place(rule.place.chain, rule.place.index - 1)
+        return self._walk_rules(Path(), place, statement, packet, rule.stack)
+
+    def into(self, chain: str, packet: Packet, stack: _Stack, here: str) -> Tree:
+        """Return what becomes of a packet that is sent into a chain."""
+        if chain == here or any(place.chain == chain for place in stack):
+            return Leaf(Unresolved(f"chain {chain} leads back to itself"), packet)
+        return self._walk(_Place(chain, 0), packet, stack)
+
+
+@value
+class _End:
+    """The walk along a chain is over; None: all of it went into branches."""
+
+    tree: Tree | None
+
+
+class _Rule:
+    """One walk through one rule."""
+
+    def __init__(
+        self, walks: NftTraversal, path: Path, rule: Rule, place: _Place, stack: _Stack
+    ) -> None:
+        self._walks = walks
+        self._path = path
+        self._rule = rule
+        #: Where the walk goes on behind the rule.
+        self.place = place
+        self.stack = stack
+        #: Whether the walk went on in several ways.
+        self.forked = False
+
+    def walk(self, first: int, packet: Packet) -> Packet | _End:
+        """Meet the statements from `first` on; return the packet that the next rule meets."""
+        statements = self._rule.statements
+        for at in range(first, len(statements)):
+            each = statements[at]
+            reached = self._meet(each, at, packet)
+            if not isinstance(reached, Packet):
+                return packet if reached is None else reached
+            packet = reached
+        self._path.passes(self._rule)
+        return packet
+
+    def _meet(self, given: Statement, at: int, packet: Packet) -> Packet | _End | None:
+        """Return the packet behind a statement, an end, or None: the rule ends here."""
+        walks, changes = self._walks, self._walks.changes
+        match given:
+            case Match():
+                walks.judged |= _asks(given.left)
+                walks.judged |= _asks_affinity(given.right, walks.situation)
+                return self._matched(walks.lookups.judge(given, packet), at, packet)
+            case Limit() | Quota() | CtCount() | ObjectRef() | SetUpdate() | Xt("match"):
+                return self._matched(MatchResult(self._holds(given)), at, packet)
+            case Vmap():
+                walks.judged |= _asks(given.key)
+                found = walks.lookups.find(given, packet)
+                ways = [(hit.element.value, hit.chance) for hit in found.hits]
+                sure = found.is_sure and found.applies is Ternary.TRUE
+                match ways:
+                    case []:
+                        return None
+                    case [(verdict, None)] if sure:
+                        return self._verdict(verdict, at, packet)
+                trees = [_Way(self._taken(v, at, packet), chance) for v, chance in ways]
+                return self._fork(trees, found.applies, is_sure=sure)
+            case Accept() | Drop() | Jump() | Goto() | Return():
+                return self._verdict(given, at, packet)
+            case Reject():
+                return self._ends(targets.Reject(reject_name(given, changes.family)), packet)
+            case Dnat() | Snat() | Masquerade() | Redirect():
+                made = changes.translation(given, packet)
+                if made is None:
+                    return packet  # it is for another family
+                ways_on = [
+                    _Way(after(self._rule, Leaf(to, changed)), chance)
+                    for to, changed, chance in made.ways
+                ]
+                if made.is_sure and len(ways_on) == 1 and made.applies is Ternary.TRUE:
+                    return _End(ways_on[0].tree)
+                return self._fork(ways_on, made.applies, is_sure=made.is_sure) if ways_on else None
+            case MetaSet() | CtSet() | Mangle() | Notrack():
+                return self._changed(given, at, packet)
+            case Queue() | Tproxy() | Fwd():
+                # A program decides, or another device; what we do not hear.
+                return self._ends(Unresolved(f"{self._rule.location}: {self._rule.raw}"), None)
+            case Counter() | Log() | Dup() | FlowAdd() | Continue() | Xt("watcher"):
+                return packet
+            case _:
+                return _End(self._anything())
+
+    def _holds(self, given: Statement) -> Ternary:
+        """Judge a statement that holds or not, whatever the packet is."""
+        under = self._walks.situation.under_limits
+        match given:
+            case Limit():
+                self._walks.judged.add(m.MatchLimit)
+                return Ternary.UNKNOWN if under is None else Ternary.of(under is not given.over)
+            case ObjectRef("limit"):
+                return Ternary.UNKNOWN
+            case ObjectRef(kind) if kind in _PASSING_OBJECTS:
+                return Ternary.TRUE
+            case SetUpdate():
+                return Ternary.UNKNOWN if given.element.limit is not None else Ternary.TRUE
+            case _:
+                return Ternary.UNKNOWN
+
+    def _matched(self, result: MatchResult, at: int, packet: Packet) -> Packet | None:
+        if result.known is Ternary.FALSE or not result.chance:
+            return None
+        if result == _CERTAIN:
+            return packet
+        rest = self._rule.statements[at + 1 :]
+        if all(isinstance(each, _PASSING) for each in rest):
+            return None  # whether it matches or not, the walk goes on alike
+        self.forked = True
+        taken = self._walks.rest_of(self, at + 1, packet)
+        if result.known is Ternary.UNKNOWN:
+            self._path.may_branch(result.chance, taken, self._because)
+        else:
+            self._path.branches(result.chance, taken)
+        return None
+
+    def _changed(
+        self, given: MetaSet | CtSet | Mangle | Notrack, at: int, packet: Packet
+    ) -> Packet | _End | None:
+        made = self._walks.changes.changed(given, packet, self._walks.situation)
+        if made.is_sure and made.applies is Ternary.TRUE and len(made.ways) == 1:
+            return made.ways[0][0]
+        trees = [
+            _Way(self._walks.rest_of(self, at + 1, changed), chance)
+            for changed, chance in made.ways
+        ]
+        return self._fork(trees, made.applies, is_sure=made.is_sure) if trees else None
+
+    # --- verdicts ---
+
+    def _verdict(self, verdict: Expression | None, at: int, packet: Packet) -> Packet | _End:
+        if isinstance(verdict, Continue):
+            return packet
+        return _End(self._taken(verdict, at, packet))
+
+    def _taken(self, verdict: Expression | None, at: int, packet: Packet) -> Tree:
+        """Return what becomes of a packet behind a verdict."""
+        walks, here = self._walks, self.place.chain
+        match verdict:
+            case Accept():
+                tree: Tree = Leaf(targets.Accept(), packet)
+            case Drop():
+                tree = Leaf(targets.Drop(), packet)
+            case Jump(chain):
+                tree = walks.into(chain, packet, (*self.stack, self.place), here)
+            case Goto(chain):
+                tree = walks.into(chain, packet, self.stack, here)
+            case Return():
+                tree = walks.back(here, packet, self.stack)
+            case Continue():
+                return walks.rest_of(self, at + 1, packet)
+            case _:
+                return self._anything()
+        return after(self._rule, tree)
+
+    def _ends(self, outcome: targets.Reject | Unresolved, packet: Packet | None) -> _End:
+        return _End(after(self._rule, Leaf(outcome, packet or UNKNOWN_PACKET)))
+
+    def _anything(self) -> Tree:
+        """Return what becomes of a packet of which a rule may make anything."""
+        ended = after(self._rule, Leaf(Unresolved(self._rule.raw), UNKNOWN_PACKET))
+        goes_on = self._walks.onward(self.place, UNKNOWN_PACKET, self.stack)
+        return Either(self._because, (ended, goes_on))
+
+    # --- forks ---
+
+    @property
+    def _because(self) -> str:
+        return f"{self._rule.location}: {self._rule.raw}"
+
+    def _fork(self, ways: Sequence[_Way], applies: Ternary, *, is_sure: bool) -> _End | None:
+        """Go on in several ways; None: what is left goes on behind the rule."""
+        self.forked = True
+        drawn = [(way.chance, way.tree) for way in ways if way.chance is not None]
+        if len(drawn) == len(ways):
+            if applies is not Ternary.TRUE:
+                self._path.may_draw(drawn, self._because)
+                return None
+            return _End(None) if self._path.draws(drawn) else None
+        trees = [way.tree for way in ways]
+        if is_sure and applies is Ternary.TRUE:
+            return _End(trees[0] if len(trees) == 1 else Either(self._because, tuple(trees)))
+        self._path.may_take(trees, self._because)
+        return None
+
+
+def _asks(given: Expression) -> set[type]:
+    """Return the matches of iptables that ask what an expression does, and rest on assumptions."""
+    match given:
+        case Meta("mark"):
+            return {m.MatchMark}
+        case Ct("mark"):
+            return {m.MatchConnmark}
+        case Payload("tcp", "flags"):
+            return {m.MatchTcp}
+        case Binary(_, left, _):
+            return _asks(left)
+        case Concat(parts):
+            return {kind for part in parts for kind in _asks(part)}
+        case _:
+            return set()
+
+
+def _asks_affinity(given: Expression, situation: Situation) -> set[type]:
+    kept = isinstance(given, SetRef) and given.name.startswith(situation.affinity_lists)
+    return {m.MatchRecent} if kept else set()

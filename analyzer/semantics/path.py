@@ -1,0 +1,80 @@
+"""Trees that are built along a walk through one chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from analyzer.model.probability import ALWAYS, NEVER, Dyadic
+from analyzer.semantics.tree import AnyRule, Chance, Either, Tree, after
+
+
+class Path:
+    """The part of a tree that one walk along one chain has built, its end still open."""
+
+    def __init__(self) -> None:
+        self._around: list[Callable[[Tree], Tree]] = []
+        self._branches: list[tuple[Dyadic, Tree]] = []
+        self._left = ALWAYS
+
+    def branches(self, chance: Dyadic, taken: Tree) -> bool:
+        """Add a branch that is drawn with `chance`; tell whether nothing else is left."""
+        self._branches.append((self._left * chance, taken))
+        self._left = self._left * ~chance
+        return not self._left
+
+    def draws(self, branches: Sequence[tuple[Dyadic, Tree]]) -> bool:
+        """Add branches of one draw, of which nothing may come; tell whether nothing is left."""
+        before = self._left
+        self._branches += [(before * chance, taken) for chance, taken in branches]
+        drawn = reduce(Dyadic.__add__, (chance for chance, _ in branches), NEVER)
+        self._left = before * ~drawn
+        return not self._left
+
+    def may_draw(self, branches: Sequence[tuple[Dyadic, Tree]], because: str) -> None:
+        """Add branches of one draw, which may take place or not."""
+        drawn = reduce(Dyadic.__add__, (chance for chance, _ in branches), NEVER)
+        self._close()
+        self._around.append(
+            lambda rest: Either(because, (chance_of([*branches, (~drawn, rest)]), rest))
+        )
+
+    def may_take(self, branches: Sequence[Tree], because: str) -> None:
+        """Add branches one of which may be taken."""
+        self._close()
+        self._around.append(lambda rest: Either(because, (*branches, rest)))
+
+    def may_branch(self, chance: Dyadic, taken: Tree, because: str) -> None:
+        """Add a branch that an unknown match may allow, to be drawn with `chance`."""
+        self._close()
+        self._around.append(
+            lambda rest: Either(because, (chance_of([(chance, taken), (~chance, rest)]), rest))
+        )
+
+    def passes(self, rule: AnyRule) -> None:
+        """Note a rule that matches for certain and after which the walk goes on."""
+        self._close()
+        self._around.append(lambda rest: after(rule, rest))
+
+    def _close(self) -> None:
+        if self._branches:
+            branches, left = self._branches, self._left
+            self._around.append(lambda rest: chance_of([*branches, (left, rest)]))
+            self._branches, self._left = [], ALWAYS
+
+    def tree(self, rest: Tree | None) -> Tree:
+        """Return the tree, with `rest` at its end; None when no probability is left."""
+        tree = chance_of(self._branches if rest is None else [*self._branches, (self._left, rest)])
+        for around in reversed(self._around):
+            tree = around(tree)
+        return tree
+
+
+def chance_of(branches: list[tuple[Dyadic, Tree]]) -> Tree:
+    """Join branches, without a node where nothing is left to chance."""
+    kept = tuple((weight, tree) for weight, tree in branches if weight)
+    match kept:
+        case ((_, only),):
+            return only
+        case _:
+            return Chance(kept)

@@ -1,0 +1,51 @@
+"""What nat makes of a packet."""
+
+from __future__ import annotations
+
+from analyzer.model.options import Range
+from analyzer.model.packet import Address, Packet
+from analyzer.model.targets import NatRange
+from analyzer.model.value import replace
+
+
+def translated(packet: Packet, to: NatRange) -> Packet:
+    """Return the packet behind a DNAT; what the kernel chooses of a range is not known."""
+    address, port = packet.destination, packet.destination_port
+    if to.first_address is not None:
+        address = to.first_address if to.last_address in (None, to.first_address) else None
+    if to.first_port is not None:
+        port = to.first_port if to.last_port in (None, to.first_port) else None
+    old: tuple[object, ...] = (packet.destination,)
+    new: tuple[object, ...] = (address,)
+    if to.first_port is not None:
+        old, new = (*old, packet.destination_port), (*new, port)
+    known = None not in (*old, *new)
+    return replace(
+        packet,
+        destination=address,
+        destination_port=port,
+        to_node=None if to.first_address is not None else packet.to_node,
+        # Where it was sent to already counts as no translation.
+        translated=(packet.translated or old != new) if known else packet.translated or None,
+    )
+
+
+def sourced(packet: Packet, to: NatRange) -> Packet:
+    """Return the packet behind a SNAT; the kernel may choose another port than it had."""
+    single = to.last_address in (None, to.first_address)
+    address = packet.source if to.first_address is None else to.first_address
+    source = address if single else None
+    return with_source(packet, source)
+
+
+def with_source(packet: Packet, source: Address | None) -> Packet:
+    """Return the packet with another source."""
+    return replace(packet, source=source, source_port=None, from_node=None, masqueraded=True)
+
+
+def redirected(packet: Packet, ports: Range | None) -> Packet:
+    """Return the packet behind a REDIRECT: to an address of the node, not known which."""
+    port = packet.destination_port
+    if ports is not None:
+        port = ports.first if ports.first == ports.last else None
+    return replace(packet, destination=None, destination_port=port, to_node=True, translated=True)
