@@ -86,11 +86,22 @@ def add_output_options(parser: argparse.ArgumentParser, verb: str) -> None:
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
     """Add what says which dump to read and what is known besides."""
-    parser.add_argument("dump", metavar="DUMP", help="output of iptables-save; - for stdin")
+    parser.add_argument(
+        "dump", metavar="DUMP", help="output of iptables-save or `nft list ruleset`; - for stdin"
+    )
     parser.add_argument(
         "--input-format",
         choices=sorted(FORMATS),
         help="how to read DUMP (default: by its text)",
+    )
+    parser.add_argument(
+        "--with",
+        dest="others",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="other rules of the same node, as of iptables-legacy beside those of nft",
     )
     parser.add_argument(
         "--table", metavar="NAME", help="the table, where DUMP is of `iptables -S`: nat, filter"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from analyzer.arguments import parse
 from analyzer.errors import AnalyzerError, InputError, ParseError, UsageError
-from analyzer.inputs import Input, node_addresses, read_dump, read_file, read_input
+from analyzer.inputs import Input, node_addresses, read_dumps, read_file, read_input
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.text import printable
 from analyzer.reports.document import Document
@@ -184,7 +184,10 @@ def _specs(options: argparse.Namespace, given: Input) -> Mapping[tuple[str, str]
 def _check(options: argparse.Namespace, given: Input) -> tuple[int, tuple[Diagnostic, ...]]:
     """Return how many invariants are broken, and all that is to be said of the dump."""
     from analyzer.kubeproxy.check.invariants import check
+    from analyzer.model.rules import Ruleset
 
+    if not isinstance(given.ruleset, Ruleset):
+        raise UsageError("--check: it knows the invariants of iptables mode only")
     node = given.cluster.nodes.get(options.node or "")
     checked = check(
         given.ruleset,
@@ -229,20 +232,26 @@ def _tree(options: argparse.Namespace) -> int:
 
 def _trace(options: argparse.Namespace) -> int:
     from analyzer.kubeproxy.trace import trace
-    from analyzer.parsers.survey import survey
-    from analyzer.question import question
+    from analyzer.parsers.survey import survey_any
+    from analyzer.question import family_of, question
     from analyzer.reports.answers import TraceAnswer
 
     with progress("rules") as advance:
-        ruleset, objects = read_dump(options, advance)
+        rulesets, objects = read_dumps(options, advance)
     cluster = objects.cluster
     files = {
         name: (path, read_file(path))
         for name in ("addresses", "routes")
         if (path := getattr(options, name)) is not None
     }
-    asked = question(options, node_addresses(options, cluster), files, ruleset.family)
-    found = trace(ruleset, asked)
+    family = family_of(options, rulesets[0])
+    asked = question(options, node_addresses(options, cluster), files, family)
+    found = trace(rulesets, asked, family)
+    diagnostics = [
+        each
+        for ruleset, visited in zip(rulesets, found.visited, strict=True)
+        for each in (*ruleset.diagnostics, *survey_any(ruleset, visited))
+    ]
     answer = TraceAnswer(
         cluster=cluster,
         node=options.node,
@@ -252,7 +261,7 @@ def _trace(options: argparse.Namespace) -> int:
         ends=found.ends,
         assumptions=found.assumptions,
         # Only of what the packet comes to.
-        diagnostics=(*ruleset.diagnostics, *survey(ruleset, found.visited)),
+        diagnostics=tuple(diagnostics),
         every=options.verbose,
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=False)

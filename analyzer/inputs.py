@@ -20,9 +20,11 @@ from analyzer.reports.progress import Advance, progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # only what is asked for is loaded
+    from analyzer.kubeproxy.nftables import NftRecogniser
     from analyzer.model.services import ApiServicePort
     from analyzer.parsers.api_objects import Object
     from analyzer.parsers.rows import Skim
+    from analyzer.semantics.base_chains import Rules
 
 
 @value(kw_only=True)
@@ -33,9 +35,9 @@ class Input:
         services: what the API says of ServicePorts of the dump's IP version; empty without objects.
     """
 
-    ruleset: Ruleset
+    ruleset: Rules
     cluster: Cluster
-    recogniser: Recogniser
+    recogniser: Recogniser | NftRecogniser
     view: View
     services: Callable[[], tuple[ApiServicePort, ...]]
 
@@ -82,47 +84,86 @@ def read_input(options: argparse.Namespace) -> Input:
         OSError: a file cannot be read.
     """
     with progress("rules") as advance:
-        ruleset, objects = read_dump(options, advance, EndpointRows.skim)
-        version = 4 if ruleset.family == "ip" else 6
-        names = None
-        if options.objects:
-            from analyzer.kubeproxy.object_names import ObjectNames
-
-            names = ObjectNames(lambda: objects.services(version))
-        recogniser = Recogniser(
-            ruleset,
-            objects.cluster,
-            node=options.node,
-            node_addresses=node_addresses(options, objects.cluster),
-            advance=advance,
-            object_names=names,
-        )
+        (ruleset, *others), objects = read_dumps(options, advance, EndpointRows.skim)
+        recogniser = _recogniser(options, ruleset, others, objects, advance)
         view = recogniser.view()
     return Input(
         ruleset=ruleset,
         cluster=objects.cluster,
         recogniser=recogniser,
         view=view,
-        services=lambda: objects.services(version),
+        services=lambda: _services(ruleset, objects),
     )
 
 
-def read_dump(
+def _services(ruleset: Rules, objects: ApiObjects) -> tuple[ApiServicePort, ...]:
+    versions = [4 if ruleset.family == "ip" else 6] if isinstance(ruleset, Ruleset) else [4, 6]
+    return tuple(each for version in versions for each in objects.services(version))
+
+
+def _recogniser(
+    options: argparse.Namespace,
+    ruleset: Rules,
+    others: Sequence[Rules],
+    objects: ApiObjects,
+    advance: Advance | None,
+) -> Recogniser | NftRecogniser:
+    names = None
+    if options.objects:
+        from analyzer.kubeproxy.object_names import ObjectNames
+
+        names = ObjectNames(lambda: _services(ruleset, objects))
+    own = node_addresses(options, objects.cluster)
+    if isinstance(ruleset, Ruleset):
+        return Recogniser(
+            ruleset,
+            objects.cluster,
+            node=options.node,
+            node_addresses=own,
+            advance=advance,
+            object_names=names,
+            others=others,
+        )
+    from analyzer.kubeproxy.nftables import NftRecogniser
+
+    return NftRecogniser(
+        ruleset,
+        objects.cluster,
+        node=options.node,
+        node_addresses=own,
+        advance=advance,
+        object_names=names,
+        others=others,
+    )
+
+
+def read_dumps(
     options: argparse.Namespace, advance: Advance | None, skim: Skim | None = None
-) -> tuple[Ruleset, ApiObjects]:
-    """Read the dump and the objects that the options name.
+) -> tuple[tuple[Rules, ...], ApiObjects]:
+    """Read the dumps, of which the first is the one that is asked about, and the objects.
 
     Raises:
         AnalyzerError: the input is none, or does not fit what was asked.
         OSError: a file cannot be read.
     """
-    given = options.input_format, options.table, advance, skim
-    if options.dump == "-":
-        ruleset = read_ruleset(sys.stdin.buffer, "<stdin>", *given)
-    else:
-        with open(options.dump, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
-            ruleset = read_ruleset(file, options.dump, *given)
-    return ruleset, ApiObjects(options)
+    first = _read(options.dump, options.input_format, options.table, advance, skim)
+    # What else the node has is read for its rules, not for its Services.
+    others = [_read(name, None, None, advance, None) for name in options.others]
+    return (first, *others), ApiObjects(options)
+
+
+def _read(
+    name: str,
+    input_format: str | None,
+    table: str | None,
+    advance: Advance | None,
+    skim: Skim | None,
+) -> Rules:
+    given = input_format, table, advance, skim
+    if name == "-":
+        return read_ruleset(sys.stdin.buffer, "<stdin>", *given)
+    with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
+        return read_ruleset(file, name, *given)
 
 
 def _files_of_objects(names: Sequence[str]) -> Iterator[tuple[str, bytes]]:

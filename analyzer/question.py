@@ -18,7 +18,9 @@ from analyzer.model.packet import (
     address_from_text,
 )
 from analyzer.model.routing import Routes
+from analyzer.model.rules import Ruleset
 from analyzer.parsers.iproute import parse_addresses, parse_routes
+from analyzer.semantics.base_chains import Rules
 
 #: Echo request, and what the protocol is called, by family.
 _ICMP: Final = {"ip": ("icmp", (8, 0)), "ip6": ("ipv6-icmp", (128, 0))}
@@ -27,6 +29,14 @@ _BYTE_MAX: Final = 0xFF
 _BYTE_DIGITS: Final = 3
 #: Types of ICMP that conntrack lets begin a flow. Source: Linux, nf_conntrack_proto_icmp.c.
 _BEGINS_A_FLOW: Final = {"ip": frozenset({8, 13, 15, 17}), "ip6": frozenset({128, 139})}
+
+
+def family_of(options: Namespace, rules: Rules) -> str:
+    """Return the family of the packet: that of the rules, or with nft's of the destination."""
+    if isinstance(rules, Ruleset):
+        return rules.family
+    address, _ = _destination(options)
+    return "ip" if address.version == 4 else "ip6"  # noqa: PLR2004  # of IP
 
 
 def question(

@@ -89,8 +89,8 @@ FULL = Packet(
     out_interface="eth1",
 )
 ASSUMED = (
-    Situation(local_addresses=frozenset(), flow=FULL, affinity_lists="", under_limits=True),
-    Situation(local_addresses=frozenset(), flow=FULL, affinity_lists="", lists=None),
+    Situation(local_addresses=frozenset(), flow=FULL, affinity_lists=("",), under_limits=True),
+    Situation(local_addresses=frozenset(), flow=FULL, affinity_lists=("",), lists=None),
 )
 
 

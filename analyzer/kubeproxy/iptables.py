@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from analyzer.kubeproxy.object_names import ObjectNames
     from analyzer.kubeproxy.source_parts import SourceParts
     from analyzer.kubeproxy.walks import NatWalks
+    from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.tree import Tree
 
 #: Chains of kube-proxy's other modes, and what to say of a dump that has them.
@@ -102,7 +103,7 @@ class Recogniser:
     `node_addresses` are the node's own; none: they are not known. `plainly` says whether to
     read plain rows as text; the answer is the same without, only later. `advance` is told how
     many rules were read since it was told last, and how many there are. `object_names` names
-    Services whose rules carry no comment.
+    Services whose rules carry no comment; `others` are the node's other rulesets.
     """
 
     def __init__(
@@ -115,8 +116,11 @@ class Recogniser:
         plainly: bool = True,
         advance: Advance | None = None,
         object_names: ObjectNames | None = None,
+        others: Sequence[Rules] = (),
     ) -> None:
         self._object_names = object_names
+        self._others = others
+        plainly = plainly and not others
         self._mended: list[Diagnostic] = []
         self._whole = ruleset
         self._advance = advance
@@ -135,6 +139,7 @@ class Recogniser:
             None if advance is None else lambda rules: advance(rules, ruleset.rules),
         )
         self._odd: list[OddRule] = []
+        self._asked_by: dict[str, frozenset[Network]] = {}
         self._unnamed = 0
         #: By frontend, protocol, source and network: the address that stands for its sources.
         self._addresses: dict[tuple[Frontend, str, Source, Network | None], Address] = {}
@@ -151,7 +156,8 @@ class Recogniser:
     def _walks(self) -> NatWalks:
         from analyzer.kubeproxy.walks import NatWalks
 
-        return NatWalks(self._ruleset, self._own, self._sources, self._changed_bits)
+        rulesets = (self._ruleset, *self._others)
+        return NatWalks(rulesets, self._ruleset, self._own, self._sources, self._changed_bits)
 
     @cached_property
     def _parts(self) -> SourceParts:
@@ -165,11 +171,32 @@ class Recogniser:
             frontends=frozenset(entrance.frontend.address for entrance in self._entrances),
             is_taken=self._is_taken,
         )
-        return SourceParts(self._ruleset, known)
+        return SourceParts(known)
+
+    @cached_property
+    def _asked_before(self) -> frozenset[Network]:
+        from analyzer.kubeproxy.entries import sources_before
+
+        return sources_before(self._ruleset)
+
+    def _asked(self, chain: str) -> frozenset[Network]:
+        """Return the networks by which rules on the way of a Service's flows tell sources apart."""
+        found = self._asked_by.get(chain)
+        if found is None:
+            from analyzer.kubeproxy.entries import source_networks
+
+            found = source_networks(self._nat, chain) | self._asked_before
+            self._asked_by[chain] = found
+        return found
 
     @cached_property
     def _changed_bits(self) -> int:
-        return bits_that_may_change(self._ruleset)
+        bits = bits_that_may_change(self._ruleset)
+        if self._others:
+            from analyzer.kubeproxy.nft_marks import bits_of_all
+
+            bits |= bits_of_all(self._others, self._ruleset.family)
+        return bits
 
     def view(self) -> View:
         """Return all ServicePorts with their routes."""
@@ -446,7 +473,7 @@ class Recogniser:
             yield self._walks.behind(entrance.chain, entrance.frontend, entrance.protocol, source)
             return
         way = entrance.frontend, entrance.protocol
-        asked = self._parts.asked(entrance.chain)
+        asked = self._asked(entrance.chain)
         match source:
             case Source.HAIRPIN:
                 others = [s for s in Source if s is not Source.HAIRPIN]
@@ -471,7 +498,7 @@ class Recogniser:
             way = entrance.chain, entrance.frontend, entrance.protocol, Source.HAIRPIN
             return self._walks.behind(*way)
         endpoints = dict.fromkeys(s.endpoint for r in routes for s in r.shares)
-        asked = self._parts.asked(entrance.chain)
+        asked = self._asked(entrance.chain)
         return self._walks.hairpin(entrance.frontend, entrance.protocol, endpoints, asked)
 
     def _size(self, name: str) -> int:

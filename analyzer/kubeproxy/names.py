@@ -21,6 +21,10 @@ MARK_DROP: Final = "KUBE-MARK-DROP"
 #: Chains that stand for one ServicePort, by what they do with a flow.
 SERVICE_PREFIXES: Final = ("KUBE-SVC-", "KUBE-SVL-", "KUBE-EXT-", "KUBE-XLB-", "KUBE-FW-")
 ENDPOINT_PREFIX: Final = "KUBE-SEP-"
+#: Of the sets of nftables mode that keep session affinity.
+AFFINITY_PREFIX: Final = "affinity-"
+#: Of all lists that do.
+AFFINITY_LISTS: Final = (ENDPOINT_PREFIX, AFFINITY_PREFIX)
 
 #: What stands behind the name in the comment of a rule of KUBE-SERVICES, and what it says.
 _KINDS: Final = {
@@ -50,6 +54,18 @@ def service_name(text: str) -> ServiceName:
     service, _, port = rest.partition(":")
     plain = f"{namespace}/{service}" + (f":{port}" if port else "")
     return ServiceName(namespace, service, port or None, plain)
+
+
+def name_in_chain(chain: str) -> str | None:
+    """Return the name that a chain of nftables mode has in its own: ``service-HASH-ns/a/tcp/p``.
+
+    Source: kubernetes, pkg/proxy/nftables/proxier.go, ``servicePortChainNameBase``.
+    """
+    parts = chain.split("-", 2)[-1].split("/")
+    if len(parts) != len(("namespace", "service", "protocol", "port")) or "..." in chain:
+        return None
+    namespace, service, _, port = parts
+    return f"{namespace}/{service}" + (f":{port}" if port else "")
 
 
 def name_and_kind(comment: str) -> tuple[str | None, str | None]:

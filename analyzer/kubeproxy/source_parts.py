@@ -8,13 +8,10 @@ address for each set of sources that meet the same answers is enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 
-from analyzer.kubeproxy.entries import source_networks, sources_before
 from analyzer.kubeproxy.sources import PodNetworks, ends_of, node_address, parts, told_apart
 from analyzer.kubeproxy.view import Source
 from analyzer.model.packet import Address, Network
-from analyzer.model.rules import Ruleset, Table
 from analyzer.model.value import value
 
 
@@ -39,26 +36,12 @@ class Known:
 
 
 class SourceParts:
-    """Parts each kind of source by what the rules of a dump ask for."""
+    """Parts each kind of source by the networks that rules ask for."""
 
-    def __init__(self, ruleset: Ruleset, known: Known) -> None:
-        self._ruleset = ruleset
-        self._nat = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
+    def __init__(self, known: Known) -> None:
         self._known = known
-        self._asked: dict[str, frozenset[Network]] = {}
         pods = (*known.pods.here, *known.pods.elsewhere, known.written)
         self._pods = [network for network in pods if network is not None]
-
-    @cached_property
-    def _before(self) -> frozenset[Network]:
-        return sources_before(self._ruleset)
-
-    def asked(self, chain: str) -> frozenset[Network]:
-        """Return the networks by which rules on the way of a Service's flows tell sources apart."""
-        found = self._asked.get(chain)
-        if found is None:
-            found = self._asked[chain] = source_networks(self._nat, chain) | self._before
-        return found
 
     def of(
         self, source: Source, asked: Iterable[Network]

@@ -9,12 +9,16 @@ from typing import Final
 from analyzer.errors import UsageError
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.nft import NftRuleset
+from analyzer.model.nft_statements import Dnat as NftDnat
+from analyzer.model.nft_statements import SetUpdate
 from analyzer.model.packet import UNKNOWN_MARK, Address, Packet
 from analyzer.model.routing import Routes
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Dnat
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumptions import assumptions
+from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.fate import End, ends
 from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.hooks import Hooks
@@ -49,24 +53,24 @@ class Trace:
     """The answer: all ways, their ends, and what they rest on.
 
     Attributes:
-        visited: the chains that the packet comes to, by table.
+        visited: of each ruleset the chains that the packet comes to, by table.
     """
 
     tree: Tree
     ends: tuple[End, ...]
     assumptions: tuple[str, ...]
-    visited: Mapping[str, Sequence[str]]
+    visited: tuple[Mapping[str, Sequence[str]], ...]
 
 
-def trace(ruleset: Ruleset, question: Question) -> Trace:
-    """Walk a packet through all hooks.
+def trace(rulesets: Sequence[Rules], question: Question, family: str) -> Trace:
+    """Walk a packet of a family, ``ip`` or ``ip6``, through all hooks of a node with `rulesets`.
 
     Raises:
         UsageError: the packet or the endpoint of its affinity is none of these rules'.
         ParseError: a rule on the way is malformed.
     """
     packet = question.packet
-    version = 4 if ruleset.family == "ip" else 6
+    version = 4 if family == "ip" else 6
     for address in (packet.source, packet.destination):
         if address is not None and address.version != version:
             raise UsageError(f"{address} is not of IPv{version}, of which these rules are")
@@ -83,25 +87,48 @@ def trace(ruleset: Ruleset, question: Question) -> Trace:
         state=question.state,
         has_entry=question.state != "INVALID",
         flow=packet,
-        lists=frozenset(_lists(ruleset, question.affinity)),
-        affinity_lists=names.ENDPOINT_PREFIX,
+        lists=frozenset(_lists(rulesets, question.affinity, packet.source, family)),
+        affinity_lists=names.AFFINITY_LISTS,
         under_limits=question.under_limits,
     )
-    hooks = Hooks(ruleset, situation, question.routes)
+    hooks = Hooks(rulesets, family, situation, question.routes)
     tree = hooks.way(packet)
     return Trace(
         tree=tree,
         ends=ends(tree),
-        assumptions=tuple(assumptions(ruleset, situation, tree, hooks.judged)),
-        visited=hooks.visited,
+        assumptions=tuple(assumptions(rulesets, situation, tree, hooks.judged)),
+        visited=tuple(hooks.visited(number) for number in range(len(rulesets))),
     )
 
 
-def _lists(ruleset: Ruleset, endpoint: Endpoint | None) -> Iterator[str]:
-    """Give the affinity lists of an endpoint; kube-proxy names each after the KUBE-SEP chain."""
+def _lists(
+    rulesets: Sequence[Rules], endpoint: Endpoint | None, client: Address | None, family: str
+) -> Iterator[str]:
+    """Give the affinity lists that hold the client: those of `endpoint`, if that is said.
+
+    Otherwise those in which the dump shows it; dumps of iptables show none.
+    """
     if endpoint is None:
+        for ruleset in rulesets:
+            if isinstance(ruleset, NftRuleset) and client is not None:
+                yield from _that_hold(client, ruleset, family)
         return
     found = False
+    for ruleset in rulesets:
+        kept = (
+            _of_iptables(ruleset, endpoint)
+            if isinstance(ruleset, Ruleset)
+            else _of_nft(ruleset, endpoint)
+        )
+        for name in kept:
+            found = True
+            yield name
+    if not found:
+        raise UsageError(f"--affinity {endpoint}: no Service of this dump has that endpoint")
+
+
+def _of_iptables(ruleset: Ruleset, endpoint: Endpoint) -> Iterator[str]:
+    """Give the lists of an endpoint; kube-proxy names each after the KUBE-SEP chain."""
     nat = ruleset.tables.get("nat")
     for name, chain in nat.chains.items() if nat is not None else ():
         if not name.startswith(names.ENDPOINT_PREFIX):
@@ -112,9 +139,26 @@ def _lists(ruleset: Ruleset, endpoint: Endpoint | None) -> Iterator[str]:
                     endpoint.address,
                     endpoint.port,
                 ):
-                    found = True
                     yield name
                 case _:
                     pass
-    if not found:
-        raise UsageError(f"--affinity {endpoint}: no Service of this dump has that endpoint")
+
+
+def _of_nft(ruleset: NftRuleset, endpoint: Endpoint) -> Iterator[str]:
+    """Give the sets into which a chain puts clients that it sends to an endpoint."""
+    for table in ruleset.tables.values():
+        for chain in table.chains.values():
+            statements = [each for rule in chain.rules for each in rule.statements]
+            to = [s for s in statements if isinstance(s, NftDnat)]
+            if any((s.address, s.port) == (endpoint.address, endpoint.port) for s in to):
+                yield from (s.set for s in statements if isinstance(s, SetUpdate))
+
+
+def _that_hold(client: Address, ruleset: NftRuleset, family: str) -> Iterator[str]:
+    for table in ruleset.tables.values():
+        if table.family != family:
+            continue
+        for name, held in table.sets.items():
+            is_kept = name.startswith(names.AFFINITY_PREFIX)
+            if is_kept and any(element.key == client for element in held.elements):
+                yield name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 from collections.abc import Callable, Mapping
@@ -14,8 +15,9 @@ from analyzer.parsers.compression import decompress, is_compressed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO, Final
+    from typing import Any, BinaryIO, Final
 
+    from analyzer.model.nft import NftRuleset
     from analyzer.parsers.rows import Skim
 
 #: Bytes from which on memory is asked for in large pages.
@@ -35,11 +37,27 @@ class Format:
     """
 
     sniff: Callable[[str], bool]
-    parse: Callable[[str, str, str | None, Advance | None, Skim | None], Ruleset]
+    parse: Callable[[str, str, str | None, Advance | None, Skim | None], Ruleset | NftRuleset]
+
+
+def _later(module: str) -> Format:
+    """Return a format whose module, of what most dumps are not, is loaded when it is asked for."""
+
+    def sniff(text: str) -> bool:
+        found: bool = importlib.import_module(module).sniff(text)
+        return found
+
+    def parse(text: str, file: str, *given: Any) -> NftRuleset:
+        found: NftRuleset = importlib.import_module(module).parse(text, file, *given)
+        return found
+
+    return Format(sniff, parse)
 
 
 FORMATS: Final[Mapping[str, Format]] = {
     "iptables-save": Format(iptables_save.sniff, iptables_save.parse),
+    "nft-json": _later("analyzer.parsers.nft_json"),
+    "nft": _later("analyzer.parsers.nft_text"),
 }
 
 
@@ -50,7 +68,7 @@ def read_ruleset(
     table: str | None = None,
     advance: Advance | None = None,
     skim: Skim | None = None,
-) -> Ruleset:
+) -> Ruleset | NftRuleset:
     """Return the rules of one dump, compressed or not; `advance` is told of lines that are read.
 
     `skim` may take rows of which its owner only wants the words; the rules are the same.
@@ -122,9 +140,7 @@ def _recognised_but_refused(text: str) -> str:
             "a listing of `iptables -L`, which leaves out what is needed; "
             "run `iptables-save` on the node instead"
         )
-    if head.startswith(("table ", '{"nftables"', '{ "nftables"')):
-        return (
-            "a ruleset of `nft list ruleset`, which this version does not read; "
-            "for kube-proxy in iptables mode run `iptables-save` on the node"
-        )
-    return "no dump of rules; run `iptables-save` on the node and give its output"
+    return (
+        "no dump of rules; run `iptables-save` on the node, or `nft list ruleset` where kube-proxy "
+        "runs in nftables mode, and give its output"
+    )

@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from analyzer.model.nft import NftRuleset
+
 #: A row of well-known options with well-formed values; what its target is stands first. Only
 #: other rows are understood in full here, which takes fifty times as long.
 _PLAIN: Final = re.compile(
@@ -46,6 +48,18 @@ def survey(
     for table in ruleset.tables.values():
         names = (unread or {}).get(table.name)
         yield from _survey(ruleset.file, table, table.chains if names is None else names)
+
+
+def survey_any(
+    ruleset: Ruleset | NftRuleset, visited: Mapping[str, Iterable[str]]
+) -> Iterator[Diagnostic]:
+    """Give what there is to say of the chains of a ruleset of any kind that were `visited`."""
+    if isinstance(ruleset, Ruleset):
+        yield from survey(ruleset, visited)
+    else:
+        from analyzer.parsers.nft.survey import survey as survey_nft
+
+        yield from survey_nft(ruleset, visited)
 
 
 def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnostic]:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.model.measurement import ClientTrial
     from analyzer.model.packet import Packet
-    from analyzer.model.rules import Ruleset
     from analyzer.model.services import ApiServicePort
+    from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.fate import End
     from analyzer.semantics.tree import Tree
 
@@ -33,7 +33,7 @@ class ServicesAnswer:
         findings: how many invariants ``--check`` found broken; None: it was not asked.
     """
 
-    ruleset: Ruleset
+    ruleset: Rules
     cluster: Cluster
     view: View
     services: tuple[ServicePort, ...]

@@ -10,7 +10,10 @@ from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Share
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.probability import Bounds, Dyadic
-from analyzer.model.rules import Rule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.semantics.tree import AnyRule
 
 
 def document(verb: str, version: int, fields: dict[str, Any]) -> str:
@@ -102,6 +105,6 @@ def diagnostics(values: Sequence[Diagnostic]) -> list[dict[str, Any]]:
     return [diagnostic(value) for value in values]
 
 
-def rule(value: Rule, table: str, chain: str) -> dict[str, Any]:
+def rule(value: AnyRule, table: str, chain: str) -> dict[str, Any]:
     """Return a rule as evidence: where it stands and what it says."""
     return {"table": table, "chain": chain, "line": value.location.line, "text": value.raw}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import assert_never
 
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.rules import Rule
 from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 from analyzer.model.value import value
 from analyzer.semantics.tree import Delivered, FellThrough, Leaf, PolicyDrop, Unresolved
-
-_CHAIN = re.compile(r"(?:-A|-I)\s+(\S+)")
 
 
 @value
@@ -52,9 +48,3 @@ def describe(leaf: Leaf) -> Told:
             return Told("unresolved", f"unknown: {text}")
         case _:
             assert_never(leaf.outcome)
-
-
-def chain_of(rule: Rule) -> str:
-    """Return the chain that a rule stands in."""
-    found = _CHAIN.search(rule.raw)
-    return found[1] if found else ""

@@ -7,7 +7,7 @@ from typing import Any
 from analyzer.model.packet import Packet
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import TraceAnswer
-from analyzer.reports.outcomes import chain_of
+from analyzer.reports.rules import chain_of
 from analyzer.semantics.fate import End
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
-from analyzer.model.rules import Rule
 from analyzer.model.text import printable
-from analyzer.parsers.xt.rule import render_target
 from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.numbers import bounds_percent, fraction
-from analyzer.reports.outcomes import chain_of, describe
+from analyzer.reports.outcomes import describe
 from analyzer.reports.phrases import SOURCES
-from analyzer.semantics.tree import Chance, Either, Leaf, Tree
+from analyzer.reports.rules import chain_of, says
+from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,9 +99,8 @@ def _chance(weight: Dyadic) -> str:
     return f"{fraction(weight)} {bounds_percent(Bounds(weight, weight))}".strip()
 
 
-def _rule(rule: Rule) -> str:
-    says = render_target(rule.target) if rule.target is not None else "(counts)"
-    return f"{chain_of(rule)} {says}  line {rule.location.line}"
+def _rule(rule: AnyRule) -> str:
+    return f"{chain_of(rule)} {says(rule)}  line {rule.location.line}"
 
 
 def _label(texts: list[str]) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from analyzer.model.rules import Rule
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import TreeAnswer
-from analyzer.reports.outcomes import chain_of, describe
-from analyzer.semantics.tree import Chance, Either, Leaf, Tree
+from analyzer.reports.outcomes import describe
+from analyzer.reports.rules import chain_of
+from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
 
 
 def render(answer: TreeAnswer) -> str:
@@ -47,7 +47,7 @@ def _node(tree: Tree, answer: TreeAnswer) -> dict[str, Any]:
             assert_never(tree)
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: AnyRule) -> dict[str, Any]:
     return values.rule(rule, rule.location.table, chain_of(rule))
 
 

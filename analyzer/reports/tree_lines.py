@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, assert_never
 
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic, capped_sum
-from analyzer.model.rules import Rule
-from analyzer.parsers.xt.rule import render_target
 from analyzer.reports.document import Piece, Span, Style
 from analyzer.reports.numbers import bounds_percent, fraction
-from analyzer.reports.outcomes import chain_of
 from analyzer.reports.phrases import count
+from analyzer.reports.rules import chain_of, says
 from analyzer.semantics.depth import deep
-from analyzer.semantics.tree import Chance, Either, Leaf, Tree
+from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
 
 Pieces = tuple[Piece, ...]
 #: What is said at the end of a way.
@@ -124,8 +122,7 @@ def _chance(weight: Dyadic) -> str:
     return words if weight != ALWAYS else "always"
 
 
-def _rule(rule: Rule, *, tables: bool) -> Pieces:
-    says = render_target(rule.target) if rule.target is not None else "(counts)"
+def _rule(rule: AnyRule, *, tables: bool) -> Pieces:
     table = f"{rule.location.table} " if tables else ""
     place = Span(f"  line {rule.location.line}", Style.FAINT)
-    return (Span(table, Style.FAINT), chain_of(rule), " ", says, place)
+    return (Span(table, Style.FAINT), chain_of(rule), " ", says(rule), place)

@@ -160,7 +160,7 @@ def _set_up(options: argparse.Namespace, flows: int) -> _SetUp:
         cluster=given.cluster,
         view=given.view,
         dead=dead,
-        backend=options.backend or given.ruleset.backend or "legacy",
+        backend=options.backend or getattr(given.ruleset, "backend", None) or "legacy",
         flows=flows,
     )
     return experiment.Lab(question), routes, given, dead, skipped

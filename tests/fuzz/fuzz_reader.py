@@ -21,11 +21,11 @@ with atheris.instrument_imports(include=["analyzer"]):
     from analyzer.errors import AnalyzerError
     from analyzer.kubeproxy.iptables import Recogniser
     from analyzer.model.cluster import Cluster
-    from analyzer.parsers.formats import read_ruleset
     from analyzer.parsers.iptables_save import parse, render
     from analyzer.parsers.kubernetes import parse_objects
     from analyzer.reports.answers import ServicesAnswer
     from analyzer.reports.renderers import RENDERERS, renderer
+    from tests.reading import read_ruleset
 
 
 def one_input(data: bytes) -> None:

@@ -16,8 +16,8 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import Endpoint, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.packet import Address
-from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
+from tests.reading import read_ruleset
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures" / "captures"

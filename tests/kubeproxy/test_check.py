@@ -20,7 +20,6 @@ from analyzer.kubeproxy.check.rows import understood, usual
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.api_objects import decode
-from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.services import parse_services
@@ -36,6 +35,7 @@ from tests.kubeproxy.check import (
     broken_reading,
 )
 from tests.kubeproxy.check.editing import CHECK, DUAL, OLD, TWO_NODE, Kind
+from tests.reading import read_ruleset
 from tests.test_docs import rows
 
 KINDS = [

@@ -13,9 +13,9 @@ from analyzer.errors import AnalyzerError
 from analyzer.kubeproxy import endpoint_rows
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.generate import iptables_save, services
-from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.rows import Chains, RuleRows
 from tests.kubeproxy.captures import FIXTURES
+from tests.reading import read_ruleset
 
 DUMPS = sorted(FIXTURES.glob("*iptables*/*/iptables-*-save.txt"))
 

@@ -9,7 +9,6 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import FrontendState, Route, ServicePort, Share, Source, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.iptables_save import parse
 from tests.kubeproxy.captures import FIXTURES
 from tests.kubeproxy.dumps import (
@@ -22,6 +21,7 @@ from tests.kubeproxy.dumps import (
     two_endpoints,
     view_of,
 )
+from tests.reading import read_ruleset
 
 HALF = Dyadic.of(1, 1)
 

@@ -16,13 +16,13 @@ from analyzer.kubeproxy.view import Frontend, Route, ServicePort, View
 from analyzer.kubeproxy.view import Source as Kind
 from analyzer.model.packet import Address
 from analyzer.parsers.api_objects import decode
-from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.services import parse_services
 from tests.kubeproxy.captures import expected_shares
 from tests.kubeproxy.promises import Frontend as Promised
 from tests.kubeproxy.promises import Promise, Promises, Source
 from tests.kubeproxy.test_promises import OUTSIDE, dumps
+from tests.reading import read_ruleset
 
 #: Of more frontends a few dozen are looked at, and these many hairpins of each.
 _LARGE = 200

@@ -12,10 +12,10 @@ from typing import Any
 from analyzer.kubeproxy.trace import Question, trace
 from analyzer.model.packet import Packet
 from analyzer.model.rules import Ruleset
-from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.fate import End
 from tests.kubeproxy.captures import expected_shares
 from tests.kubeproxy.promises import Frontend, Promise, Promises, Source
+from tests.reading import read_ruleset
 
 _MANY = 400
 #: In the ranges of the Services that have some, and outside them.
@@ -52,7 +52,7 @@ def ends(rules: Ruleset, promises: Promises, frontend: Frontend, source: Source)
         in_interface="" if source.made_here else "x",
     )
     question = Question(packet=packet, addresses=promises.node_addresses)
-    return trace(rules, question).ends
+    return trace([rules], question, rules.family).ends
 
 
 def kept(found: tuple[End, ...], promise: Promise, version: tuple[int, int]) -> bool:

@@ -26,13 +26,13 @@ from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, View
 from analyzer.kubeproxy.view import Source as Kind
 from analyzer.model.cluster import Cluster
 from analyzer.model.packet import Address
-from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.iptables_save import parse, render
 from analyzer.parsers.kubernetes import parse_objects
 from tests.clusters import GeneratedCluster, clusters, one_service
 from tests.kubeproxy.captures import expected_shares
 from tests.kubeproxy.promises import Frontend, Promise, Promises, Source
 from tests.kubeproxy.test_promises import ends, kept, may_keep
+from tests.reading import read_ruleset
 
 #: Where the view's flows from outside come from; see `analyzer.kubeproxy.sources`.
 OUTSIDE: Final[dict[int, Address]] = {

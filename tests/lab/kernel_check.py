@@ -31,10 +31,10 @@ from analyzer.kubeproxy.trace import Question, trace
 from analyzer.model import targets as t
 from analyzer.model.packet import Address, Packet
 from analyzer.model.routing import Routes
-from analyzer.model.rules import Rule, Ruleset
+from analyzer.model.rules import Ruleset
 from analyzer.parsers.iproute import parse_addresses, parse_routes
 from analyzer.parsers.iptables_save import parse
-from analyzer.semantics.tree import Chance, Either, Leaf, Tree
+from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
 from netns_lab.command import ip_batch, run
 from netns_lab.namespace import Namespace, leave_host
 from netns_lab.trace import LegacyTrace, Met, NftTrace
@@ -190,7 +190,7 @@ class Numbers:
                     if isinstance(rule.target, _LEADING):
                         self.leading.add(met)
 
-    def path(self, rules: Sequence[Rule]) -> Path:
+    def path(self, rules: Sequence[AnyRule]) -> Path:
         met = [self.by_line[rule.location.line] for rule in rules]
         return self.leading_only(met)
 
@@ -252,7 +252,7 @@ def check(node: Node, text: str, random: Random, packets: int, findings: Finding
     numbers = Numbers(ruleset)
     findings.rulesets += 1
     for asked in _questions(random):
-        found = trace(ruleset, _question(node, asked))
+        found = trace([ruleset], _question(node, asked), ruleset.family)
         expected = chances(found.tree, numbers)
         findings.exact += expected is not None
         counts: Counter[Path] = Counter()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import importlib.util
+import json
 import lzma
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 from analyzer.errors import AnalyzerError, InputError
 from analyzer.model.matches import MatchComment
 from analyzer.parsers import formats
-from analyzer.parsers.formats import FORMATS, read_ruleset
+from analyzer.parsers.formats import FORMATS
 from analyzer.parsers.iptables_save import render
+from tests.reading import read_ruleset
 
 DUMP = "*nat\n:X - [0:0]\n" + "-A X -j DROP\n" * 50 + "COMMIT\n"
 
@@ -76,8 +78,7 @@ def test_damaged_gzip_is_refused() -> None:
         (DUMP.encode("utf-16"), "a binary file, not a dump of rules"),
         (b"Chain INPUT (policy ACCEPT)\ntarget prot opt", "a listing of `iptables -L`"),
         (b"# iptables -L -n\nChain INPUT (policy ACCEPT)\n", "a listing of `iptables -L`"),
-        (b"table ip nat {\n", "a ruleset of `nft list ruleset`"),
-        (b'{"nftables": [{"metainfo": {}}]}', "a ruleset of `nft list ruleset`"),
+        (b'{"nftables": [{"metainfo": {}}]}', "no table of nft in it"),
         (b"hello\n", "no dump of rules; run `iptables-save`"),
         (b"apiVersion: v1\nkind: List\n", "no dump of rules; run `iptables-save`"),
         (b"\xff\xfe\xfd", "no dump of rules; run `iptables-save`"),
@@ -110,8 +111,13 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_ruleset_names_its_format(name: str) -> None:
-    samples = {"iptables-save": DUMP}
-    assert read_ruleset(samples[name].encode(), "dump").input_format == name
+    table = {"family": "ip", "name": "nat", "handle": 1}
+    samples = {
+        "iptables-save": DUMP,
+        "nft": "table ip nat {\n}\n",
+        "nft-json": json.dumps({"nftables": [{"table": table}]}),
+    }
+    assert formats.read_ruleset(samples[name].encode(), "dump").input_format == name
 
 
 @pytest.mark.parametrize("packed", [False, True])

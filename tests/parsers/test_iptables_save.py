@@ -13,11 +13,11 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Accept, Dnat, Drop, Jump
 from analyzer.model.text import printable
-from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.iptables_save import parse, render
 from analyzer.parsers.survey import survey
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import Leaf, bounds
+from tests.reading import read_ruleset
 from tests.strategies import rulesets
 
 DUMP = """\

@@ -114,7 +114,7 @@ class Answers:
                     destination=address_from_text("10.96.0.1"),
                     destination_port=80,
                 )
-                found = trace(parse(self.text, "dump.txt"), Question(packet=packet))
+                found = trace([parse(self.text, "dump.txt")], Question(packet=packet), "ip")
                 return TraceAnswer(
                     cluster=Cluster(),
                     node=None,

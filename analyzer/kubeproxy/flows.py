@@ -1,0 +1,254 @@
+"""Flows to frontends, walked through the nat hooks: whatever the rules say is in the shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
+from analyzer.model.packet import Address, Mark, Network, Packet
+from analyzer.model.probability import NEVER, Bounds, Dyadic, capped_sum
+from analyzer.model.targets import Dnat, NatRange
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
+from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import Leaf, Tree, shares
+
+#: Where a flow from each kind of source enters the nat table.
+HOOKS: Final = {
+    Source.POD: "PREROUTING",
+    Source.POD_ELSEWHERE: "PREROUTING",
+    Source.NODE: "OUTPUT",
+    Source.EXTERNAL: "PREROUTING",
+    Source.HAIRPIN: "PREROUTING",  # of some endpoint, whose address is not known
+}
+#: Whether a source is an address of the node, which need not be known.
+_FROM_NODE: Final = {
+    Source.POD: False,
+    Source.POD_ELSEWHERE: False,
+    Source.NODE: True,
+    Source.EXTERNAL: False,
+}
+#: The address of a source is that of its kind.
+USUAL: Final = "usual"
+
+
+class FlowWalks:
+    """The general way to the shares of any route.
+
+    `rulesets` are those of the node, `family` is ``ip`` or ``ip6``; `own` are the node's
+    addresses, if known, and flows to a NodePort go to `node_port_address`, if that is.
+    `changed_bits` are those of the mark that rules between DNAT and POSTROUTING may change.
+    """
+
+    def __init__(
+        self,
+        rulesets: Sequence[Rules],
+        family: str,
+        own: tuple[Address, ...],
+        sources: Mapping[Source, Address | None],
+        changed_bits: int = 0,
+        node_port_address: Address | None = None,
+    ) -> None:
+        self._sources = sources
+        self._own = frozenset(own)
+        self._situation = Situation(
+            local_addresses=frozenset(own) if own else None, affinity_lists=names.AFFINITY_LISTS
+        )
+        self._hooks = Hooks(rulesets, family, self._situation)
+        self._changed_bits = changed_bits
+        self._known: dict[Packet, Ternary] = {}
+        # A flow to a NodePort goes to some address of the node, known or not.
+        self._node_port_address = node_port_address or (own[0] if own else None)
+
+    def tree(
+        self,
+        frontend: Frontend,
+        protocol: str,
+        source: Source,
+        address: Address | str | None = USUAL,
+    ) -> Tree:
+        """Return what the nat table makes of a new flow, from its hook on.
+
+        `address` is where it comes from; None: that is not known.
+        """
+        packet = self._flow(self._packet(source, address), frontend, protocol)
+        return self._hooks.to_nat(HOOKS[source], packet)
+
+    def _flow(self, packet: Packet, frontend: Frontend, protocol: str) -> Packet:
+        return replace(
+            packet,
+            protocol=protocol,
+            destination=frontend.address or self._node_port_address,
+            destination_port=frontend.port,
+            to_node=True if frontend.address is None else None,
+        )
+
+    def _packet(self, source: Source, address: Address | str | None = USUAL) -> Packet:
+        made_here = source is Source.NODE
+        return Packet(
+            source=self._sources[source] if isinstance(address, str) else address,
+            in_interface="" if made_here else None,
+            out_interface=None if made_here else "",
+            from_node=_FROM_NODE.get(source),
+        )
+
+    def route(
+        self,
+        frontend: Frontend,
+        protocol: str,
+        source: Source,
+        address: Address | str | None = USUAL,
+        network: Network | None = None,
+    ) -> Route:
+        """Return the distribution of a frontend's flows over endpoints.
+
+        `address` stands for all sources in `network`.
+        """
+        tree = self.tree(frontend, protocol, source, address)
+        return self._route(tree, frontend, source, network)
+
+    def _route(
+        self,
+        tree: Tree,
+        frontend: Frontend,
+        source: Source,
+        network: Network | None = None,
+        leaves: dict[Endpoint, list[Leaf]] | None = None,
+    ) -> Route:
+        """Fold a tree; `leaves` takes the ends of the ways to each endpoint."""
+        masquerades: dict[Endpoint, set[Ternary]] = {}
+
+        def endpoint(leaf: Leaf) -> Endpoint | NatRange | None:
+            if not isinstance(leaf.outcome, Dnat):
+                return None
+            if leaf.packet.destination is None:
+                return leaf.outcome.to  # one of a range; which, the kernel chooses
+            found = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
+            masquerades.setdefault(found, set()).add(self._masquerades(leaf.packet, source))
+            if leaves is not None:
+                leaves.setdefault(found, []).append(leaf)
+            return found
+
+        found = shares(tree, endpoint)
+        ranges = {key: b.upper for key, b in found.items() if isinstance(key, NatRange)}
+        return Route(
+            frontend,
+            source,
+            tuple(
+                Share(key, _widened(key, bounds, ranges), _agreed(masquerades[key]))
+                for key, bounds in found.items()
+                if isinstance(key, Endpoint)
+            ),
+            capped_sum([found.unresolved, *ranges.values()]),
+            network,
+        )
+
+    def hairpin(
+        self,
+        frontend: Frontend,
+        protocol: str,
+        endpoints: Iterable[Endpoint],
+        asked: frozenset[Network],
+    ) -> Route:
+        """Return, for each endpoint, the share of its own flows that come back to it.
+
+        Endpoints that the Service's rules, which ask for the networks `asked`, do not tell apart
+        as sources have the same ways, but for the KUBE-SEP chain that asks for the endpoint.
+        """
+        ways: dict[object, tuple[dict[Endpoint, Share], dict[Endpoint, list[Leaf]], Dyadic]] = {}
+        found: list[Share] = []
+        unresolved = NEVER
+        for endpoint in endpoints:
+            source = Source.NODE if endpoint.address in self._own else Source.HAIRPIN
+            kind = source, frozenset(n for n in asked if endpoint.address in n)
+            if kind not in ways:
+                leaves: dict[Endpoint, list[Leaf]] = {}
+                # Whose address it is only the KUBE-SEP chains ask, besides those networks.
+                tree = self.tree(frontend, protocol, source, endpoint.address)
+                route = self._route(tree, frontend, source, None, leaves)
+                by_endpoint = {s.endpoint: s for s in route.shares}
+                ways[kind] = by_endpoint, leaves, route.unresolved
+            shares_of, leaves, open_ = ways[kind]
+            share = shares_of.get(endpoint)
+            if share is not None:
+                came = self._flow(self._packet(source, endpoint.address), frontend, protocol)
+                answers = {self._returns(came, source, leaf) for leaf in leaves[endpoint]}
+                known = {answer for answer in answers if answer is not None}
+                if known == answers:
+                    share = replace(share, masquerade=_agreed(known))
+                else:
+                    route = self.route(frontend, protocol, source, endpoint.address)
+                    share = next((s for s in route.shares if s.endpoint == endpoint), None)
+                    open_ = route.unresolved
+            unresolved = max(unresolved, open_)
+            found += [] if share is None else [share]
+        return Route(frontend, Source.HAIRPIN, tuple(found), unresolved)
+
+    def _returns(self, came: Packet, source: Source, leaf: Leaf) -> Ternary | None:
+        """Tell whether a flow is masqueraded that comes as `came` and goes the way to `leaf`.
+
+        None: that has to be walked.
+        """
+        if leaf.packet.source == came.source:
+            return self._masquerades(leaf.packet, source)
+        return None
+
+    def masquerades(
+        self,
+        source: Source,
+        protocol: str,
+        endpoint: Endpoint,
+        mark: Mark | None,
+        address: Address | str | None = USUAL,
+    ) -> Ternary:
+        """Tell whether a flow that was sent to `endpoint` with `mark`, if any, is masqueraded."""
+        packet = replace(
+            self._packet(source, address),
+            protocol=protocol,
+            destination=endpoint.address,
+            destination_port=endpoint.port,
+            mark=mark or Mark(),
+            translated=True,
+        )
+        return self._masquerades(packet, source)
+
+    def _masquerades(self, packet: Packet, source: Source) -> Ternary:
+        # A hairpin flow leaves: were its endpoint's address the node's own, so were its source's.
+        leaves = source in {Source.NODE, Source.HAIRPIN}
+        came = replace(packet, in_interface="" if leaves else None)
+        known = self._known.get(came)
+        if known is None:  # frontends of one Service lead to the same endpoints
+            known = self._hooks.masquerades(came, changed_bits=self._changed_bits)
+            self._known[came] = known
+        return known
+
+
+def _widened(endpoint: Endpoint, bounds: Bounds, ranges: Mapping[NatRange, Dyadic]) -> Bounds:
+    """Return the bounds, with what goes to a range that holds the endpoint's address too."""
+    upper = [bounds.upper]
+    for to, share in ranges.items():
+        first, last = to.first_address, to.last_address or to.first_address
+        same_port = (
+            to.first_port is None
+            or endpoint.port is None
+            or (to.first_port <= endpoint.port <= (to.last_port or to.first_port))
+        )
+        if first is None or last is None or not same_port:
+            continue
+        if int(first) <= int(endpoint.address) <= int(last):
+            upper.append(share)
+    return Bounds(bounds.lower, capped_sum(upper))
+
+
+def _agreed(answers: set[Ternary]) -> bool | None:
+    match sorted(answers, key=lambda t: t.value):
+        case [Ternary.TRUE]:
+            return True
+        case [Ternary.FALSE]:
+            return False
+        case _:
+            return None

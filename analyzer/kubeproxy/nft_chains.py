@@ -1,0 +1,53 @@
+"""Which chains of a table of nft lead to which, by rules and by maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from analyzer.model.nft import Chain, Rule, Table
+from analyzer.model.nft_expressions import AnonymousSet, Element, Goto, Jump, SetRef
+from analyzer.model.nft_statements import Vmap
+
+
+def elements_of(given: Vmap, table: Table) -> Iterable[Element]:
+    """Return the elements of a verdict map; none of one that is not in the dump."""
+    match given.map:
+        case AnonymousSet(elements):
+            return elements
+        case SetRef(name) if name in table.sets:
+            return table.sets[name].elements
+        case _:
+            return ()
+
+
+def leads_to(rule: Rule, table: Table, *, maps: bool = True) -> Iterator[str]:
+    """Give the chains that a rule sends packets to, with `maps` those of its verdict maps too."""
+    for statement in rule.statements:
+        match statement:
+            case Jump(chain) | Goto(chain):
+                yield chain
+            case Vmap() if maps:
+                for element in elements_of(statement, table):
+                    match element.value:
+                        case Jump(chain) | Goto(chain):
+                            yield chain
+                        case _:
+                            pass
+            case _:
+                pass
+
+
+def reached_by(table: Table, starts: Iterable[str], *, maps: bool = True) -> Iterator[Chain]:
+    """Give the chains that packets in the chains `starts` may come to, those included."""
+    seen = dict.fromkeys(starts)
+    rest = list(seen)
+    while rest:
+        chain = table.chains.get(rest.pop(0))
+        if chain is None:
+            continue
+        yield chain
+        for rule in chain.rules:
+            for name in leads_to(rule, table, maps=maps):
+                if name not in seen:
+                    seen[name] = None
+                    rest.append(name)

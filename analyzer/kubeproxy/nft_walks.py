@@ -1,0 +1,68 @@
+"""Flows through the hooks of a node whose Services are in rules of nft."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from analyzer.kubeproxy.flows import FlowWalks
+from analyzer.kubeproxy.nft_asked import is_of_endpoint
+from analyzer.kubeproxy.view import Source
+from analyzer.model.nft import Chain, NftRuleset, Table
+from analyzer.model.nft import Rule as NftRule
+from analyzer.model.packet import Address, Packet
+from analyzer.model.targets import Dnat
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
+from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.nft_traverse import NftTraversal
+from analyzer.semantics.tree import Leaf
+
+
+class NftWalks(FlowWalks):
+    """Walks through the rules of nft, and of what else the node has.
+
+    A hairpin flow goes the way of any other pod's, which asks for no network that parts the two
+    sources, as far as the chain of its endpoint. That is walked again with its own source.
+    """
+
+    def __init__(
+        self,
+        rulesets: Sequence[Rules],
+        family: str,
+        own: tuple[Address, ...],
+        sources: Mapping[Source, Address | None],
+        changed_bits: int = 0,
+        node_port_address: Address | None = None,
+    ) -> None:
+        super().__init__(rulesets, family, own, sources, changed_bits, node_port_address)
+        self._tables: dict[str, Table] = {}
+        for ruleset in reversed(rulesets):
+            if isinstance(ruleset, NftRuleset):
+                for (kind, name), table in ruleset.tables.items():
+                    self._tables[f"{kind} {name}"] = table
+        self._family = family
+
+    def _returns(self, came: Packet, source: Source, leaf: Leaf) -> Ternary | None:
+        found = super()._returns(came, source, leaf)
+        if found is not None:
+            return found
+        last = leaf.rules[-1] if leaf.rules else None
+        if not isinstance(last, NftRule):
+            return None
+        table = self._tables[last.location.table]
+        chain = table.chains.get(last.chain)
+        if chain is None:
+            return None
+        if not is_of_endpoint(chain):
+            # No chain asks for the endpoint itself, so the flow comes out as any other does.
+            packet = replace(leaf.packet, source=came.source, from_node=came.from_node)
+            return self._masquerades(packet, source)
+        return self._again(table, chain, replace(came, mark=leaf.packet.mark), source)
+
+    def _again(self, table: Table, chain: Chain, packet: Packet, source: Source) -> Ternary | None:
+        walk = NftTraversal(table, self._family, self._situation)
+        match walk.tree(chain.name, packet):
+            case Leaf(Dnat(), sent):
+                return self._masquerades(sent, source)
+            case _:
+                return None

@@ -1,0 +1,15 @@
+"""Dumps of iptables, read in whatever form they have."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+from analyzer.model.rules import Ruleset
+from analyzer.parsers import formats
+
+
+def read_ruleset(data: bytes | BinaryIO, file: str, *given: Any, **named: Any) -> Ruleset:
+    """Return the rules of a dump that is one of iptables."""
+    found = formats.read_ruleset(data, file, *given, **named)
+    assert isinstance(found, Ruleset)
+    return found
