@@ -223,56 +223,63 @@ def _changes(held: Set) -> bool:
 
 
 class _Index:
-    """The elements of a set: those of a single value by it, and the others."""
+    """The elements of a set, by those parts of their keys that a look-up knows."""
 
     def __init__(self, elements: Sequence[Element]) -> None:
         self.elements = elements
-        self._by_value: dict[object, int] | None = None
-        self._others: list[Element] = []
-        self._words: _Words = _NONE
+        self._by_parts: dict[object, dict[object, list[int]]] = {}
 
     def candidates(self, key: Read) -> Iterable[Element]:
-        """Return the elements that may cover a key; of one that is known, only a few."""
-        known = _known(key.held)
-        if known is None:
+        """Return the elements that may cover a key, in their order."""
+        held, words = _parts(key.held, key.words)
+        known = tuple(map(_known, held))
+        which = tuple(at for at, part in enumerate(known) if part is not None)
+        if not which:
             return self.elements
-        if self._by_value is None or self._words != key.words:
-            self._by_value, self._others, self._words = {}, [], key.words
-            for at, element in enumerate(self.elements):
-                single = _single(element.key, key.words)
-                if single is None:
-                    self._others.append(element)
-                else:
-                    self._by_value[single] = at
-        at_value = self._by_value.get(known)
-        exact = () if at_value is None else (self.elements[at_value],)
-        return (*exact, *self._others)
+        index = self._by_parts.get(which)
+        if index is None:
+            index = self._by_parts[which] = self._indexed(which, words)
+        exact = index.get(tuple(known[at] for at in which), [])
+        others = index.get(None, [])
+        # Mostly one of them is empty.
+        return [self.elements[at] for at in (sorted({*exact, *others}) if others else exact)]
+
+    def _indexed(
+        self, which: tuple[int, ...], words: Sequence[Mapping[str, int]]
+    ) -> dict[object, list[int]]:
+        """Return where elements are, by the values of some parts; None: of those with others."""
+        found: dict[object, list[int]] = {}
+        for at, element in enumerate(self.elements):
+            keys = element.key.parts if isinstance(element.key, Concat) else (element.key,)
+            values: tuple[object, ...] | None = None
+            if len(keys) == len(words):
+                values = tuple(_single(keys[part], words[part]) for part in which)
+            found.setdefault(None if values is None or None in values else values, []).append(at)
+        return found
+
+
+def _parts(held: Held, words: _Words) -> tuple[tuple[Held, ...], tuple[Mapping[str, int], ...]]:
+    if isinstance(held, tuple):
+        return held, words if isinstance(words, tuple) else (_NONE,) * len(held)
+    return (held,), (words if isinstance(words, Mapping) else _NONE,)
 
 
 def _known(held: Held) -> object:
-    """Return a key as it is looked up, or None where some of it is not known."""
+    """Return a value as it is looked up, or None where some of it is not known."""
     match held:
         case Bits():
             return held.known
         case str():
             return held
-        case tuple():
-            parts = tuple(map(_known, held))
-            return None if None in parts else parts
         case _:
             return None
 
 
-def _single(given: Expression, words: _Words) -> object:
-    """Return the one value that an element covers, or None."""
+def _single(given: Expression, words: Mapping[str, int]) -> object:
+    """Return the one number that a part of an element's key covers, or None."""
     match given:
-        case Concat(parts):
-            if not isinstance(words, tuple) or len(words) != len(parts):
-                return None
-            found = tuple(_single(p, w) for p, w in zip(parts, words, strict=True))
-            return None if None in found else found
         case bool() | int() | str() | IPv4Address() | IPv6Address():
-            return number(given, words) if isinstance(words, Mapping) else None
+            return number(given, words)
         case _:
             return None
 

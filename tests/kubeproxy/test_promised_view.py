@@ -11,18 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.object_names import ObjectNames
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, View
 from analyzer.kubeproxy.view import Source as Kind
 from analyzer.model.packet import Address
+from analyzer.model.rules import Ruleset
+from analyzer.model.value import replace
 from analyzer.parsers.api_objects import decode
+from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.services import parse_services
-from tests.kubeproxy.captures import expected_shares
 from tests.kubeproxy.promises import Frontend as Promised
 from tests.kubeproxy.promises import Promise, Promises, Source
 from tests.kubeproxy.test_promises import OUTSIDE, dumps
-from tests.reading import read_ruleset
 
 #: Of more frontends a few dozen are looked at, and these many hairpins of each.
 _LARGE = 200
@@ -33,13 +35,22 @@ def view_of(path: Path, promises: Promises) -> View:
     (objects,) = path.parent.glob("objects.json*")
     files = [(objects.name, objects.read_bytes())]
     cluster = parse_objects(files)
-    return Recogniser(
-        read_ruleset(path.read_bytes(), path.name),
+    ruleset = read_ruleset(path.read_bytes(), path.name)
+    recogniser = Recogniser if isinstance(ruleset, Ruleset) else NftRecogniser
+    view: View = recogniser(
+        ruleset,  # type: ignore[arg-type]  # which is of its kind
         cluster,
         node=promises.node,
         node_addresses=cluster.nodes[promises.node].addresses,
         object_names=ObjectNames(lambda: parse_services(decode(files), promises.family)),
     ).view()
+    # A ruleset of nft holds both families; each ServicePort has a ClusterIP of its own.
+    mine = tuple(s for s in view.services if promises.family in versions(s))
+    return replace(view, services=mine)
+
+
+def versions(service: ServicePort) -> set[int]:
+    return {f.address.version for f in service.frontends if f.address is not None}
 
 
 Key = tuple[str, str, str, Address | None, int | None]
@@ -79,7 +90,7 @@ def sources_of(route: Route, promises: Promises, pod_elsewhere: Address | None) 
             ]
 
 
-def kept(route: Route, source: Source, promise: Promise, version: tuple[int, int]) -> bool:
+def kept(route: Route, source: Source, promise: Promise, promises: Promises) -> bool:
     """Tell whether a route says just what the flow is promised."""
     found = {(s.endpoint.address, s.endpoint.port): s for s in route.shares}
     if route.source is Kind.HAIRPIN:
@@ -90,7 +101,7 @@ def kept(route: Route, source: Source, promise: Promise, version: tuple[int, int
             and all(s.share.is_exact for s in found.values())
             and {place for place, share in found.items() if share.masquerade} == masked
             and {share.share.lower.as_fraction() for share in found.values()}
-            <= set(expected_shares(version, len(promise.endpoints)))
+            <= set(promises.shares(len(promise.endpoints)))
         )
     if not route.is_exact or promise.kind != "endpoint":
         return route.is_exact and not found
@@ -100,7 +111,7 @@ def kept(route: Route, source: Source, promise: Promise, version: tuple[int, int
         and found.keys() == promise.endpoints
         and {place for place, share in found.items() if share.masquerade} == promise.masqueraded
         and not any(share.masquerade is None for share in route.shares)
-        and shares == Counter(expected_shares(version, len(found)))
+        and shares == Counter(promises.shares(len(found)))
     )
 
 
@@ -113,8 +124,8 @@ def elsewhere(path: Path, promises: Promises) -> Address | None:
     return found[0] if found else None
 
 
-def broken_promises(path: Path, told: Counter[str]) -> Iterator[str]:
-    promises = Promises(path.parent, 6 if path.name.startswith("ip6") else 4)
+def broken_promises(path: Path, family: int, told: Counter[str]) -> Iterator[str]:
+    promises = Promises(path.parent, family)
     place = f"{path.parent.parent.name}/{path.parent.name}/{path.name}"
     view = view_of(path, promises)
     wanted: dict[Key, tuple[Any, Any, Promised]] = {
@@ -154,7 +165,7 @@ def broken_promises(path: Path, told: Counter[str]) -> Iterator[str]:
             for source in sources_of(route, promises, other):
                 promise = promises.promise(service, port, promised, source)
                 told[f"{route.source.value} {promise.kind}"] += 1
-                holds = kept(route, source, promise, promises.version)
+                holds = kept(route, source, promise, promises)
                 if not holds and not (by_bridge and promise.kind == "endpoint"):
                     got = [(str(s.endpoint), s.share, s.masquerade) for s in route.shares[:2]]
                     yield f"{place} {promised} from {source.name}: {promise} {got}"
@@ -162,7 +173,7 @@ def broken_promises(path: Path, told: Counter[str]) -> Iterator[str]:
 
 def test_every_route_is_as_the_objects_promise(captures: Path) -> None:
     told = Counter[str]()
-    broken = [text for path in dumps(captures) for text in broken_promises(path, told)]
+    broken = [text for each in dumps(captures) for text in broken_promises(*each, told)]
     assert broken == []
     assert {f"{kind.value} endpoint" for kind in Kind} <= set(told)
     assert {"external drop", "external pass"} <= set(told)

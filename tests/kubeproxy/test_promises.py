@@ -11,11 +11,10 @@ from typing import Any
 
 from analyzer.kubeproxy.trace import Question, trace
 from analyzer.model.packet import Packet
-from analyzer.model.rules import Ruleset
+from analyzer.parsers.formats import read_ruleset
+from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.fate import End
-from tests.kubeproxy.captures import expected_shares
 from tests.kubeproxy.promises import Frontend, Promise, Promises, Source
-from tests.reading import read_ruleset
 
 _MANY = 400
 #: In the ranges of the Services that have some, and outside them.
@@ -25,12 +24,19 @@ OUTSIDE = {
 }
 
 
-def dumps(captures: Path) -> list[Path]:
-    return sorted(captures.glob("*iptables*/*/ip*-save.txt*"))
+def dumps(captures: Path) -> list[tuple[Path, int]]:
+    """Return each dump with the family that it is asked about."""
+    found = [
+        (path, 6 if path.name.startswith("ip6") else 4)
+        for path in captures.glob("*iptables*/*/ip*-save.txt*")
+    ]
+    for path in captures.glob("*-nftables/*/nft-list-ruleset*"):
+        found += [(path, 4), *([(path, 6)] if "dual" in path.parent.name else [])]
+    return sorted(found)
 
 
 @cache
-def ruleset(path: Path) -> Ruleset:
+def ruleset(path: Path) -> Rules:
     return read_ruleset(path.read_bytes(), path.name)
 
 
@@ -42,7 +48,7 @@ def sources(promises: Promises, family: int) -> Iterator[Source]:
         yield Source("outside", address)
 
 
-def ends(rules: Ruleset, promises: Promises, frontend: Frontend, source: Source) -> tuple[End, ...]:
+def ends(rules: Rules, promises: Promises, frontend: Frontend, source: Source) -> tuple[End, ...]:
     packet = Packet(
         protocol=frontend.protocol,
         source=source.address,
@@ -52,10 +58,10 @@ def ends(rules: Ruleset, promises: Promises, frontend: Frontend, source: Source)
         in_interface="" if source.made_here else "x",
     )
     question = Question(packet=packet, addresses=promises.node_addresses)
-    return trace([rules], question, rules.family).ends
+    return trace([rules], question, "ip" if promises.family == 4 else "ip6").ends
 
 
-def kept(found: tuple[End, ...], promise: Promise, version: tuple[int, int]) -> bool:
+def kept(found: tuple[End, ...], promise: Promise, promises: Promises) -> bool:
     if not all(end.probability.is_exact for end in found):
         return False
     if promise.kind != "endpoint":
@@ -70,7 +76,7 @@ def kept(found: tuple[End, ...], promise: Promise, version: tuple[int, int]) -> 
         len(sent) == len(found)
         and sent == promise.endpoints
         and masked == promise.masqueraded
-        and shares == Counter(expected_shares(version, len(found)))
+        and shares == Counter(promises.shares(len(found)))
     )
 
 
@@ -95,8 +101,7 @@ def frontends_of(promises: Promises) -> list[tuple[Any, Any, Frontend]]:
 
 def test_every_flow_ends_as_promised(captures: Path) -> None:
     broken, asked = [], Counter[str]()
-    for path in dumps(captures):
-        family = 6 if path.name.startswith("ip6") else 4
+    for path, family in dumps(captures):
         promises = Promises(path.parent, family)
         place = f"{path.parent.parent.name}/{path.parent.name}/{path.name}"
         for service, port, frontend in frontends_of(promises):
@@ -108,7 +113,7 @@ def test_every_flow_ends_as_promised(captures: Path) -> None:
                 if by_bridge and promise.kind == "endpoint":
                     holds = may_keep(found, promise)
                 else:
-                    holds = kept(found, promise, promises.version)
+                    holds = kept(found, promise, promises)
                 if not holds:
                     got = [(e.fate.kind, str(e.fate.address), e.masquerade) for e in found[:3]]
                     broken.append(f"{place} {frontend} from {source.name}: {promise} {got}")

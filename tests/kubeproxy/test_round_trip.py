@@ -243,7 +243,7 @@ def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataO
     if by_bridge and promise.kind == "endpoint":
         assert may_keep(found, promise)
     else:
-        assert kept(found, promise, promises.version)
+        assert kept(found, promise, promises)
 
 
 @every_layout
