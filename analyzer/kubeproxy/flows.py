@@ -139,7 +139,7 @@ class FlowWalks:
             frontend,
             source,
             tuple(
-                Share(key, _widened(key, bounds, ranges), _agreed(masquerades[key]))
+                Share(key, _widened(key, bounds, ranges), agreed(masquerades[key]))
                 for key, bounds in found.items()
                 if isinstance(key, Endpoint)
             ),
@@ -179,7 +179,7 @@ class FlowWalks:
                 answers = {self._returns(came, source, leaf) for leaf in leaves[endpoint]}
                 known = {answer for answer in answers if answer is not None}
                 if known == answers:
-                    share = replace(share, masquerade=_agreed(known))
+                    share = replace(share, masquerade=agreed(known))
                 else:
                     route = self.route(frontend, protocol, source, endpoint.address)
                     share = next((s for s in route.shares if s.endpoint == endpoint), None)
@@ -244,7 +244,8 @@ def _widened(endpoint: Endpoint, bounds: Bounds, ranges: Mapping[NatRange, Dyadi
     return Bounds(bounds.lower, capped_sum(upper))
 
 
-def _agreed(answers: set[Ternary]) -> bool | None:
+def agreed(answers: set[Ternary]) -> bool | None:
+    """Return the one answer that all give; None where they differ or do not know."""
     match sorted(answers, key=lambda t: t.value):
         case [Ternary.TRUE]:
             return True

@@ -12,7 +12,7 @@ not matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy.nft_chains import elements_of
@@ -65,8 +65,14 @@ class Place:
 _ANY: Final = Place()
 
 
-def places(table: Table, starts: Iterable[str]) -> Iterator[Place]:
-    """Give what the rules behind the chains `starts` do with packets to an address and port."""
+def places(
+    table: Table, starts: Iterable[str], take: Callable[[str], bool] | None = None
+) -> Iterator[Place]:
+    """Give what the rules behind the chains `starts` do with packets to an address and port.
+
+    `take` is offered maps, by their names, from address, protocol and port, which are met by
+    packets of which nothing else is asked; the elements of one that it takes are not given.
+    """
     seen: set[tuple[str, Place]] = set()
     rest: list[tuple[str, Place]] = [(name, _ANY) for name in starts]
     while rest:
@@ -75,7 +81,7 @@ def places(table: Table, starts: Iterable[str]) -> Iterator[Place]:
             continue
         seen.add(at)
         for rule in table.chains[at[0]].rules:
-            for place in _of_rule(rule, at[1], table):
+            for place in _of_rule(rule, at[1], table, take):
                 if place.protocol is not None and place.port is not None:
                     if place.address is not None or place.among is not None or place.is_local:
                         yield place
@@ -87,13 +93,19 @@ def places(table: Table, starts: Iterable[str]) -> Iterator[Place]:
                         pass
 
 
-def _of_rule(rule: Rule, known: Place, table: Table) -> Iterator[Place]:
+def _of_rule(
+    rule: Rule, known: Place, table: Table, take: Callable[[str], bool] | None
+) -> Iterator[Place]:
     for statement in rule.statements:
         match statement:
             case Match("==", left, right):
                 known = _with(known, left, right) or known
             case Jump() | Goto() | Drop() | Reject():
                 yield replace(known, verdict=statement, comment=rule.comment)
+            case Vmap(key, SetRef(name)) if (
+                take is not None and known == _ANY and _is_whole(key) and take(name)
+            ):
+                pass
             case Vmap(key):
                 yield from _of_map(statement, _roles(key), known, table)
             case _:
@@ -112,6 +124,15 @@ def _of_map(
             place = place and _with(place, role, key)
         if place is not None:
             yield replace(place, verdict=element.value, comment=element.comment)
+
+
+def _is_whole(key: Expression) -> bool:
+    """Tell whether a key is address, protocol and port, in this order."""
+    match key:
+        case Concat((Payload("ip" | "ip6", "daddr"), Meta("l4proto"), Payload("th", "dport"))):
+            return True
+        case _:
+            return False
 
 
 def _roles(key: Expression) -> Sequence[Expression]:

@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 
 from analyzer.kubeproxy.flows import FlowWalks
 from analyzer.kubeproxy.nft_asked import is_of_endpoint
-from analyzer.kubeproxy.view import Source
+from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.nft import Chain, NftRuleset, Table
 from analyzer.model.nft import Rule as NftRule
-from analyzer.model.packet import Address, Packet
+from analyzer.model.packet import Address, Mark, Packet
+from analyzer.model.probability import Bounds
 from analyzer.model.targets import Dnat
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.nft_traverse import NftTraversal
-from analyzer.semantics.tree import Leaf
+from analyzer.semantics.tree import Leaf, shares
 
 
 class NftWalks(FlowWalks):
@@ -41,6 +42,27 @@ class NftWalks(FlowWalks):
                 for (kind, name), table in ruleset.tables.items():
                     self._tables[f"{kind} {name}"] = table
         self._family = family
+
+    def ends(
+        self, frontend: Frontend, protocol: str, source: Source, address: Address | None
+    ) -> list[tuple[Endpoint, Bounds, frozenset[Mark]]] | None:
+        """Return the endpoints of a route, their shares, and the marks that flows have there.
+
+        None: something else may become of a flow.
+        """
+        marks: dict[Endpoint, set[Mark]] = {}
+
+        def endpoint(leaf: Leaf) -> Endpoint | None:
+            if not isinstance(leaf.outcome, Dnat) or leaf.packet.destination is None:
+                return None
+            found = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
+            marks.setdefault(found, set()).add(leaf.packet.mark)
+            return found
+
+        found = shares(self.tree(frontend, protocol, source, address), endpoint)
+        if None in found or not found.is_exact:
+            return None
+        return [(key, b, frozenset(marks[key])) for key, b in found.items() if key is not None]
 
     def _returns(self, came: Packet, source: Source, leaf: Leaf) -> Ternary | None:
         found = super()._returns(came, source, leaf)

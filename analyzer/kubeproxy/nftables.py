@@ -19,15 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.entries import sources_before
 from analyzer.kubeproxy.flows import USUAL
 from analyzer.kubeproxy.nft_asked import affinity, networks_asked, unmarked_network
 from analyzer.kubeproxy.nft_chains import reached_by
+from analyzer.kubeproxy.nft_frame import Frame
 from analyzer.kubeproxy.nft_marks import bits_of_all
 from analyzer.kubeproxy.nft_places import Place, places
+from analyzer.kubeproxy.nft_plain import PlainPlace, PlainServices
+from analyzer.kubeproxy.nft_rows import PlainChain, Row, chain_of, rows_of
 from analyzer.kubeproxy.nft_walks import NftWalks
 from analyzer.kubeproxy.source_parts import Known, SourceParts
 from analyzer.kubeproxy.sources import PodNetworks, pod_networks, source_addresses
@@ -73,6 +76,7 @@ class _Entrance:
     chain: str
     table: Table
     among: str | None = None
+    plain: PlainChain | None = None
 
 
 class NftRecogniser:
@@ -85,6 +89,7 @@ class NftRecogniser:
         *,
         node: str | None = None,
         node_addresses: tuple[Address, ...] = (),
+        plainly: bool = True,
         advance: Advance | None = None,
         object_names: ObjectNames | None = None,
         others: Sequence[Rules] = (),
@@ -100,6 +105,7 @@ class NftRecogniser:
                 own=tuple(a for a in node_addresses if a.version == (4 if family == "ip" else 6)),
                 object_names=object_names,
                 advance=advance,
+                plainly=plainly and not others,
             )
             for family in _FAMILIES
         ]
@@ -118,13 +124,24 @@ class NftRecogniser:
             mode=mode,
             node=self._node,
             pod_source=self._families[0].pod_source or self._families[1].pod_source,
-            diagnostics=(*self._ruleset.diagnostics, *survey(self._ruleset), *diagnostics),
+            diagnostics=(*self._ruleset.diagnostics, *self._survey(), *diagnostics),
         )
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
         """Return what the nat hooks make of a new flow on `route`."""
         family = next(f for f in self._families if f.has(service))
         return family.tree(service, route)
+
+    def _survey(self) -> Iterator[Diagnostic]:
+        plain = [family.plain() for family in self._families]
+        read = {chain for chains, _ in plain for chain in chains}
+        others = {
+            f"{table.family} {table.name}": [
+                name for name in table.chains if (table.family, table.name, name) not in read
+            ]
+            for table in self._ruleset.tables.values()
+        }
+        return survey(self._ruleset, others, [name for _, maps in plain for name in maps])
 
     def _absent(self) -> tuple[str, str]:
         for (family, name), table in self._ruleset.tables.items():
@@ -163,7 +180,9 @@ class _Family:
         own: tuple[Address, ...],
         object_names: ObjectNames | None,
         advance: Advance | None,
+        plainly: bool,
     ) -> None:
+        self._plainly = plainly
         self._family = family
         self._rulesets = rulesets
         self._cluster = cluster
@@ -182,6 +201,9 @@ class _Family:
         self._guessed = 0
         self._addresses: dict[tuple[Frontend, str, Source, Network | None], Address] = {}
         self._chains_of: dict[tuple[str, str], list[Chain]] = {}
+        #: The map whose elements are read as rows, and the endpoints of the chains behind it.
+        self._plain_map: str | None = None
+        self._plain_addresses: set[str] = set()
         self._of: dict[int, ServicePort] = {}
         self._known_ips = {
             address
@@ -203,12 +225,48 @@ class _Family:
 
     def _read_entrances(self) -> Iterator[_Entrance]:
         for table in self._tables:
-            for place in places(table, self._starts(table, ("prerouting", "output"), "nat")):
-                match place.verdict:
-                    case Jump(chain) | Goto(chain):
-                        yield self._entrance(place, chain, table)
-                    case _:
-                        pass
+            yield from self._read_table(table)
+
+    def _read_table(self, table: Table) -> Iterator[_Entrance]:
+        taken: dict[str, list[Row]] = {}
+
+        def take(name: str) -> bool:
+            # What a second map has for the same address only a walk tells.
+            rows = rows_of(table.sets[name]) if name in table.sets else None
+            if rows is None or not self._plainly or taken.keys() - {name} or self._plain_map:
+                return False
+            taken[name] = rows
+            return True
+
+        found = places(table, self._starts(table, ("prerouting", "output"), "nat"), take)
+        others = list(found)
+        for name, rows in taken.items():
+            self._plain_map = name
+            for address, protocol, port, chain in rows:
+                yield self._of_row(ip_address(address), protocol, port, chain, table)
+        for place in others:
+            match place.verdict:
+                case Jump(chain) | Goto(chain):
+                    yield self._entrance(place, chain, table)
+                case _:
+                    pass
+
+    def _of_row(
+        self, address: Address, protocol: str, port: int, chain: str, table: Table
+    ) -> _Entrance:
+        place = Place(address=address, protocol=protocol, port=port)
+        name, frontend = self._named(place, chain)
+        plain = chain_of(table, chain)
+        if plain is not None:
+            self._plain_addresses.update(text.rpartition(":")[0] for text in plain.texts)
+        return _Entrance(
+            name=name,
+            protocol=protocol,
+            frontend=frontend,
+            chain=chain,
+            table=table,
+            plain=plain,
+        )
 
     def _entrance(self, place: Place, chain: str, table: Table) -> _Entrance:
         name, frontend = self._named(place, chain)
@@ -306,11 +364,14 @@ class _Family:
         )
 
     def _is_taken(self, address: Address) -> bool:
-        return address in self._taken
+        text = str(address) if self._family == "ip" else f"[{address}]"
+        return text in self._plain_addresses or address in self._taken
 
     def _endpoints(self) -> Iterator[Address]:
         """Give the addresses that flows are sent to."""
         for entrance in self.entrances:
+            if entrance.plain is not None:
+                continue
             for chain in self._chains(entrance):
                 for rule in chain.rules:
                     for statement in rule.statements:
@@ -405,6 +466,16 @@ class _Family:
             self._of[id(service)] = service
             yield service
 
+    def plain(self) -> tuple[set[tuple[str, str, str]], list[str]]:
+        """Return the chains that were read as rows, by family, table and name, and the maps."""
+        found = {
+            (e.table.family, e.table.name, name)
+            for e in self.entrances
+            if e.plain is not None
+            for name in (e.chain, *e.plain.ends)
+        }
+        return found, [] if self._plain_map is None else [self._plain_map]
+
     def has(self, service: ServicePort) -> bool:
         """Tell whether a ServicePort is one of this family's."""
         return id(service) in self._of
@@ -421,6 +492,15 @@ class _Family:
         entrances: list[_Entrance],
         refusals: list[tuple[Frontend, str]],
     ) -> ServicePort:
+        if len(entrances) == 1 and not refusals:
+            routes = self._plain_routes(entrances[0])
+            if routes is not None:
+                return ServicePort(
+                    name=names.service_name(name),
+                    protocol=protocol,
+                    frontends=(entrances[0].frontend,),
+                    routes=routes,
+                )
         # Two rules for one frontend: the first takes every flow.
         first = {e.frontend: e for e in reversed(entrances)}
         frontends = dict.fromkeys([*(e.frontend for e in entrances), *(f for f, _ in refusals)])
@@ -435,6 +515,30 @@ class _Family:
             ),
             refusals=tuple(refusals),
             unfilled=tuple(e.frontend for e in entrances if self._is_empty(e)),
+        )
+
+    def _plain_routes(self, entrance: _Entrance) -> Sequence[Route] | None:
+        """Return the routes of a frontend that are read off its rows, if they can be."""
+        chain, frontend = entrance.plain, entrance.frontend
+        if chain is None or frontend.address is None or self._plain_services is None:
+            return None
+        place = PlainPlace(frontend=frontend, protocol=entrance.protocol, chain=chain)
+        return self._plain_services.routes(place)
+
+    @cached_property
+    def _plain_services(self) -> PlainServices | None:
+        if not self._plainly:
+            return None
+        situation = Situation(affinity_lists=names.AFFINITY_LISTS)
+        way = self._family, situation, self._plain_map
+        asked = self._asked_before
+        return PlainServices(
+            self._walks,
+            Frame(self._tables, _ENTERING, *way),
+            Frame(self._tables, frozenset({"postrouting"}), *way),
+            self._own,
+            lambda source: self._parts.of(source, asked),
+            asked,
         )
 
     def _is_empty(self, entrance: _Entrance) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.nft import Chain, NftRuleset, Rule, Set, Table
@@ -32,18 +32,22 @@ _PLAIN: Final = re.compile(
     r"(?:\t\t(?:meta l4proto \w+ dnat (?:ip6? )?to (?:numgen random mod \d+ map \{[\w.: ,]*\}"
     r"|[\d.]+:\d+|\[[\da-f:]+\]:\d+)|ip6? saddr [\da-f.:]+ jump mark-for-masquerade)\n)+"
 )
+_WORDS: Final = re.compile(r"[\w\s.:,/-]*+")
 #: The name of a set in a rule, as text and JSON have it.
 _SET: Final = re.compile(r"@([^\s\",}]+)")
 _SHOWN: Final = 60
 
 
 def survey(
-    ruleset: NftRuleset, visited: Mapping[str, Iterable[str]] | None = None
+    ruleset: NftRuleset,
+    visited: Mapping[str, Iterable[str]] | None = None,
+    known: Collection[str] = (),
 ) -> Iterator[Diagnostic]:
     """Give a diagnostic for each kind of thing that is not understood or missing.
 
     Lines are those of text, numbers of objects in JSON. `visited` tells, by family and name of
-    the table, which chains to look at, with the sets that their rules name; None: all.
+    the table, which chains to look at, with the sets that their rules name; None: all. `known`
+    are names of sets and maps of which it is known that all is understood.
     """
     for table in ruleset.tables.values():
         found: dict[tuple[str, str], list[int]] = {}
@@ -58,6 +62,8 @@ def survey(
                 for rule in chain.rules:
                     _of_rule(rule, table, found)
         for name, held in sets.items():
+            if name in known or _is_plain_set(held):
+                continue
             for element in held.elements:
                 _of_element(element, table, 0, found)
             if held.key == ("unknown",):
@@ -65,6 +71,24 @@ def survey(
         where = f"table {table.family} {table.name}"
         for (code, message), lines in found.items():
             yield _finding(ruleset.file, lines, code, f"{where}: {message}")
+
+
+def _is_plain_set(held: Set) -> bool:
+    """Tell whether a set, no map, holds plain words only, which are always understood."""
+    if held.value is not None or not isinstance(held.elements, Lazy):
+        return False
+    source = held.elements.source
+    if isinstance(source, str):
+        return _WORDS.fullmatch(source) is not None
+    return all(isinstance(each, str) or _is_plain_key(each) for each in source)
+
+
+def _is_plain_key(given: object) -> bool:
+    match given:
+        case {"concat": list(parts), **rest} if not rest:
+            return all(isinstance(part, str | int) for part in parts)
+        case _:
+            return False
 
 
 def _named_sets(chain: Chain, table: Table) -> dict[str, Set]:

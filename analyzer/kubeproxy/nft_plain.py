@@ -1,0 +1,233 @@
+"""Services whose elements and chains are plain, told by walks of a few of them.
+
+What becomes of a flow to a plain Service follows from the endpoints that its chain draws, and from
+the mark that it has by then. The mark is the same for all Services of which the rules before their
+chains ask alike (`nft_frame`); one of each such class is walked from each source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from analyzer.kubeproxy.flows import agreed
+from analyzer.kubeproxy.nft_frame import Frame
+from analyzer.kubeproxy.nft_rows import PlainChain
+from analyzer.kubeproxy.nft_walks import NftWalks
+from analyzer.kubeproxy.plain_shares import Drawn, Judge, PlainRoutes, PlainService, PlainShares
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
+from analyzer.model.packet import Address, Mark, Network, Packet
+from analyzer.model.probability import NEVER, Bounds, numgen_weights
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+    #: What makes two Services fare alike.
+    Kind: TypeAlias = tuple[object, ...]
+
+#: Services of a kind that are walked in vain, until all of the kind are.
+_MOST_ODD: Final = 8
+
+
+@value(kw_only=True)
+class PlainPlace:
+    """A plain frontend: where it is, and what its chain does."""
+
+    frontend: Frontend
+    protocol: str
+    chain: PlainChain
+
+
+@value
+class _Way:
+    """A source of the flows to some kind of Services, and the marks that they have there.
+
+    Attributes:
+        address: of the source, None: not known.
+        marks: of flows that do not come back to their endpoint.
+    """
+
+    network: Network | None
+    address: Address | None
+    marks: frozenset[Mark]
+
+
+class PlainServices:
+    """Makes the routes of plain Services; asks `walks` for what it does not know.
+
+    `before` and `behind` are the rules around the chains of Services; `parts` gives the networks
+    and addresses that stand for a source, `asked` the networks that part sources.
+    """
+
+    def __init__(
+        self,
+        walks: NftWalks,
+        before: Frame,
+        behind: Frame,
+        own: tuple[Address, ...],
+        parts: Callable[[Source], Sequence[tuple[Network | None, Address | None]]],
+        asked: frozenset[Network],
+    ) -> None:
+        self._walks = walks
+        self._before = before
+        self._behind = behind
+        self._own = frozenset(own)
+        self._parts = parts
+        self._asked = asked
+        self._ways: dict[tuple[Kind, Source], tuple[_Way, ...]] = {}
+        self._odd: dict[Kind, int] = {}
+        self._returning: dict[tuple[object, ...], bool | None] = {}
+        self._masquerades: dict[tuple[object, ...], bool | None] = {}
+        self._draws: dict[int, tuple[Bounds, ...]] = {}
+
+    def routes(self, place: PlainPlace) -> Sequence[Route] | None:
+        """Return the routes of a frontend, made when they are asked for; None: it is not plain."""
+        if not self._before.is_plain or not self._behind.is_plain:
+            return None
+        kind = self._kind(place)
+        if kind is None:
+            return None
+        drawn = self._drawn(place.chain)
+        for source in Source:
+            if source is not Source.HAIRPIN and self._ways_of(kind, source, place, drawn) is None:
+                return None
+        return _Routes(lambda source: self._made(kind, source, place, drawn))
+
+    def _kind(self, place: PlainPlace) -> Kind | None:
+        address, port = place.frontend.address, place.frontend.port
+        packet = Packet(protocol=place.protocol, destination=address, destination_port=port)
+        answers = self._before.answers(str(address), packet)
+        chain = place.chain
+        marks = chain.marks
+        own = None if marks is None else marks[:3] == (str(address), place.protocol, port)
+        if answers is None or chain.protocol != place.protocol:
+            return None
+        return (place.protocol, own, marks and marks[3:], chain.marks_own, answers)
+
+    def _drawn(self, chain: PlainChain) -> Drawn:
+        number = len(chain.texts)
+        draws = self._draws.get(number)
+        if draws is None:
+            draws = tuple([Bounds(weight, weight) for weight in numgen_weights(number)])
+            self._draws[number] = draws
+        return Drawn(None, "", chain.texts, draws)
+
+    # --- sources ---
+
+    def _ways_of(
+        self, kind: Kind, source: Source, place: PlainPlace, drawn: Drawn
+    ) -> tuple[_Way, ...] | None:
+        key = kind, source
+        if key in self._ways:
+            return self._ways[key]
+        if self._odd.get(kind, 0) > _MOST_ODD:
+            return None
+        found = [
+            (network, address, self._marks(source, address, place, drawn))
+            for network, address in self._parts(source)
+        ]
+        known = tuple([_Way(n, a, marks) for n, a, marks in found if marks is not None])
+        if len(known) < len(found):
+            # It may be this one that is odd, as where the only endpoint is the source itself.
+            self._odd[kind] = self._odd.get(kind, 0) + 1
+            return None
+        self._ways[key] = known
+        return known
+
+    def _marks(
+        self, source: Source, address: Address | None, place: PlainPlace, drawn: Drawn
+    ) -> frozenset[Mark] | None:
+        """Return the marks of flows to a Service's endpoints; None: the walk is no plain one."""
+        ends = self._walks.ends(place.frontend, place.protocol, source, address)
+        wanted = list(zip(drawn.endpoints, drawn.draws, strict=True))
+        if ends is None or [(e, share) for e, share, _ in ends] != wanted:
+            return None
+        # The chain of an endpoint marks what comes back to it.
+        marks = {marks for endpoint, _, marks in ends if endpoint.address != address}
+        return marks.pop() if len(marks) == 1 else None
+
+    def _made(self, kind: Kind, source: Source, place: PlainPlace, drawn: Drawn) -> Iterator[Route]:
+        service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
+        if source is Source.HAIRPIN:
+            yield self._hairpin(kind, place, service)
+            return
+        for way in self._ways_of(kind, source, place, drawn) or ():
+            judge = self._judge(source, way, place)
+            yield Route(place.frontend, source, PlainShares(service, judge), NEVER, way.network)
+
+    # --- masquerade ---
+
+    def _judge(self, source: Source, way: _Way, place: PlainPlace) -> Judge:
+        def judge(protocol: str, endpoint: Endpoint) -> bool | None:
+            if endpoint.address == way.address:
+                return self._walked(source, way, place, endpoint)
+            answers = self._behind.answers(
+                str(endpoint.address), _sent(way.address, protocol, endpoint)
+            )
+            is_own = endpoint.address in self._own or endpoint.address.is_loopback
+            key = source, way.address, way.marks, protocol, is_own, answers
+            if answers is None or key not in self._masquerades:
+                sent = source, protocol, endpoint
+                found = {self._walks.masquerades(*sent, mark, way.address) for mark in way.marks}
+                self._masquerades[key] = agreed(found)
+            return self._masquerades[key]
+
+        return judge
+
+    def _walked(
+        self, source: Source, way: _Way, place: PlainPlace, endpoint: Endpoint
+    ) -> bool | None:
+        """Tell it of the endpoint that is the source itself."""
+        key = source, way.address, place.protocol, place.frontend, endpoint
+        if key not in self._masquerades:
+            route = self._walks.route(place.frontend, place.protocol, source, way.address)
+            for share in route.shares:
+                if share.endpoint == endpoint:
+                    self._masquerades[key] = share.masquerade
+        return self._masquerades[key]
+
+    def _hairpin(self, kind: Kind, place: PlainPlace, service: PlainService) -> Route:
+        """Return the route of the endpoints' own flows: those that fare alike are told by one."""
+        drawn = service.drawn
+        answers: dict[Endpoint, bool | None] = {}
+        for endpoint, draw in zip(drawn.endpoints, drawn.draws, strict=True):
+            address = endpoint.address
+            asked = tuple([address in network for network in self._asked])
+            packet = _sent(address, place.protocol, endpoint)
+            behind = self._behind.answers(str(address), packet)
+            key = kind, asked, address in self._own, behind
+            if behind is None or key not in self._returning:
+                found = self._walks.hairpin(place.frontend, place.protocol, [endpoint], self._asked)
+                match tuple(found.shares):
+                    case (Share(share=share, masquerade=masked),) if share == draw:
+                        self._returning[key] = masked
+                    case _:  # it fares in some other way, so all are walked
+                        return self._walks.hairpin(
+                            place.frontend, place.protocol, drawn.endpoints, self._asked
+                        )
+            answers[endpoint] = self._returning[key]
+        shares = PlainShares(service, lambda _, endpoint: answers[endpoint])
+        return Route(place.frontend, Source.HAIRPIN, shares, NEVER)
+
+
+class _Routes(PlainRoutes):
+    """The routes of one frontend, those of each source together."""
+
+    __slots__ = ()
+
+    def _all(self) -> tuple[Route, ...]:
+        if self._made is None:
+            self._made = tuple([route for source in Source for route in self.from_source(source)])
+        return self._made
+
+
+def _sent(source: Address | None, protocol: str, endpoint: Endpoint) -> Packet:
+    """Return a packet that was sent on to an endpoint, as far as rules behind ask for it."""
+    return Packet(
+        protocol=protocol,
+        source=source,
+        destination=endpoint.address,
+        destination_port=endpoint.port,
+        translated=True,
+    )

@@ -1,0 +1,262 @@
+"""Elements and chains of the plainest shapes, read off what they are made of.
+
+kube-proxy writes one element of a map and one chain for each Service, and all of them alike. To
+understand each word of ten thousand takes seconds; to see that they have just that shape takes a
+twentieth of it. Whatever has another shape is left to who understands it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+from analyzer.model.nft import Set, Table
+from analyzer.model.value import value
+from analyzer.parsers.nft.lazy import Lazy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+#: Address, protocol, port and chain, as written.
+Row: TypeAlias = tuple[str, str, int, str]
+
+_ROW: Final = re.compile(r"\s*([\da-f.:]+) \. (tcp|udp|sctp) \. (\d+) : goto ([^\s,]+)\s*(?:,|$)")
+#: A chain that draws endpoints from a map, or has one only.
+_MAP: Final = re.compile(
+    r"\t\tmeta l4proto (tcp|udp|sctp) dnat (ip6? )?to "
+    r"(?:numgen random mod (\d+) map \{ ([\da-f.: ,]*) \}|([\da-f.:\[\]]+:\d+))\n"
+)
+#: One that draws chains of endpoints, and marks flows from outside before.
+_CHAINS: Final = re.compile(
+    r"(?:\t\tip6? daddr (\S+) (tcp|udp|sctp) dport (\d+) ip6? saddr != (\S+) jump (\S+)\n)?"
+    r"\t\tnumgen random mod (\d+) vmap \{ ([^{}\"]*) \}\n"
+)
+_ENDPOINT: Final = re.compile(
+    r"\t\tip6? saddr (\S+) jump (\S+)\n\t\tmeta l4proto (tcp|udp|sctp) dnat to (\S+:\d+)\n"
+)
+_PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
+
+
+@value
+class PlainChain:
+    """What a chain of a Service does with a flow: draws an endpoint, and nothing else.
+
+    Attributes:
+        texts: the endpoints, ``address:port`` as written, in the order in which they are drawn.
+        marks: the destination (address, protocol, port) for which flows from outside a network
+            are marked, that network, and the chain that marks; None: no flow is.
+        marks_own: the chain that marks flows of the endpoint itself; None: there is none.
+        ends: the chains of the endpoints, where they have some.
+    """
+
+    protocol: str
+    texts: tuple[str, ...]
+    marks: tuple[str, str, int, str, str] | None = None
+    marks_own: str | None = None
+    ends: tuple[str, ...] = ()
+
+
+def rows_of(held: Set) -> list[Row] | None:
+    """Return the elements of a map from addresses and ports to chains; None: others are in it."""
+    elements = held.elements
+    if not isinstance(elements, Lazy):
+        return None if len(elements) else []
+    source = elements.source
+    if isinstance(source, str):
+        found = _ROW.findall(source)
+        if len(found) != source.count(",") + 1:
+            return None
+        return [(address, protocol, int(port), chain) for address, protocol, port, chain in found]
+    try:
+        return [_row_of(each) for each in source]
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _row_of(given: Any) -> Row:
+    key, data = given
+    address, protocol, port = key["concat"]
+    chain = data["goto"]["target"]
+    strange = len(key) != 1 or len(data) != 1 or protocol not in _PROTOCOLS
+    if strange or type(port) is not int or type(address) is not str or type(chain) is not str:
+        raise ValueError(given)
+    return address, protocol, port, chain
+
+
+def words_of(held: Set) -> frozenset[str] | None:
+    """Return the elements of a set of single addresses, as written; None: others are in it."""
+    elements = held.elements
+    if not isinstance(elements, Lazy):
+        return None if len(elements) else frozenset()
+    source = elements.source
+    words = source.replace(",", " ").split() if isinstance(source, str) else source
+    try:
+        found = frozenset(words)
+    except TypeError:  # of JSON: an object among them
+        return None
+    plain = all(type(word) is str and not {"/", "-", '"', "{"} & set(word) for word in found)
+    return found if plain else None
+
+
+def chain_of(table: Table, name: str) -> PlainChain | None:
+    """Return what a chain of a Service does, if that is plain."""
+    chain = table.chains.get(name)
+    if chain is None or not isinstance(chain.rules, Lazy):
+        return None
+    source = chain.rules.source
+    try:
+        if isinstance(source, tuple):
+            return _of_text(source[0], table)
+        return _of_json([body["expr"] for _, body in source], table)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _of_text(body: str, table: Table) -> PlainChain | None:
+    found = _MAP.fullmatch(body)
+    if found is not None:
+        protocol, _, number, inner, single = found.groups()
+        if single is not None:
+            return PlainChain(protocol, (single,))
+        pairs = [part.split(" : ") for part in inner.split(", ")]
+        return PlainChain(protocol, _drawn(pairs, int(number)))
+    found = _CHAINS.fullmatch(body)
+    if found is None:
+        return None
+    address, protocol, port, network, marks_by, number, inner = found.groups()
+    pairs = [part.split(" : goto ") for part in inner.split(", ")]
+    if [key for key, *_ in pairs] != [str(at) for at in range(int(number))]:
+        return None
+    ends = [_end_of_text(name, table) for _, name in pairs]
+    marks = None if address is None else (address, protocol, int(port), network, marks_by)
+    return _joined(ends, marks, [name for _, name in pairs])
+
+
+def _drawn(pairs: list[list[str]], number: int) -> tuple[str, ...]:
+    """Return endpoints of a map, drawn with the numbers from 0 on; or raise ValueError."""
+    if [pair[0] for pair in pairs] != [str(at) for at in range(number)]:
+        raise ValueError(pairs)
+    return tuple([_joined_text(*pair[1].split(" . ")) for pair in pairs])
+
+
+def _joined_text(address: str, port: str | int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+_End: TypeAlias = tuple[str, str, str]
+
+
+def _end_of_text(name: str, table: Table) -> _End | None:
+    """Return protocol, endpoint and marking chain of the chain of an endpoint."""
+    chain = table.chains.get(name)
+    if chain is None or not isinstance(chain.rules, Lazy):
+        return None
+    found = _ENDPOINT.fullmatch(chain.rules.source[0])
+    if found is None:
+        return None
+    address, marks_by, protocol, endpoint = found.groups()
+    same = endpoint.rpartition(":")[0].strip("[]") == address
+    return (protocol, endpoint, marks_by) if same else None
+
+
+def _joined(
+    ends: list[_End | None],
+    marks: tuple[str, str, int, str, str] | None,
+    names: list[str],
+) -> PlainChain | None:
+    known = [end for end in ends if end is not None]
+    if len(known) != len(ends) or not known:
+        return None
+    protocols, marking = {end[0] for end in known}, {end[2] for end in known}
+    if len(protocols) != 1 or len(marking) != 1:
+        return None
+    texts = tuple([end[1] for end in known])
+    return PlainChain(protocols.pop(), texts, marks, marking.pop(), tuple(names))
+
+
+# --- JSON --------------------------------------------------------------------
+
+
+def _of_json(rules: list[Any], table: Table) -> PlainChain | None:
+    if len(rules) == 1 and len(rules[0]) == 2:  # noqa: PLR2004  # a match, a translation
+        return _map_of_json(*rules[0])
+    *before, (drawn,) = rules
+    marks = None
+    if before:
+        ((daddr, dport, saddr, jump),) = before
+        marks = _marks_of_json(daddr["match"], dport["match"], saddr["match"], jump)
+    vmap = drawn["vmap"]
+    elements = vmap["data"]["set"]
+    _check_numgen(vmap["key"], [key for key, _ in elements])
+    ends = [_end_of_json(verdict["goto"]["target"], table) for _, verdict in elements]
+    return _joined(ends, marks, [verdict["goto"]["target"] for _, verdict in elements])
+
+
+def _map_of_json(protocol: Any, translation: Any) -> PlainChain:
+    dnat = translation["dnat"]
+    if set(dnat) == {"family", "addr"}:
+        elements = dnat["addr"]["map"]["data"]["set"]
+        _check_numgen(dnat["addr"]["map"]["key"], [key for key, _ in elements])
+        ends = [held["concat"] for _, held in elements]
+    elif set(dnat) <= {"family", "addr", "port"}:
+        ends = [(dnat["addr"], dnat["port"])]
+    else:
+        raise ValueError(dnat)
+    return PlainChain(_protocol_of_json(protocol), tuple([_plain_end(*end) for end in ends]))
+
+
+def _plain_end(address: Any, port: Any) -> str:
+    if type(address) is not str or type(port) is not int:
+        raise ValueError(address, port)
+    return _joined_text(address, port)
+
+
+def _protocol_of_json(given: Any) -> str:
+    found = given["match"]["right"]
+    wanted = {"op": "==", "left": {"meta": {"key": "l4proto"}}, "right": found}
+    if found not in _PROTOCOLS or given != {"match": wanted}:
+        raise ValueError(given)
+    return str(found)
+
+
+def _check_numgen(key: Any, numbers: list[Any]) -> None:
+    count = len(numbers)
+    numgen = {"mode": "random", "mod": count, "offset": 0}
+    if key != {"numgen": numgen} or numbers != list(range(count)):
+        raise ValueError(key)
+
+
+def _marks_of_json(daddr: Any, dport: Any, saddr: Any, jump: Any) -> tuple[str, str, int, str, str]:
+    address, port, network = daddr["right"], dport["right"], saddr["right"]["prefix"]
+    family = daddr["left"]["payload"]["protocol"]
+    protocol = dport["left"]["payload"]["protocol"]
+    wanted = [
+        ("==", {"payload": {"protocol": family, "field": "daddr"}}, address),
+        ("==", {"payload": {"protocol": protocol, "field": "dport"}}, port),
+        ("!=", {"payload": {"protocol": family, "field": "saddr"}}, saddr["right"]),
+    ]
+    found = [(each["op"], each["left"], each["right"]) for each in (daddr, dport, saddr)]
+    if found != wanted or protocol not in _PROTOCOLS or family not in {"ip", "ip6"}:
+        raise ValueError(found)
+    return address, protocol, port, f"{network['addr']}/{network['len']}", jump["jump"]["target"]
+
+
+def _end_of_json(name: str, table: Table) -> _End | None:
+    chain = table.chains.get(name)
+    if chain is None or not isinstance(chain.rules, Lazy):
+        return None
+    (_, marking), (_, sending) = chain.rules.source
+    match, jump = marking["expr"]
+    plain = _map_of_json(*sending["expr"])
+    (endpoint,) = plain.texts
+    family = match["match"]["left"]["payload"]["protocol"]
+    address = endpoint.rpartition(":")[0].strip("[]")
+    wanted = {
+        "op": "==",
+        "left": {"payload": {"protocol": family, "field": "saddr"}},
+        "right": address,
+    }
+    if match != {"match": wanted} or set(jump) != {"jump"}:
+        return None
+    return plain.protocol, endpoint, jump["jump"]["target"]
