@@ -7,14 +7,15 @@ chains ask alike (`nft_frame`); one of each such class is walked from each sourc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 from analyzer.kubeproxy.flows import agreed
 from analyzer.kubeproxy.nft_frame import Frame
 from analyzer.kubeproxy.nft_rows import PlainChain
 from analyzer.kubeproxy.nft_walks import NftWalks
 from analyzer.kubeproxy.plain_shares import Drawn, Judge, PlainRoutes, PlainService, PlainShares
-from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Source
 from analyzer.model.packet import Address, Mark, Network, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
 from analyzer.model.value import value
@@ -92,7 +93,8 @@ class PlainServices:
         for source in Source:
             if source is not Source.HAIRPIN and self._ways_of(kind, source, place, drawn) is None:
                 return None
-        return _Routes(lambda source: self._made(kind, source, place, drawn))
+        service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
+        return _Routes(lambda source: self._made(kind, source, place, service))
 
     def _kind(self, place: PlainPlace) -> Kind | None:
         address, port = place.frontend.address, place.frontend.port
@@ -147,12 +149,13 @@ class PlainServices:
         marks = {marks for endpoint, _, marks in ends if endpoint.address != address}
         return marks.pop() if len(marks) == 1 else None
 
-    def _made(self, kind: Kind, source: Source, place: PlainPlace, drawn: Drawn) -> Iterator[Route]:
-        service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
+    def _made(
+        self, kind: Kind, source: Source, place: PlainPlace, service: PlainService
+    ) -> Iterator[Route]:
         if source is Source.HAIRPIN:
             yield self._hairpin(kind, place, service)
             return
-        for way in self._ways_of(kind, source, place, drawn) or ():
+        for way in self._ways_of(kind, source, place, service.drawn) or ():
             judge = self._judge(source, way, place)
             yield Route(place.frontend, source, PlainShares(service, judge), NEVER, way.network)
 
@@ -188,27 +191,46 @@ class PlainServices:
         return self._masquerades[key]
 
     def _hairpin(self, kind: Kind, place: PlainPlace, service: PlainService) -> Route:
-        """Return the route of the endpoints' own flows: those that fare alike are told by one."""
-        drawn = service.drawn
-        answers: dict[Endpoint, bool | None] = {}
-        for endpoint, draw in zip(drawn.endpoints, drawn.draws, strict=True):
+        """Return the route of the endpoints' own flows.
+
+        The sources that were walked stand for all that rules tell apart, endpoints included. So
+        the shares are the same, and only the masquerade is to be found.
+        """
+        frontend, drawn = place.frontend, service.drawn
+        if not self._stand_for_all:
+            return self._walks.hairpin(frontend, place.protocol, drawn.endpoints, self._asked)
+
+        def judge(protocol: str, endpoint: Endpoint) -> bool | None:
             address = endpoint.address
             asked = tuple([address in network for network in self._asked])
-            packet = _sent(address, place.protocol, endpoint)
-            behind = self._behind.answers(str(address), packet)
+            behind = self._behind.answers(str(address), _sent(address, protocol, endpoint))
             key = kind, asked, address in self._own, behind
             if behind is None or key not in self._returning:
-                found = self._walks.hairpin(place.frontend, place.protocol, [endpoint], self._asked)
-                match tuple(found.shares):
-                    case (Share(share=share, masquerade=masked),) if share == draw:
-                        self._returning[key] = masked
-                    case _:  # it fares in some other way, so all are walked
-                        return self._walks.hairpin(
-                            place.frontend, place.protocol, drawn.endpoints, self._asked
-                        )
-            answers[endpoint] = self._returning[key]
-        shares = PlainShares(service, lambda _, endpoint: answers[endpoint])
-        return Route(place.frontend, Source.HAIRPIN, shares, NEVER)
+                found = self._walks.hairpin(frontend, protocol, [endpoint], self._asked)
+                (share,) = found.shares
+                self._returning[key] = share.masquerade
+            return self._returning[key]
+
+        return Route(frontend, Source.HAIRPIN, PlainShares(service, judge), NEVER)
+
+    @cached_property
+    def _stand_for_all(self) -> bool:
+        """Whether a walked source lies in each set of sources that rules tell apart."""
+        addresses = [
+            address
+            for source in Source
+            if source is not Source.HAIRPIN
+            for _, address in self._parts(source)
+            if address is not None
+        ]
+        inmost = {_inmost(address, self._asked) for address in addresses}
+        return inmost.issuperset({None, *self._asked})
+
+
+def _inmost(address: Address, networks: Iterable[Network]) -> Network | None:
+    """Return the smallest of `networks` that holds an address."""
+    holding = [network for network in networks if address in network]
+    return max(holding, key=lambda network: network.prefixlen, default=None)
 
 
 class _Routes(PlainRoutes):

@@ -122,7 +122,7 @@ class Route:
     @property
     def is_exact(self) -> bool:
         """Whether nothing unknown can change a share."""
-        return not self.unresolved and all(s.share.is_exact for s in self.shares)
+        return not self.unresolved and all(share.is_exact for share in self.columns()[1])
 
 
 @value(kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
@@ -14,6 +15,7 @@ _TOLERANCE: Final = 0.005
 _SMALLEST: Final = 1e-9
 
 
+@lru_cache(maxsize=4096)  # a thousand Services of ten endpoints have the same ten shares
 def fraction(value: Dyadic) -> str:
     """Return ``1/2``; ``~1/3`` for the nearest that the kernel can draw; "" for neither."""
     if not value or value == ALWAYS:
