@@ -303,6 +303,7 @@ class Recogniser:
                 way = service.chain, address, service.port, service.protocol
                 name, kind = self._object_names.of(*way)
             frontend = Frontend(FrontendKind(kind or "ClusterIP"), address, service.port)
+            self._unnamed += name is None
             yield _Entrance(
                 name or str(frontend), service.protocol, frontend, service.chain, service
             )
