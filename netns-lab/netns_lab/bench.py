@@ -21,10 +21,12 @@ from typing import Final
 
 import analyzer
 from analyzer.kubeproxy.generate import iptables_save, services
+from analyzer.parsers.formats import read_ruleset
 from netns_lab.command import program
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace, leave_host
 
+_LOAD: Final = "import json, sys\njson.load(open(sys.argv[1]))\n"
 _SPLIT: Final = "import sys\nfor line in open(sys.argv[1]):\n    line.split()\n"
 #: Rules that the generated layout has for a Service of n endpoints, and besides.
 _PER_ENDPOINT: Final = 3
@@ -83,8 +85,12 @@ def main(words: Sequence[str] | None = None) -> int:
     namespace = Namespace("bench")
     print(f"{_machine()}; medians of {options.rounds} rounds, CPU seconds\n")
     with tempfile.TemporaryDirectory() as folder:
+        took: dict[str, float] = {}
         for name, path in _dumps(options, Path(folder)):
-            _compare(name, path, options.rounds, namespace)
+            kind, seconds = _compare(name, path, options.rounds, namespace)
+            took[kind] = seconds
+    if {"nft", "nft-json"} <= took.keys():
+        print(f"the text of nft takes {took['nft'] / took['nft-json']:.2f}x of what its JSON does")
     return 0
 
 
@@ -133,19 +139,18 @@ def _dumps(options: argparse.Namespace, folder: Path) -> list[tuple[str, Path]]:
     return found
 
 
-def _compare(name: str, path: Path, rounds: int, namespace: Namespace) -> None:
+def _compare(name: str, path: Path, rounds: int, namespace: Namespace) -> tuple[str, float]:
+    """Print what each takes; return the dump's format, and seconds that it takes to analyse."""
     kubeodds = Contender(
         "kubeodds services", [*_kubeodds(), "services", str(path), "--format", "tsv"]
     )
+    data = path.read_bytes()
+    ruleset = read_ruleset(data, name)
+    rows = ruleset.rules
     others = [
         Contender("python -c pass", [sys.executable, "-c", "pass"]),
-        Contender("line.split() loop", [sys.executable, "-c", _SPLIT, str(path)]),
-        Contender(
-            "iptables-legacy-restore --test",
-            [program("iptables-legacy-restore"), "--test", str(path)],
-        ),
+        *(Contender(each, [*command, str(path)]) for each, command in _others(data)),
     ]
-    rows = path.read_bytes().count(b"\n-A ")
     print(f"{name}: {rows:,} rules, {path.stat().st_size / 1e6:.1f} MB")
     # Once for the caches of files, and compiled, as an installed program is.
     compileall.compile_dir(str(Path(analyzer.__file__).parent), quiet=1)
@@ -160,6 +165,20 @@ def _compare(name: str, path: Path, rounds: int, namespace: Namespace) -> None:
         print(took if each is kubeodds else f"{took}   kubeodds takes {ratio:.2f}x")
     each_rule = (kubeodds.peak * 1024 - 15e6) / max(rows, 1)
     print(f"  above 15 MB, kubeodds holds {each_rule / 1000:.2f} kB a rule\n")
+    return ruleset.input_format, kubeodds.median
+
+
+def _others(data: bytes) -> list[tuple[str, list[str]]]:
+    """Return what else a user has that takes a dump, without its name."""
+    loop = "line.split() loop", [sys.executable, "-c", _SPLIT]
+    if data.lstrip().startswith(b"{"):
+        return [("json.load", [sys.executable, "-c", _LOAD])]
+    if b"\n-A " not in data:
+        return [loop]  # `nft --check -f` takes no listing of nft's own
+    return [
+        loop,
+        ("iptables-legacy-restore --test", [program("iptables-legacy-restore"), "--test"]),
+    ]
 
 
 def _kubeodds() -> list[str]:
