@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Final
 
+from analyzer.model.nft import Rule as NftRule
 from analyzer.model.rules import Rule
 from analyzer.semantics.tree import AnyRule
 
@@ -30,13 +32,23 @@ def says(rule: AnyRule) -> str:
         from analyzer.parsers.xt.rule import render_target
 
         return render_target(rule.target)
-    from analyzer.parsers.nft.rendering import render_rule
+    text = rule.raw
+    if _is_json(rule):
+        from analyzer.parsers.nft.rendering import render_rule
 
-    try:
-        text = render_rule(rule)
-    except ValueError:  # a string with a quote in it, which nft does not print
-        text = rule.raw
+        with suppress(ValueError):  # a string with a quote in it, which nft does not print
+            text = render_rule(rule)
     return _BRACES.sub(_shortened, text)
+
+
+def place(rule: AnyRule) -> str:
+    """Return where a rule stands: its line, or in JSON the number of the object."""
+    what = "object" if not isinstance(rule, Rule) and _is_json(rule) else "line"
+    return f"{what} {rule.location.line}"
+
+
+def _is_json(rule: NftRule) -> bool:
+    return rule.raw.startswith("[")  # as no rule of nft's text does
 
 
 def _shortened(found: re.Match[str]) -> str:

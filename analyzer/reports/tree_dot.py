@@ -13,7 +13,7 @@ from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.numbers import bounds_percent, fraction
 from analyzer.reports.outcomes import describe
 from analyzer.reports.phrases import SOURCES
-from analyzer.reports.rules import chain_of, says
+from analyzer.reports.rules import chain_of, place, says
 from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
 
 TYPE_CHECKING = False
@@ -100,7 +100,7 @@ def _chance(weight: Dyadic) -> str:
 
 
 def _rule(rule: AnyRule) -> str:
-    return f"{chain_of(rule)} {says(rule)}  line {rule.location.line}"
+    return f"{chain_of(rule)} {says(rule)}  {place(rule)}"
 
 
 def _label(texts: list[str]) -> str:

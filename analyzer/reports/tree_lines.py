@@ -10,6 +10,7 @@ from analyzer.reports.document import Piece, Span, Style
 from analyzer.reports.numbers import bounds_percent, fraction
 from analyzer.reports.phrases import count
 from analyzer.reports.rules import chain_of, says
+from analyzer.reports.rules import place as where
 from analyzer.semantics.depth import deep
 from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
 
@@ -124,5 +125,5 @@ def _chance(weight: Dyadic) -> str:
 
 def _rule(rule: AnyRule, *, tables: bool) -> Pieces:
     table = f"{rule.location.table} " if tables else ""
-    place = Span(f"  line {rule.location.line}", Style.FAINT)
+    place = Span(f"  {where(rule)}", Style.FAINT)
     return (Span(table, Style.FAINT), chain_of(rule), " ", says(rule), place)

@@ -20,6 +20,8 @@ _CAPTURES = (
     ("1.36.2-iptables-legacy/two-node@worker1", "kube-system/kube-dns", "--dead-node master"),
     ("1.36.2-iptables-legacy/seed-dns@worker1", "kube-dns:dns-tcp", "--dead-node master"),
     ("1.36.2-iptables-nft/two-node", "kubernetes", "--dead 10.244.1.4 10.244.1.9:8080"),
+    ("1.36.2-nftables/two-node@worker1", "default/app", "--dead-node master"),
+    ("1.30.3-nftables/two-node", "kube-dns:dns", "--dead-node worker1"),
 )
 #: What is traced there: to a ClusterIP, to nobody, from the node, with a ping.
 _TRACES = {
@@ -29,7 +31,10 @@ _TRACES = {
     "1.36.2-iptables-legacy/two-node@worker1": "--from-node --to 10.96.0.1:443",
     "1.36.2-iptables-legacy/seed-dns@worker1": "--from 10.1.0.2 --to 10.2.3.4:53 --in-interface x",
     "1.36.2-iptables-nft/two-node": "--from 10.244.1.3 --to 10.96.0.1:443 --mark 0x4000",
+    "1.36.2-nftables/two-node@worker1": "--from 203.0.113.7 --to 10.96.18.52:80",
+    "1.30.3-nftables/two-node": "--from-node --to 10.96.0.10:54 --protocol udp",
 }
+_DUMPS = ("*-save.txt", "nft-list-ruleset.*")
 _SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv", "dot": "dot"}
 
 
@@ -59,7 +64,7 @@ class Case:
 def _cases() -> list[Case]:
     found = []
     for name, service, dead in _CAPTURES:
-        (dump,) = (FIXTURES / name).glob("*-save.txt")
+        (dump,) = [p for pattern in _DUMPS for p in (FIXTURES / name).glob(pattern)]
         died = tuple(dead.split())
         by_verb = {
             "services": (),
