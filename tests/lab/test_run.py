@@ -82,13 +82,14 @@ def test_a_changed_probability_is_found_out(tmp_path: Path) -> None:
     program = Path(tmp_path, "swap.py")
     program.write_text(
         "import sys\n"
-        "from netns_lab import rules, cli\n"
+        "from netns_lab import cli\n"
+        "from netns_lab.iptables import Iptables\n"
         "from analyzer.parsers.iptables_save import parse, render\n"
-        "load = rules.load\n"
-        "def other(namespace, ruleset, backend):\n"
+        "load = Iptables.load\n"
+        "def other(self, ruleset):\n"
         "    text = render(ruleset).replace('0.50000000000', '0.40000000000')\n"
-        "    load(namespace, parse(text, 'other'), backend)\n"
-        "rules.load = other\n"
+        "    load(self, parse(text, 'other'))\n"
+        "Iptables.load = other\n"
         "sys.exit(cli.main(sys.argv[1:]))\n"
     )
     arguments = ["run", *given.given, "--dead-node", "master", "--service", "kube-dns:dns"]
