@@ -50,8 +50,8 @@ class Nft:
         text: str = output.decode("utf-8", "surrogateescape")
         return text
 
-    def listed(self, what: str) -> list[dict[str, Any]]:
-        """Return the objects of ``nft -j -a list WHAT``.
+    def json(self, what: str) -> str:
+        """Return what ``nft -j -a list WHAT`` prints.
 
         Raises:
             LabError: there is no such thing.
@@ -59,9 +59,12 @@ class Nft:
         self._context.set_json_output(True)
         self._context.set_handle_output(True)
         try:
-            listing = self.run(f"list {what}")
+            return self.run(f"list {what}")
         finally:
             self._context.set_json_output(False)
             self._context.set_handle_output(False)
-        objects: list[dict[str, Any]] = json.loads(listing)["nftables"]
+
+    def listed(self, what: str) -> list[dict[str, Any]]:
+        """Return the objects of `json`."""
+        objects: list[dict[str, Any]] = json.loads(self.json(what))["nftables"]
         return objects
