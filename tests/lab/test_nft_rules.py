@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -59,11 +60,11 @@ def test_captured_rulesets_load_from_text_and_json(path: Path) -> None:
 
 
 def test_a_thousand_services_load(captures: Path) -> None:
-    folder = captures / "1.36.2-nftables/scale-1000"
+    path = captures / "1.36.2-nftables/scale-1000/nft-list-ruleset.txt.gz"
+    text = gzip.decompress(path.read_bytes()).decode()
     program = LOAD.replace("Path(sys.argv[1]).read_text()", "gzip.open(sys.argv[1], 'rt').read()")
-    path = str(folder / "nft-list-ruleset.txt.gz")
-    listed, _ = json.loads(in_lab(f"import gzip\n{READ}{program}", path))
-    assert listed.count("goto service-") == 1000
+    listed, _ = json.loads(in_lab(f"import gzip\n{READ}{program}", str(path)))
+    assert listed.count("goto service-") == text.count("goto service-") > 1000
 
 
 @pytest.mark.parametrize(
@@ -101,3 +102,46 @@ def test_what_cannot_be_loaded_is_said(tmp_path: Path, rule: str, says: str) -> 
     dump.write_text(f"table ip t {{\nchain c {{\n{head}\n{rule}\n}}\n}}\n")
     said = loaded(dump)
     assert re.match(says, said), said
+
+
+COUNT = """
+import collections
+from tests.lab.nodes import Asked, SOURCES, Wired
+from tests.lab.random_rules import SERVICE
+node = Wired()
+backend = Nftables(node.namespace, read(sys.argv[1], "dump"))
+seen = collections.Counter()
+for device, source in SOURCES[4].items():
+    for number in range(600):
+        node.emit(Asked(device, source, SERVICE, (53, 80)[number % 2], ("udp", "tcp")[number % 2]))
+        (out,) = node.seen()
+        seen[str(out.destination), out.port] += 1
+counted = {(str(ip_address(address)), port): n for (address, port), n in backend.counters().items()}
+print(json.dumps([sorted(seen.items()), sorted(counted.items())]))
+"""
+SPREAD = """
+table ip t {
+    chain pre {
+        type nat hook prerouting priority -100; policy accept;
+        goto spread
+    }
+    chain out {
+        type nat hook output priority -100; policy accept;
+        goto spread
+    }
+    chain spread {
+        th dport 80 return
+        meta l4proto udp dnat ip to numgen random mod 3 map { 0 : 10.1.0.9 . 53, %s }
+    }
+}
+"""
+
+
+def test_each_new_flow_that_is_sent_elsewhere_is_counted_once() -> None:
+    dump = SPREAD % "1 : 10.1.0.8 . 5353, 2 : 172.16.0.1 . 53"
+    found = in_lab(f"from ipaddress import ip_address\n{READ}{COUNT}", dump)
+    seen, counted = ({tuple(at): n for at, n in each} for each in json.loads(found))
+    assert seen.pop(("10.2.3.4", 80)) == 900  # not sent elsewhere
+    assert seen == counted
+    assert len(counted) == 3
+    assert sum(counted.values()) == 900
