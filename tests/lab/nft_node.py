@@ -103,8 +103,8 @@ class NftNode(Wired):
         self.trace = NftTrace(self.namespace)
         self._filled: set[tuple[str, str, str]] = set()
 
-    def load(self, frames: Sequence[str], rules: Sequence[str] = ()) -> int:
-        """Put rules in the place of those that are there; return how many were taken.
+    def load(self, frames: Sequence[str], rules: Sequence[str] = ()) -> list[str]:
+        """Put rules in the place of those that are there; return the ones that were taken.
 
         Raises:
             LabError: a frame is refused.
@@ -112,13 +112,13 @@ class NftNode(Wired):
         self.nft.run("flush ruleset")
         for frame in frames:
             self.nft.run(frame)
-        taken = 0
+        taken = []
         for rule in rules:
             try:
                 self.nft.run(rule)
             except LabError:
                 continue
-            taken += 1
+            taken.append(rule)
         return taken
 
     def listings(self) -> tuple[NftRuleset, NftRuleset]:

@@ -17,7 +17,7 @@ from tests.lab.random_rules import ADDRESSES
 
 HOOKS: Final = ("prerouting", "input", "forward", "output", "postrouting")
 _NAT_HOOKS: Final = ("prerouting", "input", "output", "postrouting")
-_PRIORITIES: Final = (-300, -200, -150, -101, -100, -99, -10, 0, 0, 0, 10, 50, 99, 100, 101, 300)
+_PRIORITIES: Final = (-300, -190, -150, -101, -100, -99, -10, 0, 0, 0, 10, 50, 99, 100, 101, 300)
 _NAT_PRIORITIES: Final = (-150, -100, -100, -50, 0, 50, 100, 100, 150)
 #: Chains without a hook, by who may jump to them; none jumps to one before it.
 _USERS: Final = {"filter": ("u", "v", "w"), "dnat": ("n", "o"), "snat": ("p", "q")}
