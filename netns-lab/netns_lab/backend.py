@@ -6,24 +6,22 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from typing import TypeAlias
 
-from analyzer.model.nft import NftRuleset
-from analyzer.model.rules import Ruleset
+from analyzer.semantics.base_chains import Rules
 from netns_lab.namespace import Namespace
 
 #: An address, as an integer, and a port.
 Door: TypeAlias = tuple[int, int]
-AnyRuleset: TypeAlias = Ruleset | NftRuleset
 
 
 class Backend(ABC):
     """The rules of one dump in one namespace."""
 
-    def __init__(self, namespace: Namespace, ruleset: AnyRuleset) -> None:
+    def __init__(self, namespace: Namespace, ruleset: Rules) -> None:
         self.namespace = namespace
         self.load(ruleset)
 
     @abstractmethod
-    def load(self, ruleset: AnyRuleset) -> None:
+    def load(self, ruleset: Rules) -> None:
         """Put the rules in place, and check that the kernel holds just what the dump says.
 
         Raises:

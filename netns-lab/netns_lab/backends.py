@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from analyzer.model.nft import NftRuleset
-from netns_lab.backend import AnyRuleset, Backend
+from analyzer.semantics.base_chains import Rules
+from netns_lab.backend import Backend
 from netns_lab.iptables import LegacyIptables, NftIptables
 from netns_lab.nft_rules import Nftables
 
@@ -17,7 +18,7 @@ BACKENDS: Final[Mapping[str, type[Backend]]] = {
 }
 
 
-def backend_of(ruleset: AnyRuleset) -> str:
+def backend_of(ruleset: Rules) -> str:
     """Return the name of the backend that wrote a dump, as far as it tells."""
     match ruleset:
         case NftRuleset():

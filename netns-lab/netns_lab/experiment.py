@@ -17,7 +17,8 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.packet import Address
 from analyzer.model.probability import NEVER, Bounds
-from netns_lab.backend import AnyRuleset, Door
+from analyzer.semantics.base_chains import Rules
+from netns_lab.backend import Door
 from netns_lab.backends import BACKENDS
 from netns_lab.command import run
 from netns_lab.count import Capture, LocalDelivery, answer, landing
@@ -46,7 +47,7 @@ Progress = Callable[[int], None]
 class Question:
     """What the lab is asked: the rules, the cluster around them, who is dead, how many flows."""
 
-    ruleset: AnyRuleset
+    ruleset: Rules
     cluster: Cluster
     view: View
     dead: Dead

@@ -15,7 +15,8 @@ from analyzer.model.matches import MatchNfacct, MatchNot, MatchUnknown
 from analyzer.model.rules import Rule, Ruleset
 from analyzer.model.targets import Dnat, TargetUnknown
 from analyzer.parsers.iptables_save import parse, render
-from netns_lab.backend import AnyRuleset, Backend, Door
+from analyzer.semantics.base_chains import Rules
+from netns_lab.backend import Backend, Door
 from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.nft import Nft
@@ -30,7 +31,7 @@ class Iptables(Backend):
     #: Of the programs: ``iptables-VARIANT-restore``.
     variant: ClassVar[str]
 
-    def load(self, ruleset: AnyRuleset) -> None:
+    def load(self, ruleset: Rules) -> None:
         """Restore all tables of the dump."""
         match ruleset:
             case Ruleset(family="ip"):

@@ -24,7 +24,8 @@ from analyzer.model import nft_statements as st
 from analyzer.model.nft import Chain, NftRuleset, Set
 from analyzer.model.value import replace
 from analyzer.parsers import nft_text
-from netns_lab.backend import AnyRuleset, Backend, Door
+from analyzer.semantics.base_chains import Rules
+from netns_lab.backend import Backend, Door
 from netns_lab.command import ip_batch, run
 from netns_lab.errors import LabError
 from netns_lab.nft import Nft
@@ -54,7 +55,7 @@ table ip {table} {{
 class Nftables(Backend):
     """By libnftables; counters in a table of our own."""
 
-    def load(self, ruleset: AnyRuleset) -> None:
+    def load(self, ruleset: Rules) -> None:
         """Load all tables of the dump, and the one that counts."""
         match ruleset:
             case NftRuleset():

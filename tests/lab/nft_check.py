@@ -26,7 +26,7 @@ from analyzer.errors import InputError
 from analyzer.failure.agreement import binomial_p_value
 from analyzer.kubeproxy.trace import Question, trace
 from analyzer.model.nft import NftRuleset, Rule
-from analyzer.model.packet import Packet
+from analyzer.model.packet import Address, Packet
 from analyzer.model.targets import Drop, Reject
 from analyzer.semantics.tree import (
     Chance,
@@ -68,8 +68,12 @@ class Way:
     leaf: Leaf
     chance: Fraction | None
 
+    def __str__(self) -> str:
+        met = " ".join(f"{chain}/{number}" for _, _, chain, number in self.path)
+        return f"{met} {self.leaf.outcome} {end_of(self.leaf)}"
 
-class TooMany(Exception):
+
+class TooManyWaysError(Exception):
     """A tree has more ways than are looked at."""
 
 
@@ -77,13 +81,13 @@ def ways(tree: Tree, rules: Rules) -> list[Way]:
     """Return all ways through a tree.
 
     Raises:
-        TooMany: there are more than can be looked at.
+        TooManyWaysError: there are more than can be looked at.
     """
     found = []
     for way in _ways(tree, rules, (), Fraction(1)):
         found.append(way)
         if len(found) > _MOST_WAYS:
-            raise TooMany
+            raise TooManyWaysError
     return found
 
 
@@ -187,7 +191,7 @@ class Check:
             found.questions += 1
             try:
                 fault = self._fault(asked, *read)
-            except TooMany:
+            except TooManyWaysError:
                 found.too_many += 1
                 continue
             if fault is not None:
@@ -201,9 +205,10 @@ class Check:
         for _ in range(_QUESTIONS):
             version = random.choice(versions)
             device = random.choice(("eth0", "pod0", None))
-            to = random.choice(ADDRESSES if version == 4 else ADDRESSES6)
+            addresses: Sequence[Address] = ADDRESSES if version == 4 else ADDRESSES6
             protocol = random.choice(("udp", "tcp"))
-            yield Asked(device, SOURCES[version][device], to, random.choice(PORTS), protocol)
+            to, port = random.choice(addresses), random.choice(PORTS)
+            yield Asked(device, SOURCES[version][device], to, port, protocol)
 
     def _tree(self, asked: Asked, ruleset: NftRuleset) -> Tree:
         packet = Packet(
@@ -266,17 +271,14 @@ class Check:
             try:
                 self._node.load(fewer)
                 fault = self._fault(asked, *self._node.listings(), times=4)
-            except (TooMany, LabError, InputError):
+            except (TooManyWaysError, LabError, InputError):
                 continue  # without it the rest is no ruleset
             if fault is not None:
                 kept, said = fewer, fault
         return said
 
     def _disagreement(self, asked: Asked, other: str, tree: list[Way]) -> str:
-        said = "\n".join(
-            f"  {' '.join(f'{p[2]}/{p[3]}' for p in way.path)} {way.leaf.outcome} {end_of(way.leaf)}"
-            for way in tree[:8]
-        )
+        said = "\n".join(f"  {way}" for way in tree[:8])
         return f"{asked}\n{other}\nthe tree ({len(tree)}):\n{said}\n{self._loaded()}"
 
     def _loaded(self) -> str:
