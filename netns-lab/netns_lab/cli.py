@@ -174,9 +174,9 @@ def _replayable(options: argparse.Namespace, given: Input) -> tuple[_Routes, lis
     Raises:
         LabError: none can be, or the one that was asked for cannot.
     """
-    asked = list(_routes(options, given))
-    reasons = {service.name.text: why_not(service, route) for service, route in asked}
-    routes = [(service, route) for service, route in asked if not reasons[service.name.text]]
+    asked = [(each, why_not(*each)) for each in _routes(options, given)]
+    routes = [each for each, reason in asked if reason is None]
+    reasons = dict.fromkeys((service.name.text, reason) for (service, _), reason in asked)
     skipped = [
         Diagnostic(
             severity=Severity.WARNING,
@@ -184,7 +184,7 @@ def _replayable(options: argparse.Namespace, given: Input) -> tuple[_Routes, lis
             message=f"{name} is not replayed: {reason}",
             file=given.ruleset.file,
         )
-        for name, reason in reasons.items()
+        for name, reason in reasons
         if reason
     ]
     if not routes:
