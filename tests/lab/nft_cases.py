@@ -21,7 +21,6 @@ FROM_OUTSIDE: Final = Asked("eth0", OUTSIDE, SERVICE, 53)
 FROM_OUTSIDE6: Final = Asked("eth0", OUTSIDE6, SERVICE6, 53)
 TO_NODE: Final = Asked("eth0", OUTSIDE, NODE, 53)
 TO_ITSELF: Final = Asked(None, NODE, NODE, 53)
-_NO_RULES: Final = "*nat\nCOMMIT\n"
 
 
 @dataclass(frozen=True)
@@ -103,6 +102,41 @@ CASES: Final[dict[str, Case]] = {
         ["before accept", "nat accept", "after accept"],
         f"here {OUTSIDE} {NODE} 53",
         TO_NODE,
+    ),
+    "a filter chain of nat's own priority comes first if it is later": Case(
+        [
+            ("ip", "t", "nat", "nat hook prerouting priority 0", []),
+            ("ip", "t", "filter", "filter hook prerouting priority -100", []),
+        ],
+        ["filter accept", "nat accept"],
+        _PASSED,
+    ),
+    "and comes behind nat if it is earlier": Case(
+        [
+            ("ip", "t", "filter", "filter hook prerouting priority -100", []),
+            ("inet", "t", "nat", "nat hook prerouting priority 0", []),
+        ],
+        ["nat accept", "filter accept"],
+        _PASSED,
+    ),
+    # Linux, net/netfilter/nf_nat_core.c, nf_nat_register_fn: it registers all hooks of nat.
+    "where the first nat chain of any hook settles what is earlier": Case(
+        [
+            ("ip", "t", "other", "nat hook postrouting priority 0", []),
+            ("ip", "t", "filter", "filter hook prerouting priority -100", []),
+            ("inet", "t", "nat", "nat hook prerouting priority 0", []),
+        ],
+        ["filter accept", "nat accept", "other accept"],
+        _PASSED,
+    ),
+    "and nat chains of the other family settle nothing": Case(
+        [
+            ("ip6", "t", "other", "nat hook postrouting priority 0", []),
+            ("ip", "t", "filter", "filter hook prerouting priority -100", []),
+            ("inet", "t", "nat", "nat hook prerouting priority 0", []),
+        ],
+        ["nat accept", "filter accept"],
+        _PASSED,
     ),
     "of nat chains of equal priority the later one is met first": Case(
         [
@@ -261,10 +295,11 @@ def told(went: Went) -> tuple[list[str], str | None]:
 
 def main() -> None:
     leave_host()
-    node = NftNode()
     found = {}
     for name, case in CASES.items():
-        run(node.namespace, ["iptables-legacy-restore"], case.legacy or _NO_RULES)
+        node = NftNode()  # hooks that were registered before would come in between
+        if case.legacy is not None:
+            run(node.namespace, ["iptables-legacy-restore"], case.legacy)
         node.load(case.frames)
         node.listings()
         found[name] = told(node.send(case.asked))

@@ -228,7 +228,8 @@ class Check:
     ) -> str | None:
         """Return how the kernel and the tree disagree, if one packet of so many shows it."""
         found = self.findings
-        rules = Rules(text)
+        family = "ip" if asked.source.version == 4 else "ip6"
+        rules = Rules(text, family)
         tree = ways(self._tree(asked, text), rules)
         counts: Counter[tuple[Path, End]] = Counter()
         for _ in range(self._packets * times):
@@ -249,7 +250,7 @@ class Check:
         if times == 1 and all(way.chance is not None for way in tree):
             found.exact += 1
             self._count(asked, tree, counts)
-        of_json = ways(self._tree(asked, listed), Rules(listed))
+        of_json = ways(self._tree(asked, listed), Rules(listed, family))
         if not _alike(_summed(tree), _summed(of_json)):
             said = "\n".join(map(str, _summed(of_json).items()))
             return self._disagreement(asked, f"of JSON:\n{said}", tree)

@@ -60,9 +60,10 @@ class Went:
 
 @dataclass
 class Rules:
-    """Where each rule of a ruleset stands, and whether it leads anywhere."""
+    """Where each rule of a ruleset stands, and whether it leads packets of a family anywhere."""
 
     ruleset: NftRuleset
+    packets: str = "ip"
     by_line: dict[int, Place] = field(default_factory=dict)
     leading: set[Place] = field(default_factory=set)
 
@@ -72,8 +73,13 @@ class Rules:
                 for number, rule in enumerate(chain.rules, 1):
                     place = family, table, chain.name, number
                     self.by_line[rule.location.line] = place
-                    if any(isinstance(each, _LEADING) for each in rule.statements):
+                    if any(self._leads(each) for each in rule.statements):
                         self.leading.add(place)
+
+    def _leads(self, statement: s.Statement) -> bool:
+        if isinstance(statement, s.Dnat | s.Snat):
+            return statement.family in {None, self.packets}
+        return isinstance(statement, _LEADING)
 
     def path(self, rules: Sequence[Rule]) -> Path:
         return self.leading_only([self.by_line[rule.location.line] for rule in rules])
