@@ -13,8 +13,8 @@ class EndpointCount:
     Attributes:
         predicted: the share of new flows that the analysis says.
         landed: flows whose first packet arrived at the endpoint's door.
-        counted: packets that the endpoint's DNAT rule counted; None where the counters of the
-            rules were not read.
+        counted: packets that the endpoint's DNAT rule counted or, of a ruleset of nft, whose
+            rules do not count, a rule of the lab's own behind them; None where that was not read.
         answered: of the flows that landed, those whose client got an answer.
         refused: those whose client got a refusal.
     """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from analyzer.failure.agreement import EndpointVerdict, Verdict, noticed_deviation
 from analyzer.kubeproxy.view import Source
@@ -26,6 +27,9 @@ _COLUMNS = (
     Column("VERDICT"),
 )
 
+#: What loaded the rules.
+_BACKENDS: Final[Mapping[str, str]] = {"legacy": "iptables-legacy", "nft": "iptables-nft"}
+
 
 def render(answer: LabAnswer) -> Document:
     """Return a table for each measurement, and what speaks against the prediction."""
@@ -42,7 +46,8 @@ def _measurement(verdict: Verdict, dead: str) -> list[Block]:
         f"{count(measured.flows, 'new flow')} from {SOURCES[Source(measured.source)]} to "
         f"{measured.service} ({measured.protocol}, {measured.frontend}){node}, dead: {dead}"
     )
-    where = f"iptables-{measured.backend} on Linux {measured.kernel}, in {measured.seconds:.2f} s"
+    loaded = _BACKENDS.get(measured.backend, measured.backend)
+    where = f"{loaded} on Linux {measured.kernel}, in {measured.seconds:.2f} s"
     rows = tuple(tuple(_row(v, measured)) for v in verdict.endpoints)
     return [
         Line((Span(head, Style.STRONG),)),

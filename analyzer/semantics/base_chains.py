@@ -6,7 +6,8 @@ their priorities, they are called together, from where the first of iptables' wo
 the other until one of them has changed the flow.
 
 Of two chains of one priority the one that was registered later is called first. Within one
-ruleset of nft the order of the listing tells that; between two rulesets nobody does.
+ruleset of nft the order of the listing tells that; between two rulesets nobody does. The chains of
+nat count from when the first of them was registered, on whatever hook.
 
 Source: Linux, net/netfilter/core.c, ``nf_hook_entries_grow``; net/netfilter/nf_nat_core.c,
 ``nf_nat_register_fn``, ``nf_nat_inet_fn``; include/uapi/linux/netfilter_ipv4.h,
@@ -33,8 +34,12 @@ Rules: TypeAlias = Ruleset | NftRuleset
 
 #: Of conntrack; what has a lower priority meets packets that it has not seen.
 _CONNTRACK: Final = -200
+#: Where conntrack sees packets for the first time.
+_FIRST: Final = frozenset({"PREROUTING", "OUTPUT"})
 #: Of the chains of type nat, by hook.
 _NAT: Final = {"PREROUTING": -100, "OUTPUT": -100, "INPUT": 100, "POSTROUTING": 100}
+#: The place of nat among the chains of its priority.
+_AT_NAT: Final = 1
 #: Families of nft whose chains packets of a family meet.
 _FAMILIES: Final = {"ip": ("ip", "inet"), "ip6": ("ip6", "inet")}
 
@@ -61,6 +66,7 @@ class BaseChain:
         table: as people call it: ``nat``, ``ip kube-proxy``.
         policy: ACCEPT or DROP; None: a fragment that does not say it.
         is_before: whether conntrack has not seen the packet yet.
+        is_behind_nat: of a chain with the priority of nat: whether it was registered sooner.
         matters: whether it can do anything to a packet.
         lost: of a table that is not whole: which chain it may have had; the walker is not asked.
         again: walks packets that conntrack knows, which came back by loopback.
@@ -76,14 +82,17 @@ class BaseChain:
     walker: Walker
     again: Walker
     is_before: bool = False
+    is_behind_nat: bool = False
     matters: bool = True
     lost: str | None = None
 
     @property
-    def rank(self) -> tuple[int, bool, int]:
+    def rank(self) -> tuple[int, int, int]:
         """Where the hook calls it: the nat chains together, in the order of their own."""
-        called = _NAT[self.hook] if self.is_nat else self.priority
-        return called, self.is_nat, self.priority
+        if self.is_nat:
+            return _NAT[self.hook], _AT_NAT, self.priority
+        at_nat = _AT_NAT + (1 if self.is_behind_nat else -1)
+        return self.priority, at_nat, self.priority
 
     @property
     def lacks_policy(self) -> bool:
@@ -98,7 +107,7 @@ class Tie:
     orders: tuple[tuple[BaseChain, ...], ...]
 
     @property
-    def rank(self) -> tuple[int, bool, int]:
+    def rank(self) -> tuple[int, int, int]:
         """Where the hook calls them."""
         return self.orders[0][0].rank
 
@@ -163,15 +172,38 @@ def _of_iptables(number: int, ruleset: Ruleset, situation: Situation) -> Iterato
 def _of_nft(
     number: int, ruleset: NftRuleset, family: str, situation: Situation
 ) -> Iterator[BaseChain]:
+    tables = [
+        table
+        for table in ruleset.tables.values()
+        if table.family in _FAMILIES[family] and "dormant" not in table.flags
+    ]
+    sooner = _before_nat(tables)
     # What was registered later is called first.
-    for table in reversed(list(ruleset.tables.values())):
-        if table.family not in _FAMILIES[family] or "dormant" in table.flags:
-            continue
-        yield from _of_nft_table(number, table, family, situation)
+    for table in reversed(tables):
+        yield from _of_nft_table(number, table, family, situation, sooner)
+
+
+def _before_nat(tables: Iterable[NftTable]) -> frozenset[tuple[str, str, str]]:
+    """Return the base chains that were registered before the first one of nat.
+
+    Source: Linux, net/netfilter/nf_nat_core.c, ``nf_nat_register_fn``: that one registers nat on
+    all its hooks.
+    """
+    found: set[tuple[str, str, str]] = set()
+    for table in tables:
+        for chain in table.chains.values():
+            if chain.type == "nat":
+                return frozenset(found)
+            found.add((table.family, table.name, chain.name))
+    return frozenset()  # there is none
 
 
 def _of_nft_table(
-    number: int, table: NftTable, family: str, situation: Situation
+    number: int,
+    table: NftTable,
+    family: str,
+    situation: Situation,
+    sooner: frozenset[tuple[str, str, str]],
 ) -> Iterator[BaseChain]:
     from analyzer.semantics.nft_traverse import NftTraversal  # not for nodes without nft
 
@@ -196,7 +228,7 @@ def _of_nft_table(
         hook = (chain.hook or "").upper()
         if hook not in TABLES or chain.priority is None:
             continue
-        is_before = chain.priority < _CONNTRACK
+        is_before = hook in _FIRST and chain.priority < _CONNTRACK
         yield BaseChain(
             ruleset=number,
             table=name,
@@ -208,6 +240,7 @@ def _of_nft_table(
             walker=before if is_before else again,
             again=again,
             is_before=is_before,
+            is_behind_nat=(table.family, table.name, chain.name) in sooner,
             matters=len(chain.rules) > 0 or chain.policy == "drop",
         )
 
@@ -230,9 +263,9 @@ def _in_order(chains: Iterable[BaseChain]) -> Iterator[Stage]:
 
 def without_nat(stages: Iterable[Stage]) -> tuple[Stage, ...]:
     """Return `stages` without the chains of nat."""
-    return tuple(stage for stage in stages if not stage.rank[1])
+    return tuple(stage for stage in stages if stage.rank[1] != _AT_NAT)
 
 
 def up_to_nat(stages: Iterable[Stage], hook: str) -> tuple[Stage, ...]:
     """Return what is called before the chains of nat, and those."""
-    return tuple(stage for stage in stages if stage.rank[:2] <= (_NAT[hook], True))
+    return tuple(stage for stage in stages if stage.rank[:2] <= (_NAT[hook], _AT_NAT))

@@ -6,6 +6,7 @@ nft_payload.c; nft(8), "STATEMENTS".
 
 from __future__ import annotations
 
+from functools import reduce
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
@@ -32,10 +33,11 @@ from analyzer.model.nft_statements import (
 )
 from analyzer.model.options import Range as Ports
 from analyzer.model.packet import ALL_BITS, UNKNOWN_MARK, Address, Mark, Packet
-from analyzer.model.probability import Dyadic
+from analyzer.model.probability import ALWAYS, NEVER, Dyadic
 from analyzer.model.targets import NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
+from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_fields import Draw, Held
 from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.situation import Situation
@@ -137,6 +139,23 @@ class Changes:
             tuple(ways), addresses.applies & ports.applies, addresses.is_sure and ports.is_sure
         )
 
+    def is_there(self, given: Dnat | Snat | Masquerade | Redirect, packet: Packet) -> MatchResult:
+        """Tell whether the look-ups for a translation find something; else the rule ends.
+
+        Source: Linux, net/netfilter/nft_nat.c, ``nft_nat_inet_eval``: what is for another family
+        does nothing, but what gives its address and port has been looked up by then.
+        """
+        address = None if isinstance(given, Masquerade | Redirect) else given.address
+        result = MatchResult(Ternary.TRUE)
+        for each in (self._operands(address, packet), self._operands(given.port, packet)):
+            chances = [one.chance for one in each.values if one.chance is not None]
+            drawn = reduce(Dyadic.__add__, chances, NEVER) if chances else ALWAYS
+            sure = each.is_sure or (bool(chances) and each.is_drawn)
+            known = each.applies if sure else each.applies & Ternary.UNKNOWN
+            known = known if each.values else Ternary.FALSE
+            result = MatchResult(result.known & known, result.chance * drawn)
+        return result
+
     def _operands(self, given: Expression | None, packet: Packet) -> Operands:
         if not isinstance(given, MapLookup):
             return Operands((Operand(given),))
@@ -210,7 +229,10 @@ class Changes:
                 return self._marked(operand, packet, "mark")
             case CtSet("mark", operand):
                 if packet.tracked is False or not situation.has_entry:
-                    return Changed(((packet, None),))
+                    # There is nothing to mark, but the rule ends where the mark cannot be read.
+                    there = self._marked(operand, packet, "flow_mark")
+                    ways = tuple((packet, chance) for _, chance in there.ways)
+                    return replace(there, ways=ways)
                 changed = self._marked(operand, packet, "flow_mark")
                 if packet.tracked:
                     return changed

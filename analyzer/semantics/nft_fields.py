@@ -29,6 +29,7 @@ from analyzer.model.nft_expressions import (
 )
 from analyzer.model.packet import Address, Packet
 from analyzer.model.probability import NUMGEN_BITS, Dyadic
+from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.flow_matching import FIRST, state_of
@@ -68,6 +69,8 @@ _SWAPPED: Final = {
     "proto-dst": "proto-src",
 }
 _MARK_BITS: Final = 32
+#: Source: Linux, nf_conntrack_common.h, ``IPS_SRC_NAT_DONE`` and ``IPS_DST_NAT_DONE``.
+_NAT_DONE: Final = 0x180
 
 
 @value
@@ -138,7 +141,7 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
         case Meta(key):
             return _meta(key, packet, family, situation)
         case Ct(key, direction):
-            return _ct(key, direction, packet, situation)
+            return _ct(key, direction, packet, family, situation)
         case Fib(result, flags):
             return _fib(result, flags, packet, situation)
         case Numgen(mode, modulus, offset):
@@ -270,7 +273,7 @@ def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Read:
             return _NOTHING
 
 
-def _ct(key: str, direction: str | None, packet: Packet, situation: Situation) -> Read:
+def _ct(key: str, direction: str | None, packet: Packet, family: str, situation: Situation) -> Read:
     if key == "state":
         state = state_of(packet, situation)
         return Read(Ternary.TRUE, ANY if state is None else Bits(_STATES[state]), names.CT_STATES)
@@ -291,6 +294,8 @@ def _ct(key: str, direction: str | None, packet: Packet, situation: Situation) -
             return Read(applies, ANY, names.NF_PROTOCOLS)
         case "protocol":
             return Read(applies, _protocol(packet), _NUMBERS)
+        case _ if key.startswith(("ip ", "ip6 ")) and key.partition(" ")[0] != family:
+            return Read(Ternary.FALSE, ANY)
         case _ if first:
             return Read(applies, _tuple(key, direction, packet, situation.flow))
         case _:
@@ -300,7 +305,8 @@ def _ct(key: str, direction: str | None, packet: Packet, situation: Situation) -
 def _status(packet: Packet) -> Bits:
     """Return the status of a flow whose first packet passes: nothing but translations."""
     bits = names.CT_STATUSES
-    found = Bits(0)
+    # Whether nat was asked, the kernel notes too; and it confirms the flow behind POSTROUTING.
+    found = Bits(bits["confirmed"] if packet.in_interface == LOOPBACK else 0, _NAT_DONE)
     for word, changed in (("dnat", packet.translated), ("snat", packet.masqueraded)):
         # A source that is masqueraded as what it was does not count as changed.
         is_known = changed is not None and not (word == "snat" and changed)

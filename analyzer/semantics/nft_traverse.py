@@ -211,6 +211,8 @@ class _Rule:
     def walk(self, first: int, packet: Packet) -> Packet | _End:
         """Meet the statements from `first` on; return the packet that the next rule meets."""
         statements = self._rule.statements
+        if first == 0 and any(self._is_for(each, packet) is Ternary.FALSE for each in statements):
+            return packet
         for at in range(first, len(statements)):
             each = statements[at]
             reached = self._meet(each, at, packet)
@@ -228,7 +230,10 @@ class _Rule:
                 walks.judged |= _asks(given.left)
                 walks.judged |= _asks_affinity(given.right, walks.situation)
                 return self._matched(walks.lookups.judge(given, packet), at, packet)
-            case Limit() | Quota() | CtCount() | ObjectRef() | SetUpdate() | Xt("match"):
+            case SetUpdate():
+                there = walks.lookups.read(given.element.key, packet).applies
+                return self._matched(MatchResult(self._holds(given) & there), at, packet)
+            case Limit() | Quota() | CtCount() | ObjectRef() | Xt("match"):
                 return self._matched(MatchResult(self._holds(given)), at, packet)
             case Vmap():
                 walks.judged |= _asks(given.key)
@@ -245,11 +250,14 @@ class _Rule:
             case Accept() | Drop() | Jump() | Goto() | Return():
                 return self._verdict(given, at, packet)
             case Reject():
+                if self._is_for(given, packet) is Ternary.UNKNOWN:
+                    tree = Leaf(targets.Reject(reject_name(given, changes.family)), packet)
+                    return self._fork([_Way(after(self._rule, tree))], Ternary.UNKNOWN)
                 return self._ends(targets.Reject(reject_name(given, changes.family)), packet)
             case Dnat() | Snat() | Masquerade() | Redirect():
                 made = changes.translation(given, packet)
-                if made is None:
-                    return packet  # it is for another family
+                if made is None:  # it is for another family, and looks up all the same
+                    return self._matched(changes.is_there(given, packet), at, packet)
                 ways_on = [
                     _Way(after(self._rule, Leaf(to, changed)), chance)
                     for to, changed, chance in made.ways
@@ -266,6 +274,26 @@ class _Rule:
                 return packet
             case _:
                 return _End(self._anything())
+
+    def _is_for(self, given: Statement, packet: Packet) -> Ternary:
+        """Tell whether a rule with this statement is for such packets, which nft does not print.
+
+        It puts a match for the protocol or the family of some rejects before all else in the
+        rule, and leaves it out of its listings.
+
+        Source: nftables, src/evaluate.c, ``stmt_reject_gen_dependency``.
+        """
+        match given:
+            case Reject("tcp reset") if packet.protocol is None:
+                return Ternary.UNKNOWN
+            case Reject("tcp reset"):
+                return Ternary.of(packet.protocol == "tcp")
+            case Reject("icmp"):
+                return Ternary.of(self._walks.changes.family == "ip")
+            case Reject("icmpv6"):
+                return Ternary.of(self._walks.changes.family == "ip6")
+            case _:
+                return Ternary.TRUE
 
     def _holds(self, given: Statement) -> Ternary:
         """Judge a statement that holds or not, whatever the packet is."""
@@ -353,8 +381,10 @@ class _Rule:
     def _because(self) -> str:
         return f"{self._rule.location}: {self._rule.raw}"
 
-    def _fork(self, ways: Sequence[_Way], applies: Ternary, *, is_sure: bool) -> _End | None:
+    def _fork(self, ways: Sequence[_Way], applies: Ternary, *, is_sure: bool = True) -> _End | None:
         """Go on in several ways; None: what is left goes on behind the rule."""
+        if applies is Ternary.FALSE:
+            return None
         self.forked = True
         drawn = [(way.chance, way.tree) for way in ways if way.chance is not None]
         if len(drawn) == len(ways):

@@ -18,6 +18,7 @@ from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.reports.answers import ClientsAnswer, LabAnswer
 from analyzer.reports.progress import progress, up_to
+from netns_lab.backends import BACKENDS, backend_of
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.plan import why_not
@@ -84,8 +85,9 @@ def _verb(
     parser.add_argument("--service", metavar="NAME", help="only this one (default: all)")
     parser.add_argument(
         "--backend",
-        choices=["legacy", "nft"],
-        help="which iptables loads the rules (default: the one that wrote the dump)",
+        choices=list(BACKENDS),
+        help="what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft "
+        "(default: what wrote the dump)",
     )
     arguments.add_output_options(parser, f"lab {name}")
     return parser
@@ -160,7 +162,7 @@ def _set_up(options: argparse.Namespace, flows: int) -> _SetUp:
         cluster=given.cluster,
         view=given.view,
         dead=dead,
-        backend=options.backend or getattr(given.ruleset, "backend", None) or "legacy",
+        backend=options.backend or backend_of(given.ruleset),
         flows=flows,
     )
     return experiment.Lab(question), routes, given, dead, skipped
@@ -172,9 +174,9 @@ def _replayable(options: argparse.Namespace, given: Input) -> tuple[_Routes, lis
     Raises:
         LabError: none can be, or the one that was asked for cannot.
     """
-    asked = list(_routes(options, given))
-    reasons = {service.name.text: why_not(service, route) for service, route in asked}
-    routes = [(service, route) for service, route in asked if not reasons[service.name.text]]
+    asked = [(each, why_not(*each)) for each in _routes(options, given)]
+    routes = [each for each, reason in asked if reason is None]
+    reasons = dict.fromkeys((service.name.text, reason) for (service, _), reason in asked)
     skipped = [
         Diagnostic(
             severity=Severity.WARNING,
@@ -182,7 +184,7 @@ def _replayable(options: argparse.Namespace, given: Input) -> tuple[_Routes, lis
             message=f"{name} is not replayed: {reason}",
             file=given.ruleset.file,
         )
-        for name, reason in reasons.items()
+        for name, reason in reasons
         if reason
     ]
     if not routes:

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
+from netns_lab.backend import Door
 from netns_lab.namespace import Namespace
 from netns_lab.replay import (
     DESTINATION_AT,
@@ -49,9 +50,6 @@ _SYN_ACK: Final = 0x12
 _U32: Final = struct.Struct("!I").unpack_from
 _U16: Final = struct.Struct("!H").unpack_from
 _FRAME: Final = 256
-
-#: An address, as an integer, and a port.
-Door = tuple[int, int]
 
 
 class _SockFprog(ctypes.Structure):

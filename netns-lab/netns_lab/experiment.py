@@ -17,10 +17,11 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.packet import Address
 from analyzer.model.probability import NEVER, Bounds
-from analyzer.model.rules import Ruleset
-from netns_lab import rules
+from analyzer.semantics.base_chains import Rules
+from netns_lab.backend import Door
+from netns_lab.backends import BACKENDS
 from netns_lab.command import run
-from netns_lab.count import Capture, Door, LocalDelivery, answer, landing
+from netns_lab.count import Capture, LocalDelivery, answer, landing
 from netns_lab.namespace import Namespace
 from netns_lab.plan import plan
 from netns_lab.ready import End, wait_until_ready
@@ -46,7 +47,7 @@ Progress = Callable[[int], None]
 class Question:
     """What the lab is asked: the rules, the cluster around them, who is dead, how many flows."""
 
-    ruleset: Ruleset
+    ruleset: Rules
     cluster: Cluster
     view: View
     dead: Dead
@@ -71,8 +72,7 @@ class Lab:
         )
         self.topology = build(wanted)
         wait_until_ready(_links(self.topology))
-        rules.load(self.topology.node, question.ruleset, question.backend)
-        self._destinations = rules.destinations(question.ruleset)
+        self.backend = BACKENDS[question.backend](self.topology.node, question.ruleset)
 
     def serve(self, **responders: Callable[[bytes], bytes]) -> Servers:
         """Start a server for each living endpoint and return them all.
@@ -124,16 +124,6 @@ class Lab:
             return _Run(self, service, route, servers).measure(progress)
         finally:
             servers.close()
-
-    def counters(self) -> Counter[Door]:
-        """Return the packets that DNAT rules have counted, by where they send them."""
-        counted = rules.read_counters(self.topology.node, self.question.backend)
-        found: Counter[Door] = Counter()
-        for where, target in self._destinations.items():
-            to = target.to
-            if to.first_address is not None and to.first_port is not None:
-                found[int(to.first_address), to.first_port] += counted.get(where, 0)
-        return found
 
     def forget_flows(self) -> None:
         """Empty the node's conntrack table."""
@@ -210,7 +200,7 @@ class _Run:
     def measure(self, progress: Progress | None) -> Measurement:
         lab, flows = self._lab, self._lab.question.flows
         lab.forget_flows()
-        before = lab.counters()
+        before = lab.backend.counters()
         begun = time.monotonic()
         # Whole batches: flows are forgotten only when nothing of them is on its way. Those that
         # leave under the node's one address have no more ports than that has.
@@ -233,7 +223,7 @@ class _Run:
         self._wait_for_the_rest(flows - flows // room * room or room)
         self._settle()
         seconds = time.monotonic() - begun
-        after = lab.counters()
+        after = lab.backend.counters()
         dropped = sum(c.dropped() for c in (*self._captures, self._client))
         self.close()
         return self._measurement(flows, after - before, dropped, seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address
 from typing import Final
 
 from analyzer.failure.models import Dead
@@ -31,6 +31,8 @@ def why_not(service: ServicePort, route: Route) -> str | None:
     """Return why the flows of a route cannot be replayed; None when they can."""
     if service.protocol not in REPLAYED:
         return f"the lab replays {' and '.join(REPLAYED)}, not {service.protocol}"
+    if isinstance(route.frontend.address, IPv6Address):
+        return "the lab replays flows of IPv4, not to an address of IPv6"
     if service.affinity is not None:
         return (
             "its session affinity keeps a client at one endpoint, and the lab's clients are few: "

@@ -1,8 +1,9 @@
 """The kernel's own account of the rules that a packet met.
 
 A rule with ``-j TRACE`` makes the kernel tell of each rule that the packet matches from there on.
-iptables-legacy tells it by nfnetlink_log, as text with the rule's number; iptables-nft by
-nftables' trace events, with the rule's handle.
+iptables-legacy tells it by nfnetlink_log, as text with the rule's number; nftables, and so
+iptables-nft, by trace events, with the rule's handle. (``nft monitor trace`` of nft 1.0.6 prints
+the same as text only, so that the events are read from netlink here.)
 
 Source: Linux, net/ipv4/netfilter/ip_tables.c, ``trace_packet``; net/netfilter/nfnetlink_log.c;
 net/netfilter/nf_tables_trace.c; include/uapi/linux/netfilter/nfnetlink_log.h.
@@ -10,17 +11,19 @@ net/netfilter/nf_tables_trace.c; include/uapi/linux/netfilter/nfnetlink_log.h.
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
 
-from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
+from netns_lab.nft import Nft
+
+T = TypeVar("T")
 
 #: A rule that a packet matched: table, chain, and its number in the chain, from 1. A number behind
 #: the last rule is the chain's end.
@@ -40,14 +43,58 @@ _TRACE_MESSAGE: Final = _NFTABLES << 8 | 17
 _TRACE_GROUP: Final = 9
 
 _PREFIX: Final = 10
-_TRACE_TABLE, _TRACE_CHAIN, _TRACE_HANDLE, _TRACE_TYPE = 1, 2, 3, 4
+_FAMILY_AT: Final = 16
+_TRACE_TABLE, _TRACE_CHAIN, _TRACE_HANDLE, _TRACE_TYPE, _TRACE_VERDICT = 1, 2, 3, 4, 5
+_TRACE_POLICY: Final = 16
+_OF_A_POLICY: Final = 1
 _OF_A_RULE: Final = 3
+_VERDICT_CODE, _VERDICT_CHAIN = 1, 2
+_FAMILIES: Final = {1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
+_VERDICTS: Final = {
+    0: "drop",
+    1: "accept",
+    2: "stolen",
+    3: "queue",
+    -1: "continue",
+    -2: "break",
+    -3: "jump",
+    -4: "goto",
+    -5: "return",
+}
+
+#: What a packet carries that is to be traced: the identification of IPv4, the flow label of IPv6.
+#: So answers that it causes, as those of a reject, are not.
+TRACED: Final = 0x6B6F
+TRACING_TABLE: Final = "kubeodds-trace"
+#: Before whatever else sees packets. The rule that looks at conntrack is met by none: it keeps
+#: conntrack on, without which the kernel asks no nat chain. Rules that translate do that too; so
+#: only of chains that are empty could it be told that this table is there.
+#: Source: Linux, net/netfilter/nft_nat.c, ``nft_nat_init``; nf_nat_core.c, ``nf_nat_inet_fn``.
+TRACING: Final = f"""
+table inet {TRACING_TABLE} {{
+    chain prerouting {{
+        type filter hook prerouting priority -2000000000;
+        jump trace
+    }}
+    chain output {{
+        type filter hook output priority -2000000000;
+        jump trace
+    }}
+    chain trace {{
+        ip id {TRACED} meta nftrace set 1
+        ip6 flowlabel {TRACED} meta nftrace set 1
+    }}
+    chain conntrack {{
+        ct state new
+    }}
+}}
+"""
 #: A rule that asks for nothing and decides is told as the chain's own end is, which has the number
 #: behind the last rule's.
 _SAID: Final = re.compile(r"TRACE: (\w+):(\S+):(?:rule|return|policy):(\d+) ")
 
 
-class KernelTrace(ABC):
+class KernelTrace(ABC, Generic[T]):
     """Listens in one namespace; packets must come one after the other."""
 
     def __init__(self, namespace: Namespace) -> None:
@@ -56,7 +103,7 @@ class KernelTrace(ABC):
         self._socket.bind((0, 0))
         self._socket.setblocking(False)
 
-    def met(self) -> list[Met]:
+    def met(self) -> list[T]:
         """Return the rules that were matched since this was asked last, in order.
 
         Raises:
@@ -64,7 +111,7 @@ class KernelTrace(ABC):
         """
         return list(self._met())
 
-    def _met(self) -> Iterator[Met]:
+    def _met(self) -> Iterator[T]:
         while True:
             try:
                 data = self._socket.recv(1 << 16)
@@ -72,20 +119,20 @@ class KernelTrace(ABC):
                 return
             except OSError as error:
                 raise LabError(f"the kernel's trace got lost: {error.strerror}") from None
-            for kind, attributes in _messages(data):
-                found = self._read(kind, attributes)
+            for kind, family, attributes in _messages(data):
+                found = self._read(kind, family, attributes)
                 if found is not None:
                     yield found
 
     @abstractmethod
-    def _read(self, kind: int, attributes: dict[int, bytes]) -> Met | None: ...
+    def _read(self, kind: int, family: int, attributes: dict[int, bytes]) -> T | None: ...
 
     def close(self) -> None:
         """Stop listening."""
         self._socket.close()
 
 
-class LegacyTrace(KernelTrace):
+class LegacyTrace(KernelTrace[Met]):
     """Of iptables-legacy."""
 
     def __init__(self, namespace: Namespace) -> None:
@@ -112,58 +159,102 @@ class LegacyTrace(KernelTrace):
         if number:
             raise LabError(f"nfnetlink_log cannot be asked: error {-number}")
 
-    def _read(self, kind: int, attributes: dict[int, bytes]) -> Met | None:
+    def _read(self, kind: int, family: int, attributes: dict[int, bytes]) -> Met | None:
+        del family
         if kind != _LOG_PACKET:
             return None
         said = _SAID.match(attributes.get(_PREFIX, b"").rstrip(b"\0").decode("utf-8", "replace"))
         return None if said is None else (said[1], said[2], int(said[3]))
 
 
-class NftTrace(KernelTrace):
-    """Of iptables-nft; `learn` after each change of the rules."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NftEvent:
+    """A rule of nft that a packet matched, or the policy that it came to.
+
+    Attributes:
+        number: of the rule in its chain, from 1; None: the policy of the base chain.
+        verdict: ``accept``, ``drop``, ``continue``, ``jump``, ``goto``, ``return``, ``queue`` or,
+            of what took the packet over, as a reject by ICMP does, ``stolen``.
+        target: the chain that ``jump`` and ``goto`` name.
+    """
+
+    family: str
+    table: str
+    chain: str
+    number: int | None
+    verdict: str
+    target: str | None = None
+
+
+class NftTrace(KernelTrace[NftEvent]):
+    """Of nftables; `learn` after each change of the rules.
+
+    Only packets whose ``nftrace`` a rule has set are told of; `TRACING` does that.
+    """
 
     def __init__(self, namespace: Namespace) -> None:
         super().__init__(namespace)
-        self._namespace = namespace
-        self._numbers: dict[tuple[str, int], int] = {}
+        self._nft = Nft(namespace)
+        self._numbers: dict[tuple[str, str, int], int] = {}
         self._socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, _TRACE_GROUP)
 
     def learn(self) -> None:
         """Read which handle is which rule."""
-        listed = json.loads(run(self._namespace, ["nft", "-j", "list", "ruleset"]).stdout)
-        counts: dict[tuple[str, str], int] = {}
+        counts: dict[tuple[str, str, str], int] = {}
         self._numbers = {}
-        for each in listed["nftables"]:
+        for each in self._nft.listed("ruleset"):
             rule = each.get("rule")
             if rule is not None:
-                place = rule["table"], rule["chain"]
+                place = rule["family"], rule["table"], rule["chain"]
                 counts[place] = counts.get(place, 0) + 1
-                self._numbers[rule["table"], rule["handle"]] = counts[place]
+                self._numbers[rule["family"], rule["table"], rule["handle"]] = counts[place]
 
-    def _read(self, kind: int, attributes: dict[int, bytes]) -> Met | None:
+    def _read(self, kind: int, family: int, attributes: dict[int, bytes]) -> NftEvent | None:
         if kind != _TRACE_MESSAGE:
             return None
-        of_a_rule = int.from_bytes(attributes[_TRACE_TYPE], "big") == _OF_A_RULE
-        if not of_a_rule or _TRACE_HANDLE not in attributes:
-            return None  # the end of a chain
-        handle = int.from_bytes(attributes[_TRACE_HANDLE], "big")
         table, chain = (
             attributes[which].rstrip(b"\0").decode() for which in (_TRACE_TABLE, _TRACE_CHAIN)
         )
-        return table, chain, self._numbers[table, handle]
+        if table == TRACING_TABLE:
+            return None
+        of = int.from_bytes(attributes[_TRACE_TYPE], "big")
+        where = _FAMILIES.get(family, str(family))
+        if of == _OF_A_POLICY:
+            code = int.from_bytes(attributes[_TRACE_POLICY], "big")
+            verdict = _VERDICTS.get(code, str(code))
+            return NftEvent(family=where, table=table, chain=chain, number=None, verdict=verdict)
+        if of != _OF_A_RULE or _TRACE_HANDLE not in attributes:
+            return None  # the end of a chain
+        number = self._numbers[where, table, int.from_bytes(attributes[_TRACE_HANDLE], "big")]
+        inner = _attributes(attributes[_TRACE_VERDICT])
+        code = int.from_bytes(inner[_VERDICT_CODE], "big", signed=True)
+        target = inner.get(_VERDICT_CHAIN, b"").rstrip(b"\0").decode() or None
+        return NftEvent(
+            family=where,
+            table=table,
+            chain=chain,
+            number=number,
+            verdict=_VERDICTS.get(code, str(code)),
+            target=target,
+        )
 
 
-def _messages(data: bytes) -> Iterator[tuple[int, dict[int, bytes]]]:
-    """Give type and attributes of each netlink message."""
+def _messages(data: bytes) -> Iterator[tuple[int, int, dict[int, bytes]]]:
+    """Give type, family and attributes of each netlink message."""
     at = 0
     while at + _HEADER <= len(data):
         length, kind = struct.unpack_from("=IH", data, at)
-        attributes, inner = {}, at + _HEADER
-        while inner + 4 <= at + length:
-            size, name = struct.unpack_from("=HH", data, inner)
-            if size < 4:  # noqa: PLR2004  # its own header: damaged
-                break
-            attributes[name & 0x3FFF] = data[inner + 4 : inner + size]
-            inner += size + -size % 4
-        yield kind, attributes
+        yield kind, data[at + _FAMILY_AT], _attributes(data[at + _HEADER : at + length])
         at += length + -length % 4
+
+
+def _attributes(data: bytes) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    at = 0
+    while at + 4 <= len(data):
+        size, name = struct.unpack_from("=HH", data, at)
+        if size < 4:  # noqa: PLR2004  # its own header: damaged
+            break
+        found[name & 0x3FFF] = data[at + 4 : at + size]
+        at += size + -size % 4
+    return found

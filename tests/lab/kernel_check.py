@@ -11,40 +11,31 @@ tree's; where the tree has nothing unknown in it, their counts must pass an exac
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import socket
-import struct
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
-from ipaddress import IPv4Address
 from random import Random
 from typing import Final
 
 from analyzer.failure.agreement import binomial_p_value
 from analyzer.kubeproxy.trace import Question, trace
 from analyzer.model import targets as t
-from analyzer.model.packet import Address, Packet
-from analyzer.model.routing import Routes
+from analyzer.model.packet import Packet
 from analyzer.model.rules import Ruleset
-from analyzer.parsers.iproute import parse_addresses, parse_routes
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
-from netns_lab.command import ip_batch, run
-from netns_lab.namespace import Namespace, leave_host
+from netns_lab.command import run
+from netns_lab.namespace import leave_host
 from netns_lab.trace import LegacyTrace, Met, NftTrace
-from tests.lab.random_rules import ADDRESSES, NODE, OTHER_POD, PORTS, RandomRules
+from tests.lab.nodes import SOURCES, Asked, Wired
+from tests.lab.random_rules import ADDRESSES, PORTS, RandomRules
 
 #: False alarms that a whole run may raise, for all its counts together.
 RATE: Final = 1e-6
-_OUTSIDE: Final = IPv4Address("203.0.113.7")
-_FIRST_PORT, _LAST_PORT = 1_024, 65_000
-_ETHERNET_IP: Final = 0x0800
 #: Seconds in which a busy kernel takes up what it has put off.
 _LATE: Final = 0.05
 #: What says where a packet goes on; others only change it, and show in what is matched later.
@@ -53,121 +44,38 @@ _LEADING: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A packet: where it comes in, or None if the node makes it, and where it is sent."""
-
-    device: str | None
-    source: IPv4Address
-    destination: IPv4Address
-    port: int
-
-    def __str__(self) -> str:
-        way = f"in by {self.device}" if self.device else "made here"
-        return f"{self.source} to {self.destination}:{self.port}, {way}"
-
-
-class Node:
-    """A node with a device to the outside and one to its pods, and who sends to it."""
+class Node(Wired):
+    """A node whose rules iptables loads."""
 
     def __init__(self, backend: str) -> None:
-        self.namespace = Namespace("node")
-        self._peers = {"eth0": Namespace("outside"), "pod0": Namespace("pods")}
-        self._senders: dict[str, socket.socket] = {}
-        self._frames: dict[str, bytes] = {}
-        self._port = _FIRST_PORT
-        self._build()
+        super().__init__()
         self.backend = backend
-        self.trace = (
+        self._trace = (
             LegacyTrace(self.namespace) if backend == "legacy" else NftTrace(self.namespace)
         )
-
-    def _build(self) -> None:
-        lines = ["link set lo up"]
-        for at, device in enumerate(self._peers):
-            lines.append(
-                f"link add {device} address 02:00:00:00:00:0{at + 1} type veth "
-                f"peer name {device} address 02:00:00:00:01:0{at + 1} "
-                f"netns {self._peers[device].path}"
-            )
-        lines += [
-            f"address add {NODE}/24 dev eth0",
-            "link set eth0 up",
-            # REDIRECT drops what comes in by a device without an address.
-            "address add 10.1.0.1/24 dev pod0",
-            "link set pod0 up",
-            "route add default via 172.16.0.2 dev eth0",
-            "neighbour add 172.16.0.2 lladdr 02:00:00:00:01:01 dev eth0 nud permanent",
-            *(
-                f"neighbour add {address} lladdr 02:00:00:00:01:02 dev pod0 nud permanent"
-                for address in ADDRESSES
-                if address in (ADDRESSES[1], ADDRESSES[2])
-            ),
-        ]
-        ip_batch(self.namespace, lines)
-        for name, value in (
-            ("net/ipv4/ip_forward", 1),
-            ("net/ipv4/conf/all/rp_filter", 0),
-            ("net/ipv4/conf/eth0/rp_filter", 0),
-            ("net/ipv4/conf/pod0/rp_filter", 0),
-            ("net/ipv4/conf/all/send_redirects", 0),
-        ):
-            self.namespace.set(name, value)
-        for at, (device, peer) in enumerate(self._peers.items()):
-            ip_batch(peer, [f"link set {device} up"])
-            sender = peer.socket(socket.AF_PACKET, socket.SOCK_RAW)
-            sender.bind((device, _ETHERNET_IP))
-            self._senders[device] = sender
-            ends = bytes((2, 0, 0, 0, 0, at + 1)), bytes((2, 0, 0, 0, 1, at + 1))
-            self._frames[device] = b"".join(ends) + struct.pack(">H", _ETHERNET_IP)
-
-    @cached_property
-    def addresses(self) -> tuple[Address, ...]:
-        return parse_addresses(self._json("address"), "ip -j address")
-
-    @cached_property
-    def routes(self) -> Routes:
-        return parse_routes(self._json("route"), "ip -j route")
 
     def load(self, text: str) -> Ruleset:
         """Put rules in place and return them as they are saved again."""
         run(self.namespace, [f"iptables-{self.backend}-restore"], text)
         saved = run(self.namespace, [f"iptables-{self.backend}-save"]).stdout
-        if isinstance(self.trace, NftTrace):
-            self.trace.learn()
-        self.trace.met()
+        if isinstance(self._trace, NftTrace):
+            self._trace.learn()
+        self.met()
         return parse(saved, "saved")
-
-    def _json(self, *words: str) -> bytes:
-        return run(self.namespace, ["ip", "-j", *words]).stdout.encode()
 
     def send(self, asked: Asked) -> list[Met]:
         """Send the first packet of a new flow and return the rules that it matched."""
-        self._port = self._port + 1 if self._port < _LAST_PORT else _FIRST_PORT
-        if asked.device is None:
-            with self.namespace.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-                sender.bind((str(asked.source), self._port))
-                with contextlib.suppress(OSError):  # a rule has dropped or refused it
-                    sender.sendto(b"x", (str(asked.destination), asked.port))
-        else:
-            packet = _datagram(asked, self._port)
-            self._senders[asked.device].send(self._frames[asked.device] + packet)
-        return self.trace.met()
+        self.emit(asked)
+        return self.met()
 
-    def forget(self) -> None:
-        """Let conntrack forget all flows, so that ports can be used again."""
-        run(self.namespace, ["conntrack", "-F"], check=False)
-
-
-def _datagram(asked: Asked, port: int) -> bytes:
-    head = struct.pack(
-        ">BBHHHBBH4s4s", 0x45, 0, 29, 0, 0, 64, 17, 0, asked.source.packed, asked.destination.packed
-    )
-    total = sum(struct.unpack(">10H", head))
-    total = (total & 0xFFFF) + (total >> 16)
-    checksum = ~(total + (total >> 16)) & 0xFFFF
-    body = struct.pack(">HHHHB", port, asked.port, 9, 0, 0x78)
-    return head[:10] + struct.pack(">H", checksum) + head[12:] + body
+    def met(self) -> list[Met]:
+        """Return the rules that were matched since this was asked last."""
+        match self._trace:
+            case LegacyTrace():
+                return self._trace.met()
+            case NftTrace():
+                told = self._trace.met()
+                return [(e.table, e.chain, e.number) for e in told if e.number is not None]
 
 
 Path = tuple[Met, ...]
@@ -263,7 +171,7 @@ def check(node: Node, text: str, random: Random, packets: int, findings: Finding
             path = numbers.leading_only(met)
             if not allows(found.tree, path, numbers):
                 time.sleep(_LATE)  # the kernel may have put off the rest of its work
-                met += node.trace.met()
+                met += node.met()
                 path = numbers.leading_only(met)
             counts[path] += 1
             if not allows(found.tree, path, numbers):
@@ -281,8 +189,8 @@ def check(node: Node, text: str, random: Random, packets: int, findings: Finding
 def _questions(random: Random) -> Iterator[Asked]:
     for _ in range(2):
         device = random.choice(("eth0", "pod0", None))
-        sources = {"eth0": _OUTSIDE, "pod0": OTHER_POD, None: NODE}
-        yield Asked(device, sources[device], random.choice(ADDRESSES), random.choice(PORTS))
+        source = SOURCES[4][device]
+        yield Asked(device, source, random.choice(ADDRESSES), random.choice(PORTS))
 
 
 def _question(node: Node, asked: Asked) -> Question:

@@ -13,6 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures" / "captures"
+NFT = ROOT / "fixtures" / "nft"
 KUBEODDS = (sys.executable, "-m", "analyzer")
 
 
@@ -27,7 +28,7 @@ class Case:
     directory: Path
 
     def __str__(self) -> str:
-        return str(self.directory.relative_to(FIXTURES))
+        return "/".join(self.directory.parts[-2:])
 
     @property
     def node(self) -> str:
@@ -39,7 +40,8 @@ class Case:
 
     @property
     def dump(self) -> str:
-        return str(next(self.directory.glob("iptables-*-save.txt")))
+        found = [*self.directory.glob("iptables-*-save.txt")]
+        return str(next(iter(found), self.directory / "nft-list-ruleset.txt"))
 
     @property
     def given(self) -> list[str]:
@@ -48,6 +50,7 @@ class Case:
 
 
 CASES = [Case(path.parent) for path in sorted(FIXTURES.glob("*iptables*/*/run.json"))]
+NFT_CASES = [Case(path.parent) for path in sorted(NFT.glob("*-nftables/*/run.json"))]
 
 
 def case(name: str) -> Case:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.running import CASES, ROOT, Case, case, environment, kubeodds, lab_run
+from tests.lab.running import CASES, NFT_CASES, ROOT, Case, case, environment, kubeodds, lab_run
 
 pytestmark = pytest.mark.lab
 
 
-@pytest.mark.parametrize("given", CASES, ids=str)
+@pytest.mark.parametrize("given", [*CASES, *NFT_CASES], ids=str)
 def test_the_kernel_agrees_on_every_capture_from_every_source(given: Case) -> None:
     status, found, _ = lab_run(
         *given.given, "--dead-node", given.victim, "--flows", "2000",
@@ -82,13 +82,14 @@ def test_a_changed_probability_is_found_out(tmp_path: Path) -> None:
     program = Path(tmp_path, "swap.py")
     program.write_text(
         "import sys\n"
-        "from netns_lab import rules, cli\n"
+        "from netns_lab import cli\n"
+        "from netns_lab.iptables import Iptables\n"
         "from analyzer.parsers.iptables_save import parse, render\n"
-        "load = rules.load\n"
-        "def other(namespace, ruleset, backend):\n"
+        "load = Iptables.load\n"
+        "def other(self, ruleset):\n"
         "    text = render(ruleset).replace('0.50000000000', '0.40000000000')\n"
-        "    load(namespace, parse(text, 'other'), backend)\n"
-        "rules.load = other\n"
+        "    load(self, parse(text, 'other'))\n"
+        "Iptables.load = other\n"
         "sys.exit(cli.main(sys.argv[1:]))\n"
     )
     arguments = ["run", *given.given, "--dead-node", "master", "--service", "kube-dns:dns"]
@@ -142,3 +143,88 @@ def test_the_answer_can_be_written_where_the_system_keeps_its_own_files(tmp_path
     assert json.loads(where.read_text())["agrees"]
     where.write_text(json.dumps({**json.loads(where.read_text()), "measurements": []}))
     assert kubeodds("lab", "verify", str(where)).stderr.endswith("it holds no measurement\n")
+
+
+@pytest.mark.parametrize("given", NFT_CASES, ids=str)
+@pytest.mark.parametrize("form", ["txt", "json"])
+def test_half_of_the_flows_are_lost_by_rules_of_nft_as_well(given: Case, form: str) -> None:
+    dump, *rest = given.given
+    status, found, _ = lab_run(
+        dump.replace(".txt", f".{form}"), *rest, "--dead-node", given.victim,
+        "--service", "kube-dns:dns",
+    )  # fmt: skip
+    assert (status, found["agrees"]) == (0, True)
+    measured = found["measurements"][0]
+    assert measured["backend"] == "nftables"
+    dead, alive = sorted(measured["endpoints"], key=lambda e: not e["dead"])
+    assert dead["predicted"]["lower"] == dead["predicted"]["upper"]
+    assert dead["predicted"]["upper"]["value"] == 0.5
+    assert dead["counted"] == dead["landed"] > 0 == dead["answered"] == dead["refused"]
+    assert alive["answered"] == alive["landed"] == alive["counted"] > 0
+
+
+def test_a_changed_draw_of_nft_is_found_out(tmp_path: Path) -> None:
+    given = NFT_CASES[-1]
+    program = Path(tmp_path, "swap.py")
+    program.write_text(
+        "import sys\n"
+        "from netns_lab import cli, nft_rules\n"
+        "commands = nft_rules.commands\n"
+        "def other(ruleset):\n"
+        "    for text in commands(ruleset):\n"
+        "        yield text.replace('random mod 2 map { 0 :', 'random mod 5 map { 0-2 :')"
+        ".replace(', 1 :', ', 3-4 :')\n"
+        "nft_rules.commands = other\n"
+        "nft_rules._check_same = lambda *_: None\n"
+        "sys.exit(cli.main(sys.argv[1:]))\n"
+    )
+    arguments = ["run", *given.given, "--dead-node", given.victim, "--service", "kube-dns:dns"]
+    done = subprocess.run(
+        [sys.executable, str(program), *arguments],
+        capture_output=True, text=True, cwd=ROOT, env=environment(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "DISAGREES" in done.stdout
+
+
+def test_a_ruleset_that_is_not_what_the_kernel_holds_is_refused(tmp_path: Path) -> None:
+    given = NFT_CASES[-1]
+    program = Path(tmp_path, "swap.py")
+    program.write_text(
+        "import sys\n"
+        "from netns_lab import nft_rules\n"
+        "from netns_lab.errors import LabError\n"
+        "from analyzer import cli\n"
+        "commands = nft_rules.commands\n"
+        "nft_rules.commands = lambda r: (t.replace('mod 2', 'mod 3') for t in commands(r))\n"
+        "sys.argv[1:1] = ['lab']\n"
+        "cli.run()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program), "run", *given.given],
+        capture_output=True, text=True, cwd=ROOT, env=environment(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "of table ip kube-proxy is not the same once it is loaded" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "backend", "says"),
+    [(NFT_CASES[0], "legacy", "iptables loads no ruleset of nft"),
+     (CASES[0], "nftables", "nft loads no dump of iptables-save")],
+    ids=["nft", "iptables"],
+)  # fmt: skip
+def test_a_backend_that_cannot_load_the_dump_says_so(given: Case, backend: str, says: str) -> None:
+    done = kubeodds("lab", "run", *given.given, "--backend", backend)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+
+
+def test_services_of_both_families_are_replayed_as_far_as_they_are_of_ipv4(captures: Path) -> None:
+    folder = captures / "1.36.2-nftables/dual-stack"
+    given = [str(folder / "nft-list-ruleset.txt"), "--objects", str(folder / "objects.json")]
+    node = json.loads((folder / "run.json").read_text())["node"]
+    status, found, said = lab_run(*given, "--node", node, "--flows", "300")
+    assert (status, found["agrees"]) == (0, True)
+    assert len(found["measurements"]) > 5
+    assert "is not replayed: the lab replays flows of IPv4, not to an address of IPv6" in said

@@ -19,12 +19,14 @@ from typing import Any
 
 import pytest
 
-from tests.lab.running import KUBEODDS, ROOT, case, environment, kubeodds
+from tests.lab.running import KUBEODDS, NFT_CASES, ROOT, case, environment, kubeodds
 
 pytestmark = pytest.mark.lab
 
 GIVEN = case("1.36.2-iptables-legacy/seed-dns@worker1")
 RUN = ["lab", "run", *GIVEN.given, "--dead-node", "master"]
+_OF_NFT = NFT_CASES[-1]
+RUN_NFT = ["lab", "run", *_OF_NFT.given, "--dead-node", _OF_NFT.victim]
 
 #: Runs a command on a host of its own, and says what the host was like before and after.
 HOST = """
@@ -93,8 +95,9 @@ def network_namespaces() -> set[int]:
     return found
 
 
-def test_a_run_leaves_the_host_untouched() -> None:
-    found = on_a_host([*KUBEODDS, *RUN, "--flows", "1000"])
+@pytest.mark.parametrize("run", [RUN, RUN_NFT], ids=["iptables", "nft"])
+def test_a_run_leaves_the_host_untouched(run: list[str]) -> None:
+    found = on_a_host([*KUBEODDS, *run, "--flows", "1000"])
     assert found["status"] == 0, found["said"]
     assert found["before"] == found["after"]
     assert found["after"]["sent"]["packets"] == 0
@@ -179,7 +182,8 @@ def test_a_command_in_a_dump_is_never_run(tmp_path: Path, option: str) -> None:
     assert not proof.exists()
 
 
-def test_an_ordinary_user_can_run_the_lab() -> None:
+@pytest.mark.parametrize("run", [RUN, RUN_NFT], ids=["iptables", "nft"])
+def test_an_ordinary_user_can_run_the_lab(run: list[str]) -> None:
     setpriv = shutil.which("setpriv")
     if setpriv is None or os.geteuid() != 0:
         pytest.skip("needs root and setpriv, to become an ordinary user")
@@ -189,6 +193,6 @@ def test_an_ordinary_user_can_run_the_lab() -> None:
     allowed = subprocess.run([*prefix, "unshare", "--user", "--net", "true"], check=False)
     if allowed.returncode:
         pytest.skip("this machine lets no ordinary user make namespaces")
-    done = kubeodds(*RUN, "--flows", "2000", prefix=prefix)
+    done = kubeodds(*run, "--flows", "2000", prefix=prefix)
     assert done.returncode == 0, done.stderr
     assert "Verdict: agrees" in done.stdout

@@ -1,0 +1,161 @@
+"""The node's rules: put into a namespace, and their counters read back.
+
+What is loaded is rendered from what was understood, never the dump's own text: a line of a dump
+could carry `--modprobe=COMMAND`, which iptables would run.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from analyzer.model.matches import MatchNfacct, MatchNot, MatchUnknown
+from analyzer.model.rules import Rule, Ruleset
+from analyzer.model.targets import Dnat, TargetUnknown
+from analyzer.parsers.iptables_save import parse, render
+from analyzer.semantics.base_chains import Rules
+from netns_lab.backend import Backend, Door
+from netns_lab.command import run
+from netns_lab.errors import LabError
+from netns_lab.nft import Nft
+
+#: Packets by rule: (chain, index in the chain from 0).
+_RuleCounters = Mapping[tuple[str, int], int]
+
+
+class Iptables(Backend):
+    """An iptables-save dump, restored."""
+
+    #: Of the programs: ``iptables-VARIANT-restore``.
+    variant: ClassVar[str]
+
+    def load(self, ruleset: Rules) -> None:
+        """Restore all tables of the dump."""
+        match ruleset:
+            case Ruleset(family="ip"):
+                self._restore(ruleset)
+            case Ruleset():
+                raise LabError("the lab replays IPv4 dumps so far; this one is of ip6tables")
+            case _:
+                raise LabError(
+                    f"{ruleset.file}: iptables loads no ruleset of nft; leave --backend out"
+                )
+
+    def _restore(self, ruleset: Ruleset) -> None:
+        for table in ruleset.tables.values():
+            if not table.complete:
+                raise LabError(
+                    f"{ruleset.file}: table {table.name} is not complete in the dump, so what is "
+                    "missing cannot be loaded; take the dump again"
+                )
+        rules = [r for t in ruleset.tables.values() for c in t.chains.values() for r in c.rules]
+        for rule in rules:
+            _check_understood(rule)
+        for name in dict.fromkeys(filter(None, map(_accounting_object, rules))):
+            run(self.namespace, ["nfacct", "add", name])
+        run(self.namespace, [f"iptables-{self.variant}-restore"], render(ruleset))
+        text = run(self.namespace, [f"iptables-{self.variant}-save"]).stdout
+        _check_same(ruleset, parse(text, "iptables-save"))
+        self._destinations = _destinations(ruleset)
+
+    def counters(self) -> Counter[Door]:
+        """Return the packets that DNAT rules have counted, by where they send them."""
+        counted = self._rule_counters()
+        found: Counter[Door] = Counter()
+        for where, target in self._destinations.items():
+            to = target.to
+            if to.first_address is not None and to.first_port is not None:
+                found[int(to.first_address), to.first_port] += counted.get(where, 0)
+        return found
+
+    @abstractmethod
+    def _rule_counters(self) -> _RuleCounters:
+        """Return the packets that each rule of the nat table has counted."""
+
+
+class LegacyIptables(Iptables):
+    """By iptables-legacy; counters by python-iptables."""
+
+    variant = "legacy"
+
+    def _rule_counters(self) -> _RuleCounters:
+        with self.namespace:
+            import iptc  # it opens its socket to the kernel when it is imported
+
+            table = iptc.Table(iptc.Table.NAT)
+            table.refresh()
+            return {
+                (chain.name, at): rule.get_counters()[0]
+                for chain in table.chains
+                for at, rule in enumerate(chain.rules)
+            }
+
+
+class NftIptables(Iptables):
+    """By iptables-nft; counters by libnftables."""
+
+    variant = "nft"
+
+    def _rule_counters(self) -> _RuleCounters:
+        counters: dict[tuple[str, int], int] = {}
+        position: dict[str, int] = {}
+        for item in Nft(self.namespace).listed("table ip nat"):
+            rule = item.get("rule")
+            if rule is None:
+                continue
+            chain = rule["chain"]
+            at = position.get(chain, 0)
+            position[chain] = at + 1
+            counters[chain, at] = sum(_packets(expression) for expression in rule["expr"])
+        return counters
+
+
+def _check_understood(rule: Rule) -> None:
+    unread = [m.text for m in rule.matches if isinstance(m, MatchUnknown)]
+    if isinstance(rule.target, TargetUnknown):
+        unread.append(rule.target.text)
+    if unread:
+        raise LabError(
+            f"{rule.location}: the lab loads only rules that it understands, and not "
+            f"{unread[0]!r}; take this rule out of the dump to measure without it"
+        )
+
+
+def _accounting_object(rule: Rule) -> str | None:
+    for match in rule.matches:
+        inner = match.match if isinstance(match, MatchNot) else match
+        if isinstance(inner, MatchNfacct):
+            return inner.name
+    return None
+
+
+def _check_same(wanted: Ruleset, saved: Ruleset) -> None:
+    for name, table in wanted.tables.items():
+        held = saved.tables.get(name)
+        for chain in table.chains.values():
+            loaded = held.chains.get(chain.name) if held is not None else None
+            ours = [(r.matches, r.target) for r in chain.rules]
+            theirs = [(r.matches, r.target) for r in loaded.rules] if loaded else []
+            if ours != theirs:
+                raise LabError(
+                    f"chain {chain.name} of table {name} is not the same once it is loaded; "
+                    "is this iptables older or newer than the one that wrote the dump?"
+                )
+
+
+def _packets(expression: dict[str, Any]) -> int:
+    counter = expression.get("counter")
+    return int(counter["packets"]) if isinstance(counter, dict) else 0
+
+
+def _destinations(ruleset: Ruleset) -> dict[tuple[str, int], Dnat]:
+    """Return the rules of the nat table that send flows to endpoints."""
+    table = ruleset.tables["nat"]
+    return {
+        (chain.name, at): rule.target
+        for chain in table.chains.values()
+        for at, rule in enumerate(chain.rules)
+        if isinstance(rule.target, Dnat)
+    }

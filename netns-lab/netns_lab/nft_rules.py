@@ -1,0 +1,150 @@
+"""An nft ruleset in a namespace, and a count of its own of what the rules drew.
+
+Theory of operation
+===================
+
+kube-proxy's chains count nothing. So a table of ours counts behind DNAT: a chain that comes right
+after all nat chains of PREROUTING, and one of OUTPUT, note the destination of each new flow that
+a DNAT has changed, in a set whose elements count. They decide nothing and come after what is
+drawn, so that the odds stay as they are. What the node sends to itself passes PREROUTING once
+more, by loopback, and is not counted again.
+
+Source: Linux, net/netfilter/nft_dynset.c, ``nft_dynset_eval``; include/uapi/linux/netfilter_ipv4.h.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from itertools import islice
+from typing import Any, Final
+
+from analyzer.model import nft_statements as st
+from analyzer.model.nft import Chain, NftRuleset, Set
+from analyzer.model.value import replace
+from analyzer.parsers import nft_text
+from analyzer.semantics.base_chains import Rules
+from netns_lab.backend import Backend, Door
+from netns_lab.command import ip_batch, run
+from netns_lab.errors import LabError
+from netns_lab.nft import Nft
+from netns_lab.nft_commands import commands, devices
+
+#: Of one transaction: the kernel looks at all jumps of a table at the end of each.
+_COMMANDS: Final = 2_000
+_COUNTING: Final = """
+table ip {table} {{
+    set drawn {{ type ipv4_addr . inet_service; flags dynamic; size 1000000; counter; }}
+    chain prerouting {{
+        type filter hook prerouting priority -99;
+        iifname != "lo" jump count
+    }}
+    chain output {{
+        type filter hook output priority -99;
+        jump count
+    }}
+    chain count {{
+        meta l4proto != {{ tcp, udp }} return
+        ct state new ct status dnat update @drawn {{ ip daddr . th dport }}
+    }}
+}}
+"""
+
+
+class Nftables(Backend):
+    """By libnftables; counters in a table of our own."""
+
+    def load(self, ruleset: Rules) -> None:
+        """Load all tables of the dump, and the one that counts."""
+        match ruleset:
+            case NftRuleset():
+                pass
+            case _:
+                raise LabError(
+                    f"{ruleset.file}: nft loads no dump of iptables-save; leave --backend out"
+                )
+        self._nft = Nft(self.namespace)
+        self._place(devices(ruleset))
+        rest = commands(ruleset)
+        while some := list(islice(rest, _COMMANDS)):
+            self._take(some)
+        _check_same(ruleset, nft_text.parse(self._nft.run("list ruleset"), "nft list ruleset"))
+        self._table = "kubeodds"
+        while ("ip", self._table) in ruleset.tables:
+            self._table += "-lab"
+        self._nft.run(_COUNTING.format(table=self._table))
+
+    def _take(self, some: list[str]) -> None:
+        """Run commands as one transaction, or by halves where that is refused.
+
+        An ordinary user's socket takes little at once; and so it shows which one nft refuses.
+        """
+        try:
+            self._nft.run("\n".join(some))
+        except LabError:
+            if len(some) == 1:
+                raise
+            half = len(some) // 2
+            self._take(some[:half])
+            self._take(some[half:])
+
+    def _place(self, names: frozenset[str]) -> None:
+        """Make the interfaces that are missing; no packet comes in by them."""
+        shown = run(self.namespace, ["ip", "-o", "link"]).stdout
+        there = {line.split(":")[1].strip().partition("@")[0] for line in shown.splitlines()}
+        missing = sorted(names - there)
+        for name in missing:
+            if not name.isprintable() or any(c.isspace() or c == "/" for c in name):
+                raise LabError(f"no interface can have the name {name!r}")
+        ip_batch(self.namespace, [f"link add {name} type bridge" for name in missing])
+
+    def counters(self) -> Counter[Door]:
+        """Return what the elements of our set have counted."""
+        found: Counter[Door] = Counter()
+        for item in self._nft.listed(f"set ip {self._table} drawn"):
+            for each in item.get("set", {}).get("elem", ()):
+                address, port = each["elem"]["val"]["concat"]
+                found[int(IPv4Address(address)), port] = each["elem"]["counter"]["packets"]
+        return found
+
+
+def _check_same(wanted: NftRuleset, held: NftRuleset) -> None:
+    for place, table in wanted.tables.items():
+        loaded = held.tables.get(place)
+        for name, chain in table.chains.items():
+            other = loaded.chains.get(name) if loaded is not None else None
+            if other is None or _of_chain(chain) != _of_chain(other):
+                raise LabError(_different(f"chain {name}", place))
+        for name, each in table.sets.items():
+            found = loaded.sets.get(name) if loaded is not None else None
+            if found is None or _of_set(each) != _of_set(found):
+                raise LabError(_different(f"set {name}", place))
+
+
+def _different(what: str, place: tuple[str, str]) -> str:
+    return (
+        f"{what} of table {' '.join(place)} is not the same once it is loaded; is this nft older "
+        "or newer than the one that wrote the dump?"
+    )
+
+
+def _of_chain(chain: Chain) -> Any:
+    """Return what of a chain decides."""
+    head = chain.type, chain.hook, chain.priority, chain.policy or "accept", set(chain.devices)
+    return head, [tuple(map(_lasting, rule.statements)) for rule in chain.rules]
+
+
+def _lasting(statement: st.Statement) -> st.Statement:
+    """Return a statement without what packets change."""
+    return st.Counter() if isinstance(statement, st.Counter) else statement
+
+
+def _of_set(held: Set) -> Mapping[str, Any]:
+    """Return what of a set decides; when its elements expire changes by the second."""
+    return {
+        "types": (held.key, held.value, held.timeout),
+        "elements": frozenset(
+            replace(each, expires=None, comment=None, counter=None) for each in held.elements
+        ),
+    }
