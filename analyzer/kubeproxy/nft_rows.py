@@ -8,9 +8,12 @@ twentieth of it. Whatever has another shape is left to who understands it.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from ipaddress import ip_address
 from typing import TypeAlias
 
 from analyzer.model.nft import Set, Table
+from analyzer.model.packet import Address
 from analyzer.model.value import value
 from analyzer.parsers.nft.lazy import Lazy
 
@@ -18,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-#: Address, protocol, port and chain, as written.
-Row: TypeAlias = tuple[str, str, int, str]
+#: Address, protocol, port and chain.
+Row: TypeAlias = tuple[Address, str, int, str]
 
 _ROW: Final = re.compile(r"\s*([\da-f.:]+) \. (tcp|udp|sctp) \. (\d+) : goto ([^\s,]+)\s*(?:,|$)")
 #: A chain that draws endpoints from a map, or has one only.
@@ -67,7 +70,9 @@ def rows_of(held: Set) -> list[Row] | None:
         found = _ROW.findall(source)
         if len(found) != source.count(",") + 1:
             return None
-        return [(address, protocol, int(port), chain) for address, protocol, port, chain in found]
+        with suppress(ValueError):
+            return [(ip_address(a), protocol, int(port), to) for a, protocol, port, to in found]
+        return None
     try:
         return [_row_of(each) for each in source]
     except (KeyError, TypeError, ValueError):
@@ -81,7 +86,7 @@ def _row_of(given: Any) -> Row:
     strange = len(key) != 1 or len(data) != 1 or protocol not in _PROTOCOLS
     if strange or type(port) is not int or type(address) is not str or type(chain) is not str:
         raise ValueError(given)
-    return address, protocol, port, chain
+    return ip_address(address), protocol, port, chain
 
 
 def words_of(held: Set) -> frozenset[str] | None:

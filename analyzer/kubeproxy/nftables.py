@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.entries import sources_before
@@ -184,6 +184,7 @@ class _Family:
     ) -> None:
         self._plainly = plainly
         self._family = family
+        self._version = 4 if family == "ip" else 6
         self._rulesets = rulesets
         self._cluster = cluster
         self._node = node
@@ -228,32 +229,35 @@ class _Family:
             yield from self._read_table(table)
 
     def _read_table(self, table: Table) -> Iterator[_Entrance]:
-        taken: dict[str, list[Row]] = {}
+        rows: list[Row] = []
 
         def take(name: str) -> bool:
             # What a second map has for the same address only a walk tells.
-            rows = rows_of(table.sets[name]) if name in table.sets else None
-            if rows is None or not self._plainly or taken.keys() - {name} or self._plain_map:
+            if self._plain_map is not None or not self._plainly or table.family != self._family:
+                return self._plain_map == name and bool(rows)
+            found = rows_of(table.sets[name]) if name in table.sets else None
+            if found is None:
                 return False
-            taken[name] = rows
+            self._plain_map = name
+            rows.extend(found)
             return True
 
-        found = places(table, self._starts(table, ("prerouting", "output"), "nat"), take)
-        others = list(found)
-        for name, rows in taken.items():
-            self._plain_map = name
-            for address, protocol, port, chain in rows:
-                yield self._of_row(ip_address(address), protocol, port, chain, table)
-        for place in others:
+        others = list(places(table, self._starts(table, ("prerouting", "output"), "nat"), take))
+        for row in rows:
+            yield self._of_row(row, table)
+        for place in filter(self._is_mine, others):
             match place.verdict:
                 case Jump(chain) | Goto(chain):
                     yield self._entrance(place, chain, table)
                 case _:
                     pass
 
-    def _of_row(
-        self, address: Address, protocol: str, port: int, chain: str, table: Table
-    ) -> _Entrance:
+    def _is_mine(self, place: Place) -> bool:
+        """Tell whether packets of this family can be meant; a table may be of both."""
+        return place.address is None or place.address.version == self._version
+
+    def _of_row(self, row: Row, table: Table) -> _Entrance:
+        address, protocol, port, chain = row
         place = Place(address=address, protocol=protocol, port=port)
         name, frontend = self._named(place, chain)
         plain = chain_of(table, chain)
@@ -313,7 +317,8 @@ class _Family:
         for table in self._tables:
             walk = NftTraversal(table, self._family, Situation())
             answers: dict[object, str | None] = {}
-            for place in places(table, self._starts(table, hooks, "filter")):
+            found_here = places(table, self._starts(table, hooks, "filter"))
+            for place in filter(self._is_mine, found_here):
                 if place.verdict not in answers:
                     answers[place.verdict] = _answer(place, walk)
                 answer = answers[place.verdict]
@@ -346,8 +351,7 @@ class _Family:
 
     @cached_property
     def _pods(self) -> PodNetworks:
-        version = 4 if self._family == "ip" else 6
-        return pod_networks(version, self._written, self._cluster, self._node)
+        return pod_networks(self._version, self._written, self._cluster, self._node)
 
     @property
     def pod_source(self) -> Address | None:

@@ -24,9 +24,7 @@ def view(path: Path, *, plainly: bool, objects: bool) -> View:
     cluster = capture.cluster if objects else Cluster()
     own = cluster.nodes[capture.node].addresses if objects else ()
     node = capture.node if objects else None
-    return NftRecogniser(
-        ruleset, cluster, node=node, node_addresses=own, plainly=plainly
-    ).view()
+    return NftRecogniser(ruleset, cluster, node=node, node_addresses=own, plainly=plainly).view()
 
 
 def check(path: Path) -> int:
