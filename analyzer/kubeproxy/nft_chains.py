@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.model.nft import Chain, Rule, Table
-from analyzer.model.nft_expressions import AnonymousSet, Element, Goto, Jump, SetRef
-from analyzer.model.nft_statements import Vmap
+from analyzer.model.nft_expressions import (
+    AnonymousSet,
+    Concat,
+    Element,
+    Goto,
+    Jump,
+    MapLookup,
+    SetRef,
+)
+from analyzer.model.nft_statements import Dnat, Vmap
+from analyzer.model.packet import Address
 
 
 def elements_of(given: Vmap, table: Table) -> Iterable[Element]:
@@ -51,3 +61,21 @@ def reached_by(table: Table, starts: Iterable[str], *, maps: bool = True) -> Ite
                 if name not in seen:
                     seen[name] = None
                     rest.append(name)
+
+
+def destinations(given: Dnat) -> Iterator[Address]:
+    """Give the addresses that a translation names."""
+    match given.address:
+        case IPv4Address() | IPv6Address():
+            yield given.address
+        case MapLookup(_, AnonymousSet(elements)):
+            for element in elements:
+                match element.value:
+                    case IPv4Address() | IPv6Address():
+                        yield element.value
+                    case Concat((IPv4Address() | IPv6Address() as address, *_)):
+                        yield address
+                    case _:
+                        pass
+        case _:
+            pass

@@ -1,0 +1,343 @@
+"""The Services of one family of addresses in a ruleset of nft."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from ipaddress import IPv4Address, IPv6Address
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.entries import sources_before
+from analyzer.kubeproxy.flows import USUAL
+from analyzer.kubeproxy.nft_asked import affinity, networks_asked, unmarked_network
+from analyzer.kubeproxy.nft_chains import destinations, reached_by
+from analyzer.kubeproxy.nft_entrances import NAT_HOOKS, Entrance, Entrances, base_chains
+from analyzer.kubeproxy.nft_frame import Frame
+from analyzer.kubeproxy.nft_marks import bits_of_all
+from analyzer.kubeproxy.nft_plain import PlainPlace, PlainServices
+from analyzer.kubeproxy.nft_walks import NftWalks
+from analyzer.kubeproxy.source_parts import Known, SourceParts
+from analyzer.kubeproxy.sources import PodNetworks, pod_networks, source_addresses
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
+from analyzer.model.cluster import Cluster
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.nft import Chain, NftRuleset
+from analyzer.model.nft_expressions import Goto, Jump
+from analyzer.model.nft_statements import Dnat
+from analyzer.model.packet import Address, Network
+from analyzer.model.rules import Ruleset
+from analyzer.parsers.formats import Advance
+from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.kubeproxy.object_names import ObjectNames
+
+#: Hooks that it meets behind nat, where sources are changed.
+_LEAVING: Final = frozenset({"postrouting"})
+
+
+class Family:
+    """The Services of one family: ``ip`` or ``ip6``.
+
+    `rulesets` are those of the node, of which the first is asked about; `own` are the node's
+    addresses of the family, if known. The others as of the recogniser.
+    """
+
+    def __init__(
+        self,
+        family: str,
+        rulesets: tuple[Rules, ...],
+        cluster: Cluster,
+        *,
+        node: str | None,
+        own: tuple[Address, ...],
+        object_names: ObjectNames | None,
+        advance: Advance | None,
+        plainly: bool,
+    ) -> None:
+        self._plainly = plainly
+        self._family = family
+        self._rulesets = rulesets
+        self._cluster = cluster
+        self._node = node
+        self._own = own
+        self._advance = advance
+        ruleset = rulesets[0]
+        assert isinstance(ruleset, NftRuleset)
+        self._ruleset = ruleset
+        self._read = Entrances(ruleset, family, object_names, plainly=plainly)
+        self._tables = self._read.tables
+        self.entrances = self._read.entrances
+        self._addresses: dict[tuple[Frontend, str, Source, Network | None], Address] = {}
+        self._chains_of: dict[tuple[str, str], list[Chain]] = {}
+        self._of: dict[int, ServicePort] = {}
+
+    # --- where flows come from ---
+
+    @cached_property
+    def _written(self) -> Network | None:
+        """The network of pods as the rules name it."""
+        for table in self._tables:
+            starts = base_chains(table, NAT_HOOKS, "nat")
+            found = unmarked_network(reached_by(table, starts, maps=False))
+            if found is not None:
+                return found
+        for entrance in self.entrances:
+            found = unmarked_network(reached_by(entrance.table, [entrance.chain]))
+            if found is not None:
+                return found
+        return None
+
+    @cached_property
+    def _sources(self) -> Mapping[Source, Address | None]:
+        return source_addresses(self._family, self._pods, self._own, self._is_taken)
+
+    @cached_property
+    def _pods(self) -> PodNetworks:
+        return pod_networks(
+            4 if self._family == "ip" else 6, self._written, self._cluster, self._node
+        )
+
+    @property
+    def pod_source(self) -> Address | None:
+        """The address that stands for a pod."""
+        return self._sources[Source.POD]
+
+    @cached_property
+    def _taken(self) -> frozenset[Address]:
+        frontends = [entrance.frontend.address for entrance in self.entrances]
+        return frozenset(
+            address
+            for address in (*self._own, *self._cluster.placements, *frontends, *self._endpoints())
+            if address is not None
+        )
+
+    def _is_taken(self, address: Address) -> bool:
+        text = str(address) if self._family == "ip" else f"[{address}]"
+        return text in self._read.plain_addresses or address in self._taken
+
+    def _endpoints(self) -> Iterator[Address]:
+        """Give the addresses that flows are sent to."""
+        for entrance in self.entrances:
+            if entrance.plain is not None:
+                continue
+            for chain in self._chains(entrance):
+                for rule in chain.rules:
+                    for statement in rule.statements:
+                        if isinstance(statement, Dnat):
+                            yield from destinations(statement)
+
+    def _chains(self, entrance: Entrance) -> list[Chain]:
+        """Return the chains of a Service that a frontend leads to."""
+        key = entrance.table.name, entrance.chain
+        found = self._chains_of.get(key)
+        if found is None:
+            found = self._chains_of[key] = list(reached_by(entrance.table, [entrance.chain]))
+        return found
+
+    @cached_property
+    def _parts(self) -> SourceParts:
+        return SourceParts(
+            Known(
+                addresses=self._sources,
+                pods=self._pods,
+                written=self._written,
+                own=self._own,
+                frontends=frozenset(entrance.frontend.address for entrance in self.entrances),
+                is_taken=self._is_taken,
+            )
+        )
+
+    @cached_property
+    def _asked_before(self) -> frozenset[Network]:
+        """The networks by which rules before a Service's chains tell sources apart."""
+        found: set[Network] = set()
+        for ruleset in self._rulesets:
+            if isinstance(ruleset, Ruleset):
+                found |= sources_before(ruleset) if ruleset.family == self._family else set()
+                continue
+            for table in ruleset.tables.values():
+                if table.family in {self._family, "inet"}:
+                    bases = [c.name for c in table.chains.values() if c.hook in NAT_HOOKS]
+                    found.update(networks_asked(reached_by(table, bases, maps=False), table))
+        return frozenset(found)
+
+    def _asked(self, entrance: Entrance) -> frozenset[Network]:
+        """Return the networks by which rules on the way of a frontend's flows part sources."""
+        found = set(networks_asked(self._chains(entrance), entrance.table))
+        frontend = entrance.frontend
+        for place in self._read.guards.get(
+            (entrance.protocol, frontend.address, frontend.port), ()
+        ):
+            match place.verdict:
+                case Jump(chain) | Goto(chain):
+                    for table in self._tables:
+                        found.update(networks_asked(reached_by(table, [chain]), table))
+                case _:
+                    pass
+        return frozenset(found | self._asked_before)
+
+    # --- what becomes of flows ---
+
+    @cached_property
+    def _walks(self) -> NftWalks:
+        bits = bits_of_all(self._rulesets, self._family)
+        own = self._own, self._sources, bits, self._node_port_address
+        return NftWalks(self._rulesets, self._family, *own)
+
+    @property
+    def _node_port_address(self) -> Address | None:
+        """The address of the node that stands for those at which NodePorts answer."""
+        for entrance in self.entrances:
+            if entrance.among is not None:
+                held = entrance.table.sets.get(entrance.among)
+                keys = [element.key for element in held.elements] if held is not None else []
+                listed = [key for key in keys if isinstance(key, IPv4Address | IPv6Address)]
+                return next((key for key in listed if key in self._own), (*listed, None)[0])
+        return None
+
+    def services(self) -> Iterator[ServicePort]:
+        """Give all ServicePorts with their routes."""
+        grouped: dict[tuple[str, str], list[Entrance]] = {}
+        for entrance in self.entrances:
+            grouped.setdefault((entrance.name, entrance.protocol), []).append(entrance)
+        refused: dict[tuple[str, str], list[tuple[Frontend, str]]] = {}
+        known = {(e.protocol, e.frontend.address, e.frontend.port): e for e in self.entrances}
+        for place, answer in self._read.refused:
+            entrance_of = known.get((str(place.protocol), place.address, place.port))
+            if entrance_of is not None:
+                name, frontend = entrance_of.name, entrance_of.frontend
+            else:
+                name, frontend = self._read.named(place, "")
+            answers = refused.setdefault((name, str(place.protocol)), [])
+            if all(frontend != each for each, _ in answers):
+                answers.append((frontend, answer))
+        for key in sorted({**grouped, **refused}):
+            service = self._service(*key, grouped.get(key, []), refused.get(key, []))
+            self._of[id(service)] = service
+            yield service
+
+    def plain(self) -> tuple[set[tuple[str, str, str]], list[str]]:
+        """Return the chains that were read as rows, by family, table and name, and the maps."""
+        found = {
+            (e.table.family, e.table.name, name)
+            for e in self.entrances
+            if e.plain is not None
+            for name in (e.chain, *e.plain.ends)
+        }
+        return found, [] if self._read.plain_map is None else [self._read.plain_map]
+
+    def has(self, service: ServicePort) -> bool:
+        """Tell whether a ServicePort is one of this family's."""
+        return id(service) in self._of
+
+    def tree(self, service: ServicePort, route: Route) -> Tree:
+        """Return what the nat hooks make of a new flow on `route`."""
+        way = route.frontend, service.protocol, route.source
+        return self._walks.tree(*way, self._addresses.get((*way, route.network), USUAL))
+
+    def _service(
+        self,
+        name: str,
+        protocol: str,
+        entrances: list[Entrance],
+        refusals: list[tuple[Frontend, str]],
+    ) -> ServicePort:
+        if len(entrances) == 1 and not refusals:
+            routes = self._plain_routes(entrances[0])
+            if routes is not None:
+                return ServicePort(
+                    name=names.service_name(name),
+                    protocol=protocol,
+                    frontends=(entrances[0].frontend,),
+                    routes=routes,
+                )
+        # Two rules for one frontend: the first takes every flow.
+        first = {e.frontend: e for e in reversed(entrances)}
+        frontends = dict.fromkeys([*(e.frontend for e in entrances), *(f for f, _ in refusals)])
+        ways = [first[frontend] for frontend in frontends if frontend in first]
+        return ServicePort(
+            name=names.service_name(name),
+            protocol=protocol,
+            frontends=tuple(frontends),
+            routes=tuple(route for entrance in ways for route in self._routes(entrance)),
+            affinity=next(
+                (found for e in entrances if (found := affinity(self._chains(e), e.table))), None
+            ),
+            refusals=tuple(refusals),
+            unfilled=tuple(e.frontend for e in entrances if self._is_empty(e)),
+        )
+
+    def _plain_routes(self, entrance: Entrance) -> Sequence[Route] | None:
+        """Return the routes of a frontend that are read off its rows, if they can be."""
+        chain, frontend = entrance.plain, entrance.frontend
+        if chain is None or frontend.address is None or self._plain_services is None:
+            return None
+        place = PlainPlace(frontend=frontend, protocol=entrance.protocol, chain=chain)
+        return self._plain_services.routes(place)
+
+    @cached_property
+    def _plain_services(self) -> PlainServices | None:
+        if not self._plainly:
+            return None
+        situation = Situation(affinity_lists=names.AFFINITY_LISTS)
+        way = self._family, situation, self._read.plain_map
+        asked = self._asked_before
+        return PlainServices(
+            self._walks,
+            Frame(self._tables, NAT_HOOKS, *way),
+            Frame(self._tables, _LEAVING, *way),
+            self._own,
+            lambda source: self._parts.of(source, asked),
+            asked,
+        )
+
+    def _is_empty(self, entrance: Entrance) -> bool:
+        chain = entrance.table.chains.get(entrance.chain)
+        return chain is not None and not len(chain.rules)
+
+    def _routes(self, entrance: Entrance) -> Iterator[Route]:
+        """Give the routes of one frontend from all kinds of source."""
+        if self._advance is not None:
+            self._advance(sum(len(c.rules) for c in self._chains(entrance)), self._ruleset.rules)
+        way = entrance.frontend, entrance.protocol
+        asked = self._asked(entrance)
+        found: list[Route] = []
+        for source in Source:
+            if source is Source.HAIRPIN:
+                continue
+            for network, address in self._parts.of(source, asked):
+                if address is not None:
+                    self._addresses[*way, source, network] = address
+                found.append(self._walks.route(*way, source, address, network))
+        yield from found
+        endpoints = dict.fromkeys(share.endpoint for route in found for share in route.shares)
+        yield self._walks.hairpin(*way, endpoints, asked)
+
+    # --- what there is to say ---
+
+    def diagnostics(self) -> Iterator[Diagnostic]:
+        """Give what is to be said of the Services of this family."""
+        for entrance in (e for e in self.entrances if self._is_empty(e)):
+            yield Diagnostic(
+                severity=Severity.WARNING,
+                code="empty-chain",
+                message=f"the chain of {entrance.name} for {entrance.frontend} has no rule: was "
+                "the dump taken in the middle of a sync? Whether there are endpoints it does not "
+                "say",
+                file=self._ruleset.file,
+                partial=True,
+            )
+        if self._read.guessed:
+            yield Diagnostic(
+                severity=Severity.INFO,
+                code="kind-guessed",
+                message=f"of {self._read.guessed} frontends the rules do not tell whether they are "
+                "external IPs or those of balancers; --objects would tell",
+                file=self._ruleset.file,
+            )
