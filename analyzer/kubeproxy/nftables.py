@@ -75,11 +75,9 @@ class NftRecogniser:
         """Return all ServicePorts with their routes, those of IPv4 first."""
         services = tuple(each for family in self._families for each in family.services())
         diagnostics = [each for family in self._families for each in family.diagnostics()]
-        mode = "nftables"
-        if not any(family.entrances for family in self._families):
-            mode, message = self._absent()
-            if message:
-                diagnostics.append(self._warning("no-kube-proxy-chains", message))
+        mode, message = self._mode()
+        if not any(family.entrances for family in self._families) and message:
+            diagnostics.append(self._warning("no-kube-proxy-chains", message))
         return View(
             services=services,
             mode=mode,
@@ -104,7 +102,11 @@ class NftRecogniser:
         }
         return survey(self._ruleset, others, [name for _, maps in plain for name in maps])
 
-    def _absent(self) -> tuple[str, str]:
+    def _mode(self) -> tuple[str, str]:
+        """Return the mode of kube-proxy, and what to say of it where there are no Services."""
+        tables = [entrance.table for family in self._families for entrance in family.entrances]
+        if any(names.SERVICES not in table.chains for table in tables):
+            return "nftables", ""
         for (family, name), table in self._ruleset.tables.items():
             if names.SERVICES in table.chains:
                 return "iptables", (
