@@ -20,6 +20,7 @@ from analyzer.reports.progress import Advance, progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # only what is asked for is loaded
+    from analyzer.kubeproxy.diff.side import Side
     from analyzer.kubeproxy.nftables import NftRecogniser
     from analyzer.model.services import ApiServicePort
     from analyzer.parsers.api_objects import Object
@@ -32,14 +33,41 @@ class Input:
     """What was read for a verb.
 
     Attributes:
+        rulesets: all that the node has, that of the dump first.
         services: what the API says of ServicePorts of the dump's IP version; empty without objects.
+        own: the node's addresses; none: they are not known.
     """
 
-    ruleset: Rules
+    rulesets: tuple[Rules, ...]
     cluster: Cluster
     recogniser: Recogniser | NftRecogniser
     view: View
     services: Callable[[], tuple[ApiServicePort, ...]]
+    own: tuple[Address, ...]
+
+    @property
+    def ruleset(self) -> Rules:
+        """The dump that was asked about."""
+        return self.rulesets[0]
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The IP versions of the rules, 4 or 6 or both."""
+        return _versions(self.ruleset)
+
+    def side(self, version: int) -> Side:
+        """Return what can be compared with another dump, of one IP version."""
+        from analyzer.kubeproxy.diff.side import Side
+
+        return Side(
+            self.rulesets,
+            self.view,
+            self.cluster,
+            version=version,
+            sources=self.recogniser.source_address,
+            own=tuple(address for address in self.own if address.version == version),
+            node_port_address=self.recogniser.node_port_address(version),
+        )
 
 
 class ApiObjects:
@@ -76,44 +104,68 @@ class ApiObjects:
         return self._services[version]
 
 
-def read_input(options: argparse.Namespace) -> Input:
-    """Read what the options name, and recognise the Services.
+def read_two(options: argparse.Namespace) -> tuple[Input, Input]:
+    """Read the two dumps that the options name, and recognise the Services of both.
+
+    Raises:
+        AnalyzerError: one of them is none, or does not fit what was asked.
+        OSError: a file cannot be read.
+    """
+    if options.a == options.b == "-":
+        raise UsageError("A and B are both -: only one of them can be standard input")
+    given = vars(options)
+    of_a = argparse.Namespace(**{**given, "dump": options.a})
+    of_b = argparse.Namespace(**{**given, "dump": options.b, "others": options.others_b})
+    if options.node_b is not None or options.node_ip_b:
+        of_b.node, of_b.node_ip = options.node_b, options.node_ip_b
+    objects = ApiObjects(options)
+    return read_input(of_a, objects), read_input(of_b, objects)
+
+
+def read_input(options: argparse.Namespace, objects: ApiObjects | None = None) -> Input:
+    """Read what the options name, and recognise the Services; `objects`, if they are read already.
 
     Raises:
         AnalyzerError: the input is none, or does not fit what was asked.
         OSError: a file cannot be read.
     """
     with progress("rules") as advance:
-        (ruleset, *others), objects = read_dumps(options, advance, EndpointRows.skim)
-        recogniser = _recogniser(options, ruleset, others, objects, advance)
+        rulesets = _read_all(options, advance, EndpointRows.skim)
+        known = ApiObjects(options) if objects is None else objects
+        own = node_addresses(options, known.cluster)
+        recogniser = _recogniser(options, rulesets, known, own, advance)
         view = recogniser.view()
     return Input(
-        ruleset=ruleset,
-        cluster=objects.cluster,
+        rulesets=rulesets,
+        cluster=known.cluster,
         recogniser=recogniser,
         view=view,
-        services=lambda: _services(ruleset, objects),
+        services=lambda: _services(rulesets[0], known),
+        own=own,
     )
 
 
+def _versions(ruleset: Rules) -> tuple[int, ...]:
+    return (4 if ruleset.family == "ip" else 6,) if isinstance(ruleset, Ruleset) else (4, 6)
+
+
 def _services(ruleset: Rules, objects: ApiObjects) -> tuple[ApiServicePort, ...]:
-    versions = [4 if ruleset.family == "ip" else 6] if isinstance(ruleset, Ruleset) else [4, 6]
-    return tuple(each for version in versions for each in objects.services(version))
+    return tuple(each for version in _versions(ruleset) for each in objects.services(version))
 
 
 def _recogniser(
     options: argparse.Namespace,
-    ruleset: Rules,
-    others: Sequence[Rules],
+    rulesets: Sequence[Rules],
     objects: ApiObjects,
+    own: tuple[Address, ...],
     advance: Advance | None,
 ) -> Recogniser | NftRecogniser:
+    ruleset, *others = rulesets
     names = None
     if options.objects:
         from analyzer.kubeproxy.object_names import ObjectNames
 
         names = ObjectNames(lambda: _services(ruleset, objects))
-    own = node_addresses(options, objects.cluster)
     if isinstance(ruleset, Ruleset):
         return Recogniser(
             ruleset,
@@ -138,7 +190,7 @@ def _recogniser(
 
 
 def read_dumps(
-    options: argparse.Namespace, advance: Advance | None, skim: Skim | None = None
+    options: argparse.Namespace, advance: Advance | None
 ) -> tuple[tuple[Rules, ...], ApiObjects]:
     """Read the dumps, of which the first is the one that is asked about, and the objects.
 
@@ -146,10 +198,15 @@ def read_dumps(
         AnalyzerError: the input is none, or does not fit what was asked.
         OSError: a file cannot be read.
     """
+    return _read_all(options, advance), ApiObjects(options)
+
+
+def _read_all(
+    options: argparse.Namespace, advance: Advance | None, skim: Skim | None = None
+) -> tuple[Rules, ...]:
     first = _read(options.dump, options.input_format, options.table, advance, skim)
     # What else the node has is read for its rules, not for its Services.
-    others = [_read(name, None, None, advance, None) for name in options.others]
-    return (first, *others), ApiObjects(options)
+    return first, *[_read(name, None, None, advance, None) for name in options.others]
 
 
 def _read(

@@ -223,6 +223,25 @@ class Recogniser:
         way = route.frontend, service.protocol, route.source
         return self._walks.tree(*way, self._addresses.get((*way, route.network), "usual"))
 
+    def node_port_address(self, _: int) -> Address | None:
+        """Return the address of the node at which flows come to a NodePort, if it is known."""
+        return self._own[0] if self._own else None
+
+    def source_address(
+        self,
+        _: int,
+        frontend: Frontend,
+        protocol: str,
+        source: Source,
+        network: Network | None = None,
+    ) -> Address | None:
+        """Return what stands for the sources of a route; None: where they are is not known.
+
+        The dump is of one IP version, which is not looked at.
+        """
+        found = self._addresses.get((frontend, protocol, source, network))
+        return self._sources[source] if found is None else found
+
     def _mode(self) -> tuple[str, list[Diagnostic]]:
         if self._entrances:
             return "iptables", []

@@ -187,11 +187,11 @@ class Family:
     @cached_property
     def _walks(self) -> NftWalks:
         bits = bits_of_all(self._rulesets, self._family)
-        own = self._own, self._sources, bits, self._node_port_address
+        own = self._own, self._sources, bits, self.node_port_address
         return NftWalks(self._rulesets, self._family, *own)
 
     @property
-    def _node_port_address(self) -> Address | None:
+    def node_port_address(self) -> Address | None:
         """The address of the node that stands for those at which NodePorts answer."""
         for entrance in self.entrances:
             if entrance.among is not None:
@@ -221,6 +221,13 @@ class Family:
             service = self._service(*key, grouped.get(key, []), refused.get(key, []))
             self._of[id(service)] = service
             yield service
+
+    def source_address(
+        self, frontend: Frontend, protocol: str, source: Source, network: Network | None
+    ) -> Address | None:
+        """Return what stands for the sources of a route; None: where they are is not known."""
+        found = self._addresses.get((frontend, protocol, source, network))
+        return self._sources[source] if found is None else found
 
     def plain(self) -> tuple[set[tuple[str, str, str]], list[str]]:
         """Return the chains that were read as rows, by family, table and name, and the maps."""

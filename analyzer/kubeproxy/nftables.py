@@ -21,11 +21,11 @@ from collections.abc import Iterator, Sequence
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.nft_family import Family
-from analyzer.kubeproxy.view import Route, ServicePort, View
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.nft import NftRuleset
-from analyzer.model.packet import Address
+from analyzer.model.packet import Address, Network
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.nft.survey import survey
 from analyzer.semantics.base_chains import Rules
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.object_names import ObjectNames
 
 _FAMILIES: Final = ("ip", "ip6")
+_IPV4: Final = 4
 
 
 class NftRecogniser:
@@ -90,6 +91,27 @@ class NftRecogniser:
         """Return what the nat hooks make of a new flow on `route`."""
         family = next(f for f in self._families if f.has(service))
         return family.tree(service, route)
+
+    def source_address(
+        self,
+        version: int,
+        frontend: Frontend,
+        protocol: str,
+        source: Source,
+        network: Network | None = None,
+    ) -> Address | None:
+        """Return what stands for the sources of a route of an IP version; None: that is not known.
+
+        A frontend need not have such a route.
+        """
+        return self._of(version).source_address(frontend, protocol, source, network)
+
+    def node_port_address(self, version: int) -> Address | None:
+        """Return the address of the node at which flows come to a NodePort, if it is known."""
+        return self._of(version).node_port_address
+
+    def _of(self, version: int) -> Family:
+        return self._families[0 if version == _IPV4 else 1]
 
     def _survey(self) -> Iterator[Diagnostic]:
         plain = [family.plain() for family in self._families]

@@ -121,6 +121,13 @@ class PlainShares(Sequence[Share]):
         """Return the endpoints as they are printed, and their shares, without making a `Share`."""
         return self._service.drawn.printed(), self._service.drawn.draws
 
+    def masquerades(self) -> Sequence[bool | None]:
+        """Return of each endpoint whether its flows are masqueraded, without making a `Share`."""
+        judge, drawn = self._judge, self._service.drawn
+        if judge is None or isinstance(judge, bool):
+            return (judge,) * len(drawn)
+        return tuple([judge(self._service.protocol, endpoint) for endpoint in drawn.endpoints])
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PlainShares) and self._service is other._service:
             constant = self._judge is None or isinstance(self._judge, bool)

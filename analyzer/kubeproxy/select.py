@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from analyzer.errors import UsageError, suggestion
 from analyzer.kubeproxy.view import ServicePort, Source, View
@@ -38,6 +38,28 @@ def narrow(view: View, service: str | None, namespace: str | None) -> tuple[Serv
         hint = suggestion(namespace, known) if service is None else ""
         raise UsageError(f"no Service{which} in namespace {namespace} of this dump{hint}")
     return theirs
+
+
+def names_in(
+    views: Sequence[View], service: str | None, namespace: str | None
+) -> frozenset[str] | None:
+    """Return the names of the ServicePorts that are meant, in any of several dumps; None: all.
+
+    Raises:
+        UsageError: there is none in any of them.
+    """
+    if (service, namespace) == (None, None):
+        return None
+    found: set[str] = set()
+    refused: list[UsageError] = []
+    for view in views:
+        try:
+            found.update(each.name.text for each in narrow(view, service, namespace))
+        except UsageError as error:
+            refused.append(error)
+    if len(refused) == len(views):
+        raise refused[0]
+    return frozenset(found)
 
 
 def in_order(services: Iterable[ServicePort], by: str | None) -> tuple[ServicePort, ...]:

@@ -69,6 +69,28 @@ def trace(rulesets: Sequence[Rules], question: Question, family: str) -> Trace:
         UsageError: the packet or the endpoint of its affinity is none of these rules'.
         ParseError: a rule on the way is malformed.
     """
+    hooks, situation, tree = _walk(rulesets, question, family)
+    return Trace(
+        tree=tree,
+        ends=ends(tree),
+        assumptions=tuple(assumptions(rulesets, situation, tree, hooks.judged)),
+        visited=tuple(hooks.visited(number) for number in range(len(rulesets))),
+    )
+
+
+def way(rulesets: Sequence[Rules], question: Question, family: str) -> Tree:
+    """Return what `trace` finds, and nothing that a person would ask besides.
+
+    Raises:
+        UsageError: the packet or the endpoint of its affinity is none of these rules'.
+        ParseError: a rule on the way is malformed.
+    """
+    return _walk(rulesets, question, family)[2]
+
+
+def _walk(
+    rulesets: Sequence[Rules], question: Question, family: str
+) -> tuple[Hooks, Situation, Tree]:
     packet = question.packet
     version = 4 if family == "ip" else 6
     for address in (packet.source, packet.destination):
@@ -92,13 +114,7 @@ def trace(rulesets: Sequence[Rules], question: Question, family: str) -> Trace:
         under_limits=question.under_limits,
     )
     hooks = Hooks(rulesets, family, situation, question.routes)
-    tree = hooks.way(packet)
-    return Trace(
-        tree=tree,
-        ends=ends(tree),
-        assumptions=tuple(assumptions(rulesets, situation, tree, hooks.judged)),
-        visited=tuple(hooks.visited(number) for number in range(len(rulesets))),
-    )
+    return hooks, situation, hooks.way(packet)
 
 
 def _lists(

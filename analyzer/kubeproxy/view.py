@@ -119,6 +119,14 @@ class Route:
             return found
         return [str(s.endpoint) for s in self.shares], [s.share for s in self.shares]
 
+    def masquerades(self) -> Sequence[bool | None]:
+        """Return of each share whether its flows are masqueraded, in the order of `columns`."""
+        quick = getattr(self.shares, "masquerades", None)
+        if quick is not None:
+            found: Sequence[bool | None] = quick()
+            return found
+        return tuple([s.masquerade for s in self.shares])
+
     @property
     def is_exact(self) -> bool:
         """Whether nothing unknown can change a share."""

@@ -28,6 +28,7 @@ class ChainIndex:
         self._by_address: dict[str, list[int]] = {}
         self._by_port: dict[int, list[int]] = {}
         self._others: list[int] = []
+        self._without_address: list[int] = []
         self._any_of_port: dict[int, list[int]] = {}
         self._any_without_port: list[int] = []
         if self._count < WORTHWHILE:
@@ -38,6 +39,8 @@ class ChainIndex:
                 self._any_without_port.append(index)
             else:
                 self._any_of_port.setdefault(port, []).append(index)
+            if address is None:
+                self._without_address.append(index)
             if address is not None:
                 self._by_address.setdefault(address, []).append(index)
             elif port is not None:
@@ -57,21 +60,20 @@ class ChainIndex:
 
     def candidates(self, packet: Packet, start: int) -> Iterator[int]:
         """Give, in order, the indexes from `start` on of rules that may match `packet`."""
-        port = packet.destination_port
-        if self._count < WORTHWHILE or port is None:
+        to, port = packet.destination, packet.destination_port
+        if self._count < WORTHWHILE or (to is None and port is None):
             yield from range(start, self._count)
             return
-        if packet.destination is None:
-            lists: tuple[Sequence[int], ...] = (
-                self._any_of_port.get(port, ()),
-                self._any_without_port,
-            )
+        lists: tuple[Sequence[int], ...]
+        if to is None:
+            assert port is not None  # else nothing is known to look for
+            lists = self._any_of_port.get(port, ()), self._any_without_port
         else:
-            lists = (
-                self._by_address.get(address_to_text(packet.destination), ()),
-                self._by_port.get(port, ()),
-                self._others,
-            )
+            theirs = self._by_address.get(address_to_text(to), ())
+            if port is None:  # not known, or of a protocol without
+                lists = theirs, self._without_address
+            else:
+                lists = theirs, self._by_port.get(port, ()), self._others
         for index in heapq.merge(*lists):
             if index >= start:
                 yield index

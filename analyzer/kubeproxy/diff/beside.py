@@ -1,0 +1,251 @@
+"""Flows that no Service promises to answer, and what becomes of them in two dumps.
+
+nftables mode means to differ here: it rejects what goes to a ClusterIP at a port that it does not
+have, drops what goes to ClusterIPs that nobody has, and takes NodePorts at some of the node's
+addresses only. Nothing of that is written down here: both dumps are asked the same questions, and
+the rules that answer are the evidence. A few ClusterIPs and NodePorts are asked for all.
+
+Source: kubernetes, pkg/proxy/nftables/README.md, "General theory of operation".
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address
+
+from analyzer.kubeproxy.diff.changes import UNRESOLVED, Otherwise
+from analyzer.kubeproxy.diff.pairs import version_of
+from analyzer.kubeproxy.diff.shares import certainly_agree, certainly_differ
+from analyzer.kubeproxy.diff.side import Fate, Side
+from analyzer.kubeproxy.view import Endpoint, FrontendKind, Source, View
+from analyzer.model.packet import Address, Packet
+from analyzer.model.probability import NEVER, Bounds
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace, value
+from analyzer.semantics.tree import AnyRule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeVar
+
+    T = TypeVar("T")
+
+NFTABLES: Final = "nftables"
+#: Of the ClusterIPs, and of the NodePorts: so many are asked.
+_MOST_ASKED: Final = 4
+_HIGHEST_PORT: Final = 0xFFFF
+_BITS: Final = {4: 32, 6: 128}
+_ECHO_REQUEST: Final = {4: ("icmp", (8, 0)), 6: ("ipv6-icmp", (128, 0))}
+_NONE: Final = Bounds(NEVER, NEVER)
+#: What stands for another address of the node than those that are known; of TEST-NET-1 and its
+#: like in IPv6 (RFC 5737, RFC 3849).
+_ANOTHER: Final[dict[int, Address]] = {
+    4: IPv4Address("192.0.2.254"),
+    6: IPv6Address("2001:db8:fffe::254"),
+}
+_LOOPBACK: Final[dict[int, Address]] = {4: IPv4Address("127.0.0.1"), 6: IPv6Address("::1")}
+_OUTSIDE: Final[dict[int, Address]] = {
+    4: IPv4Address("203.0.113.1"),
+    6: IPv6Address("2001:db8:ffff::1"),
+}
+
+
+@enum.unique
+class Topic(enum.Enum):
+    """What is asked."""
+
+    CLUSTER_IP_PORT = "cluster-ip-port"
+    CLUSTER_IP_PING = "cluster-ip-ping"
+    UNALLOCATED = "unallocated-cluster-ip"
+    NODE_PORT_LOOPBACK = "node-port-loopback"
+    NODE_PORT_ADDRESS = "node-port-address"
+    REFUSED_FROM_NODE = "refused-from-node"
+    HAIRPIN_ELSEWHERE = "hairpin-elsewhere"
+    HAIRPIN_THROUGH_NODE = "hairpin-through-node"
+
+
+@value(kw_only=True)
+class Beside:
+    """An answer that differs, or of which nobody knows whether it does.
+
+    Attributes:
+        version: of the IP, 4 or 6.
+        sources: whose flows meet it.
+        a: how such flows end in the first dump: endpoint, drop, reject or no-service, and the
+            share of them.
+        places: where such flows go, as far as was asked; or the endpoints that send them.
+        rules_a: those on the likeliest way; none where no single flow was asked about.
+        is_certain: whether the answers certainly differ.
+        is_intended: whether it is nftables mode that is meant to differ so.
+    """
+
+    topic: Topic
+    version: int
+    sources: tuple[Source, ...]
+    a: Otherwise
+    b: Otherwise
+    places: tuple[Endpoint, ...]
+    rules_a: tuple[AnyRule, ...]
+    rules_b: tuple[AnyRule, ...]
+    is_certain: bool
+    is_intended: bool
+
+
+@value
+class _Found:
+    topic: Topic
+    source: Source
+    packet: Packet
+    a: Fate
+    b: Fate
+    is_certain: bool
+
+
+def beside(a: Side, b: Side, version: int) -> tuple[Beside, ...]:
+    """Return what differs for flows to no Service, of one IP version."""
+    found: dict[object, list[_Found]] = {}
+    for topic, source, packet in _questions(a, b, version):
+        here, there = a.fate(packet), b.fate(packet)
+        certain = _differ(here.ends, there.ends)
+        if certain is not Ternary.FALSE:
+            one = _Found(topic, source, packet, here, there, certain is Ternary.TRUE)
+            found.setdefault((topic, here.ends, there.ends), []).append(one)
+    modes = a.view.mode, b.view.mode
+    return tuple([_told(each, version, modes) for each in found.values()])
+
+
+def _told(found: Sequence[_Found], version: int, modes: tuple[str, str]) -> Beside:
+    first = found[0]
+    places = [(one.packet.destination, one.packet.destination_port) for one in found]
+    # Between two versions of nftables mode, too, what is nobody's may be dropped or not.
+    intended = NFTABLES in modes and (modes[0] != modes[1] or first.topic is Topic.UNALLOCATED)
+    return Beside(
+        topic=first.topic,
+        version=version,
+        sources=tuple(dict.fromkeys(one.source for one in found)),
+        a=first.a.ends,
+        b=first.b.ends,
+        places=tuple(dict.fromkeys(Endpoint(to, port) for to, port in places if to is not None)),
+        rules_a=first.a.rules,
+        rules_b=first.b.rules,
+        is_certain=first.is_certain,
+        is_intended=intended,
+    )
+
+
+def _differ(a: Otherwise, b: Otherwise) -> Ternary:
+    in_a, in_b = dict(a), dict(b)
+    open_a, open_b = in_a.pop(UNRESOLVED, _NONE), in_b.pop(UNRESOLVED, _NONE)
+    answer = Ternary.FALSE
+    for kind in {**in_a, **in_b}:
+        here = in_a.get(kind, Bounds(NEVER, open_a.upper))
+        there = in_b.get(kind, Bounds(NEVER, open_b.upper))
+        if certainly_differ(here, there):
+            return Ternary.TRUE
+        if here != there and not certainly_agree(here, there):
+            answer = Ternary.UNKNOWN
+    return Ternary.UNKNOWN if open_a != open_b else answer
+
+
+# --- what is asked ---
+
+
+def _questions(a: Side, b: Side, version: int) -> Iterator[tuple[Topic, Source, Packet]]:
+    sources = {
+        Source.POD: _pod(a, b),
+        Source.NODE: next(iter((*a.own, *b.own)), None),
+        Source.EXTERNAL: _OUTSIDE[version],
+    }
+    for topic, packet in [*_to_cluster_ips(a.view, b.view, version)]:
+        for source, address in sources.items():
+            yield topic, source, _from(source, address, packet)
+    for topic, packet in [*_to_node_ports(a, b, version)]:
+        loopback = topic is Topic.NODE_PORT_LOOPBACK
+        for source, address in sources.items():
+            if not loopback:
+                yield topic, source, _from(source, address, packet)
+            elif source is Source.NODE:  # what comes in for loopback the kernel drops
+                yield topic, source, _from(source, packet.destination, packet)
+
+
+def _pod(a: Side, b: Side) -> Address | None:
+    known = (each.view.pod_source for each in (a, b))
+    return next((pod for pod in known if pod is not None), None)
+
+
+def _from(source: Source, address: Address | None, packet: Packet) -> Packet:
+    made_here = source is Source.NODE
+    return replace(
+        packet,
+        source=address,
+        in_interface="" if made_here else None,
+        from_node=made_here,
+    )
+
+
+def _to_cluster_ips(a: View, b: View, version: int) -> Iterator[tuple[Topic, Packet]]:
+    """Give packets to ports that a ClusterIP does not have, and to ClusterIPs that nobody has."""
+    of_services = {f for view in (a, b) for s in view.services for f in s.frontends}
+    known = {f.address for f in of_services}
+    in_both = [
+        {
+            f.address
+            for s in view.services
+            for f in s.frontends
+            if f.kind is FrontendKind.CLUSTER_IP
+            and f.address is not None
+            and f.address.version == version
+        }
+        for view in (a, b)
+    ]
+    addresses = sorted(in_both[0] & in_both[1], key=int)
+    ports = {f.port for f in of_services}
+    free = next((port for port in range(_HIGHEST_PORT, 0, -1) if port not in ports), None)
+    if free is None:
+        return
+    for address in _some(addresses):
+        to = Packet(protocol="tcp", destination=address, destination_port=free, to_node=False)
+        yield Topic.CLUSTER_IP_PORT, to
+        protocol, icmp = _ECHO_REQUEST[version]
+        ping = Packet(protocol=protocol, icmp=icmp, destination=address, to_node=False)
+        yield Topic.CLUSTER_IP_PING, ping
+    highest = (1 << _BITS[version]) - 1
+    behind = (address + 1 for address in addresses if int(address) < highest)
+    nobodys = [address for address in behind if address not in known]
+    for address in _some(nobodys):
+        to = Packet(protocol="tcp", destination=address, destination_port=free, to_node=False)
+        yield Topic.UNALLOCATED, to
+
+
+def _to_node_ports(a: Side, b: Side, version: int) -> Iterator[tuple[Topic, Packet]]:
+    """Give packets to NodePorts at addresses that a node has besides the first one."""
+    in_both = _node_ports(a.view, version) & _node_ports(b.view, version)
+    own = dict.fromkeys([*a.own[1:], *b.own[1:], _ANOTHER[version]])
+    for protocol, port in _some(sorted(in_both)):
+        to = Packet(protocol=protocol, destination_port=port, to_node=True)
+        yield Topic.NODE_PORT_LOOPBACK, replace(to, destination=_LOOPBACK[version])
+        for address in own:
+            yield Topic.NODE_PORT_ADDRESS, replace(to, destination=address)
+
+
+def _node_ports(view: View, version: int) -> set[tuple[str, int]]:
+    """Return protocol and number of the NodePorts that have endpoints for everybody."""
+    return {
+        (service.protocol, route.frontend.port)
+        for service in view.services
+        if any(f.kind is FrontendKind.NODE_PORT for f in service.frontends)
+        and version_of(service) == version
+        for route in service.routes_from(Source.EXTERNAL)
+        if route.frontend.kind is FrontendKind.NODE_PORT
+        and route.frontend.port is not None
+        and len(route.shares)
+    }
+
+
+def _some(every: Sequence[T]) -> list[T]:
+    """Return a few of many: the first, the last, and some between."""
+    if len(every) <= _MOST_ASKED:
+        return list(every)
+    last = len(every) - 1
+    return [every[at * last // (_MOST_ASKED - 1)] for at in range(_MOST_ASKED)]

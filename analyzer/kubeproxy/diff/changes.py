@@ -1,0 +1,127 @@
+"""How the Services of two dumps differ. The first dump is A, the second is B."""
+
+from __future__ import annotations
+
+from analyzer.kubeproxy.view import Endpoint, Frontend, ServicePort, Source
+from analyzer.model.packet import Network
+from analyzer.model.probability import Bounds
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from analyzer.kubeproxy.names import ServiceName
+
+#: What becomes of the flows on a route that DNAT sends to no endpoint: drop, reject or no-service
+#: (passes to where it was sent), and the share of all new flows on the route.
+Otherwise: TypeAlias = tuple[tuple[str, Bounds], ...]
+
+
+@value
+class EndpointChange:
+    """An endpoint whose share of new flows differs; None: that dump sends it none."""
+
+    endpoint: Endpoint
+    a: Bounds | None
+    b: Bounds | None
+
+
+@value
+class MasqueradeChange:
+    """An endpoint that sees another source address: the client's in one dump, the node's in one.
+
+    Attributes:
+        a: whether such a flow is masqueraded.
+    """
+
+    endpoint: Endpoint
+    a: bool
+    b: bool
+
+
+@value(kw_only=True)
+class Change:
+    """What differs on a route.
+
+    Attributes:
+        endpoints: gone, added, or with a share that moved.
+        each: every endpoint is drawn alike in both dumps, with 1/n of these two n; then
+            `endpoints` has none whose share merely moved.
+        otherwise: in each dump.
+        unknown: of what it cannot be told whether it differs: shares, masquerade, otherwise.
+        alike: what neither dump tells, both in the same way.
+    """
+
+    endpoints: tuple[EndpointChange, ...] = ()
+    each: tuple[int, int] | None = None
+    masquerade: tuple[MasqueradeChange, ...] = ()
+    otherwise: tuple[Otherwise, Otherwise] | None = None
+    unknown: tuple[str, ...] = ()
+    alike: tuple[str, ...] = ()
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether something differs, whatever is not known."""
+        return bool(self.endpoints or self.each or self.masquerade or self.otherwise)
+
+
+#: Nothing differs, and all is known.
+NO_CHANGE = Change()
+#: What may not be known of a route.
+SHARES, MASQUERADE, OTHERWISE = "shares", "masquerade", "otherwise"
+#: Ends of flows that reach no endpoint: they pass to where they were sent, or nobody knows.
+NO_SERVICE, UNRESOLVED = "no-service", "unresolved"
+#: What becomes of the source address of flows that reach their endpoint.
+MASQUERADED, KEPT = "masqueraded", "not-masqueraded"
+
+
+@value
+class Way:
+    """A route by what identifies it in both dumps; `network` as in a `Route`."""
+
+    frontend: Frontend
+    source: Source
+    network: Network | None
+
+
+@value
+class RouteChange:
+    """The same change on several routes."""
+
+    ways: tuple[Way, ...]
+    change: Change
+
+
+@value(kw_only=True)
+class ServiceChange:
+    """A ServicePort that is not the same in both dumps.
+
+    Attributes:
+        a: as the first dump has it; None: it has not, so that the ServicePort is added.
+        gone: frontends that only A has; all of them where the ServicePort is gone.
+        affinity: the seconds of session affinity in each, where they differ.
+        routes: what differs on the way to frontends that both have.
+        ways: how many routes these frontends have.
+    """
+
+    name: ServiceName
+    protocol: str
+    version: int | None
+    a: ServicePort | None
+    b: ServicePort | None
+    gone: tuple[Frontend, ...] = ()
+    added: tuple[Frontend, ...] = ()
+    affinity: tuple[int | None, int | None] | None = None
+    routes: tuple[RouteChange, ...] = ()
+    ways: int = 0
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether something differs, whatever is not known."""
+        return bool(
+            self.gone
+            or self.added
+            or self.affinity
+            or any(each.change.is_certain for each in self.routes)
+        )

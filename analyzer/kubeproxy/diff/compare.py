@@ -1,0 +1,202 @@
+"""All that differs between the Services of two dumps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from analyzer.kubeproxy.diff.beside import NFTABLES, Beside
+from analyzer.kubeproxy.diff.changes import (
+    SHARES,
+    Change,
+    RouteChange,
+    ServiceChange,
+    Way,
+)
+from analyzer.kubeproxy.diff.expected import Expected
+from analyzer.kubeproxy.diff.networks import by_network
+from analyzer.kubeproxy.diff.pairs import common_frontends, pairs, version_of
+from analyzer.kubeproxy.diff.routes import Asked, RouteComparer
+from analyzer.kubeproxy.diff.side import Side
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
+from analyzer.model.probability import NEVER
+from analyzer.model.value import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    _Routes: TypeAlias = Callable[[Frontend, Source], Sequence[Route]]
+
+
+@value(kw_only=True)
+class Compared:
+    """What a comparison found.
+
+    Attributes:
+        changes: the ServicePorts that are not the same, in the order of their names.
+        both: how many ServicePorts both dumps have.
+        alike: of these, how many are the same as far as is known, which is not all: what is not
+            known of the one dump is not known of the other either.
+        expected: what nftables mode means to do otherwise.
+    """
+
+    changes: tuple[ServiceChange, ...]
+    both: int
+    alike: int
+    expected: tuple[Beside, ...] = ()
+
+
+def compare(a: Side, b: Side, version: int, named: Collection[str] | None = None) -> Compared:
+    """Return what differs for the ServicePorts of an IP version, all or those `named`."""
+    wanted = {None, version}
+    comparer = _Comparer(a, b)
+    changes: list[ServiceChange] = []
+    both = alike = 0
+    here = [s for s in a.view.services if version_of(s) in wanted]
+    there = [s for s in b.view.services if version_of(s) in wanted]
+    for one, other in pairs(here, there):
+        names = {each.name.text for each in (one, other) if each is not None}
+        if named is not None and names.isdisjoint(named):
+            continue
+        if one is None or other is None:
+            changes.append(_only(one, other))
+            continue
+        both += 1
+        change, is_alike = comparer.service(one, other)
+        alike += is_alike
+        if change is not None:
+            changes.append(change)
+    changes.sort(key=lambda each: (each.name.text, each.protocol, each.version or 0))
+    expected = tuple(comparer.expected.told(version))
+    return Compared(changes=tuple(changes), both=both, alike=alike, expected=expected)
+
+
+def _only(a: ServicePort | None, b: ServicePort | None) -> ServiceChange:
+    """Return the change of a ServicePort that one dump has."""
+    there = a or b
+    assert there is not None
+    return ServiceChange(
+        name=there.name,
+        protocol=there.protocol,
+        version=version_of(there),
+        a=a,
+        b=b,
+        gone=() if a is None else a.frontends,
+        added=() if b is None else b.frontends,
+    )
+
+
+class _Comparer:
+    """Compares ServicePorts that both dumps have."""
+
+    def __init__(self, a: Side, b: Side) -> None:
+        a.at_the_same_node(b)
+        b.at_the_same_node(a)
+        self._a, self._b = a, b
+        self._routes = RouteComparer()
+        self.expected = Expected(a, b)
+        #: Kinds of frontends that comments tell go before those that nobody tells.
+        self._kinds_of_b = a.view.mode == NFTABLES
+
+    def service(self, a: ServicePort, b: ServicePort) -> tuple[ServiceChange | None, bool]:
+        """Return what differs, if anything, and whether the rest is alike but not known."""
+        common = common_frontends(a, b)
+        found: dict[Change, list[Way]] = {}
+        ways = 0
+        alike = False
+        for way, change in self._changes(a, b, common):
+            ways += 1
+            alike |= bool(change.alike)
+            if change.is_certain or change.unknown:
+                found.setdefault(replace(change, alike=()), []).append(way)
+        in_a, in_b = {f for f, _ in common}, {f for _, f in common}
+        gone = tuple([f for f in a.frontends if f not in in_a])
+        added = tuple([f for f in b.frontends if f not in in_b])
+        affinity = _affinity(a, b)
+        if not (found or gone or added or affinity):
+            return None, alike
+        named = a if a.name.service is not None else b
+        told = ServiceChange(
+            name=named.name,
+            protocol=a.protocol,
+            version=version_of(a) or version_of(b),
+            a=a,
+            b=b,
+            gone=gone,
+            added=added,
+            affinity=affinity,
+            routes=tuple([RouteChange(tuple(each), change) for change, each in found.items()]),
+            ways=ways,
+        )
+        return told, False
+
+    def _changes(
+        self, a: ServicePort, b: ServicePort, common: Sequence[tuple[Frontend, Frontend]]
+    ) -> Iterator[tuple[Way, Change]]:
+        of_a, of_b = _by_source(a), _by_source(b)
+        for here, there in common:
+            in_a = {source: of_a(here, source) for source in Source}
+            in_b = {source: of_b(there, source) for source in Source}
+            for routes, frontend in ((in_a, here), (in_b, there)):
+                _fill(routes, frontend)
+                _widen(routes)
+            for source in Source:
+                one, other = in_a[source], in_b[source]
+                shown = there if self._kinds_of_b else here
+                if bool(one) is not bool(other) and source is not Source.HAIRPIN:
+                    # Only one of the dumps tells of any such source.
+                    yield Way(shown, source, None), Change(unknown=(SHARES,))
+                for network, mine, theirs in by_network(one, other):
+                    way = Way(shown, source, network)
+                    change = self._routes.change(
+                        _asked(self._a, a, mine), _asked(self._b, b, theirs)
+                    )
+                    yield way, self.expected.without(way, a.protocol, change)
+
+
+def _fill(routes: dict[Source, Sequence[Route]], frontend: Frontend) -> None:
+    """Add routes to nowhere where a frontend is refused, so that there are none."""
+    if not any(routes.values()):
+        for source in routes:
+            if source is not Source.HAIRPIN:  # without endpoints nobody is one
+                routes[source] = (Route(frontend, source, (), NEVER),)
+
+
+def _widen(routes: dict[Source, Sequence[Route]]) -> None:
+    """Let hairpins leave open what others do: of an endpoint that nobody names none are known."""
+    open_ = [route.unresolved for each in routes.values() for route in each if route.unresolved]
+    if open_:
+        most = max(open_)
+        routes[Source.HAIRPIN] = [
+            replace(route, unresolved=most) for route in routes[Source.HAIRPIN]
+        ]
+
+
+def _asked(side: Side, service: ServicePort, route: Route) -> Asked:
+    return Asked(
+        route=route,
+        otherwise=lambda: side.otherwise(service.protocol, route),
+        filled=route.frontend not in service.unfilled,
+    )
+
+
+def _by_source(service: ServicePort) -> _Routes:
+    """Return what gives the routes of a frontend and a kind of source."""
+    quick = getattr(service.routes, "from_source", None)
+    if quick is not None and len(service.frontends) == 1:
+        return lambda _, source: tuple(quick(source))
+    found: dict[Frontend, dict[Source, list[Route]]] = {}
+    for route in service.routes:
+        found.setdefault(route.frontend, {}).setdefault(route.source, []).append(route)
+    return lambda frontend, source: found.get(frontend, {}).get(source, ())
+
+
+def _affinity(a: ServicePort, b: ServicePort) -> tuple[int | None, int | None] | None:
+    """Return the session affinity of both where it differs; where nobody is sent there is none."""
+    if a.affinity == b.affinity or not _leads_somewhere(a) or not _leads_somewhere(b):
+        return None
+    return a.affinity, b.affinity
+
+
+def _leads_somewhere(service: ServicePort) -> bool:
+    return any(len(route.shares) for route in service.routes)

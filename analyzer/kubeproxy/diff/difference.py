@@ -1,0 +1,73 @@
+"""The whole answer to what differs between two dumps, and the verdict."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping
+
+from analyzer.kubeproxy.diff.beside import Beside, beside
+from analyzer.kubeproxy.diff.changes import ServiceChange
+from analyzer.kubeproxy.diff.compare import compare
+from analyzer.kubeproxy.diff.side import Side
+from analyzer.model.value import value
+
+
+@enum.unique
+class Verdict(enum.Enum):
+    """What it comes to.
+
+    Whoever relies on ServicePorts notices nothing of SAME and of INTENDED; with UNKNOWN nobody
+    can say.
+    """
+
+    SAME = "same"
+    INTENDED = "intended"
+    UNKNOWN = "unknown"
+    DIFFERENT = "different"
+
+
+@value(kw_only=True)
+class Difference:
+    """Of two dumps.
+
+    Attributes:
+        changes: the ServicePorts that are not the same, in the order of their names.
+        both: how many ServicePorts both dumps have.
+        alike: of these, how many are the same as far as is known, which is not all.
+        beside: what becomes of flows to no Service, and what nftables mode means to do otherwise.
+    """
+
+    changes: tuple[ServiceChange, ...]
+    both: int
+    alike: int
+    beside: tuple[Beside, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """What it comes to: the most that any part of it says."""
+        certain = any(each.is_certain for each in self.changes)
+        if certain or any(each.is_certain and not each.is_intended for each in self.beside):
+            return Verdict.DIFFERENT
+        if self.changes or any(not each.is_certain for each in self.beside):
+            return Verdict.UNKNOWN
+        return Verdict.INTENDED if self.beside else Verdict.SAME
+
+
+def difference(
+    sides: Mapping[int, tuple[Side, Side]], named: Collection[str] | None = None
+) -> Difference:
+    """Return what differs between two dumps, given as two sides for each IP version of both.
+
+    With `named` only ServicePorts of these names are looked at, and no flows to none.
+    """
+    found = [compare(a, b, version, named) for version, (a, b) in sides.items()]
+    asked = sides.items() if named is None else ()
+    return Difference(
+        changes=tuple([change for each in found for change in each.changes]),
+        both=sum(each.both for each in found),
+        alike=sum(each.alike for each in found),
+        beside=(
+            *[one for version, (a, b) in asked for one in beside(a, b, version)],
+            *[one for each in found for one in each.expected],
+        ),
+    )

@@ -1,0 +1,50 @@
+"""Whether two dumps can be compared at all, and in what."""
+
+from __future__ import annotations
+
+from analyzer.errors import UsageError
+from analyzer.kubeproxy.view import View
+from analyzer.model.value import value
+
+#: Modes whose rules do not tell where flows go.
+_WITHOUT_ENDPOINTS = {
+    "ipvs": "endpoints are in the kernel's IPVS tables",
+    "userspace": "its own process chooses endpoints",
+}
+
+
+@value
+class Dump:
+    """A dump by its file's name; `versions`: the IP versions of its rules, 4 or 6 or both."""
+
+    file: str
+    view: View
+    versions: tuple[int, ...]
+
+
+def versions_of_both(a: Dump, b: Dump) -> tuple[int, ...]:
+    """Return the IP versions that both dumps have rules of.
+
+    Raises:
+        UsageError: none, or one of them does not tell where flows go.
+    """
+    for dump in (a, b):
+        because = _WITHOUT_ENDPOINTS.get(dump.view.mode)
+        if because is not None:
+            raise UsageError(
+                f"{dump.file}: kube-proxy runs in {dump.view.mode} mode, where {because}; "
+                "only rules of iptables and nftables mode can be compared"
+            )
+    if a.view.mode == b.view.mode == "none":
+        raise UsageError(
+            f"{a.file} and {b.file}: neither has rules of kube-proxy, so there is nothing to "
+            "compare; in nftables mode `nft list ruleset` shows them, in iptables mode "
+            "`iptables-save` with the backend (legacy or nft) that kube-proxy uses"
+        )
+    both = tuple(version for version in a.versions if version in b.versions)
+    if not both:
+        raise UsageError(
+            f"{a.file} has rules of IPv{a.versions[0]} and {b.file} of IPv{b.versions[0]}: "
+            "two dumps of the same IP version can be compared"
+        )
+    return both

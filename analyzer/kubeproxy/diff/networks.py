@@ -1,0 +1,58 @@
+"""Sources that either of two dumps tells apart by their networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses
+
+from analyzer.kubeproxy.view import Route
+from analyzer.model.packet import Network
+
+
+def by_network(
+    a: Sequence[Route], b: Sequence[Route]
+) -> Iterator[tuple[Network | None, Route, Route]]:
+    """Give the routes that the same sources take in both dumps.
+
+    `a` and `b` are of one frontend and one kind of source. With a network those sources are meant
+    that are in it, and in no narrower one that is given; with None those in none.
+    """
+    if len(a) == len(b) == 1 and a[0].network is None and b[0].network is None:
+        yield None, a[0], b[0]
+        return
+    asked = list(dict.fromkeys(route.network for route in (*a, *b)))
+    for network in asked:
+        inner = [n for n in asked if n is not None and n != network and _holds(network, n)]
+        if _is_filled(network, inner):
+            continue  # nobody is left in it
+        here, there = _narrowest(a, network), _narrowest(b, network)
+        if here is not None and there is not None:
+            yield network, here, there
+
+
+def _holds(outer: Network | None, inner: Network) -> bool:
+    if outer is None:
+        return True
+    return (
+        outer.version == inner.version
+        and inner.network_address in outer
+        and inner.prefixlen >= outer.prefixlen
+    )
+
+
+def _is_filled(outer: Network | None, inner: Sequence[Network]) -> bool:
+    """Tell whether networks leave no address of `outer`; of None, none that there is."""
+    four = [n for n in inner if isinstance(n, IPv4Network)]
+    six = [n for n in inner if isinstance(n, IPv6Network)]
+    joined: list[Network] = [*collapse_addresses(four), *collapse_addresses(six)]
+    return [n.prefixlen for n in joined] == [0] if outer is None else joined == [outer]
+
+
+def _narrowest(routes: Iterable[Route], network: Network | None) -> Route | None:
+    """Return the route that sources in `network` take."""
+    holding = [
+        (-1 if route.network is None else route.network.prefixlen, at, route)
+        for at, route in enumerate(routes)
+        if route.network is None or (network is not None and _holds(route.network, network))
+    ]
+    return max(holding, default=(0, 0, None))[2]

@@ -1,0 +1,189 @@
+"""What differs between two routes of the same flows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+
+from analyzer.kubeproxy.diff.changes import (
+    MASQUERADE,
+    NO_CHANGE,
+    OTHERWISE,
+    SHARES,
+    UNRESOLVED,
+    Change,
+    EndpointChange,
+    MasqueradeChange,
+    Otherwise,
+)
+from analyzer.kubeproxy.diff.shares import (
+    certainly_agree,
+    certainly_differ,
+    evenly_drawn,
+    total,
+)
+from analyzer.kubeproxy.view import Endpoint, Route, Source
+from analyzer.model.probability import ALWAYS, NEVER, Bounds
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_NONE: Final = Bounds(NEVER, NEVER)
+
+
+@value(kw_only=True)
+class Asked:
+    """A route of one dump, and what is known of it besides.
+
+    Attributes:
+        otherwise: tells what becomes of flows on it that reach no endpoint.
+        filled: whether the rules behind the frontend are there; in the middle of a sync they may
+            not be.
+    """
+
+    route: Route
+    otherwise: Callable[[], Otherwise]
+    filled: bool = True
+
+
+class _Side:
+    """A route by columns.
+
+    Attributes:
+        even: how many endpoints there are, where each is certainly drawn alike, and one is.
+    """
+
+    def __init__(
+        self, asked: Asked, endpoints: Sequence[str], draws: Sequence[Bounds], even: int | None
+    ) -> None:
+        self.asked = asked
+        self.endpoints = endpoints
+        self.draws = draws
+        self.masks = asked.route.masquerades()
+        self.even = even
+
+    def shares(self) -> dict[str, Bounds]:
+        """Return the share of each endpoint that rules name, as it is printed."""
+        return dict(zip(self.endpoints, self.draws, strict=True))
+
+    @cached_property
+    def known(self) -> dict[str, Endpoint]:
+        """The endpoints by how they are printed."""
+        return {str(share.endpoint): share.endpoint for share in self.asked.route.shares}
+
+
+class RouteComparer:
+    """Compares routes; what has the same draws is looked at once."""
+
+    def __init__(self) -> None:
+        #: By identity; the draws are kept, so that no others get theirs.
+        self._even: dict[int, tuple[Sequence[Bounds], int | None]] = {}
+
+    def change(self, a: Asked, b: Asked) -> Change:
+        """Return what differs for the sources of both."""
+        if not a.filled or not b.filled:
+            same = a.filled is b.filled and a.route.shares == b.route.shares
+            return Change(alike=(SHARES,)) if same else Change(unknown=(SHARES,))
+        here, there = self._side(a), self._side(b)
+        even = here.even is not None and here.even == there.even
+        # In nearly all Services nothing differs, and here that is seen without looking closer.
+        if even and here.endpoints == there.endpoints and here.masks == there.masks:
+            return Change(alike=(MASQUERADE,)) if None in here.masks else NO_CHANGE
+        return _Differences(here, there).change()
+
+    def _side(self, asked: Asked) -> _Side:
+        endpoints, draws = asked.route.columns()
+        even = None if asked.route.unresolved else self._evenly(draws)
+        return _Side(asked, endpoints, draws, even)
+
+    def _evenly(self, draws: Sequence[Bounds]) -> int | None:
+        found = self._even.get(id(draws))
+        if found is None:
+            found = self._even[id(draws)] = draws, evenly_drawn(draws)
+        return found[1]
+
+
+class _Differences:
+    """Finds what differs between two routes, and what may."""
+
+    def __init__(self, a: _Side, b: _Side) -> None:
+        self._a, self._b = a, b
+        self._unknown: dict[str, None] = {}
+        self._alike: dict[str, None] = {}
+
+    def change(self) -> Change:
+        a, b = self._a.even, self._b.even
+        return Change(
+            endpoints=tuple(self._endpoints()),
+            each=None if a is None or b is None or a == b else (a, b),
+            masquerade=tuple(self._masquerades()),
+            otherwise=self._otherwise(),
+            unknown=tuple(self._unknown),
+            alike=tuple(self._alike),
+        )
+
+    def _endpoints(self) -> Iterator[EndpointChange]:
+        a, b = self._a, self._b
+        evenly = a.even is not None and b.even is not None
+        in_a, in_b = a.shares(), b.shares()
+        # What rules do not name may be in what they leave open.
+        open_a = Bounds(NEVER, a.asked.route.unresolved)
+        open_b = Bounds(NEVER, b.asked.route.unresolved)
+        for text in {**in_a, **in_b}:
+            if evenly and text in in_a and text in in_b:
+                continue
+            here, there = in_a.get(text, open_a), in_b.get(text, open_b)
+            if self._differ(here, there, SHARES):
+                yield EndpointChange(
+                    (a if text in in_a else b).known[text],
+                    here if here.upper else None,
+                    there if there.upper else None,
+                )
+
+    def _differ(self, a: Bounds, b: Bounds, what: str) -> bool:
+        """Tell whether shares certainly differ, and note `what` if nobody knows."""
+        if certainly_differ(a, b):
+            return True
+        if not certainly_agree(a, b):
+            (self._alike if a == b else self._unknown)[what] = None
+        return False
+
+    def _masquerades(self) -> Iterator[MasqueradeChange]:
+        a, b = self._a, self._b
+        in_b = dict(zip(b.endpoints, b.masks, strict=True))
+        for text, mask in zip(a.endpoints, a.masks, strict=True):
+            if text not in in_b:
+                continue
+            other = in_b[text]
+            if mask is None or other is None:
+                (self._alike if mask is other else self._unknown)[MASQUERADE] = None
+            elif mask is not other:
+                yield MasqueradeChange(a.known[text], mask, other)
+
+    def _otherwise(self) -> tuple[Otherwise, Otherwise] | None:
+        a, b = _otherwise(self._a), _otherwise(self._b)
+        in_a, in_b = dict(a), dict(b)
+        open_a, open_b = in_a.pop(UNRESOLVED, _NONE), in_b.pop(UNRESOLVED, _NONE)
+        differ = [
+            self._differ(
+                in_a.get(kind, Bounds(NEVER, open_a.upper)),
+                in_b.get(kind, Bounds(NEVER, open_b.upper)),
+                OTHERWISE,
+            )
+            for kind in {**in_a, **in_b}
+        ]
+        if not differ and (open_a.upper or open_b.upper):
+            (self._alike if open_a == open_b else self._unknown)[OTHERWISE] = None
+        return (a, b) if any(differ) else None
+
+
+def _otherwise(side: _Side) -> Otherwise:
+    route = side.asked.route
+    # Of its own flows that do not come back to an endpoint the other routes tell.
+    if side.even is not None or route.source is Source.HAIRPIN:
+        return ()
+    if not route.unresolved and total(side.draws) == ALWAYS:
+        return ()
+    return side.asked.otherwise()

@@ -1,0 +1,141 @@
+"""One of the two dumps, of one IP version, and what can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from analyzer.errors import UsageError
+from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, Way
+from analyzer.kubeproxy.trace import Question, trace, way
+from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, Source, View
+from analyzer.model.cluster import Cluster
+from analyzer.model.packet import Address, Network, Packet
+from analyzer.model.probability import ALWAYS, NEVER, Bounds
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.fate import fate_of
+from analyzer.semantics.tree import AnyRule, Leaf, Tree, shares
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+    #: Tells the address that stands for the sources of a route of an IP version; None: that is
+    #: not known.
+    Sources: TypeAlias = Callable[[int, Frontend, str, Source, Network | None], Address | None]
+
+_IPV4: Final = 4
+#: Whether a source is an address of the node, which need not be known.
+_FROM_NODE: Final = {
+    Source.POD: False,
+    Source.POD_ELSEWHERE: False,
+    Source.NODE: True,
+    Source.EXTERNAL: False,
+}
+#: Whether a frontend is an address of the node; a load balancer's may be.
+_TO_NODE: Final = {FrontendKind.CLUSTER_IP: False, FrontendKind.NODE_PORT: True}
+
+
+@value
+class Fate:
+    """How a packet ends, as shares of all such packets, and the rules on the likeliest way."""
+
+    ends: Otherwise
+    rules: tuple[AnyRule, ...]
+
+
+class Side:
+    """A dump, its ServicePorts, and what becomes of any packet there.
+
+    `rulesets` are all that the node has, that of the dump first.
+
+    Attributes:
+        own: the node's addresses; none: they are not known.
+        node_port_address: the address of the node at which flows come to a NodePort, if known.
+    """
+
+    def __init__(
+        self,
+        rulesets: Sequence[Rules],
+        view: View,
+        cluster: Cluster,
+        *,
+        version: int,
+        sources: Sources,
+        own: tuple[Address, ...] = (),
+        node_port_address: Address | None = None,
+    ) -> None:
+        self.view = view
+        self.own = own
+        self.node_port_address = node_port_address
+        self._rulesets = rulesets
+        self._cluster = cluster
+        self._version = version
+        self._sources = sources
+
+    def at_the_same_node(self, other: Side) -> None:
+        """Take over what the other dump tells of the node and this one does not."""
+        if self.view.node == other.view.node:
+            self.node_port_address = self.node_port_address or other.node_port_address
+
+    def has(self, endpoint: Address) -> Ternary:
+        """Tell whether an endpoint is on the node whose dump this is."""
+        if endpoint in self.own:
+            return Ternary.TRUE
+        node, home = self.view.node, self._cluster.placement(endpoint).node
+        return Ternary.UNKNOWN if node is None or home is None else Ternary.of(node == home)
+
+    def otherwise(self, protocol: str, route: Way | Route) -> Otherwise:
+        """Return what becomes of flows on `route` that reach no endpoint."""
+        question = self._question(self.packet(protocol, route))
+        try:
+            tree = way(self._rulesets, question, self._family)
+        except UsageError:  # a frontend at an address that is nobody's, as one of multicast
+            return ((UNRESOLVED, Bounds(NEVER, ALWAYS)),)
+        return tuple([end for end in _ends(tree) if end[0] != "endpoint"])
+
+    def packet(self, protocol: str, route: Way | Route) -> Packet:
+        """Return the first packet of a flow on `route`."""
+        frontend, source = route.frontend, route.source
+        return Packet(
+            protocol=protocol,
+            source=self._sources(self._version, frontend, protocol, source, route.network),
+            destination=frontend.address or self.node_port_address,
+            destination_port=frontend.port,
+            in_interface="" if source is Source.NODE else None,
+            from_node=_FROM_NODE[source],
+            to_node=_TO_NODE.get(frontend.kind),
+        )
+
+    def fate(self, packet: Packet) -> Fate:
+        """Return how a packet ends behind all tables and hooks."""
+        try:
+            found = trace(self._rulesets, self._question(packet), self._family)
+        except UsageError:
+            return Fate(((UNRESOLVED, Bounds(NEVER, ALWAYS)),), ())
+        return Fate(_ends(found.tree), found.ends[0].rules)
+
+    @property
+    def _family(self) -> str:
+        return "ip" if self._version == _IPV4 else "ip6"
+
+    def _question(self, packet: Packet) -> Question:
+        return Question(packet=packet, addresses=self.own or None)
+
+
+def _ends(tree: Tree) -> Otherwise:
+    bounds = shares(tree, _kind)
+    known = {kind: share for kind, share in bounds.items() if share.upper}
+    open_ = known.pop(UNRESOLVED, Bounds(NEVER, bounds.unresolved))
+    found = sorted(known.items(), key=lambda each: each[0])
+    return (*found, (UNRESOLVED, open_)) if open_.upper else tuple(found)
+
+
+def _kind(leaf: Leaf) -> str:
+    """Return how a leaf of a whole way ends.
+
+    What passes to where it was sent does so whoever has the address: that is not the rules' affair.
+    """
+    kind = fate_of(leaf).kind
+    return NO_SERVICE if kind == "local" else kind
