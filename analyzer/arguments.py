@@ -27,7 +27,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         return _all_verbs().parse_args(words)
     verb = Parser(prog=f"kubeodds {asked}", description=_VERBS[asked][0])
     verb.set_defaults(verb=asked)
-    add_input_options(verb)
+    if asked == "diff":
+        _add_two_dumps(verb)
+    else:
+        add_input_options(verb)
     add_output_options(verb, asked)
     add_options(verb)
     return verb.parse_args(words[1:])
@@ -55,8 +58,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and exit with 2."""
-        if message.endswith("arguments are required: DUMP"):
-            message += "; it goes before options that take several values, such as --dead"
+        if message.endswith(("arguments are required: DUMP", "required: A, B", "required: B")):
+            message += "; it goes before options that take several values, such as --objects"
         super().error(message)
 
 
@@ -89,6 +92,41 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "dump", metavar="DUMP", help="output of iptables-save or `nft list ruleset`; - for stdin"
     )
+    _add_what_is_known(parser)
+
+
+def _add_two_dumps(parser: argparse.ArgumentParser) -> None:
+    """Add what says which two dumps to compare; the options are of both, or of B."""
+    parser.add_argument(
+        "a", metavar="A", help="output of iptables-save or `nft list ruleset`; - for stdin"
+    )
+    parser.add_argument("b", metavar="B", help="the dump to hold against it")
+    _add_what_is_known(parser)
+    parser.add_argument(
+        "--node-b", metavar="NAME", help="the node whose dump B is, where it is another than A's"
+    )
+    parser.add_argument(
+        "--node-ip-b",
+        metavar="IP",
+        nargs="+",
+        action="extend",
+        default=[],
+        type=_address,
+        help="that node's addresses, where no objects say them",
+    )
+    parser.add_argument(
+        "--with-b",
+        dest="others_b",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="other rules of the node whose dump B is",
+    )
+
+
+def _add_what_is_known(parser: argparse.ArgumentParser) -> None:
+    """Add what says how to read a dump, and what is known besides."""
     parser.add_argument(
         "--input-format",
         choices=sorted(FORMATS),
@@ -153,10 +191,14 @@ def add_dead_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def _add_filters(parser: argparse.ArgumentParser, loss: str) -> None:
-    """Add what says which Services are shown, and in which order; `loss` tells what that is."""
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    """Add what says which Services are shown."""
     parser.add_argument("--service", metavar="NAME", help="only this one")
     parser.add_argument("--namespace", metavar="NAME", help="only those of this namespace")
+
+
+def _add_order(parser: argparse.ArgumentParser, loss: str) -> None:
+    """Add what says in which order Services are shown; `loss` tells what that is."""
     parser.add_argument(
         "--sort",
         choices=["name", "endpoints", "loss"],
@@ -165,7 +207,8 @@ def _add_filters(parser: argparse.ArgumentParser, loss: str) -> None:
 
 
 def _services_options(parser: argparse.ArgumentParser) -> None:
-    _add_filters(parser, "what the loss of its busiest endpoint costs")
+    _add_filters(parser)
+    _add_order(parser, "what the loss of its busiest endpoint costs")
     parser.add_argument(
         "--all", action="store_true", help="each endpoint of a Service with many, one by one"
     )
@@ -234,12 +277,25 @@ _TRACE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
 
 def _loss_options(parser: argparse.ArgumentParser) -> None:
     add_dead_options(parser)
-    _add_filters(parser, "what its worst route loses")
+    _add_filters(parser)
+    _add_order(parser, "what its worst route loses")
     parser.add_argument(
         "--max-loss",
         metavar="PERCENT",
         type=_percentage,
         help="exit with 1 if a ServicePort may lose more, as 10%%",
+    )
+
+
+def _diff_options(parser: argparse.ArgumentParser) -> None:
+    _add_filters(parser)
+    parser.add_argument(
+        "--all", action="store_true", help="each ServicePort and endpoint of many, one by one"
+    )
+    parser.add_argument(
+        "--count-intended",
+        action="store_true",
+        help="exit with 1 also if only what nftables mode is meant to change differs",
     )
 
 
@@ -276,5 +332,6 @@ _VERBS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None] | N
     "tree": ("the probability tree of a Service, rule by rule", _tree_options),
     "trace": ("where one packet can end, and the rules on its way", _trace_options),
     "loss": ("the share of new flows that lands on dead endpoints", _loss_options),
+    "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
     "lab": ("the same, measured on this machine's kernel", None),
 }

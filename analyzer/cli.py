@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from analyzer.arguments import parse
 from analyzer.errors import AnalyzerError, InputError, ParseError, UsageError
-from analyzer.inputs import Input, node_addresses, read_dumps, read_file, read_input
+from analyzer.inputs import Input, node_addresses, read_dumps, read_file, read_input, read_two
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.text import printable
 from analyzer.reports.document import Document
@@ -305,6 +305,32 @@ def _loss(options: argparse.Namespace) -> int:
     return finish(options, options.verb, answer, diagnostics, no=broken)
 
 
+def _diff(options: argparse.Namespace) -> int:
+    from analyzer.kubeproxy.diff.difference import Verdict, difference
+    from analyzer.kubeproxy.diff.dumps import Dump, versions_of_both
+    from analyzer.kubeproxy.select import names_in
+    from analyzer.reports.answers import DiffAnswer
+
+    given = read_two(options)
+    a, b = (Dump(each.ruleset.file, each.view, each.versions) for each in given)
+    versions = versions_of_both(a, b)
+    named = names_in((a.view, b.view), options.service, options.namespace)
+    sides = {version: (given[0].side(version), given[1].side(version)) for version in versions}
+    answer = DiffAnswer(
+        rulesets=(given[0].ruleset, given[1].ruleset),
+        a=a,
+        b=b,
+        versions=versions,
+        cluster=given[0].cluster,
+        difference=difference(sides, named),
+        diagnostics=(*a.view.diagnostics, *b.view.diagnostics),
+        every=options.all,
+    )
+    fine = {Verdict.SAME} if options.count_intended else {Verdict.SAME, Verdict.INTENDED}
+    no = answer.difference.verdict not in fine
+    return finish(options, options.verb, answer, answer.diagnostics, no=no)
+
+
 def dead_of(options: argparse.Namespace, given: Input) -> Dead:
     """Return what the options say is dead.
 
@@ -327,6 +353,7 @@ _VERBS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
     "tree": _tree,
     "trace": _trace,
     "loss": _loss,
+    "diff": _diff,
 }
 
 

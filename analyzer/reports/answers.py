@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from analyzer.failure.agreement import Verdict
     from analyzer.failure.loss import ServiceLoss
     from analyzer.failure.models import Dead
+    from analyzer.kubeproxy.diff.difference import Difference
+    from analyzer.kubeproxy.diff.dumps import Dump
     from analyzer.kubeproxy.view import Route, ServicePort, View
     from analyzer.model.cluster import Cluster
     from analyzer.model.diagnostics import Diagnostic
@@ -91,6 +93,25 @@ class TraceAnswer:
     tree: Tree
     ends: tuple[End, ...]
     assumptions: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    every: bool = False
+
+
+@value(kw_only=True)
+class DiffAnswer:
+    """Of ``diff``: what is not the same in two dumps.
+
+    Attributes:
+        versions: the IP versions that both have, which were compared.
+        every: whether a person wants to see each of many changes.
+    """
+
+    a: Dump
+    b: Dump
+    rulesets: tuple[Rules, Rules]
+    versions: tuple[int, ...]
+    cluster: Cluster
+    difference: Difference
     diagnostics: tuple[Diagnostic, ...]
     every: bool = False
 

@@ -23,6 +23,7 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
     "tree": {"text": "tree_text", "json": "tree_json", "dot": "tree_dot"},
     "trace": {"text": "trace_text", "json": "trace_json"},
     "loss": {"text": "loss_text", "json": "loss_json"},
+    "diff": {"text": "diff_text", "json": "diff_json"},
     "lab run": {"text": "lab_text", "json": "lab_json"},
     "lab verify": {"text": "lab_text", "json": "lab_json"},
     "lab clients": {"text": "clients_text", "json": "clients_json"},

@@ -9,6 +9,9 @@ from ipaddress import IPv4Address
 from analyzer.failure.agreement import judge
 from analyzer.failure.loss import losses
 from analyzer.failure.models import dead
+from analyzer.kubeproxy.diff.difference import difference
+from analyzer.kubeproxy.diff.dumps import Dump
+from analyzer.kubeproxy.diff.side import Side
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.trace import Question, trace
 from analyzer.kubeproxy.view import Source
@@ -20,6 +23,7 @@ from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import (
     ClientsAnswer,
+    DiffAnswer,
     LabAnswer,
     LossAnswer,
     ServicesAnswer,
@@ -51,6 +55,40 @@ RICH += """\
 -m udp --dport 53 -j REJECT
 COMMIT
 """
+
+#: What a reader knows all of, and what became of it: of everything something has changed.
+BEFORE = dump(
+    cluster_ip("ns/a:http"),
+    cluster_ip("ns/gone:http", "10.96.0.5", chain="KUBE-SVC-G"),
+    "-A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS",
+    '-A KUBE-NODEPORTS -p tcp -m comment --comment "ns/a:http" -m tcp --dport 30080 -j KUBE-EXT-A',
+    "-A KUBE-EXT-A -s 10.0.0.0/8 -j KUBE-SVC-A",
+    "-A KUBE-EXT-A -j KUBE-SEP-1",
+    chance("0.50000000000", "KUBE-SEP-1"),
+    "-A KUBE-SVC-A -j KUBE-SEP-2",
+    "-A KUBE-SVC-G -j KUBE-SEP-1",
+    endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+    endpoint("KUBE-SEP-2", "10.0.0.2:80"),
+)
+AFTER = dump(
+    cluster_ip("ns/a:http"),
+    cluster_ip("ns/a:http", "10.96.0.6", chain="KUBE-SVC-A").replace("cluster IP", "external IP"),
+    "-A KUBE-SERVICES ! -d 127.0.0.0/8 -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS",
+    '-A KUBE-NODEPORTS -p tcp -m comment --comment "ns/a:http" -m tcp --dport 30080 -j KUBE-EXT-A',
+    "-A KUBE-EXT-A -j KUBE-MARK-MASQ",
+    "-A KUBE-EXT-A -s 198.51.100.0/24 -j KUBE-SVC-A",
+    "-A KUBE-EXT-A -s 10.0.0.0/8 -j KUBE-SEP-1",
+    "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000",
+    "-A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE",
+    "-A KUBE-SVC-A -m recent --rcheck --seconds 600 --reap --name KUBE-SEP-1 "
+    "--mask 255.255.255.255 --rsource -j KUBE-SEP-1",
+    chance("0.25000000000", "KUBE-SEP-1"),
+    chance("0.50000000000", "KUBE-SEP-3", match="-m nonesuch --of src"),
+    "-A KUBE-SVC-A -j KUBE-SEP-2",
+    endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+    endpoint("KUBE-SEP-2", "10.0.0.2:80"),
+    endpoint("KUBE-SEP-3", "10.0.0.3:80"),
+)
 
 HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
 
@@ -133,6 +171,8 @@ class Answers:
                     losses=losses(view, died.endpoints),
                     diagnostics=view.diagnostics,
                 )
+            case "diff":
+                return diff_answer(BEFORE, self.text if self.text != RICH else AFTER)
             case "lab run" | "lab verify":
                 verdicts = (judge(measured(DEAD, ALIVE)),)
                 return LabAnswer(
@@ -157,6 +197,30 @@ class Answers:
         rendered = renderer(verb, "text")(self.of(verb))
         assert isinstance(rendered, Document)
         return render_plain(rendered)
+
+
+def diff_answer(a: str, b: str, *, every: bool = False) -> DiffAnswer:
+    """Return what differs between two dumps of one node."""
+    own = (IPv4Address("192.0.2.1"), IPv4Address("192.0.2.2"))
+    rulesets = parse(a, "a.txt"), parse(b, "b.txt")
+    sides, dumps = [], []
+    for ruleset in rulesets:
+        recogniser = Recogniser(ruleset, Cluster(), node_addresses=own)
+        view = recogniser.view()
+        sides.append(
+            Side((ruleset,), view, Cluster(), version=4, sources=recogniser.source_address, own=own)
+        )
+        dumps.append(Dump(ruleset.file, view, (4,)))
+    return DiffAnswer(
+        a=dumps[0],
+        b=dumps[1],
+        rulesets=rulesets,
+        versions=(4,),
+        cluster=Cluster(),
+        difference=difference({4: (sides[0], sides[1])}),
+        diagnostics=(*dumps[0].view.diagnostics, *dumps[1].view.diagnostics),
+        every=every,
+    )
 
 
 def counted(

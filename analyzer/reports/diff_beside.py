@@ -1,0 +1,105 @@
+"""Of ``diff`` what becomes of flows to no Service, with the rules that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from analyzer.kubeproxy.diff.beside import Beside, Topic
+from analyzer.kubeproxy.diff.changes import MASQUERADED, Otherwise
+from analyzer.kubeproxy.view import Source
+from analyzer.model.rules import Rule
+from analyzer.reports.diff_words import ends, sources
+from analyzer.reports.document import Block, Cell, Column, Line, Span, Style, Table
+from analyzer.reports.rules import says
+from analyzer.semantics.tree import AnyRule
+
+_COLUMNS: Final = (
+    Column("OTHER FLOWS", foldable=True),
+    Column("FROM", foldable=True),
+    Column("A", right=True),
+    Column("B", right=True),
+    Column(""),
+)
+_TOPICS: Final = {
+    Topic.CLUSTER_IP_PORT: "a port that a ClusterIP does not have",
+    Topic.CLUSTER_IP_PING: "ping of a ClusterIP",
+    Topic.UNALLOCATED: "a ClusterIP that nobody has",
+    Topic.NODE_PORT_LOOPBACK: "a NodePort at the loopback address",
+    Topic.NODE_PORT_ADDRESS: "a NodePort at another address of the node",
+    Topic.REFUSED_FROM_NODE: "an external address of a Service without endpoints",
+    Topic.HAIRPIN_ELSEWHERE: "an endpoint of another node that calls itself by a ClusterIP",
+    Topic.HAIRPIN_THROUGH_NODE: "an endpoint of another node that calls itself by an external "
+    "address",
+}
+_HAIRPINS: Final = frozenset({Topic.HAIRPIN_ELSEWHERE, Topic.HAIRPIN_THROUGH_NODE})
+
+
+def beside_blocks(found: Sequence[Beside]) -> Iterator[Block]:
+    """Give a table of the answers that differ, and below it the rules that decide."""
+    if not found:
+        return
+    yield Table(_COLUMNS, tuple([_row(each) for each in found]))
+    yield Line()
+    if any(each.topic in _HAIRPINS and not each.is_certain for each in found):
+        says = "Which endpoints are of another node nobody said: --objects with --node does."
+        yield from (Line((Span(says, Style.FAINT),)), Line())
+    asked = [each for each in found if each.rules_a or each.rules_b]
+    for each in asked:
+        yield Line((Span(f"{_TOPICS[each.topic]}, as {each.places[0]}:", Style.FAINT),))
+        for letter, how, rules in (("A", each.a, each.rules_a), ("B", each.b, each.rules_b)):
+            rule = _deciding(how, rules)
+            told = "no rule takes it" if rule is None else _shown(rule)
+            yield Line((Span(f"  {letter}: {told}", Style.FAINT),))
+    if asked:
+        yield Line()
+
+
+def lost(found: Sequence[Beside]) -> list[str]:
+    """Return what works in A, and in B is meant not to.
+
+    To a ClusterIP no flows of other nodes' endpoints come, so that nobody misses anything.
+    """
+    return list(
+        dict.fromkeys(
+            _TOPICS[each.topic]
+            for each in found
+            if each.is_intended and _works(each, each.a) and not _works(each, each.b)
+        )
+    )
+
+
+def _works(each: Beside, how: Otherwise) -> bool:
+    if each.topic is Topic.HAIRPIN_THROUGH_NODE:  # else the answer never leaves the endpoint
+        return any(kind == MASQUERADED for kind, _ in how)
+    return _reaches(how)
+
+
+def _reaches(how: Otherwise) -> bool:
+    return any(kind == "endpoint" for kind, _ in how)
+
+
+def _deciding(how: Otherwise, rules: Sequence[AnyRule]) -> AnyRule | None:
+    """Return the rule that says most of how a packet ends."""
+    if _reaches(how):
+        # The base chain's only leads to kube-proxy's; there one takes the flow.
+        return rules[1] if rules[1:] else None
+    refused = any(kind in {"drop", "reject"} for kind, _ in how)
+    return rules[-1] if rules and refused else None
+
+
+def _shown(rule: AnyRule) -> str:
+    """Return a rule with its chain, all that it asks for, and where it stands."""
+    text = rule.raw.strip() if isinstance(rule, Rule) else f"{rule.chain} {says(rule)}"
+    return f"line {rule.location.line}, {text}"
+
+
+def _row(each: Beside) -> tuple[Cell, ...]:
+    kind: Cell = Span("intended", Style.GOOD)
+    if not each.is_certain:
+        kind = Span("cannot tell", Style.WARNING)
+    elif not each.is_intended:
+        kind = Span("differs", Style.BAD)
+    # Those of other nodes were not asked about: they come in as those of this one do.
+    whence = ", ".join("pods" if s is Source.POD else sources({s})[0] for s in each.sources)
+    return _TOPICS[each.topic], whence, ends(each.a), ends(each.b), kind

@@ -1,0 +1,266 @@
+"""``diff`` for people: what changes from A to B, and in the last line whether it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+from analyzer.kubeproxy.diff.changes import (
+    MASQUERADE,
+    OTHERWISE,
+    SHARES,
+    Change,
+    EndpointChange,
+    ServiceChange,
+)
+from analyzer.kubeproxy.diff.difference import Verdict
+from analyzer.kubeproxy.diff.dumps import Dump
+from analyzer.kubeproxy.diff.pairs import version_of
+from analyzer.kubeproxy.view import ServicePort
+from analyzer.model.probability import Bounds, capped_sum
+from analyzer.reports.answers import DiffAnswer
+from analyzer.reports.diff_beside import beside_blocks, lost
+from analyzer.reports.diff_words import affinity, ends, flows, source_address
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.numbers import bounds_percent, percent
+from analyzer.reports.phrases import count
+
+_COLUMNS: Final = (
+    Column("SERVICE PORT", foldable=True),
+    Column("PROTO", spare=2),
+    Column("FLOWS", foldable=True, begins=True),
+    Column("CHANGE", begins=True),
+    Column("NODE", spare=1),
+    Column("A -> B"),
+)
+#: Endpoints of one change that are listed one by one, and ServicePorts.
+_MOST_ENDPOINTS: Final = 8
+_MOST_SERVICES: Final = 60
+_NOTHING: Final = "none"
+#: What changes, the node, and how it is in A and in B.
+_Change: TypeAlias = tuple[Span, str, str, str]
+
+
+def render(answer: DiffAnswer) -> Document:
+    """Return what differs as a table, then flows to no Service, then the verdict."""
+    found = answer.difference
+    blocks: list[Block] = [
+        _head("A", answer.a, answer),
+        _head("B", answer.b, answer),
+        Line(),
+    ]
+    changes = found.changes
+    shown = changes if answer.every or len(changes) <= _MOST_SERVICES else changes[:_MOST_SERVICES]
+    rows = [row for change in shown for row in _rows(change, answer)]
+    if rows:
+        blocks += [Table(_COLUMNS, tuple(rows)), Line()]
+    if len(shown) < len(changes):
+        more = count(len(changes) - len(shown), "more ServicePort")
+        blocks += [Line((Span(f"{more} that differ; --all shows each", Style.FAINT),)), Line()]
+    blocks += _by_node(changes, answer)
+    blocks += beside_blocks(found.beside)
+    return Document([*blocks, *_verdict(answer)])
+
+
+def _head(letter: str, dump: Dump, answer: DiffAnswer) -> Line:
+    services = count(len(dump.view.services), "ServicePort")
+    node = f" at node {dump.view.node}" if dump.view.node else ""
+    said = f"{letter}  {dump.file}{node}: {dump.view.mode} mode, {services}"
+    others = [version_of(service) for service in dump.view.services]
+    left_out = [version for version in dump.versions if version not in answer.versions]
+    for version in left_out:
+        if version in others:
+            number = f"{others.count(version):,} of IPv{version}"
+            said += f", {number} left out since the other dump has no rules of that"
+    return Line((said,))
+
+
+# --- Services -------------------------------------------------------------------
+
+
+def _rows(change: ServiceChange, answer: DiffAnswer) -> Iterator[tuple[Cell, ...]]:
+    """Give the rows of a ServicePort, its name in the first."""
+    head: tuple[Cell, Cell] = (Span(change.name.text, Style.STRONG), change.protocol)
+    for flows_told, changes in _changes(change, answer):
+        first = flows_told
+        for what, node, a, b in changes:
+            yield (*head, first, what, node, f"{a} -> {b}")
+            head, first = ("", ""), ""
+
+
+def _changes(change: ServiceChange, answer: DiffAnswer) -> Iterator[tuple[str, Iterable[_Change]]]:
+    """Give changes with the flows that notice them."""
+    for frontend in change.gone:
+        gone = Span(f"{frontend.kind.value} {frontend} gone", Style.BAD)
+        yield "all", [(gone, "", _number(change.a), _NOTHING)]
+    for frontend in change.added:
+        added = Span(f"{frontend.kind.value} {frontend} added", Style.WARNING)
+        yield "all", [(added, "", _NOTHING, _number(change.b))]
+    if change.affinity is not None:
+        a, b = map(affinity, change.affinity)
+        yield "all", [(Span("session affinity", Style.WARNING), "", a, b)]
+    for each in change.routes:
+        yield flows(each.ways, change), _change(each.change, answer)
+
+
+def _number(service: ServicePort | None) -> str:
+    number = 0 if service is None else len(service.endpoints)
+    return count(number, "endpoint") if number else "no endpoints"
+
+
+def _change(change: Change, answer: DiffAnswer) -> Iterator[_Change]:
+    gone = [each for each in change.endpoints if each.b is None]
+    added = [each for each in change.endpoints if each.a is None]
+    moved = [each for each in change.endpoints if each.a is not None and each.b is not None]
+    yield from _endpoints(gone, "gone", Style.BAD, answer)
+    yield from _endpoints(added, "added", Style.WARNING, answer)
+    if change.each is not None:
+        a, b = (f"1/{number}" if number > 1 else "1" for number in change.each)
+        yield Span("each endpoint's share", Style.WARNING), "", a, b
+    yield from _endpoints(moved, "moved", Style.WARNING, answer)
+    if change.otherwise is not None:
+        here, there = map(ends, change.otherwise)
+        yield Span("new flows are", Style.BAD), "", here, there
+    for masks in dict.fromkeys((each.a, each.b) for each in change.masquerade):
+        theirs = [each.endpoint for each in change.masquerade if (each.a, each.b) == masks]
+        at = count(len(theirs), "endpoint") if theirs[1:] else str(theirs[0])
+        here, there = map(source_address, masks)
+        yield Span(f"source address at {at}", Style.BAD), "", here, there
+    if change.unknown:
+        told = ", ".join(_UNKNOWN[each] for each in change.unknown)
+        yield Span(f"cannot tell: {told}", Style.WARNING), "", "?", "?"
+
+
+_UNKNOWN: Final = {SHARES: "shares", MASQUERADE: "source address", OTHERWISE: "other ends"}
+
+
+def _endpoints(
+    changes: Sequence[EndpointChange], what: str, style: Style, answer: DiffAnswer
+) -> Iterator[_Change]:
+    """Give each endpoint, or of many those of each node together."""
+    if len(changes) <= _MOST_ENDPOINTS or answer.every:
+        for each in changes:
+            node = answer.cluster.placement(each.endpoint.address).node
+            yield Span(f"{each.endpoint} {what}", style), node or "", *_shares(each)
+        return
+    by_node: dict[str, list[EndpointChange]] = {}
+    for each in changes:
+        node = answer.cluster.placement(each.endpoint.address).node
+        by_node.setdefault(node or "", []).append(each)
+    for name, theirs in sorted(by_node.items(), key=lambda node: (-len(node[1]), node[0])):
+        told = Span(f"{count(len(theirs), 'endpoint')} {what}", style)
+        yield told, name, _sum(each.a for each in theirs), _sum(each.b for each in theirs)
+
+
+def _shares(each: EndpointChange) -> tuple[str, str]:
+    a, b = (_NOTHING if s is None else bounds_percent(s) for s in (each.a, each.b))
+    if a == b and each.a is not None and each.b is not None:
+        # They differ by more than 2**-30, which ten digits show.
+        return percent(each.a.lower, 8), percent(each.b.lower, 8)
+    return a, b
+
+
+def _sum(shares: Iterable[Bounds | None]) -> str:
+    known = [share for share in shares if share is not None]
+    if not known:
+        return _NOTHING
+    lower, upper = (capped_sum(getattr(s, end) for s in known) for end in ("lower", "upper"))
+    return bounds_percent(Bounds(lower, upper))
+
+
+# --- all together -----------------------------------------------------------------
+
+
+def _by_node(changes: Sequence[ServiceChange], answer: DiffAnswer) -> Iterator[Line]:
+    """Give the endpoints that are gone and added by node, where it is known where they are."""
+    for what, is_one in (("gone", _is_gone), ("added", _is_added)):
+        found = dict.fromkeys(
+            (each.endpoint.address, change.name.text)
+            for change in changes
+            for route in change.routes
+            for each in route.change.endpoints
+            if is_one(each)
+        )
+        by_node: dict[str, set[object]] = {}
+        for address, _ in found:
+            node = answer.cluster.placement(address).node
+            if node is not None:
+                by_node.setdefault(node, set()).add(address)
+        if by_node:
+            nodes = sorted(by_node.items(), key=lambda each: (-len(each[1]), each[0]))
+            listed = ", ".join(f"{len(theirs):,} on {node}" for node, theirs in nodes)
+            yield Line((f"Addresses of endpoints {what}: {listed}.",))
+
+
+def _is_gone(each: EndpointChange) -> bool:
+    return each.b is None
+
+
+def _is_added(each: EndpointChange) -> bool:
+    return each.a is None
+
+
+def _verdict(answer: DiffAnswer) -> Iterator[Line]:
+    found = answer.difference
+    versions = " and ".join(f"IPv{version}" for version in answer.versions)
+    yield Line((f"{count(found.both, 'ServicePort')} of {versions} in both.",))
+    if found.alike:
+        says = (
+            f"Of {count(found.alike, 'ServicePort')} not all is known, and the same in both dumps; "
+            "--objects with --node, --node-ip or --node-of may tell more."
+        )
+        yield Line((Span(says, Style.FAINT),))
+    yield Line((_SENTENCES[found.verdict](answer),))
+
+
+def _same(answer: DiffAnswer) -> Span:
+    return Span(f"Nothing that you rely on changes{_as_known(answer)}.", Style.GOOD)
+
+
+def _as_known(answer: DiffAnswer) -> str:
+    return ", as far as is known" if answer.difference.alike else ""
+
+
+def _intended(answer: DiffAnswer) -> Span:
+    missed = lost(answer.difference.beside)
+    unless = f", unless you rely on {_either(missed)}" if missed else ""
+    return Span(
+        f"Nothing that you rely on changes{_as_known(answer)}{unless}: what differs is intended.",
+        Style.WARNING if missed else Style.GOOD,
+    )
+
+
+def _either(several: Sequence[str]) -> str:
+    *others, last = several
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _unknown(answer: DiffAnswer) -> Span:
+    return Span(f"Nothing certainly changes, but: {_counted(answer)}.", Style.WARNING)
+
+
+def _different(answer: DiffAnswer) -> Span:
+    return Span(f"What is answered changes: {_counted(answer)}.", Style.BAD)
+
+
+def _counted(answer: DiffAnswer) -> str:
+    """Return how many ServicePorts and other answers are not the same: ``1 gone, 2 changed``."""
+    found = answer.difference
+    changes = found.changes
+    both = [each for each in changes if each.a is not None and each.b is not None]
+    counted = [
+        (sum(each.b is None for each in changes), "ServicePort", "gone"),
+        (sum(each.a is None for each in changes), "ServicePort", "added"),
+        (sum(each.is_certain for each in both), "ServicePort", "changed"),
+        (sum(not each.is_certain for each in both), "ServicePort", "not known"),
+        (sum(not e.is_intended for e in found.beside), "answer", "to flows to no Service"),
+    ]
+    return ", ".join(f"{count(number, noun)} {what}" for number, noun, what in counted if number)
+
+
+_SENTENCES: Final[dict[Verdict, Callable[[DiffAnswer], Span]]] = {
+    Verdict.SAME: _same,
+    Verdict.INTENDED: _intended,
+    Verdict.UNKNOWN: _unknown,
+    Verdict.DIFFERENT: _different,
+}

@@ -1,0 +1,90 @@
+"""How ``diff`` tells in words which flows it means, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from analyzer.kubeproxy.diff.changes import Otherwise, ServiceChange, Way
+from analyzer.kubeproxy.view import Frontend, FrontendKind, Source
+from analyzer.model.probability import ALWAYS
+from analyzer.reports.numbers import bounds_percent
+
+#: Where flows come from, behind the word ``from``.
+_FROM: Final = {
+    Source.POD: "pods of this node",
+    Source.POD_ELSEWHERE: "other pods",
+    Source.NODE: "the node",
+    Source.EXTERNAL: "outside",
+    Source.HAIRPIN: "the endpoint itself",
+}
+_PODS: Final = frozenset({Source.POD, Source.POD_ELSEWHERE})
+_ENDS: Final = {
+    "endpoint": "sent on",
+    "drop": "dropped",
+    "reject": "rejected",
+    "no-service": "passed on",
+    "unresolved": "not known",
+    "masqueraded": "masqueraded",
+    "not-masqueraded": "not masqueraded",
+}
+
+
+def flows(ways: Sequence[Way], change: ServiceChange) -> str:
+    """Return which flows take these routes: ``from outside to NodePort *:30001``."""
+    if len(ways) == change.ways:
+        return "all"
+    by_frontend: dict[Frontend, list[Way]] = {}
+    for way in ways:
+        by_frontend.setdefault(way.frontend, []).append(way)
+    by_sources: dict[str, list[Frontend]] = {}
+    for frontend, theirs in by_frontend.items():
+        by_sources.setdefault(_sources(theirs), []).append(frontend)
+    return "; ".join(f"from {told} to {_frontends(theirs)}" for told, theirs in by_sources.items())
+
+
+def _frontends(frontends: Sequence[Frontend]) -> str:
+    by_kind: dict[FrontendKind, list[str]] = {}
+    for frontend in frontends:
+        by_kind.setdefault(frontend.kind, []).append(str(frontend))
+    return ", ".join(f"{kind.value} {', '.join(theirs)}" for kind, theirs in by_kind.items())
+
+
+def _sources(ways: Sequence[Way]) -> str:
+    plain = {way.source for way in ways if way.network is None}
+    everybody = not set(Source) - plain - {Source.HAIRPIN}
+    named = ["anywhere"] if everybody else sources(plain)
+    return ", ".join([*named, *[_network(way) for way in ways if way.network is not None]])
+
+
+def _network(way: Way) -> str:
+    within = {Source.EXTERNAL: "", Source.NODE: "the node in "}.get(way.source, "pods in ")
+    return f"{within}{way.network}"
+
+
+def sources(kinds: set[Source]) -> list[str]:
+    """Return kinds of source in words, both kinds of pods as one."""
+    named = ["pods"] if kinds >= _PODS else [_FROM[s] for s in Source if s in kinds & _PODS]
+    rest = [s for s in Source if s in kinds - _PODS]
+    # What the endpoint itself meets is told where a pod does not meet it too.
+    return named + [_FROM[s] for s in rest if s is not Source.HAIRPIN or not kinds & _PODS]
+
+
+def ends(found: Otherwise) -> str:
+    """Return how flows end: ``dropped``, ``33.3 % rejected``; no ends: at endpoints."""
+    if not found:
+        return "sent on"
+    return ", ".join(
+        _ENDS[kind] if share.lower == ALWAYS else f"{bounds_percent(share)} {_ENDS[kind]}"
+        for kind, share in found
+    )
+
+
+def affinity(seconds: int | None) -> str:
+    """Return a session affinity's timeout."""
+    return "none" if seconds is None else f"{seconds:,} s"
+
+
+def source_address(masqueraded: bool) -> str:
+    """Return whose source address an endpoint sees."""
+    return "the node's" if masqueraded else "the client's"
