@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,17 @@ _TRACES = {
     "1.36.2-nftables/two-node@worker1": "--from 203.0.113.7 --to 10.96.18.52:80",
     "1.30.3-nftables/two-node": "--from-node --to 10.96.0.10:54 --protocol udp",
 }
+#: What is held against a dump: versions, backends, nodes, modes; and whether something differs.
+_DIFFS = {
+    "1.14.0-iptables-legacy/seed-dns": ("1.36.2-iptables-legacy/seed-dns", "", 0),
+    "1.36.2-iptables-legacy/two-node": (
+        "1.36.2-iptables-legacy/two-node@worker1",
+        "--node-b worker1",
+        1,
+    ),
+    "1.36.2-iptables-nft/two-node": ("1.36.2-iptables-legacy/two-node", "", 0),
+    "1.36.2-iptables-legacy/two-node@worker1": ("1.36.2-nftables/two-node@worker1", "", 0),
+}
 _DUMPS = ("*-save.txt", "nft-list-ruleset.*")
 _SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv", "dot": "dot"}
 
@@ -44,6 +56,7 @@ class Case:
     verb: str
     arguments: tuple[str, ...]
     output_format: str
+    status: int = 0
 
     def __str__(self) -> str:
         return f"{self.capture} {self.verb} {self.output_format}"
@@ -61,10 +74,15 @@ class Case:
         return [self.verb, *given, "--node", self.capture.node, "--format", self.output_format]
 
 
+def _dump_in(folder: Path) -> Path:
+    (dump,) = [path for pattern in _DUMPS for path in folder.glob(pattern)]
+    return dump
+
+
 def _cases() -> list[Case]:
     found = []
     for name, service, dead in _CAPTURES:
-        (dump,) = [p for pattern in _DUMPS for p in (FIXTURES / name).glob(pattern)]
+        dump = _dump_in(FIXTURES / name)
         died = tuple(dead.split())
         by_verb = {
             "services": (),
@@ -77,7 +95,15 @@ def _cases() -> list[Case]:
             for verb, arguments in by_verb.items()
             for output_format in RENDERERS[verb]
         ]
-    return found
+    return [*found, *_diffs()]
+
+
+def _diffs() -> Iterator[Case]:
+    for name, (other, options, status) in _DIFFS.items():
+        a, b = (_dump_in(FIXTURES / each) for each in (name, other))
+        arguments = (str(b.relative_to(ROOT)), *options.split())
+        for output_format in RENDERERS["diff"]:
+            yield Case(Capture(a), "diff", arguments, output_format, status)
 
 
 CASES = _cases()
@@ -93,7 +119,7 @@ def test_a_command_prints_what_its_golden_file_holds(
     monkeypatch.chdir(ROOT)
     status = cli.main(case.command)
     printed = capsys.readouterr()
-    assert (status, printed.err) == (0, "")
+    assert (status, printed.err) == (case.status, "")
     if update_golden:
         case.expected.parent.mkdir(exist_ok=True)
         case.expected.write_text(printed.out, encoding="utf-8")
