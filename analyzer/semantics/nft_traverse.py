@@ -87,6 +87,8 @@ _Key: TypeAlias = tuple[_Place, Packet, _Stack]
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 #: Statements that let every packet pass as it is.
 _PASSING: Final = (Counter, Log, Dup, FlowAdd, Continue)
+#: Statements that change what other rules see.
+_CHANGING: Final = (MetaSet, CtSet, Mangle, Notrack, SetUpdate)
 #: Objects that do: what they do to a flow is nothing that we count.
 _PASSING_OBJECTS: Final = frozenset({"counter", "ct helper", "ct timeout", "ct expectation"})
 
@@ -211,8 +213,14 @@ class _Rule:
     def walk(self, first: int, packet: Packet) -> Packet | _End:
         """Meet the statements from `first` on; return the packet that the next rule meets."""
         statements = self._rule.statements
-        if first == 0 and any(self._is_for(each, packet) is Ternary.FALSE for each in statements):
-            return packet
+        if first == 0 and statements:
+            is_for = self._is_for(statements[-1], packet)
+            if is_for is not Ternary.TRUE and any(isinstance(s, _CHANGING) for s in statements):
+                self.forked = True
+                ended = self._walks.onward(self.place, packet, self.stack)
+                self._path.may_take([ended], self._because)
+            elif is_for is Ternary.FALSE:
+                return packet
         for at in range(first, len(statements)):
             each = statements[at]
             reached = self._meet(each, at, packet)
@@ -250,7 +258,10 @@ class _Rule:
             case Accept() | Drop() | Jump() | Goto() | Return():
                 return self._verdict(given, at, packet)
             case Reject():
-                if self._is_for(given, packet) is Ternary.UNKNOWN:
+                is_for = self._is_for(given, packet)
+                if is_for is Ternary.FALSE:
+                    return None
+                if is_for is Ternary.UNKNOWN:
                     tree = Leaf(targets.Reject(reject_name(given, changes.family)), packet)
                     return self._fork([_Way(after(self._rule, tree))], Ternary.UNKNOWN)
                 return self._ends(targets.Reject(reject_name(given, changes.family)), packet)
@@ -279,7 +290,8 @@ class _Rule:
         """Tell whether a rule with this statement is for such packets, which nft does not print.
 
         It puts a match for the protocol or the family of some rejects before all else in the
-        rule, and leaves it out of its listings.
+        rule, and leaves it out of its listings. It does so too with one that somebody wrote
+        right before the reject, so that what the rule changes in between may happen or not.
 
         Source: nftables, src/evaluate.c, ``stmt_reject_gen_dependency``.
         """

@@ -27,7 +27,9 @@ from analyzer.failure.agreement import binomial_p_value
 from analyzer.kubeproxy.trace import Question, trace
 from analyzer.model.nft import NftRuleset, Rule
 from analyzer.model.packet import Address, Packet
+from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Drop, Reject
+from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.tree import (
     Chance,
     Delivered,
@@ -37,13 +39,14 @@ from analyzer.semantics.tree import (
     Tree,
     Unresolved,
 )
+from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.trace import TRACING_TABLE
 from tests.lab.nft_node import NftNode, Path, Rules, Went
 from tests.lab.nodes import ADDRESSES6, SOURCES, Asked
 from tests.lab.random_nft import RandomNft
-from tests.lab.random_rules import ADDRESSES, PORTS
+from tests.lab.random_rules import ADDRESSES, PORTS, RandomRules
 
 #: False alarms that a whole run may raise, for all its counts together.
 RATE: Final = 1e-6
@@ -122,8 +125,8 @@ def end_of(leaf: Leaf) -> End:
             return "anything", None, None, None
 
 
-def fits(way: Way, went: Went, path: Path, asked: Asked) -> bool:
-    """Tell whether a packet may have gone that way."""
+def fits(way: Way, went: Went, path: Path, asked: Asked, *, beside: bool) -> bool:
+    """Tell whether a packet may have gone that way; `beside`: what iptables drops nobody tells."""
     leaf = way.leaf
     if isinstance(leaf.outcome, Unresolved):
         return path[: len(way.path)] == way.path
@@ -132,7 +135,7 @@ def fits(way: Way, went: Went, path: Path, asked: Asked) -> bool:
     seen = went.seen
     kind, to, port, source = end_of(leaf)
     if kind == "lost":
-        return went.lost and seen is None
+        return (went.lost or beside) and seen is None
     if seen is None or (seen.device is None) != (kind == "here"):
         return False
     masqueraded = leaf.packet.masqueraded
@@ -173,7 +176,18 @@ class Check:
         self._random = random
         self._packets = packets
         self._node = NftNode()
+        #: What iptables-legacy holds beside the rules of nft.
+        self._beside: list[Ruleset] = []
         self.findings = Findings()
+
+    def beside(self, text: str) -> None:
+        """Let iptables-legacy load a ruleset beside those to come.
+
+        Its rules are in no path: of those the kernel tells by another way, in an order of its own.
+        """
+        namespace = self._node.namespace
+        run(namespace, ["iptables-legacy-restore"], text)
+        self._beside = [parse(run(namespace, ["iptables-legacy-save"]).stdout, "saved")]
 
     def ruleset(self, frames: Sequence[str], rules: Sequence[str]) -> None:
         """Load one ruleset, and send packets through it."""
@@ -221,7 +235,7 @@ class Check:
         four = asked.source.version == 4
         routes = self._node.routes if four else self._node.routes6
         question = Question(packet=packet, addresses=self._node.addresses, routes=routes)
-        return trace([ruleset], question, "ip" if four else "ip6").tree
+        return trace([*self._beside, ruleset], question, "ip" if four else "ip6").tree
 
     def _fault(
         self, asked: Asked, text: NftRuleset, listed: NftRuleset, times: int = 1
@@ -231,15 +245,16 @@ class Check:
         family = "ip" if asked.source.version == 4 else "ip6"
         rules = Rules(text, family)
         tree = ways(self._tree(asked, text), rules)
+        beside = bool(self._beside)
         counts: Counter[tuple[Path, End]] = Counter()
         for _ in range(self._packets * times):
             went = self._node.send(asked)
             path = rules.leading_only(went.path)
-            fitting = [way for way in tree if fits(way, went, path, asked)]
+            fitting = [way for way in tree if fits(way, went, path, asked, beside=beside)]
             if not fitting:  # the kernel may have put off the rest of its work
                 went = self._node.late(went)
                 path = rules.leading_only(went.path)
-                fitting = [way for way in tree if fits(way, went, path, asked)]
+                fitting = [way for way in tree if fits(way, went, path, asked, beside=beside)]
             found.packets += 1
             found.matched += len(went.path)
             found.met.update(each.verdict for each in went.told)
@@ -320,13 +335,16 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--rulesets", type=int, default=200)
     parser.add_argument("--packets", type=int, default=25)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--beside", action="store_true", help="rules of iptables-legacy too")
     options = parser.parse_args(words)
     leave_host()
     random = Random(options.seed)  # noqa: S311  # the same run for the same seed
-    made = RandomNft(random)
+    made, beside = RandomNft(random), RandomRules(random)
     check = Check(random, options.packets)
     for done in range(options.rulesets):
         held = made.ruleset()
+        if options.beside:
+            check.beside(re.sub(r".* -j TRACE\n", "", beside.text()))
         check.ruleset(held.frames, held.rules)
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{done + 1} of {options.rulesets} rulesets")

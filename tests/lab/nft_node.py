@@ -116,6 +116,7 @@ class NftNode(Wired):
             LabError: a frame is refused.
         """
         self.nft.run("flush ruleset")
+        self.forget()  # what an earlier flow has translated to a port, a new one must not get
         for frame in frames:
             self.nft.run(frame)
         taken = []

@@ -202,6 +202,7 @@ class _Table:
             [
                 "reject",
                 "reject with icmpx port-unreachable",
+                "reject with tcp reset",
                 "meta l4proto tcp reject with tcp reset",
             ]
         )

@@ -50,7 +50,7 @@ def chain(head: str, *rules: str, family: str = "inet") -> str:
     return f"table {family} t {{\nchain c {{\n{body}\n}}\n}}\n"
 
 
-@pytest.mark.parametrize("before", ["", "ct mark set 0x1 ", "counter "])
+@pytest.mark.parametrize("before", ["", "ct state new ", "counter "])
 def test_a_reset_is_for_tcp_only(before: str) -> None:
     text = chain(FORWARD, f"{before}reject with tcp reset")
     assert ends(tree(text, protocol="tcp")) == ["Reject"]
@@ -58,9 +58,12 @@ def test_a_reset_is_for_tcp_only(before: str) -> None:
     assert ends(tree(text, protocol=None)) == ["either", "Delivered", "Reject"]
 
 
-def test_what_a_rule_does_before_a_reset_it_does_to_tcp_only() -> None:
+def test_what_a_rule_changes_before_a_reset_it_may_change_for_others_too() -> None:
+    """Nft prints `meta mark set 0x1 meta l4proto tcp reject with tcp reset` alike."""
     text = chain(FORWARD, "meta mark set 0x1 reject with tcp reset", "meta mark 0x1 drop")
-    assert ends(tree(text, protocol="udp")) == ["Delivered"]
+    assert ends(tree(text, protocol="tcp")) == ["Reject"]
+    assert ends(tree(text, protocol="udp")) == ["either", "Delivered", "Drop"]
+    assert ends(tree(text, protocol=None)) == ["either", "Delivered", "Drop", "Reject", "either"]
 
 
 def test_a_reject_of_one_family_is_for_its_packets() -> None:

@@ -1,0 +1,62 @@
+"""Random rulesets of nft: the kernel goes only the ways that the tree allows, and as often."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.lab.running import in_lab
+
+pytestmark = pytest.mark.lab
+
+RUN = "from tests.lab.nft_check import main; main({arguments!r})"
+#: Faults in the semantics, which a check that is worth something notices.
+FAULTS = {
+    "nat has no place of its own": "base_chains._NAT = dict.fromkeys(base_chains._NAT, 0)",
+    "the sooner chain comes first": "base_chains.reversed = list",
+    "mark lost": "packet.Mark.with_bits = lambda self, value, mask: self\n"
+    "nft_changes._mark = lambda held: packet.Mark()",
+    "a draw is rarer than it is": "nft_fields.Draw.chance = lambda self, first, last: "
+    "probability.Dyadic.of(1, 20)",
+    "a reset for everybody": "nft_traverse._Rule._is_for = lambda *_: ternary.Ternary.TRUE",
+    "a snat keeps the source": "nft_changes.sourced = lambda packet, to: packet",
+}
+
+
+def found(*arguments: str, before: str = "") -> Any:
+    return json.loads(in_lab(f"{before}\n{RUN.format(arguments=arguments)}").strip())
+
+
+def test_the_kernel_goes_no_way_that_the_tree_does_not_allow() -> None:
+    run = found("--rulesets", "100")
+    assert run["disagreements"] == []
+    assert run["rulesets"] == 100
+    assert run["rules"] > 2000 > 5 * run["refused"]
+    assert run["packets"] == 25 * run["questions"] == 7_500
+    assert run["questions_left_out"] == 0
+    assert run["questions_of_nothing_unknown"] > 200
+    assert run["counts_tested"] > 200
+    assert min(run["ends"][end] for end in ("here", "out", "lost")) > 500
+    assert {"accept", "continue", "drop", "goto", "jump", "return"} <= set(run["verdicts"])
+    wanted = {"Accept", "Counter", "CtSet", "Dnat", "Drop", "Goto", "Jump", "Masquerade", "Match"}
+    wanted |= {"MetaSet", "Notrack", "Redirect", "Reject", "Return", "SetUpdate", "Snat", "Vmap"}
+    assert wanted <= set(run["statements"])
+
+
+def test_so_it_does_beside_iptables_legacy() -> None:
+    run = found("--rulesets", "40", "--packets", "10", "--beside")
+    assert run["disagreements"] == []
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_fault_in_the_semantics_is_noticed(fault: str) -> None:
+    imports = (
+        "from analyzer.model import packet, probability, ternary\n"
+        "from analyzer.semantics import base_chains, nft_changes, nft_fields, nft_traverse\n"
+        # To say it is enough here; to say it shortly takes long.
+        "from tests.lab import nft_check\nnft_check.Check._shrunk = lambda *_: None\n"
+    )
+    run = found("--rulesets", "200", "--packets", "5", "--seed", "8", before=f"{imports}{fault}")
+    assert run["disagreements"] != []
