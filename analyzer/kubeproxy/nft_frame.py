@@ -8,7 +8,7 @@ walked, and the others are told by it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from analyzer.kubeproxy.nft_chains import elements_of, reached_by
@@ -159,16 +159,18 @@ class Frame:
         quick = [each for each, _, _ in self._quick]
         return [each for each in self._asked if not any(each is one for one in quick)]
 
-    def answers(self, address: str, packet: Packet) -> tuple[object, ...] | None:
-        """Return the answers for `packet`, which is sent to `address` as nft writes it.
+    def answers(self, address: str, packet: Callable[[], Packet]) -> tuple[object, ...] | None:
+        """Return the answers for a packet, which is sent to `address` as nft writes it.
 
-        None: a map sends it elsewhere.
+        None: a map sends it elsewhere. The packet is made where the address alone does not tell.
         """
         found: list[object] = []
         for asked, words, just in self._quick:
             known = address in words
-            found.append(known if just or not known else _answer(asked, packet))
-        found += [_answer(asked, packet) for asked in self._others]
+            found.append(known if just or not known else _answer(asked, packet()))
+        if self._others:
+            made = packet()
+            found += [_answer(asked, made) for asked in self._others]
         return None if _LED_AWAY in found else tuple(found)
 
 

@@ -98,8 +98,10 @@ class PlainServices:
 
     def _kind(self, place: PlainPlace) -> Kind | None:
         address, port = place.frontend.address, place.frontend.port
-        packet = Packet(protocol=place.protocol, destination=address, destination_port=port)
-        answers = self._before.answers(str(address), packet)
+        answers = self._before.answers(
+            str(address),
+            lambda: Packet(protocol=place.protocol, destination=address, destination_port=port),
+        )
         chain = place.chain
         marks = chain.marks
         own = None if marks is None else marks[:3] == (str(address), place.protocol, port)
@@ -166,7 +168,7 @@ class PlainServices:
             if endpoint.address == way.address:
                 return self._walked(source, way, place, endpoint)
             answers = self._behind.answers(
-                str(endpoint.address), _sent(way.address, protocol, endpoint)
+                str(endpoint.address), lambda: _sent(way.address, protocol, endpoint)
             )
             is_own = endpoint.address in self._own or endpoint.address.is_loopback
             key = source, way.address, way.marks, protocol, is_own, answers
@@ -203,7 +205,7 @@ class PlainServices:
         def judge(protocol: str, endpoint: Endpoint) -> bool | None:
             address = endpoint.address
             asked = tuple([address in network for network in self._asked])
-            behind = self._behind.answers(str(address), _sent(address, protocol, endpoint))
+            behind = self._behind.answers(str(address), lambda: _sent(address, protocol, endpoint))
             key = kind, asked, address in self._own, behind
             if behind is None or key not in self._returning:
                 found = self._walks.hairpin(frontend, protocol, [endpoint], self._asked)
