@@ -59,6 +59,9 @@ OLD_BINARY: Final = re.compile(r"\[unsupported revision\]|--to-destination(?=\s+
 _BASE: Final = frozenset(_LONG.values()) | frozenset(_LONG)
 
 
+_NEVER_NEGATED: Final = frozenset({"-m", "-j", "-g", "-c", "-4", "-6", "!"})
+
+
 def parse_rule(line: str, location: Location, chains: Container[str]) -> Rule:
     """Read ``[n:n] -A CHAIN words``; `chains` are those that the table declares.
 
@@ -110,7 +113,7 @@ class _Reader:
             words.take("!")
         word = words.take("an option")
         option = _LONG.get(word.text, word.text)
-        if negated and option in {"-m", "-j", "-g", "-c", "-4", "-6"}:
+        if negated and option in _NEVER_NEGATED:
             words.fail("expected an option that ! can negate", span=word.span)
         match option:
             case "-p" | "-s" | "-d" | "-i" | "-o" | "-f":
@@ -218,7 +221,7 @@ class _Reader:
     def _at_end(self) -> bool:
         ahead = self._words.at_negation()
         word = self._words.peek(ahead)
-        return word is None or word in _BASE
+        return word is None or word in _BASE or (ahead and word == "!")
 
     def _unknown(self, start: int) -> None:
         self._skip()
