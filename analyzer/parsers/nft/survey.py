@@ -80,6 +80,8 @@ def _is_plain_set(held: Set) -> bool:
     source = held.elements.source
     if isinstance(source, str):
         return _WORDS.fullmatch(source) is not None
+    if not isinstance(source, list):
+        return False
     return all(isinstance(each, str) or _is_plain_key(each) for each in source)
 
 
