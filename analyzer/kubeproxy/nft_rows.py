@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Address, protocol, port and chain.
 Row: TypeAlias = tuple[Address, str, int, str]
 
-_ROW: Final = re.compile(r"\s*([\da-f.:]+) \. (tcp|udp|sctp) \. (\d+) : goto ([^\s,]+)\s*(?:,|$)")
+_ROW: Final = re.compile(r"\s*+([\da-f.:]+) \. (tcp|udp|sctp) \. (\d+) : goto ([^\s,]+)\s*+")
 #: A chain that draws endpoints from a map, or has one only.
 _MAP: Final = re.compile(
     r"\t\tmeta l4proto (tcp|udp|sctp) dnat (ip6? )?to "
@@ -67,11 +67,11 @@ def rows_of(held: Set) -> list[Row] | None:
         return None if len(elements) else []
     source = elements.source
     if isinstance(source, str):
-        found = _ROW.findall(source)
-        if len(found) != source.count(",") + 1:
+        rows = [row for piece in source.split(",") if (row := _ROW.fullmatch(piece)) is not None]
+        if len(rows) != source.count(",") + 1:
             return None
         with suppress(ValueError):
-            return [(ip_address(a), protocol, int(port), to) for a, protocol, port, to in found]
+            return [(ip_address(row[1]), row[2], int(row[3]), row[4]) for row in rows]
         return None
     try:
         return [_row_of(each) for each in source]

@@ -1,0 +1,102 @@
+"""Rulesets of nft that somebody has damaged are answered or refused, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.errors import AnalyzerError
+from analyzer.kubeproxy.nftables import NftRecogniser
+from analyzer.model.cluster import Cluster
+from analyzer.parsers import nft_json, nft_text
+from tests.kubeproxy.captures import FIXTURES, ROOT
+
+OLD = FIXTURES / "1.30.3-nftables/two-node/nft-list-ruleset.json"
+NEW = ROOT / "fixtures/nft/1.36.2-nftables/seed-dns/nft-list-ruleset.json"
+TEXT = FIXTURES / "1.36.2-nftables/two-node@worker1/nft-list-ruleset.txt"
+SAMPLES = [json.loads(path.read_text()) for path in (OLD, NEW)]
+ODD: list[Any] = [None, 0, -1, 1 << 70, "", "x", "@no", "10.0.0.0/8", [], {}, True, ["x"], {"a": 1}]
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Return each list or object with each key or index in it."""
+    found: list[tuple[Any, Any]] = []
+    rest = [value]
+    while rest:
+        each = rest.pop()
+        keys = range(len(each)) if isinstance(each, list) else list(each)
+        for key in keys:
+            found.append((each, key))
+            if isinstance(each[key], list | dict):
+                rest.append(each[key])
+    return found
+
+
+def look(read: Any, text: str) -> None:
+    """Ask for all that a report may ask for; rows and walks say the same of it."""
+    with suppress(AnalyzerError):
+        ruleset = read(text, "dump")
+        views = []
+        for plainly in (True, False):
+            recogniser = NftRecogniser(ruleset, Cluster(), plainly=plainly)
+            view = recogniser.view()
+            views.append(view)
+            for service in view.services:
+                for route in service.routes:
+                    recogniser.tree(service, route)
+                for frontend in service.frontends:
+                    service.state(frontend)
+        assert views[0].services == views[1].services
+
+
+@given(st.sampled_from(SAMPLES), st.randoms(use_true_random=False), st.integers(1, 4))
+def test_damaged_json(sample: Any, chance: random.Random, faults: int) -> None:
+    given = copy.deepcopy(sample)
+    for _ in range(faults):
+        found = places(given)
+        if not found:
+            break
+        holder, key = chance.choice(found)
+        match chance.randrange(3):
+            case 0:
+                del holder[key]
+            case 1:
+                holder[key] = copy.deepcopy(chance.choice(ODD))
+            case _:
+                other, at = chance.choice(found)
+                holder[key] = copy.deepcopy(other[at])
+    look(nft_json.parse, json.dumps(given))
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 4))
+def test_damaged_text(chance: random.Random, faults: int) -> None:
+    lines = TEXT.read_text().split("\n")
+    for _ in range(faults):
+        at = chance.randrange(len(lines))
+        words = lines[at].split(" ")
+        match chance.randrange(4):
+            case 0:
+                del lines[at]
+            case 1:
+                lines.insert(chance.randrange(len(lines)), lines[at])
+            case 2:
+                del words[chance.randrange(len(words))]
+                lines[at] = " ".join(words)
+            case _:
+                words[chance.randrange(len(words))] = chance.choice(
+                    ["x", "{", "}", "@x", "0", '"', "10.0.0.1", "goto", "numgen", "1-5", "::1"]
+                )
+                lines[at] = " ".join(words)
+    look(nft_text.parse, "\n".join(lines))
+
+
+@pytest.mark.parametrize("text", ["table ip x {\n}\n", "table inet x {\n\tchain y {\n\t}\n}\n"])
+def test_a_ruleset_without_services(text: str) -> None:
+    look(nft_text.parse, text)
