@@ -10,7 +10,7 @@ help:
 	@echo 'make test    every check: format, lint, types, imports, unit, property, golden, lab'
 	@echo 'make bench   speed and memory beside what a user has today'
 	@echo 'make fuzz    let a fuzzer loose on the reader for ten minutes'
-	@echo 'make kernel-check   random rulesets and packets, N=10000 of each backend'
+	@echo 'make kernel-check   random rulesets of iptables and nft and packets, N=10000 of each'
 	@echo 'make golden  rewrite the golden files; review the diff'
 	@echo 'make lock    resolve the lock files anew (needs uv)'
 
@@ -40,12 +40,14 @@ fuzz: setup
 	$(BIN)/python -m tests.fuzz.fuzz_reader .fuzz tests/fuzz/regressions \
 	    -max_total_time=$(or $(SECONDS),600) -max_len=4096 -timeout=10 -artifact_prefix=.fuzz-
 
-# N rulesets for each backend; SEED for others than last time's.
+# N rulesets for each backend of iptables and for nft; SEED for others than last time's.
 kernel-check: setup
 	for backend in legacy nft; do \
 	    PYTHONPATH=netns-lab $(BIN)/python -m tests.lab.kernel_check --rulesets $(or $(N),200) \
 	        --seed $(or $(SEED),0) --backend $$backend || exit 1; \
 	done
+	PYTHONPATH=netns-lab $(BIN)/python -m tests.lab.nft_check --rulesets $(or $(N),200) \
+	    --seed $(or $(SEED),0)
 
 golden: setup
 	$(BIN)/python -m pytest tests/golden --update-golden

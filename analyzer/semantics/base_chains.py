@@ -91,8 +91,8 @@ class BaseChain:
         """Where the hook calls it: the nat chains together, in the order of their own."""
         if self.is_nat:
             return _NAT[self.hook], _AT_NAT, self.priority
-        at_nat = _AT_NAT + (1 if self.is_behind_nat else -1)
-        return self.priority, at_nat, self.priority
+        is_behind = self.is_behind_nat and self.priority == _NAT.get(self.hook)
+        return self.priority, _AT_NAT + (1 if is_behind else -1), self.priority
 
     @property
     def lacks_policy(self) -> bool:

@@ -63,7 +63,8 @@ _VERDICTS: Final = {
 }
 
 #: What a packet carries that is to be traced: the identification of IPv4, the flow label of IPv6.
-#: So answers that it causes, as those of a reject, are not.
+#: So answers that it causes, as those of a reject, are not; of ICMP, which by chance may carry the
+#: same, nothing is.
 TRACED: Final = 0x6B6F
 TRACING_TABLE: Final = "kubeodds-trace"
 #: Before whatever else sees packets. The rule that looks at conntrack is met by none: it keeps
@@ -81,6 +82,8 @@ table inet {TRACING_TABLE} {{
         jump trace
     }}
     chain trace {{
+        meta l4proto icmp return
+        meta l4proto ipv6-icmp return
         ip id {TRACED} meta nftrace set 1
         ip6 flowlabel {TRACED} meta nftrace set 1
     }}

@@ -12,7 +12,7 @@ import pytest
 
 from analyzer.kubeproxy.trace import Question, trace
 from analyzer.model.packet import Address, Packet
-from analyzer.parsers import nft_text
+from analyzer.parsers import iptables_save, nft_text
 from analyzer.semantics.tree import Chance, Either, Leaf, Tree
 
 NODE, NODE6 = IPv4Address("172.16.0.1"), IPv6Address("fd00:172::1")
@@ -129,6 +129,20 @@ def test_a_status_is_more_than_what_it_is_asked_for() -> None:
 def test_conntrack_has_seen_what_comes_to_later_hooks_whatever_the_priority(hook: str) -> None:
     text = chain(f"type filter hook {hook} priority -300; policy accept;", "ct state new drop")
     assert ends(tree(text, to=NODE if hook == "input" else POD)) == ["Drop"]
+
+
+def test_rules_of_iptables_may_come_first_or_last_whatever_nat_is_there() -> None:
+    raw = "*raw\n:PREROUTING DROP [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n"
+    text = chain("type filter hook prerouting priority -300; policy accept;", "drop")
+    text += chain(FORWARD, "drop").replace("inet t", "inet s")
+    text += chain(NAT, "accept").replace("inet t", "inet u")
+    packet = Packet(protocol="tcp", source=OUTSIDE, destination=POD, in_interface="eth0")
+    rulesets = iptables_save.parse(raw, "raw"), nft_text.parse(text, "dump")
+    assert ends(trace(rulesets, Question(packet=packet), "ip").tree) == [
+        "either",
+        "Drop",
+        "PolicyDrop",
+    ]
 
 
 @pytest.mark.parametrize(
