@@ -29,6 +29,7 @@ from analyzer.model.nft_expressions import (
 )
 from analyzer.model.packet import Address, Packet
 from analyzer.model.probability import NUMGEN_BITS, Dyadic
+from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.flow_matching import FIRST, state_of
@@ -138,7 +139,7 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
         case Meta(key):
             return _meta(key, packet, family, situation)
         case Ct(key, direction):
-            return _ct(key, direction, packet, situation)
+            return _ct(key, direction, packet, family, situation)
         case Fib(result, flags):
             return _fib(result, flags, packet, situation)
         case Numgen(mode, modulus, offset):
@@ -153,9 +154,17 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
             words = tuple(w if isinstance(w := r.words, Mapping) else _NONE for r in reads)
             return Read(applies, tuple(each.held for each in reads), words)
         case Binary(operator, left, right):
-            return _binary(operator, read(left, packet, family, situation), right)
-        case int() | bool():
+            one = read(left, packet, family, situation)
+            number_ = constant_number(right, one.words if isinstance(one.words, Mapping) else _NONE)
+            if number_ is None:
+                return _computed(operator, one, read(right, packet, family, situation), given)
+            return _computed(operator, one, Read(Ternary.TRUE, Bits(number_)), given)
+        case bool() | int() | IPv4Address() | IPv6Address():
             return Read(Ternary.TRUE, Bits(int(given)))
+        case str():
+            return Read(Ternary.TRUE, None)
+        case Flags():
+            return Read(Ternary.TRUE, ANY)
         case _:
             return _NOTHING
 
@@ -270,7 +279,7 @@ def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Read:
             return _NOTHING
 
 
-def _ct(key: str, direction: str | None, packet: Packet, situation: Situation) -> Read:
+def _ct(key: str, direction: str | None, packet: Packet, family: str, situation: Situation) -> Read:
     if key == "state":
         state = state_of(packet, situation)
         return Read(Ternary.TRUE, ANY if state is None else Bits(_STATES[state]), names.CT_STATES)
@@ -279,6 +288,8 @@ def _ct(key: str, direction: str | None, packet: Packet, situation: Situation) -
     else:
         # Of a packet without an entry there is nothing but the state.
         applies = Ternary.of(packet.tracked and situation.has_entry)
+    if key.startswith(("ip ", "ip6 ")) and not key.startswith(f"{family} "):
+        return Read(Ternary.FALSE, ANY)
     first = situation.state in FIRST
     match key:
         case "mark":
@@ -298,9 +309,16 @@ def _ct(key: str, direction: str | None, packet: Packet, situation: Situation) -
 
 
 def _status(packet: Packet) -> Bits:
-    """Return the status of a flow whose first packet passes: nothing but translations."""
+    """Return the status of a flow whose first packet passes: nothing but translations.
+
+    Not followed are the bits without a name: for which directions nat is settled, and others.
+    Source: Linux, include/uapi/linux/netfilter/nf_conntrack_common.h, ``enum ip_conntrack_status``.
+    """
     bits = names.CT_STATUSES
-    found = Bits(0)
+    found = Bits(0, ((1 << _MARK_BITS) - 1) & ~sum(bits.values()))
+    if packet.in_interface == LOOPBACK:
+        # What comes back to the node that made it was confirmed on its way out.
+        found |= Bits(0, bits["confirmed"])
     for word, changed in (("dnat", packet.translated), ("snat", packet.masqueraded)):
         # A source that is masqueraded as what it was does not count as changed.
         is_known = changed is not None and not (word == "snat" and changed)
@@ -338,28 +356,38 @@ def _fib(result: str, flags: tuple[str, ...], packet: Packet, situation: Situati
     return Read(Ternary.TRUE, Type(local), names.ADDRESS_TYPES)
 
 
-def _binary(operator: str, left: Read, right: Expression) -> Read:
+def _computed(operator: str, left: Read, right: Read, given: Binary) -> Read:
     words = left.words if isinstance(left.words, Mapping) else _NONE
-    other = constant_number(right, words)
-    if isinstance(left.held, Draw) and other is not None:
-        return Read(left.applies, _cut(operator, left.held, other))
-    if not isinstance(left.held, Bits) or other is None:
-        return Read(left.applies, ANY, words)
-    held = left.held
+    applies = left.applies & right.applies
+    held, other = left.held, right.held
+    number_ = other.known if isinstance(other, Bits) else None
+    if isinstance(held, Draw) and number_ is not None:
+        return Read(applies, _cut(operator, held, number_))
+    if not isinstance(held, Bits) or not isinstance(other, Bits):
+        return Read(applies, ANY, words)
     match operator:
         case "&":
-            held &= Bits(other)
+            held &= other
         case "|":
-            held |= Bits(other)
+            held |= other
         case "^":
-            held ^= Bits(other)
-        case "<<":
-            held = held.shifted(other, _MARK_BITS)
-        case ">>":
-            held = held.shifted(-other, _MARK_BITS)
+            held ^= other
+        case "<<" | ">>" if number_ is not None and _is_mark(given.left):
+            held = held.shifted(number_ if operator == "<<" else -number_, _MARK_BITS)
         case _:
             held = ANY
-    return Read(left.applies, held, words)
+    return Read(applies, held, words)
+
+
+def _is_mark(given: Expression) -> bool:
+    """Tell whether an expression has the width of a mark."""
+    match given:
+        case Meta("mark") | Ct("mark"):
+            return True
+        case Binary(_, left, _):
+            return _is_mark(left)
+        case _:
+            return False
 
 
 def _cut(operator: str, draw: Draw, other: int) -> Held:

@@ -30,6 +30,7 @@ from analyzer.model.nft_expressions import (
     Expression,
     Goto,
     Jump,
+    MapLookup,
     Meta,
     Payload,
     Return,
@@ -87,6 +88,9 @@ _Key: TypeAlias = tuple[_Place, Packet, _Stack]
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 #: Statements that let every packet pass as it is.
 _PASSING: Final = (Counter, Log, Dup, FlowAdd, Continue)
+#: What nft lists without the `meta nfproto` that stands before it in tables of both families.
+#: Source: nftables, src/netlink_delinearize.c, ``stmt_reject_postprocess``.
+_ANSWERED: Final = {"icmp": "ip", "icmpv6": "ip6"}
 #: Objects that do: what they do to a flow is nothing that we count.
 _PASSING_OBJECTS: Final = frozenset({"counter", "ct helper", "ct timeout", "ct expectation"})
 
@@ -151,9 +155,12 @@ class NftTraversal:
             behind = _Place(start.chain, at + 1)
             met = _Rule(self, path, rules[at], behind, stack)
             reached = met.walk(statement, packet)
-            statement = 0
+            is_rest, statement = statement > 0, 0
             if not isinstance(reached, Packet):
                 return path.tree(reached.tree)
+            if is_rest:
+                # The walks of both ways meet behind the rule: kept, they do not double there.
+                return path.tree(self._walk(behind, reached, stack))
             if met.forked or reached != packet:
                 # A chain that returned has walked the rest already: share it.
                 rest = self._cache.get((behind, reached, stack))
@@ -228,8 +235,13 @@ class _Rule:
                 walks.judged |= _asks(given.left)
                 walks.judged |= _asks_affinity(given.right, walks.situation)
                 return self._matched(walks.lookups.judge(given, packet), at, packet)
-            case Limit() | Quota() | CtCount() | ObjectRef() | SetUpdate() | Xt("match"):
-                return self._matched(MatchResult(self._holds(given)), at, packet)
+            case ObjectRef("synproxy"):
+                # It answers by itself and keeps the packet, or lets it pass.
+                return self._ends(Unresolved(self._because), None)
+            case (
+                Limit() | Quota() | CtCount() | ObjectRef() | SetUpdate() | FlowAdd() | Xt("match")
+            ):
+                return self._matched(MatchResult(self._holds(given, packet)), at, packet)
             case Vmap():
                 walks.judged |= _asks(given.key)
                 found = walks.lookups.find(given, packet)
@@ -244,6 +256,8 @@ class _Rule:
                 return self._fork(trees, found.applies, is_sure=sure)
             case Accept() | Drop() | Jump() | Goto() | Return():
                 return self._verdict(given, at, packet)
+            case Reject(kind) if _ANSWERED.get(kind, changes.family) != changes.family:
+                return None
             case Reject():
                 return self._ends(targets.Reject(reject_name(given, changes.family)), packet)
             case Dnat() | Snat() | Masquerade() | Redirect():
@@ -262,25 +276,29 @@ class _Rule:
             case Queue() | Tproxy() | Fwd():
                 # A program decides, or another device; what we do not hear.
                 return self._ends(Unresolved(f"{self._rule.location}: {self._rule.raw}"), None)
-            case Counter() | Log() | Dup() | FlowAdd() | Continue() | Xt("watcher"):
+            case Counter() | Log() | Dup() | Continue() | Xt("watcher"):
                 return packet
             case _:
                 return _End(self._anything())
 
-    def _holds(self, given: Statement) -> Ternary:
-        """Judge a statement that holds or not, whatever the packet is."""
+    def _holds(self, given: Statement, packet: Packet) -> Ternary:
+        """Judge a statement that only holds or not."""
         under = self._walks.situation.under_limits
         match given:
             case Limit():
                 self._walks.judged.add(m.MatchLimit)
                 return Ternary.UNKNOWN if under is None else Ternary.of(under is not given.over)
-            case ObjectRef("limit"):
-                return Ternary.UNKNOWN
+            case ObjectRef(kind, MapLookup() as name) if kind in _PASSING_OBJECTS:
+                found = self._walks.lookups.find(name, packet)
+                some = Ternary.TRUE if found.is_sure else Ternary.UNKNOWN
+                return found.applies & (some if found.hits else Ternary.FALSE)
             case ObjectRef(kind) if kind in _PASSING_OBJECTS:
                 return Ternary.TRUE
             case SetUpdate():
-                return Ternary.UNKNOWN if given.element.limit is not None else Ternary.TRUE
+                there = self._walks.lookups.read(given.element.key, packet).applies
+                return there if given.element.limit is None else there & Ternary.UNKNOWN
             case _:
+                # Quotas, counts of connections; flowtables take no flow before its first answer.
                 return Ternary.UNKNOWN
 
     def _matched(self, result: MatchResult, at: int, packet: Packet) -> Packet | None:
@@ -303,6 +321,8 @@ class _Rule:
         self, given: MetaSet | CtSet | Mangle | Notrack, at: int, packet: Packet
     ) -> Packet | _End | None:
         made = self._walks.changes.changed(given, packet, self._walks.situation)
+        if made.applies is Ternary.FALSE:
+            return None
         if made.is_sure and made.applies is Ternary.TRUE and len(made.ways) == 1:
             return made.ways[0][0]
         trees = [
