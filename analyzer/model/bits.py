@@ -63,6 +63,7 @@ class Bits:
         if left < 0:
             return Bits(self.value >> -left, self.unknown >> -left)
         cut = (1 << width) - 1
+        left = min(left, width)  # however far a hostile dump would shift it
         return Bits(self.value << left & cut, self.unknown << left & cut)
 
 

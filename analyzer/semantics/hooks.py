@@ -33,12 +33,12 @@ from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.targets import Accept, Dnat, Masquerade, Redirect, Snat
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics.base_chains import (
+from analyzer.semantics.base_chains import Rules, base_chains
+from analyzer.semantics.calling_order import (
     BaseChain,
-    Rules,
     Stage,
     Tie,
-    base_chains,
+    each_as,
     up_to_nat,
     without_nat,
 )
@@ -101,7 +101,7 @@ class Hooks:
     def _base_chains(self) -> Iterator[BaseChain]:
         for stages in self._stages.values():
             for stage in stages:
-                yield from stage.orders[0] if isinstance(stage, Tie) else (stage,)
+                yield from stage.chains if isinstance(stage, Tie) else (stage,)
 
     # --- whole ways ---
 
@@ -213,6 +213,9 @@ class Hooks:
         for at, stage in enumerate(stages):
             rest = stages[at + 1 :]
             if isinstance(stage, Tie):
+                if not stage.orders:
+                    order = f"the order of {_named(stage)}"
+                    return Leaf(Unresolved(order), UNKNOWN_PACKET)
                 ways = [self._run((*order, *rest), packet, then) for order in stage.orders]
                 because = f"which of {_named(stage)} is called first"
                 return Either(because, tuple(ways))
@@ -261,7 +264,7 @@ class Hooks:
 
 
 def _named(tie: Tie) -> str:
-    return " and ".join(f"{chain.name} of table {chain.table}" for chain in tie.orders[0])
+    return " and ".join(f"{chain.name} of table {chain.table}" for chain in tie.chains)
 
 
 def _known(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
@@ -270,12 +273,7 @@ def _known(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
     def known(chain: BaseChain) -> BaseChain:
         return replace(chain, walker=chain.again, is_before=False)
 
-    return tuple(
-        Tie(tuple(tuple(map(known, order)) for order in stage.orders))
-        if isinstance(stage, Tie)
-        else known(stage)
-        for stage in without_nat(stages)
-    )
+    return each_as(without_nat(stages), known)
 
 
 def _as_before(packet: Packet, hook: str) -> Packet:

@@ -6,6 +6,7 @@ nft_payload.c; nft(8), "STATEMENTS".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
@@ -226,21 +227,22 @@ class Changes:
         """Return what a statement that changes a packet or its flow makes of it."""
         match given:
             case MetaSet("mark", operand):
-                return self._marked(operand, packet, "mark")
+                return self._set(operand, packet, lambda mark: replace(packet, mark=mark))
             case CtSet("mark", operand):
                 if packet.tracked is False or not situation.has_entry:
-                    # There is nothing to mark, but the rule ends where the mark cannot be read.
-                    there = self._marked(operand, packet, "flow_mark")
-                    ways = tuple((packet, chance) for _, chance in there.ways)
-                    return replace(there, ways=ways)
-                changed = self._marked(operand, packet, "flow_mark")
-                if packet.tracked:
-                    return changed
-                ways = tuple(
-                    (replace(p, flow_mark=p.flow_mark.joined(packet.flow_mark)), chance)
-                    for p, chance in changed.ways
+                    return self._set(operand, packet, lambda _: packet)
+                old, is_tracked = packet.flow_mark, packet.tracked
+                return self._set(
+                    operand,
+                    packet,
+                    lambda new: replace(packet, flow_mark=new if is_tracked else new.joined(old)),
                 )
-                return replace(changed, ways=ways)
+            case CtSet("zone", _) if not situation.has_entry:
+                # A template in the place of an entry, which undoes a notrack, too.
+                return Changed(((replace(packet, template=True, tracked=True), None),))
+            case MetaSet(_, operand) | CtSet(_, operand):
+                # A priority, a class: nothing that we follow, but what gives it may end the rule.
+                return self._set(operand, packet, lambda _: packet)
             case Notrack():
                 # What has an entry, or something in its place, stays as it is.
                 has_one = situation.has_entry or packet.template
@@ -249,10 +251,9 @@ class Changes:
                 return self._field_set(protocol, field, operand, packet)
             case Mangle():
                 return Changed(((_rewritten(packet), None),))
-            case _:
-                return Changed(((packet, None),))  # a priority, a class: nothing that we follow
 
-    def _marked(self, operand: Expression, packet: Packet, field: str) -> Changed:
+    def _set(self, operand: Expression, packet: Packet, made: Callable[[Mark], Packet]) -> Changed:
+        """Return what `made` makes of the marks that an operand may give."""
         if isinstance(operand, MapLookup):
             found = self._operands(operand, packet)
             marks = [(self._mark(each.given, packet), each.chance) for each in found.values]
@@ -261,8 +262,10 @@ class Changes:
             got = self._lookups.read(operand, packet)
             applies, is_sure = got.applies, True
             marks = _drawn(got.held) or [(_mark(got.held), None)]
-        ways = tuple((replace(packet, **{field: mark}), chance) for mark, chance in marks)
-        return Changed(ways, applies, is_sure)
+        ways = [(made(mark), chance) for mark, chance in marks]
+        if all(chance is None for _, chance in ways):
+            ways = list(dict.fromkeys(ways))
+        return Changed(tuple(ways), applies, is_sure)
 
     def _mark(self, given: Expression | None, packet: Packet) -> Mark:
         return UNKNOWN_MARK if given is None else _mark(self._lookups.read(given, packet).held)

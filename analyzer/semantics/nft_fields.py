@@ -69,8 +69,6 @@ _SWAPPED: Final = {
     "proto-dst": "proto-src",
 }
 _MARK_BITS: Final = 32
-#: Source: Linux, nf_conntrack_common.h, ``IPS_SRC_NAT_DONE`` and ``IPS_DST_NAT_DONE``.
-_NAT_DONE: Final = 0x180
 
 
 @value
@@ -156,9 +154,17 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
             words = tuple(w if isinstance(w := r.words, Mapping) else _NONE for r in reads)
             return Read(applies, tuple(each.held for each in reads), words)
         case Binary(operator, left, right):
-            return _binary(operator, read(left, packet, family, situation), right)
-        case int() | bool():
+            one = read(left, packet, family, situation)
+            number_ = constant_number(right, one.words if isinstance(one.words, Mapping) else _NONE)
+            if number_ is None:
+                return _computed(operator, one, read(right, packet, family, situation), given)
+            return _computed(operator, one, Read(Ternary.TRUE, Bits(number_)), given)
+        case bool() | int() | IPv4Address() | IPv6Address():
             return Read(Ternary.TRUE, Bits(int(given)))
+        case str():
+            return Read(Ternary.TRUE, None)
+        case Flags():
+            return Read(Ternary.TRUE, ANY)
         case _:
             return _NOTHING
 
@@ -282,6 +288,8 @@ def _ct(key: str, direction: str | None, packet: Packet, family: str, situation:
     else:
         # Of a packet without an entry there is nothing but the state.
         applies = Ternary.of(packet.tracked and situation.has_entry)
+    if key.startswith(("ip ", "ip6 ")) and not key.startswith(f"{family} "):
+        return Read(Ternary.FALSE, ANY)
     first = situation.state in FIRST
     match key:
         case "mark":
@@ -294,8 +302,6 @@ def _ct(key: str, direction: str | None, packet: Packet, family: str, situation:
             return Read(applies, ANY, names.NF_PROTOCOLS)
         case "protocol":
             return Read(applies, _protocol(packet), _NUMBERS)
-        case _ if key.startswith(("ip ", "ip6 ")) and key.partition(" ")[0] != family:
-            return Read(Ternary.FALSE, ANY)
         case _ if first:
             return Read(applies, _tuple(key, direction, packet, situation.flow))
         case _:
@@ -303,10 +309,15 @@ def _ct(key: str, direction: str | None, packet: Packet, family: str, situation:
 
 
 def _status(packet: Packet) -> Bits:
-    """Return the status of a flow whose first packet passes: nothing but translations."""
+    """Return the status of a flow whose first packet passes: nothing but translations.
+
+    Not followed are the bits without a name: for which directions nat is settled, and others.
+    Source: Linux, include/uapi/linux/netfilter/nf_conntrack_common.h, ``enum ip_conntrack_status``.
+    """
     bits = names.CT_STATUSES
-    # Whether nat was asked, the kernel notes too; and it confirms the flow behind POSTROUTING.
-    found = Bits(bits["confirmed"] if packet.in_interface == LOOPBACK else 0, _NAT_DONE)
+    # What comes back to the node that made it was confirmed on its way out.
+    confirmed = bits["confirmed"] if packet.in_interface == LOOPBACK else 0
+    found = Bits(confirmed, ((1 << _MARK_BITS) - 1) & ~sum(bits.values()))
     for word, changed in (("dnat", packet.translated), ("snat", packet.masqueraded)):
         # A source that is masqueraded as what it was does not count as changed.
         is_known = changed is not None and not (word == "snat" and changed)
@@ -344,28 +355,38 @@ def _fib(result: str, flags: tuple[str, ...], packet: Packet, situation: Situati
     return Read(Ternary.TRUE, Type(local), names.ADDRESS_TYPES)
 
 
-def _binary(operator: str, left: Read, right: Expression) -> Read:
+def _computed(operator: str, left: Read, right: Read, given: Binary) -> Read:
     words = left.words if isinstance(left.words, Mapping) else _NONE
-    other = constant_number(right, words)
-    if isinstance(left.held, Draw) and other is not None:
-        return Read(left.applies, _cut(operator, left.held, other))
-    if not isinstance(left.held, Bits) or other is None:
-        return Read(left.applies, ANY, words)
-    held = left.held
+    applies = left.applies & right.applies
+    held, other = left.held, right.held
+    number_ = other.known if isinstance(other, Bits) else None
+    if isinstance(held, Draw) and number_ is not None:
+        return Read(applies, _cut(operator, held, number_))
+    if not isinstance(held, Bits) or not isinstance(other, Bits):
+        return Read(applies, ANY, words)
     match operator:
         case "&":
-            held &= Bits(other)
+            held &= other
         case "|":
-            held |= Bits(other)
+            held |= other
         case "^":
-            held ^= Bits(other)
-        case "<<":
-            held = held.shifted(other, _MARK_BITS)
-        case ">>":
-            held = held.shifted(-other, _MARK_BITS)
+            held ^= other
+        case "<<" | ">>" if number_ is not None and _is_mark(given.left):
+            held = held.shifted(number_ if operator == "<<" else -number_, _MARK_BITS)
         case _:
             held = ANY
-    return Read(left.applies, held, words)
+    return Read(applies, held, words)
+
+
+def _is_mark(given: Expression) -> bool:
+    """Tell whether an expression has the width of a mark."""
+    match given:
+        case Meta("mark") | Ct("mark"):
+            return True
+        case Binary(_, left, _):
+            return _is_mark(left)
+        case _:
+            return False
 
 
 def _cut(operator: str, draw: Draw, other: int) -> Held:

@@ -214,7 +214,10 @@ class Lookups:
             client = held.name in situation.lists
             return Found(key.applies, here if client else (), is_sure=client)
         if held.value is not None:
-            return Found(key.applies, tuple(map(Hit, held.elements)), is_sure=False)
+            shown = _lookup(key, self._index(SetRef(held.name), held.elements)).hits
+            later = Element(key=Wildcard(), value=Unknown("what was added since"))
+            hits = [*(Hit(hit.element) for hit in shown), Hit(later)]
+            return Found(key.applies, tuple(hits), is_sure=False)
         return Found(key.applies, here, is_sure=False)
 
 

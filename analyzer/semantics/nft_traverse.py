@@ -30,6 +30,7 @@ from analyzer.model.nft_expressions import (
     Expression,
     Goto,
     Jump,
+    MapLookup,
     Meta,
     Payload,
     Return,
@@ -153,9 +154,12 @@ class NftTraversal:
             behind = _Place(start.chain, at + 1)
             met = _Rule(self, path, rules[at], behind, stack)
             reached = met.walk(statement, packet)
-            statement = 0
+            is_rest, statement = statement > 0, 0
             if not isinstance(reached, Packet):
                 return path.tree(reached.tree)
+            if is_rest:
+                # The walks of both ways meet behind the rule: kept, they do not double there.
+                return path.tree(self._walk(behind, reached, stack))
             if met.forked or reached != packet:
                 # A chain that returned has walked the rest already: share it.
                 rest = self._cache.get((behind, reached, stack))
@@ -238,11 +242,13 @@ class _Rule:
                 walks.judged |= _asks(given.left)
                 walks.judged |= _asks_affinity(given.right, walks.situation)
                 return self._matched(walks.lookups.judge(given, packet), at, packet)
-            case SetUpdate():
-                there = walks.lookups.read(given.element.key, packet).applies
-                return self._matched(MatchResult(self._holds(given) & there), at, packet)
-            case Limit() | Quota() | CtCount() | ObjectRef() | Xt("match"):
-                return self._matched(MatchResult(self._holds(given)), at, packet)
+            case ObjectRef("synproxy"):
+                # It answers by itself and keeps the packet, or lets it pass.
+                return self._ends(Unresolved(self._because), None)
+            case (
+                Limit() | Quota() | CtCount() | ObjectRef() | SetUpdate() | FlowAdd() | Xt("match")
+            ):
+                return self._matched(MatchResult(self._holds(given, packet)), at, packet)
             case Vmap():
                 walks.judged |= _asks(given.key)
                 found = walks.lookups.find(given, packet)
@@ -281,7 +287,7 @@ class _Rule:
             case Queue() | Tproxy() | Fwd():
                 # A program decides, or another device; what we do not hear.
                 return self._ends(Unresolved(f"{self._rule.location}: {self._rule.raw}"), None)
-            case Counter() | Log() | Dup() | FlowAdd() | Continue() | Xt("watcher"):
+            case Counter() | Log() | Dup() | Continue() | Xt("watcher"):
                 return packet
             case _:
                 return _End(self._anything())
@@ -307,20 +313,24 @@ class _Rule:
             case _:
                 return Ternary.TRUE
 
-    def _holds(self, given: Statement) -> Ternary:
-        """Judge a statement that holds or not, whatever the packet is."""
+    def _holds(self, given: Statement, packet: Packet) -> Ternary:
+        """Judge a statement that only holds or not."""
         under = self._walks.situation.under_limits
         match given:
             case Limit():
                 self._walks.judged.add(m.MatchLimit)
                 return Ternary.UNKNOWN if under is None else Ternary.of(under is not given.over)
-            case ObjectRef("limit"):
-                return Ternary.UNKNOWN
+            case ObjectRef(kind, MapLookup() as name) if kind in _PASSING_OBJECTS:
+                found = self._walks.lookups.find(name, packet)
+                some = Ternary.TRUE if found.is_sure else Ternary.UNKNOWN
+                return found.applies & (some if found.hits else Ternary.FALSE)
             case ObjectRef(kind) if kind in _PASSING_OBJECTS:
                 return Ternary.TRUE
             case SetUpdate():
-                return Ternary.UNKNOWN if given.element.limit is not None else Ternary.TRUE
+                there = self._walks.lookups.read(given.element.key, packet).applies
+                return there if given.element.limit is None else there & Ternary.UNKNOWN
             case _:
+                # Quotas, counts of connections; flowtables take no flow before its first answer.
                 return Ternary.UNKNOWN
 
     def _matched(self, result: MatchResult, at: int, packet: Packet) -> Packet | None:
@@ -343,6 +353,8 @@ class _Rule:
         self, given: MetaSet | CtSet | Mangle | Notrack, at: int, packet: Packet
     ) -> Packet | _End | None:
         made = self._walks.changes.changed(given, packet, self._walks.situation)
+        if made.applies is Ternary.FALSE:
+            return None
         if made.is_sure and made.applies is Ternary.TRUE and len(made.ways) == 1:
             return made.ways[0][0]
         trees = [

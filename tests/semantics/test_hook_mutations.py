@@ -14,7 +14,7 @@ from analyzer.model.hooks import PRIORITIES, TABLES
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
-from analyzer.semantics import base_chains, traverse
+from analyzer.semantics import base_chains, calling_order, traverse
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Delivered, FellThrough, Leaf, Tree
@@ -41,7 +41,7 @@ def tables(hook: str, *order: str) -> Fault:
         for at, table in enumerate(order):
             patch.setitem(PRIORITIES, (table, hook), at)
             if table == "nat":
-                patch.setitem(base_chains._NAT, hook, at)  # noqa: SLF001  # mutant
+                patch.setitem(calling_order.NAT, hook, at)
 
     return faulty
 

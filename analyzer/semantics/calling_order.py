@@ -1,0 +1,218 @@
+"""In which order a hook calls base chains, as far as that is known.
+
+Theory of operation
+===================
+
+A hook calls its chains from the lowest priority to the highest, and of two chains of one priority
+first the one that was registered later. Within one ruleset of nft the order of the listing tells
+which was; between two rulesets nobody does, so there each order is possible that keeps that of
+either.
+
+The chains of type nat are called together, whatever their priorities, from where the first of
+iptables' would be, one after the other until one of them has changed the flow. What calls them is
+registered at all hooks with the first of them, whatever its hook.
+
+Source: Linux, net/netfilter/core.c, ``nf_hook_entries_grow``; net/netfilter/nf_nat_core.c,
+``nf_nat_register_fn``, ``nf_nat_inet_fn``; include/uapi/linux/netfilter_ipv4.h,
+``nf_ip_hook_priorities``; seen on Linux 6.18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, product
+from math import factorial, prod
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+from analyzer.model.packet import Packet
+from analyzer.model.value import replace, value
+from analyzer.semantics.tree import Tree
+
+T = TypeVar("T")
+
+#: The priority at which the chains of type nat are called, by hook.
+NAT: Final = {"PREROUTING": -100, "OUTPUT": -100, "INPUT": 100, "POSTROUTING": 100}
+#: Orders that are followed one by one.
+_MOST: Final = 100
+
+
+class Walker(Protocol):
+    """Walks packets through the chains of one table."""
+
+    judged: set[type]
+
+    @property
+    def visited(self) -> list[str]:
+        """The chains that packets came to so far."""
+
+    def tree(self, chain: str, packet: Packet) -> Tree:
+        """Return what happens to `packet` from the first rule of `chain` on."""
+
+
+@value(kw_only=True)
+class BaseChain:
+    """A chain that a hook calls.
+
+    Attributes:
+        ruleset: the number, from 0, of the ruleset that holds it.
+        table: as people call it: ``nat``, ``ip kube-proxy``.
+        registered: its place in the order in which its ruleset registered such chains, or 0 where
+            no two of them have one priority.
+        policy: ACCEPT or DROP; None: a fragment that does not say it.
+        is_before: whether conntrack has not seen the packet yet.
+        matters: whether it can do anything to a packet.
+        lost: of a table that is not whole: which chain it may have had; the walker is not asked.
+        again: walks packets that conntrack knows, which came back by loopback.
+    """
+
+    ruleset: int
+    table: str
+    name: str
+    hook: str
+    priority: int
+    is_nat: bool
+    policy: str | None
+    walker: Walker
+    again: Walker
+    registered: int = 0
+    is_before: bool = False
+    matters: bool = True
+    lost: str | None = None
+
+    @property
+    def called(self) -> int:
+        """The priority at which the hook calls it."""
+        return NAT[self.hook] if self.is_nat else self.priority
+
+    @property
+    def lacks_policy(self) -> bool:
+        """Whether a fragment does not say a policy; iptables lets nat have ACCEPT only."""
+        return self.policy is None and not self.is_nat
+
+
+@value
+class Tie:
+    """Chains in each of the orders in which they may be called; none where there are too many."""
+
+    chains: tuple[BaseChain, ...]
+    orders: tuple[tuple[BaseChain, ...], ...]
+
+
+#: What a hook calls.
+Stage: TypeAlias = BaseChain | Tie
+
+
+def in_order(chains: Mapping[str, Sequence[BaseChain]]) -> dict[str, tuple[Stage, ...]]:
+    """Return what each hook calls; chains that can do nothing to a packet are left out."""
+    nat_since: dict[int, int] = {}
+    for chain in (chain for held in chains.values() for chain in held if chain.is_nat):
+        since = nat_since.get(chain.ruleset, chain.registered)
+        nat_since[chain.ruleset] = min(since, chain.registered)
+    return {hook: tuple(_in_order(held, nat_since)) for hook, held in chains.items()}
+
+
+def _in_order(chains: Iterable[BaseChain], nat_since: Mapping[int, int]) -> Iterator[Stage]:
+    mattering = sorted((c for c in chains if c.matters), key=lambda c: (c.called, c.registered))
+    for _, group in groupby(mattering, lambda c: c.called):
+        tied = list(group)
+        others = [chain for chain in tied if not chain.is_nat]
+        nat = sorted((chain for chain in tied if chain.is_nat), key=lambda c: c.priority)
+        blocks = [list(block) for _, block in groupby(nat, lambda c: c.priority)]
+        if others and nat:
+            yield from _stages(tied, _around(others, blocks, nat_since))
+            continue
+        for block in (others, *blocks):
+            yield from _stages(block, _orders(_by_ruleset(block)))
+
+
+def _stages(chains: list[BaseChain], orders: Iterable[tuple[BaseChain, ...]]) -> tuple[Stage, ...]:
+    told = tuple(dict.fromkeys(orders))
+    return told[0] if len(told) == 1 else (Tie(tuple(chains), told),)
+
+
+def _by_ruleset(chains: Iterable[BaseChain]) -> list[list[BaseChain]]:
+    found: dict[int, list[BaseChain]] = {}
+    for chain in chains:
+        found.setdefault(chain.ruleset, []).append(chain)
+    return list(found.values())
+
+
+def _around(
+    others: list[BaseChain], nat: list[list[BaseChain]], nat_since: Mapping[int, int]
+) -> Iterator[tuple[BaseChain, ...]]:
+    """Give the orders of chains among which those of nat are called, as one."""
+    events: dict[int, list[tuple[int, BaseChain | None]]] = {}
+    for chain in others:
+        events.setdefault(chain.ruleset, []).append((chain.registered, chain))
+    for ruleset, since in nat_since.items():
+        events.setdefault(ruleset, []).append((since, None))
+    rows = [[chain for _, chain in sorted(row, key=lambda e: e[0])] for row in events.values()]
+    insides = [sum(inside, ()) for inside in product(*(_orders(_by_ruleset(b)) for b in nat))]
+    for outside, inside in product(_orders(rows), insides):
+        # The last of the marks of nat in the order of calls was the first to be registered.
+        place = len(outside) - 1 - outside[::-1].index(None)
+        before, behind = outside[:place], outside[place + 1 :]
+        parts = (*before, *inside, *behind)
+        yield tuple([chain for chain in parts if chain is not None])
+
+
+def _orders(registered: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:
+    """Return the orders in which chains may be called, of those that each ruleset registered."""
+    counts = [len(row) for row in registered]
+    if factorial(sum(counts)) // prod(map(factorial, counts)) > _MOST:
+        return []
+    return [merged[::-1] for merged in _merged([tuple(row) for row in registered if row])]
+
+
+def _merged(rows: list[tuple[T, ...]]) -> Iterator[tuple[T, ...]]:
+    """Give all ways to merge rows, each of which keeps its order."""
+    if not rows:
+        yield ()
+    for at, (first, *rest) in enumerate(rows):
+        left = [*rows[:at], tuple(rest), *rows[at + 1 :]]
+        for merged in _merged([row for row in left if row]):
+            yield (first, *merged)
+
+
+# --- parts of what a hook calls ---
+
+
+def without_nat(stages: Iterable[Stage]) -> tuple[Stage, ...]:
+    """Return `stages` without the chains of nat."""
+    return _changed(stages, lambda order: tuple(chain for chain in order if not chain.is_nat))
+
+
+def up_to_nat(stages: Iterable[Stage], hook: str) -> tuple[Stage, ...]:
+    """Return what is called before the chains of nat, and those."""
+    called = [
+        stage
+        for stage in stages
+        if (stage if isinstance(stage, BaseChain) else stage.chains[0]).called <= NAT[hook]
+    ]
+
+    def cut(order: tuple[BaseChain, ...]) -> tuple[BaseChain, ...]:
+        last = max((at for at, chain in enumerate(order) if chain.is_nat), default=len(order) - 1)
+        return order[: last + 1]
+
+    return _changed(called, cut)
+
+
+def each_as(stages: Iterable[Stage], made: Callable[[BaseChain], BaseChain]) -> tuple[Stage, ...]:
+    """Return `stages` with what `made` makes of each chain."""
+    return _changed(stages, lambda order: tuple(map(made, order)))
+
+
+def _changed(
+    stages: Iterable[Stage],
+    change: Callable[[tuple[BaseChain, ...]], tuple[BaseChain, ...]],
+) -> tuple[Stage, ...]:
+    found: list[Stage] = []
+    for stage in stages:
+        if isinstance(stage, BaseChain):
+            found += change((stage,))
+        elif not stage.orders:
+            chains = change(stage.chains)
+            found += [replace(stage, chains=chains)] if chains else []
+        else:
+            found += _stages(list(change(stage.chains)), map(change, stage.orders))
+    return tuple(found)

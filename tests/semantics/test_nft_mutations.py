@@ -1,0 +1,449 @@
+"""The properties of nft's walks are worth something: each deliberate fault breaks one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any, Final, TypeAlias
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+
+from analyzer.model import nft_expressions as e
+from analyzer.model import nft_statements as s
+from analyzer.model import targets as t
+from analyzer.model.bits import Bits
+from analyzer.model.nft import Rule
+from analyzer.model.packet import Mark
+from analyzer.model.probability import NUMGEN_BITS, Dyadic
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
+from analyzer.semantics import nft_changes, nft_fields, nft_matching, nft_traverse
+from analyzer.semantics.matching import MatchResult
+from analyzer.semantics.nft_changes import Changed, Changes
+from analyzer.semantics.nft_fields import Draw, Read
+from analyzer.semantics.nft_matching import Found, Hit, Lookups
+from analyzer.semantics.nft_traverse import NftTraversal, _Rule
+from analyzer.semantics.path import Path
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import Leaf
+from tests.semantics.nft_rules import Kinds
+from tests.semantics.nft_rulesets import single_tables
+from tests.semantics.test_nft_bounds import ALL, forgotten, holds
+from tests.semantics.test_nft_traverse import agrees
+
+Patch: TypeAlias = pytest.MonkeyPatch
+Fault: TypeAlias = Callable[[Patch], None]
+Make: TypeAlias = Callable[[Any], Any]
+
+FALSE, UNKNOWN, TRUE = Ternary
+SEARCH: Final = settings(
+    max_examples=6_000,
+    phases=[Phase.generate],
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def method(of: Any, name: str, make: Make) -> Fault:
+    """Something does something else; `make` gets what is right."""
+    return lambda patch: patch.setattr(of, name, make(getattr(of, name)))
+
+
+def verdicts(change: Callable[[Any], Any]) -> Fault:
+    """Each verdict is taken for another, in rules and in maps."""
+
+    def of_group(where: Any) -> Any:
+        if not isinstance(where, e.AnonymousSet):
+            return where
+        return e.AnonymousSet(
+            tuple([replace(each, value=change(each.value)) for each in where.elements])
+        )
+
+    def of(each: Any) -> Any:
+        return s.Vmap(each.key, of_group(each.map)) if isinstance(each, s.Vmap) else change(each)
+
+    return statements(of)
+
+
+def statements(change: Callable[[Any], Any]) -> Fault:
+    """Each statement is taken for another."""
+
+    def faulty(right: Any) -> Any:
+        def init(self: Any, walks: Any, path: Any, rule: Rule, *rest: Any) -> None:
+            # The rule itself stays what it is, as the way tells of it.
+            right(self, walks, path, rule, *rest)
+            self._rule = _Shown(rule, tuple(map(change, rule.statements)))
+
+        return init
+
+    return method(_Rule, "__init__", faulty)
+
+
+class _Shown:
+    """A rule that does something else than it shows."""
+
+    def __init__(self, rule: Rule, held: tuple[Any, ...]) -> None:
+        self._real = rule
+        self.statements = held
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def when(kind: Any, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda each: change(each) if isinstance(each, kind) else each
+
+
+def applying(right: Any) -> Any:
+    def faulty(*arguments: Any) -> Read:
+        found: Read = right(*arguments)
+        return replace(found, applies=TRUE) if found.applies is FALSE else found
+
+    return faulty
+
+
+def broken_is_not_equal(right: Any) -> Any:
+    def faulty(self: Lookups, match: s.Match, packet: Any) -> MatchResult:
+        broken = self.read(match.left, packet).applies is FALSE
+        if broken and match.operator in {"!=", "!"}:
+            return MatchResult(TRUE)
+        found: MatchResult = right(self, match, packet)
+        return found
+
+    return faulty
+
+
+def uniform(_: Any) -> Any:
+    def faulty(self: Draw, first: int, last: int) -> Dyadic:
+        count = min(last - self.offset, self.modulus - 1) - max(first - self.offset, 0) + 1
+        return Dyadic.of((max(count, 0) << NUMGEN_BITS) // self.modulus, NUMGEN_BITS)
+
+    return faulty
+
+
+def going_on(kinds: Any) -> Make:
+    """Where a statement ends its rule, the rule goes on."""
+
+    def make(right: Any) -> Any:
+        def faulty(self: Any, given: Any, at: int, packet: Any) -> Any:
+            found = right(self, given, at, packet)
+            return packet if found is None and isinstance(given, kinds) else found
+
+        return faulty
+
+    return make
+
+
+def changes_lost(right: Any) -> Any:
+    def faulty(self: Any, first: int, packet: Any) -> Any:
+        ended = []
+        meet = self._meet
+
+        def watched(given: Any, at: int, now: Any) -> Any:
+            found = meet(given, at, now)
+            ended.append(found is None)
+            return found
+
+        self._meet = watched
+        found = right(self, first, packet)
+        return packet if ended and ended[-1] else found
+
+    return faulty
+
+
+def interval(change: Callable[[int, int], tuple[int, int]]) -> Make:
+    def make(right: Any) -> Any:
+        def faulty(given: Any, words: Mapping[str, int]) -> Any:
+            found = right(given, words)
+            return change(*found) if found is not None and isinstance(given, e.Range) else found
+
+        return faulty
+
+    return make
+
+
+def judged(change: Callable[[MatchResult], MatchResult]) -> Fault:
+    return method(
+        Lookups, "judge", lambda right: lambda self, m, packet: change(right(self, m, packet))
+    )
+
+
+def known_as(known: Ternary) -> Callable[[MatchResult], MatchResult]:
+    return lambda result: MatchResult(known) if result.known is UNKNOWN else result
+
+
+def looked_up(change: Callable[[Found], Found]) -> Fault:
+    return method(
+        Lookups,
+        "find",
+        lambda right: lambda self, given, packet: change(right(self, given, packet)),
+    )
+
+
+def elements(change: Callable[[list[e.Element]], list[e.Element]]) -> Make:
+    def make(right: Any) -> Any:
+        def faulty(self: Lookups, where: Any) -> Any:
+            found = right(self, where)
+            return None if found is None else change(list(found))
+
+        return faulty
+
+    return make
+
+
+def first_part_only(right: Any) -> Any:
+    def faulty(given: Any, held: Any, words: Any) -> Ternary:
+        if isinstance(given, e.Concat) and isinstance(held, tuple):
+            return Ternary(right(given.parts[0], held[0], words[0]).value)
+        return Ternary(right(given, held, words).value)
+
+    return faulty
+
+
+def state(name: str) -> Fault:
+    return method(nft_fields, "state_of", lambda _: lambda packet, situation: name)
+
+
+def returning(right: Any) -> Any:
+    def faulty(self: Any, chain: str, packet: Any, stack: Any) -> Any:
+        found = right(self, chain, packet, stack)
+        return found if stack else Leaf(t.Accept(), packet)
+
+    return faulty
+
+
+def not_reduced(_: Any) -> Any:
+    def faulty(self: Any, chance: Dyadic, taken: Any) -> bool:
+        self._branches.append((chance, taken))
+        self._left = ~chance
+        return not self._left
+
+    return faulty
+
+
+def every_rule_tells(right: Any) -> Any:
+    def faulty(self: Any, first: int, packet: Any) -> Any:
+        found = right(self, first, packet)
+        self._path.passes(self._rule)
+        return found
+
+    return faulty
+
+
+def no_operator(operator: str) -> Make:
+    return lambda right: lambda op, left, *rest: left if op == operator else right(op, left, *rest)
+
+
+def unchanged(right: Any) -> Any:
+    def faulty(self: Changes, given: Any, packet: Any, situation: Situation) -> Changed:
+        found: Changed = right(self, given, packet, situation)
+        return replace(found, ways=((packet, None),))
+
+    return faulty
+
+
+def of_any_family(right: Any) -> Any:
+    return lambda self, given, packet: right(
+        self, replace(given, family=None) if hasattr(given, "family") else given, packet
+    )
+
+
+EXACT: Final[dict[str, Fault]] = {
+    "goto as jump": verdicts(when(e.Goto, lambda v: e.Jump(v.chain))),
+    "jump as goto": verdicts(when(e.Jump, lambda v: e.Goto(v.chain))),
+    "return ignored": verdicts(when(e.Return, lambda _: e.Continue())),
+    "continue as return": verdicts(when(e.Continue, lambda _: e.Return())),
+    "accept as return": verdicts(when(e.Accept, lambda _: e.Return())),
+    "accept as drop": verdicts(when(e.Accept, lambda _: e.Drop())),
+    "return of a base chain as accept": method(NftTraversal, "back", returning),
+    "wrong header read": method(nft_matching, "read", applying),
+    "!= of what is not there holds": method(Lookups, "judge", broken_is_not_equal),
+    "numbers drawn uniformly": method(Draw, "chance", uniform),
+    "offset of numgen ignored": method(
+        Draw, "chance", lambda right: lambda d, a, b: right(replace(d, offset=0), a, b)
+    ),
+    "negated draw not complemented": statements(
+        when(s.Match, lambda m: replace(m, operator="==") if m.operator == "!=" else m)
+    ),
+    "chance of later rules not reduced": method(Path, "branches", not_reduced),
+    "a miss in a verdict map holds": method(_Rule, "_meet", going_on(s.Vmap)),
+    "a miss in a map translates to nowhere": method(_Rule, "_meet", going_on(s.Dnat)),
+    "a miss in a map leaves the mark, and the rule goes on": method(
+        _Rule, "_meet", going_on((s.MetaSet, s.CtSet))
+    ),
+    "changes lost where a rule ends": method(_Rule, "walk", changes_lost),
+    "first of an interval left out": method(
+        nft_matching, "_interval", interval(lambda a, b: (a + 1, b))
+    ),
+    "last of an interval left out": method(
+        nft_matching, "_interval", interval(lambda a, b: (a, b - 1))
+    ),
+    "prefix one bit short": method(
+        nft_matching,
+        "_covers_number",
+        lambda right: (
+            lambda given, *rest: right(
+                replace(given, length=given.length - 15) if isinstance(given, e.Prefix) else given,
+                *rest,
+            )
+        ),
+    ),
+    "less or equal as less": statements(
+        when(s.Match, lambda m: replace(m, operator="<") if m.operator == "<=" else m)
+    ),
+    "greater as greater or equal": statements(
+        when(s.Match, lambda m: replace(m, operator=">=") if m.operator == ">" else m)
+    ),
+    "bits as a number": statements(
+        when(s.Match, lambda m: replace(m, operator="==") if m.operator == "in" else m)
+    ),
+    "catch-all left out": method(
+        Lookups,
+        "_elements",
+        elements(lambda held: [h for h in held if not isinstance(h.key, e.Wildcard)]),
+    ),
+    "last element left out": method(Lookups, "_elements", elements(lambda held: held[:-1])),
+    "only the first part of a concatenation": method(nft_matching, "covers", first_part_only),
+    "conntrack has always seen it": state("NEW"),
+    "conntrack never calls it untracked": method(
+        nft_fields,
+        "state_of",
+        lambda right: lambda p, s: {"UNTRACKED": "INVALID"}.get(right(p, s), right(p, s)),
+    ),
+    "mark not set": method(Changes, "changed", unchanged),
+    "mask ignored": method(nft_fields, "_computed", no_operator("&")),
+    "xor ignored": method(nft_fields, "_computed", no_operator("^")),
+    "or ignored": method(nft_fields, "_computed", no_operator("|")),
+    "shift ignored": method(nft_fields, "_computed", no_operator("<<")),
+    "draw cut wrong": method(
+        nft_fields, "_cut", lambda right: lambda op, draw, other: right(op, draw, other | 1)
+    ),
+    "translations of another family": method(Changes, "translation", of_any_family),
+    "answers of another family": lambda patch: patch.setattr(nft_traverse, "_ANSWERED", {}),
+    "DNAT leaves the destination": method(
+        nft_changes, "translated", lambda _: lambda packet, _: packet
+    ),
+    "port of a translation ignored": method(
+        nft_changes,
+        "translated",
+        lambda right: lambda packet, to: right(packet, replace(to, first_port=None)),
+    ),
+    "notrack of what has an entry": method(
+        Changes,
+        "changed",
+        lambda right: (
+            lambda self, given, packet, _: right(
+                self, given, packet, Situation(has_entry=not isinstance(given, s.Notrack))
+            )
+        ),
+    ),
+    "affinity forgotten": method(
+        Lookups, "_find_changing", lambda _: lambda self, key, held: Found(key.applies, (), False)
+    ),
+    "sets updated whatever the header": method(_Rule, "_meet", going_on(s.SetUpdate)),
+    "rates over as rates under": statements(when(s.Limit, lambda limit: replace(limit, over=True))),
+    "rules forgotten": method(nft_traverse, "after", lambda _: lambda _, rest: rest),
+    "rules told that ended": method(_Rule, "walk", every_rule_tells),
+}
+BOUNDED: Final[dict[str, Fault]] = {
+    "unknown as false": judged(known_as(FALSE)),
+    "unknown as true": judged(known_as(TRUE)),
+    "numbers counted taken for drawn": method(
+        nft_matching,
+        "read",
+        lambda right: (
+            lambda *a: (
+                replace(r, held=replace(r.held, is_random=True))
+                if isinstance((r := right(*a)).held, Draw)
+                else r
+            )
+        ),
+    ),
+    "first hit taken for the only one": looked_up(
+        lambda found: replace(found, hits=found.hits[:1], is_sure=True) if found.hits else found
+    ),
+    "a look-up that may find nothing taken for sure": looked_up(
+        lambda found: replace(found, is_sure=True)
+    ),
+    "what may not be there taken for there": looked_up(lambda found: replace(found, applies=TRUE)),
+    "hits taken for certain": looked_up(
+        lambda found: replace(found, hits=tuple([Hit(h.element) for h in found.hits[:1]]))
+    ),
+    "unknown bits as zeros": method(
+        nft_fields, "Bits", lambda right: lambda value, unknown=0: right(value)
+    ),
+    "unknown bits of a computed mark as zeros": method(
+        nft_changes, "_mark", lambda right: lambda held: Mark(right(held).value)
+    ),
+    "known bits forgotten in a comparison, the wrong way": method(
+        Bits,
+        "equals",
+        lambda right: lambda b, w, mask=(1 << 128) - 1: right(b, w, mask & ~b.unknown),
+    ),
+    "least number as the only one": method(
+        Bits, "is_within", lambda right: lambda b, first, last: right(Bits(b.value), first, last)
+    ),
+    "addresses that are not known as others' own": method(
+        Situation,
+        "is_own",
+        lambda right: lambda self, a: FALSE if right(self, a) is UNKNOWN else right(self, a),
+    ),
+    "flows that may be tracked taken for tracked": method(
+        nft_fields,
+        "_ct",
+        lambda right: (
+            lambda k, d, p, *rest: right(
+                k, d, replace(p, tracked=True) if p.tracked is None else p, *rest
+            )
+        ),
+    ),
+    "clients that may be held taken for not": method(
+        Lookups, "_find_changing", lambda _: lambda self, key, held: Found(key.applies, (), False)
+    ),
+}
+
+
+def breaks(check: Callable[..., None], *given: Any) -> bool:
+    try:
+        check(*given)
+    except (AssertionError, ValueError, TypeError, KeyError, AttributeError):
+        return True
+    return False
+
+
+def search(given: st.SearchStrategy[Any], check: Callable[..., None], most: int = 6_000) -> bool:
+    same = Random(0)  # noqa: S311  # the same search each time
+    try:
+        find(
+            given,
+            lambda made: breaks(check, *made),
+            settings=settings(SEARCH, max_examples=most),
+            random=same,
+        )
+    except NoSuchExample:
+        return False
+    return True
+
+
+EXACTLY: Final = st.tuples(single_tables(Kinds()))
+OPENLY: Final = st.tuples(single_tables(ALL), forgotten)
+
+
+def test_the_search_finds_nothing_where_there_is_no_fault() -> None:
+    assert not search(EXACTLY, agrees, 300)
+    assert not search(OPENLY, holds, 300)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_fault_breaks_exactness(name: str, monkeypatch: Patch) -> None:
+    EXACT[name](monkeypatch)
+    assert search(EXACTLY, agrees)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_a_fault_breaks_bounds(name: str, monkeypatch: Patch) -> None:
+    BOUNDED[name](monkeypatch)
+    assert search(OPENLY, holds)

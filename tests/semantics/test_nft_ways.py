@@ -1,0 +1,25 @@
+"""Whole ways of packets through tables of nft, against a naive node."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import given, settings
+
+from tests.semantics.naive_node import Fate
+from tests.semantics.nft_asked import ways
+from tests.semantics.nft_nodes import Question, fate_of, questions
+
+
+def agrees_exactly(question: Question) -> None:
+    found: dict[Fate, Fraction] = {}
+    for leaf, weight in ways(question.tree()):
+        fate = fate_of(leaf)
+        found[fate] = found.get(fate, Fraction(0)) + weight
+    assert found == question.naive()
+
+
+@settings(max_examples=600)
+@given(questions())
+def test_tables_of_nft_are_called_as_the_kernel_calls_them(question: Question) -> None:
+    agrees_exactly(question)
