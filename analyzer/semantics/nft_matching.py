@@ -32,7 +32,9 @@ from analyzer.model.probability import NEVER, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.matching import MatchResult
-from analyzer.semantics.nft_fields import Draw, Held, Read, Type, constant_number, number, read
+from analyzer.semantics.nft_fields import constant_number, number, read
+from analyzer.semantics.nft_held import Draw, Held, Read, Type
+from analyzer.semantics.nft_index import Index
 from analyzer.semantics.situation import Situation
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
@@ -77,7 +79,7 @@ class Lookups:
         self._table = table
         self._family = family
         self._situation = situation
-        self._indexes: dict[str, _Index] = {}
+        self._indexes: dict[str, Index] = {}
 
     def read(self, given: Expression, packet: Packet) -> Read:
         """Return what an expression yields for `packet`."""
@@ -199,12 +201,12 @@ class Lookups:
             case _:
                 return None
 
-    def _index(self, where: SetRef | AnonymousSet | Unknown, elements: Sequence[Element]) -> _Index:
+    def _index(self, where: SetRef | AnonymousSet | Unknown, elements: Sequence[Element]) -> Index:
         if not isinstance(where, SetRef):
-            return _Index(elements)
+            return Index(elements)
         index = self._indexes.get(where.name)
         if index is None:
-            index = self._indexes[where.name] = _Index(elements)
+            index = self._indexes[where.name] = Index(elements)
         return index
 
     def _find_changing(self, key: Read, held: Set) -> Found:
@@ -225,62 +227,7 @@ def _changes(held: Set) -> bool:
     return bool({"dynamic", "timeout"} & set(held.flags)) or held.timeout is not None
 
 
-class _Index:
-    """The elements of a set: those of a single value by it, and the others."""
-
-    def __init__(self, elements: Sequence[Element]) -> None:
-        self.elements = elements
-        self._by_value: dict[object, int] | None = None
-        self._others: list[Element] = []
-        self._words: _Words = _NONE
-
-    def candidates(self, key: Read) -> Iterable[Element]:
-        """Return the elements that may cover a key; of one that is known, only a few."""
-        known = _known(key.held)
-        if known is None:
-            return self.elements
-        if self._by_value is None or self._words != key.words:
-            self._by_value, self._others, self._words = {}, [], key.words
-            for at, element in enumerate(self.elements):
-                single = _single(element.key, key.words)
-                if single is None:
-                    self._others.append(element)
-                else:
-                    self._by_value[single] = at
-        at_value = self._by_value.get(known)
-        exact = () if at_value is None else (self.elements[at_value],)
-        return (*exact, *self._others)
-
-
-def _known(held: Held) -> object:
-    """Return a key as it is looked up, or None where some of it is not known."""
-    match held:
-        case Bits():
-            return held.known
-        case str():
-            return held
-        case tuple():
-            parts = tuple(map(_known, held))
-            return None if None in parts else parts
-        case _:
-            return None
-
-
-def _single(given: Expression, words: _Words) -> object:
-    """Return the one value that an element covers, or None."""
-    match given:
-        case Concat(parts):
-            if not isinstance(words, tuple) or len(words) != len(parts):
-                return None
-            found = tuple(_single(p, w) for p, w in zip(parts, words, strict=True))
-            return None if None in found else found
-        case bool() | int() | str() | IPv4Address() | IPv6Address():
-            return number(given, words) if isinstance(words, Mapping) else None
-        case _:
-            return None
-
-
-def _lookup(key: Read, index: _Index) -> Found:
+def _lookup(key: Read, index: Index) -> Found:
     if isinstance(key.held, Draw):
         return _draw(key, key.held, index)
     hits: list[Hit] = []
@@ -299,7 +246,7 @@ def _lookup(key: Read, index: _Index) -> Found:
     return Found(key.applies, (*hits, *rest), is_sure=bool(rest))
 
 
-def _draw(key: Read, draw: Draw, index: _Index) -> Found:
+def _draw(key: Read, draw: Draw, index: Index) -> Found:
     hits: list[Hit] = []
     words = key.words if isinstance(key.words, Mapping) else _NONE
     first, last = draw.offset, draw.offset + draw.modulus - 1

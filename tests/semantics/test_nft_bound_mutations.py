@@ -14,7 +14,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics import nft_changes, nft_fields, nft_matching
 from analyzer.semantics.matching import MatchResult
-from analyzer.semantics.nft_fields import Draw
+from analyzer.semantics.nft_held import Draw
 from analyzer.semantics.nft_matching import Found, Hit, Lookups
 from analyzer.semantics.situation import Situation
 from tests.semantics.nft_faults import Fault, Patch, method, search

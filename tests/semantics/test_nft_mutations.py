@@ -18,7 +18,7 @@ from analyzer.model.value import replace
 from analyzer.semantics import nft_changes, nft_fields, nft_matching, nft_traverse
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_changes import Changed, Changes
-from analyzer.semantics.nft_fields import Draw, Read
+from analyzer.semantics.nft_held import Draw, Read
 from analyzer.semantics.nft_matching import Found, Lookups
 from analyzer.semantics.nft_traverse import NftTraversal, _Rule
 from analyzer.semantics.path import Path
