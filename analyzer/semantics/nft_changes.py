@@ -39,7 +39,7 @@ from analyzer.model.targets import NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
 from analyzer.semantics.matching import MatchResult
-from analyzer.semantics.nft_fields import Draw, Held
+from analyzer.semantics.nft_held import Draw, Held
 from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.translation import redirected, sourced, translated, with_source

@@ -32,7 +32,9 @@ from analyzer.model.probability import NEVER, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.matching import MatchResult
-from analyzer.semantics.nft_fields import Draw, Held, Read, Type, constant_number, number, read
+from analyzer.semantics.nft_fields import constant_number, number, read
+from analyzer.semantics.nft_held import Draw, Held, Read, Type
+from analyzer.semantics.nft_index import Index
 from analyzer.semantics.situation import Situation
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
@@ -77,7 +79,7 @@ class Lookups:
         self._table = table
         self._family = family
         self._situation = situation
-        self._indexes: dict[str, _Index] = {}
+        self._indexes: dict[str, Index] = {}
 
     def read(self, given: Expression, packet: Packet) -> Read:
         """Return what an expression yields for `packet`."""
@@ -199,12 +201,12 @@ class Lookups:
             case _:
                 return None
 
-    def _index(self, where: SetRef | AnonymousSet | Unknown, elements: Sequence[Element]) -> _Index:
+    def _index(self, where: SetRef | AnonymousSet | Unknown, elements: Sequence[Element]) -> Index:
         if not isinstance(where, SetRef):
-            return _Index(elements)
+            return Index(elements)
         index = self._indexes.get(where.name)
         if index is None:
-            index = self._indexes[where.name] = _Index(elements)
+            index = self._indexes[where.name] = Index(elements)
         return index
 
     def _find_changing(self, key: Read, held: Set) -> Found:
@@ -225,69 +227,7 @@ def _changes(held: Set) -> bool:
     return bool({"dynamic", "timeout"} & set(held.flags)) or held.timeout is not None
 
 
-class _Index:
-    """The elements of a set, by those parts of their keys that a look-up knows."""
-
-    def __init__(self, elements: Sequence[Element]) -> None:
-        self.elements = elements
-        self._by_parts: dict[object, dict[object, list[int]]] = {}
-
-    def candidates(self, key: Read) -> Iterable[Element]:
-        """Return the elements that may cover a key, in their order."""
-        held, words = _parts(key.held, key.words)
-        known = tuple(map(_known, held))
-        which = tuple(at for at, part in enumerate(known) if part is not None)
-        if not which:
-            return self.elements
-        index = self._by_parts.get(which)
-        if index is None:
-            index = self._by_parts[which] = self._indexed(which, words)
-        exact = index.get(tuple(known[at] for at in which), [])
-        others = index.get(None, [])
-        # Mostly one of them is empty.
-        return [self.elements[at] for at in (sorted({*exact, *others}) if others else exact)]
-
-    def _indexed(
-        self, which: tuple[int, ...], words: Sequence[Mapping[str, int]]
-    ) -> dict[object, list[int]]:
-        """Return where elements are, by the values of some parts; None: of those with others."""
-        found: dict[object, list[int]] = {}
-        for at, element in enumerate(self.elements):
-            keys = element.key.parts if isinstance(element.key, Concat) else (element.key,)
-            values: tuple[object, ...] | None = None
-            if len(keys) == len(words):
-                values = tuple(_single(keys[part], words[part]) for part in which)
-            found.setdefault(None if values is None or None in values else values, []).append(at)
-        return found
-
-
-def _parts(held: Held, words: _Words) -> tuple[tuple[Held, ...], tuple[Mapping[str, int], ...]]:
-    if isinstance(held, tuple):
-        return held, words if isinstance(words, tuple) else (_NONE,) * len(held)
-    return (held,), (words if isinstance(words, Mapping) else _NONE,)
-
-
-def _known(held: Held) -> object:
-    """Return a value as it is looked up, or None where some of it is not known."""
-    match held:
-        case Bits():
-            return held.known
-        case str():
-            return held
-        case _:
-            return None
-
-
-def _single(given: Expression, words: Mapping[str, int]) -> object:
-    """Return the one number that a part of an element's key covers, or None."""
-    match given:
-        case bool() | int() | str() | IPv4Address() | IPv6Address():
-            return number(given, words)
-        case _:
-            return None
-
-
-def _lookup(key: Read, index: _Index) -> Found:
+def _lookup(key: Read, index: Index) -> Found:
     if isinstance(key.held, Draw):
         return _draw(key, key.held, index)
     hits: list[Hit] = []
@@ -306,7 +246,7 @@ def _lookup(key: Read, index: _Index) -> Found:
     return Found(key.applies, (*hits, *rest), is_sure=bool(rest))
 
 
-def _draw(key: Read, draw: Draw, index: _Index) -> Found:
+def _draw(key: Read, draw: Draw, index: Index) -> Found:
     hits: list[Hit] = []
     words = key.words if isinstance(key.words, Mapping) else _NONE
     first, last = draw.offset, draw.offset + draw.modulus - 1

@@ -22,19 +22,13 @@ from analyzer.model import targets
 from analyzer.model.nft import Rule, Table
 from analyzer.model.nft_expressions import (
     Accept,
-    Binary,
-    Concat,
     Continue,
-    Ct,
     Drop,
     Expression,
     Goto,
     Jump,
     MapLookup,
-    Meta,
-    Payload,
     Return,
-    SetRef,
 )
 from analyzer.model.nft_statements import (
     Counter,
@@ -69,6 +63,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.depth import deep
 from analyzer.semantics.matching import MatchResult
+from analyzer.semantics.nft_asks import asks, asks_affinity
 from analyzer.semantics.nft_changes import Changes, reject_name
 from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.path import Path
@@ -239,8 +234,8 @@ class _Rule:
         walks, changes = self._walks, self._walks.changes
         match given:
             case Match():
-                walks.judged |= _asks(given.left)
-                walks.judged |= _asks_affinity(given.right, walks.situation)
+                walks.judged |= asks(given.left)
+                walks.judged |= asks_affinity(given.right, walks.situation)
                 return self._matched(walks.lookups.judge(given, packet), at, packet)
             case ObjectRef("synproxy"):
                 # It answers by itself and keeps the packet, or lets it pass.
@@ -250,7 +245,7 @@ class _Rule:
             ):
                 return self._matched(MatchResult(self._holds(given, packet)), at, packet)
             case Vmap():
-                walks.judged |= _asks(given.key)
+                walks.judged |= asks(given.key)
                 found = walks.lookups.find(given, packet)
                 ways = [(hit.element.value, hit.chance) for hit in found.hits]
                 sure = found.is_sure and found.applies is Ternary.TRUE
@@ -421,25 +416,3 @@ class _Rule:
             return _End(trees[0] if len(trees) == 1 else Either(self._because, tuple(trees)))
         self._path.may_take(trees, self._because)
         return None
-
-
-def _asks(given: Expression) -> set[type]:
-    """Return the matches of iptables that ask what an expression does, and rest on assumptions."""
-    match given:
-        case Meta("mark"):
-            return {m.MatchMark}
-        case Ct("mark"):
-            return {m.MatchConnmark}
-        case Payload("tcp", "flags"):
-            return {m.MatchTcp}
-        case Binary(_, left, _):
-            return _asks(left)
-        case Concat(parts):
-            return {kind for part in parts for kind in _asks(part)}
-        case _:
-            return set()
-
-
-def _asks_affinity(given: Expression, situation: Situation) -> set[type]:
-    kept = isinstance(given, SetRef) and given.name.startswith(situation.affinity_lists)
-    return {m.MatchRecent} if kept else set()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
 from ipaddress import ip_network
-from typing import Final
+from typing import Final, TypeAlias
 
 from hypothesis import strategies as st
 
@@ -16,6 +16,7 @@ from analyzer.model.routing import Route, Routes
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Drop, Reject
 from analyzer.model.value import replace
+from analyzer.parsers.nft.rendering import render
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree
 from tests.semantics.naive_nft import Flow, Script, distribution
@@ -41,13 +42,15 @@ _NATS: Final = {
     "INPUT": (100, 90),
     "POSTROUTING": (100, 90, 0),
 }
-_BASES: Final = [
+#: A hook, the type of a chain and its priority.
+Base: TypeAlias = tuple[str, str, int]
+_BASES: Final[list[Base]] = [
     *[(hook, "filter", at) for hook, held in _FILTERS.items() for at in held],
     *[(hook, "nat", at) for hook, held in _NATS.items() for at in held for _ in range(2)],
 ]
 
 
-@dataclass
+@dataclass(repr=False)  # hypothesis would print the values' own
 class Question:
     """Rulesets, the packet, and in which order all chains were registered."""
 
@@ -56,6 +59,17 @@ class Question:
     flow: Flow
     made_here: bool
     order: list[Registration]
+
+    def __repr__(self) -> str:
+        """As text, since the values' own would be much longer."""
+        tables = {} if self.iptables is None else self.iptables.tables
+        rules = [
+            f"{rule.raw}: {rule.matches} {rule.target}"
+            for table in tables.values()
+            for chain in table.chains.values()
+            for rule in chain.rules
+        ]
+        return "\n".join([render(self.nft), *rules, str(self.flow)])
 
     @property
     def rulesets(self) -> list[Ruleset | NftRuleset]:
@@ -78,12 +92,21 @@ class Question:
 
 
 @st.composite
-def questions(draw: st.DrawFn, kinds: Kinds = _PLAIN, *, with_iptables: bool = False) -> Question:
-    """Questions about up to three tables of nft, and with `with_iptables` those of iptables."""
+def questions(
+    draw: st.DrawFn,
+    kinds: Kinds = _PLAIN,
+    bases: Sequence[Base] = _BASES,
+    *,
+    with_iptables: bool = False,
+) -> Question:
+    """Questions about up to three tables of nft, and with `with_iptables` those of iptables.
+
+    `bases` are what chains may hang on: some of the hooks of each way.
+    """
     made_here = draw(st.booleans())
     # The destinations of iptables' strategy are of IPv4.
     packets = "ip" if with_iptables else draw(st.sampled_from(["ip", "ip", "ip6"]))
-    bases = [base for base in _BASES if base[0] in WAYS[made_here]]
+    hung = [base for base in bases if base[0] in WAYS[made_here]]
     found: dict[tuple[str, str], Table] = {}
     for name in draw(st.sampled_from([("a",), ("a", "b"), ("a", "b"), ("a", "b", "c")])):
         family = draw(st.sampled_from([packets, packets, "inet", "inet", "ip", "ip6"]))
@@ -91,7 +114,7 @@ def questions(draw: st.DrawFn, kinds: Kinds = _PLAIN, *, with_iptables: bool = F
             tables(
                 family,
                 name,
-                draw(st.lists(st.sampled_from(bases), min_size=1, max_size=3)),
+                draw(st.lists(st.sampled_from(hung), min_size=1, max_size=3)),
                 kinds,
             )
         )

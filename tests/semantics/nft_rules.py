@@ -36,12 +36,14 @@ AFFINITY: Final = "affinity-POD"
 class Kinds:
     """What rules may hold.
 
-    Random draws; what is not known of a packet on each hook; numbers counted up.
+    Random draws; what is not known of a packet on each hook; numbers counted up. With `about`
+    only matches in whose groups that word stands.
     """
 
     draws: bool = True
     all: bool = True
     counts: bool = False
+    about: str = ""
 
 
 _MARK: Final = e.Meta("mark")
@@ -137,7 +139,7 @@ def matches(families: tuple[str, ...], kinds: Kinds) -> st.SearchStrategy[s.Matc
         held += [each for family in families for each in _asking_more(family)]
     if kinds.counts:
         held.append(_compared([_COUNTED], [0, 1, group(0, 2)]))
-    sampled = [st.sampled_from(each) for each in held]
+    sampled = [st.sampled_from(each) for each in held if kinds.about in repr(each)]
     return st.one_of(*sampled, *([st.sampled_from(_DRAWS)] * (4 if kinds.draws else 0)))
 
 

@@ -1,0 +1,38 @@
+"""What rules of nft ask of a flow that is assumed, so that an answer can say what it rests on."""
+
+from __future__ import annotations
+
+from analyzer.model import matches as m
+from analyzer.model.nft_expressions import (
+    Binary,
+    Concat,
+    Ct,
+    Expression,
+    Meta,
+    Payload,
+    SetRef,
+)
+from analyzer.semantics.situation import Situation
+
+
+def asks(given: Expression) -> set[type]:
+    """Return the matches of iptables that ask what an expression does, and rest on assumptions."""
+    match given:
+        case Meta("mark"):
+            return {m.MatchMark}
+        case Ct("mark"):
+            return {m.MatchConnmark}
+        case Payload("tcp", "flags"):
+            return {m.MatchTcp}
+        case Binary(_, left, _):
+            return asks(left)
+        case Concat(parts):
+            return {kind for part in parts for kind in asks(part)}
+        case _:
+            return set()
+
+
+def asks_affinity(given: Expression, situation: Situation) -> set[type]:
+    """Return the match of iptables that asks for a client's session affinity, as a set may."""
+    kept = isinstance(given, SetRef) and given.name.startswith(situation.affinity_lists)
+    return {m.MatchRecent} if kept else set()

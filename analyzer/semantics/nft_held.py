@@ -1,0 +1,67 @@
+"""What an expression of nft may yield: numbers, names, kinds of addresses, draws.
+
+Source: Linux, net/netfilter/nft_numgen.c, ``nft_ng_random_gen``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from analyzer.model import nft_names as names
+from analyzer.model.bits import Bits
+from analyzer.model.probability import NUMGEN_BITS, Dyadic
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+
+
+@value
+class Type:
+    """The type of an address; known is at most whether it is the node's own."""
+
+    local: Ternary
+
+    def equals(self, number: int) -> Ternary:
+        """Tell whether it is the type with that number."""
+        if number == names.ADDRESS_TYPES["local"]:
+            return self.local
+        return ~self.local & Ternary.UNKNOWN
+
+
+@value
+class Draw:
+    """A number from `offset` to ``offset + modulus - 1``, drawn for this packet.
+
+    `is_random`: each number with the weight that numgen gives it; else not known how often.
+    """
+
+    modulus: int
+    offset: int = 0
+    is_random: bool = True
+
+    def chance(self, first: int, last: int) -> Dyadic:
+        """Return the probability of the numbers `first` to `last`, of a random draw."""
+        low = min(max(first - self.offset, 0), self.modulus)
+        high = min(max(last + 1 - self.offset, low), self.modulus)
+        return Dyadic.of(self._edge(high) - self._edge(low), NUMGEN_BITS)
+
+    def _edge(self, number: int) -> int:
+        return -(-(number << NUMGEN_BITS) // self.modulus)
+
+
+#: None: a name that is not known.
+Held: TypeAlias = "Bits | str | Type | Draw | tuple[Held, ...] | None"
+
+
+@value
+class Read:
+    """What an expression yields.
+
+    Attributes:
+        applies: whether it yields anything; a rule whose expression does not ends there.
+        words: numbers of the words that it may be compared with; of a concatenation, of each part.
+    """
+
+    applies: Ternary
+    held: Held
+    words: Mapping[str, int] | tuple[Mapping[str, int], ...] = {}

@@ -1,0 +1,78 @@
+"""Elements of sets and maps, found by what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final, TypeAlias
+
+from analyzer.model.bits import Bits
+from analyzer.model.nft_expressions import Concat, Element, Expression
+from analyzer.semantics.nft_fields import number
+from analyzer.semantics.nft_held import Held, Read
+
+_Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
+
+_NONE: Final[Mapping[str, int]] = {}
+
+
+class Index:
+    """The elements of a set, by those parts of their keys that a look-up knows."""
+
+    def __init__(self, elements: Sequence[Element]) -> None:
+        self.elements = elements
+        self._by_parts: dict[object, dict[object, list[int]]] = {}
+
+    def candidates(self, key: Read) -> Iterable[Element]:
+        """Return the elements that may cover a key, in their order."""
+        held, words = _parts(key.held, key.words)
+        known = tuple(map(_known, held))
+        which = tuple(at for at, part in enumerate(known) if part is not None)
+        if not which:
+            return self.elements
+        index = self._by_parts.get(which)
+        if index is None:
+            index = self._by_parts[which] = self._indexed(which, words)
+        exact = index.get(tuple(known[at] for at in which), [])
+        others = index.get(None, [])
+        # Mostly one of them is empty.
+        return [self.elements[at] for at in (sorted({*exact, *others}) if others else exact)]
+
+    def _indexed(
+        self, which: tuple[int, ...], words: Sequence[Mapping[str, int]]
+    ) -> dict[object, list[int]]:
+        """Return where elements are, by the values of some parts; None: of those with others."""
+        found: dict[object, list[int]] = {}
+        for at, element in enumerate(self.elements):
+            keys = element.key.parts if isinstance(element.key, Concat) else (element.key,)
+            values: tuple[object, ...] | None = None
+            if len(keys) == len(words):
+                values = tuple(_single(keys[part], words[part]) for part in which)
+            found.setdefault(None if values is None or None in values else values, []).append(at)
+        return found
+
+
+def _parts(held: Held, words: _Words) -> tuple[tuple[Held, ...], tuple[Mapping[str, int], ...]]:
+    if isinstance(held, tuple):
+        return held, words if isinstance(words, tuple) else (_NONE,) * len(held)
+    return (held,), (words if isinstance(words, Mapping) else _NONE,)
+
+
+def _known(held: Held) -> object:
+    """Return a value as it is looked up, or None where some of it is not known."""
+    match held:
+        case Bits():
+            return held.known
+        case str():
+            return held
+        case _:
+            return None
+
+
+def _single(given: Expression, words: Mapping[str, int]) -> object:
+    """Return the one number that a part of an element's key covers, or None."""
+    match given:
+        case bool() | int() | str() | IPv4Address() | IPv6Address():
+            return number(given, words)
+        case _:
+            return None

@@ -1,0 +1,214 @@
+"""The properties of ways through tables of nft are worth something: each fault breaks them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from hypothesis import strategies as st
+
+from analyzer.model.packet import Mark
+from analyzer.model.value import replace
+from analyzer.semantics import base_chains, calling_order
+from analyzer.semantics.calling_order import BaseChain
+from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import Delivered, FellThrough, Leaf
+from tests.semantics.naive_node import HOOKS
+from tests.semantics.nft_faults import Fault, Patch, method, search
+from tests.semantics.nft_nodes import Question, questions
+from tests.semantics.nft_rules import Kinds
+from tests.semantics.test_nft_bounds import holds_on_all_hooks
+from tests.semantics.test_nft_ways import agrees_exactly
+
+PLAIN: Final = Kinds(all=False)
+#: What a search finds it prints, and here it need not.
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+
+
+def made_as(change: Any) -> Fault:
+    """Base chains are taken for others."""
+    return method(
+        base_chains,
+        "in_order",
+        lambda right: (
+            lambda found: right(
+                {hook: [change(chain) for chain in chains] for hook, chains in found.items()}
+            )
+        ),
+    )
+
+
+def called_as(change: Any) -> Fault:
+    """What a hook calls is called in another order."""
+    return method(
+        base_chains,
+        "in_order",
+        lambda right: (
+            lambda found: {
+                hook: tuple(change(list(stages))) for hook, stages in right(found).items()
+            }
+        ),
+    )
+
+
+def policy_ignored(right: Any) -> Any:
+    def faulty(self: Hooks, stage: Any, leaf: Leaf, rest: Any, then: Any) -> Any:
+        if isinstance(leaf.outcome, FellThrough):
+            return self._run(rest, leaf.packet, then)
+        return right(self, stage, leaf, rest, then)
+
+    return faulty
+
+
+def accept_ends_the_hook(right: Any) -> Any:
+    def faulty(self: Hooks, stage: Any, leaf: Leaf, rest: Any, then: Any) -> Any:
+        decided = not isinstance(leaf.outcome, FellThrough)
+        return right(self, stage, leaf, () if decided else rest, then)
+
+    return faulty
+
+
+def all_of_nat_asked(right: Any) -> Any:
+    def faulty(self: Hooks, stage: Any, leaf: Leaf, rest: Any, then: Any) -> Any:
+        back = FellThrough("") if stage.is_nat and stage.policy == "ACCEPT" else leaf.outcome
+        drops = type(leaf.outcome).__name__ in {"Drop", "Reject"}
+        return right(self, stage, leaf if drops else replace(leaf, outcome=back), rest, then)
+
+    return faulty
+
+
+def tracked(right: Any) -> Any:
+    return lambda self, stages, packet, then: right(
+        self, stages, replace(packet, tracked=True), then
+    )
+
+
+def unmarked(right: Any) -> Any:
+    return lambda self, stages, packet, then: right(
+        self, stages, replace(packet, mark=Mark()), then
+    )
+
+
+def again_with_nat(_: Any) -> Any:
+    def faulty(self: Hooks, packet: Any) -> Any:
+        back = replace(packet, in_interface="lo", out_interface="")
+        stages = (*self._stages["PREROUTING"], *self._stages["INPUT"])
+        return self._run(stages, back, lambda p: Leaf(Delivered(here=True), p))
+
+    return faulty
+
+
+def place_of(name: str, place: Any) -> Fault:
+    return method(BaseChain, name, lambda _: property(place))
+
+
+def awake(right: Any) -> Any:
+    def faulty(number: int, ruleset: Any, *rest: Any) -> Any:
+        tables = {place: replace(table, flags=()) for place, table in ruleset.tables.items()}
+        return right(number, replace(ruleset, tables=tables), *rest)
+
+    return faulty
+
+
+def families(**held: tuple[str, ...]) -> Fault:
+    return lambda patch: patch.setattr(base_chains, "_FAMILIES", held)
+
+
+FAULTS: Final[dict[str, Fault]] = {
+    "policy ignored": method(Hooks, "_behind", policy_ignored),
+    "accept ends the hook": method(Hooks, "_behind", accept_ends_the_hook),
+    "nat goes on behind a translation": method(Hooks, "_behind", all_of_nat_asked),
+    "flows that nobody tracks meet nat": method(Hooks, "_run", tracked),
+    "mark lost between tables": method(Hooks, "_run", unmarked),
+    "highest priority first": called_as(lambda stages: stages[::-1]),
+    "of one priority the older first": made_as(lambda c: replace(c, registered=-c.registered)),
+    "chains of nat by their own priorities": place_of("called", lambda chain: chain.priority),
+    "chains of nat behind all of their priority": method(
+        calling_order,
+        "_around",
+        lambda right: (
+            lambda others, nat, since: [
+                (*(c for c in order if not c.is_nat), *(c for c in order if c.is_nat))
+                for order in right(others, nat, since)
+            ]
+        ),
+    ),
+    "what calls nat is as old as its chain on the hook": method(
+        calling_order,
+        "_around",
+        lambda right: (
+            lambda others, nat, _: right(
+                others, nat, {0: min(chain.registered for block in nat for chain in block)}
+            )
+        ),
+    ),
+    "nobody comes before conntrack": lambda patch: patch.setattr(base_chains, "_CONNTRACK", -999),
+    "others than the first hooks before conntrack": lambda patch: patch.setattr(
+        base_chains, "_FIRST", frozenset({"PREROUTING", "OUTPUT", "INPUT", "FORWARD"})
+    ),
+    "conntrack as late as mangle": lambda patch: patch.setattr(base_chains, "_CONNTRACK", -120),
+    "there is an entry before conntrack": lambda patch: patch.setattr(
+        base_chains, "before_conntrack", lambda situation: situation
+    ),
+    "dormant tables awake": method(base_chains, "_of_nft", awake),
+    "tables of both families not met": families(ip=("ip",), ip6=("ip6",)),
+    "tables of the other family met": families(ip=("ip", "ip6", "inet"), ip6=("ip6", "ip", "inet")),
+    "nothing comes back by loopback": method(
+        Hooks, "_looped", lambda _: lambda _self, packet: Leaf(Delivered(here=True), packet)
+    ),
+    "nat asked again on loopback": method(Hooks, "_looped", again_with_nat),
+    "local taken for others": method(
+        Situation, "is_local", lambda right: lambda self, packet: ~right(self, packet)
+    ),
+}
+
+
+def test_the_search_finds_nothing_where_there_is_no_fault() -> None:
+    assert not search(st.tuples(questions()), agrees_exactly, 100)
+
+
+def at(*priorities: int, nat: bool = True, kinds: Kinds = PLAIN) -> st.SearchStrategy[Question]:
+    """Chains of few priorities on the first hooks, and where sources are changed."""
+    first = ("PREROUTING", "OUTPUT")
+    filters = [(hook, "filter", priority) for priority in priorities for hook in first]
+    nats = [(hook, "nat", -100) for hook in first] + [("POSTROUTING", "nat", 100)]
+    return questions(kinds, [*filters, *(nats if nat else ())])
+
+
+#: What shows a fault sooner than other questions.
+ABOUT: Final = {
+    "flows that nobody tracks meet nat": at(-300),
+    "of one priority the older first": at(-50, nat=False),
+    "chains of nat behind all of their priority": at(-100),
+    "what calls nat is as old as its chain on the hook": at(-100),
+    "conntrack as late as mangle": at(-150, nat=False, kinds=Kinds(all=False, about="Ct(")),
+    "others than the first hooks before conntrack": questions(
+        Kinds(all=False, about="Ct("), [(hook, "filter", -300) for hook in HOOKS]
+    ),
+    "there is an entry before conntrack": at(-300, kinds=Kinds(all=False, about="Ct(")),
+    "nobody comes before conntrack": at(-300, nat=False, kinds=Kinds(all=False, about="Ct(")),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_breaks_exactness(name: str, monkeypatch: Patch) -> None:
+    FAULTS[name](monkeypatch)
+    assert search(st.tuples(ABOUT.get(name, questions())), agrees_exactly)
+
+
+def whole_rulesets_only(right: Any) -> Any:
+    """Of the orders of two rulesets only those in which one comes whole before the other."""
+
+    def faulty(rows: Any) -> Any:
+        rows = [row for row in rows if row]
+        return right([[each for row in rows for each in row]]) if len(rows) > 1 else right(rows)
+
+    return faulty
+
+
+def test_orders_of_two_rulesets_that_are_left_out_break_bounds(monkeypatch: Patch) -> None:
+    method(calling_order, "_orders", whole_rulesets_only)(monkeypatch)
+    bases = [(hook, "filter", -150) for hook in ("PREROUTING", "OUTPUT")]
+    given = questions(PLAIN, bases, with_iptables=True)
+    assert search(st.tuples(given, st.just(frozenset())), holds_on_all_hooks)
