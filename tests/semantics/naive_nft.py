@@ -221,10 +221,11 @@ class Walk:
 
     def translated(self, given: s.Dnat | s.Snat) -> _Step:
         flow = self.flow
-        if given.family not in {None, flow.family}:
-            return None  # nft_nat_inet_eval()
+        # Expressions of their own, before the one that translates.
         to = None if given.address is None else self.value(given.address)
         port = None if given.port is None else self.value(given.port)
+        if given.family not in {None, flow.family}:
+            return None  # nft_nat_inet_eval()
         if isinstance(to, tuple):
             to, port = to
         if isinstance(given, s.Snat):

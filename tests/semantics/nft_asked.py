@@ -109,7 +109,12 @@ def as_iptables(verdict: Verdict, family: str) -> Verdict:
 def tells(rule: Rule) -> bool:
     """Whether it can be seen that a rule was met to its end: it did something there."""
     doing = [each for each in rule.statements if not isinstance(each, _PASSING)]
-    return bool(doing) and not isinstance(doing[-1], _HOLDING)
+    return bool(doing) and not isinstance(doing[-1], _HOLDING) and not _looks_up(doing[-1])
+
+
+def _looks_up(last: s.Statement) -> bool:
+    """Whether a statement may do nothing but look up: a translation for another family."""
+    return isinstance(last, s.Dnat | s.Snat) and isinstance(last.address, e.MapLookup)
 
 
 def path_of(leaf: Leaf) -> tuple[str, ...]:

@@ -262,10 +262,12 @@ def sources(families: tuple[str, ...], _: Kinds) -> list[s.Statement]:
 
 
 def rejects(families: tuple[str, ...]) -> list[s.Statement]:
-    """Answers; ``tcp reset`` nft lists with the protocol before it."""
+    """Answers that say by themselves whom they are for; for others nft lists too little."""
+    either = s.Reject("icmpx", "port-unreachable")
+    if len(families) > 1:
+        return [either]
     of = {"ip": "icmp", "ip6": "icmpv6"}
-    held = [s.Reject(of[family], "admin-prohibited") for family in families]
-    return [s.Reject("icmpx", "port-unreachable"), *held]
+    return [either, s.Reject(of[families[0]], "admin-prohibited")]
 
 
 def sets(families: tuple[str, ...]) -> dict[str, Set]:

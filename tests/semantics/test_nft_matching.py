@@ -205,7 +205,7 @@ FLOWS: Final[list[Row]] = [
     ("ct status snat", HIDDEN, UNKNOWN),
     ("ct status assured", PACKET, FALSE),
     ("ct status confirmed", PACKET, FALSE),
-    ("ct status confirmed", BACK, UNKNOWN),
+    ("ct status confirmed", BACK, TRUE),
     # nat notes in bits without a name that it has looked at the flow.
     ("ct status == dnat", SENT, UNKNOWN),
     ("ct status dnat", LOST, FALSE),
