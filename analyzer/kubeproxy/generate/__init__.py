@@ -11,7 +11,7 @@ ClusterIP Services alone, of any number.
 from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
 from analyzer.kubeproxy.generate.objects import proxy_config, service_ports
 from analyzer.kubeproxy.generate.plain import GeneratedService, iptables_save, services
-from analyzer.kubeproxy.generate.render import render_rules
+from analyzer.kubeproxy.generate.render import render_nft, render_rules
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "ServicePortSpec",
     "iptables_save",
     "proxy_config",
+    "render_nft",
     "render_rules",
     "service_ports",
     "services",
