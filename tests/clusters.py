@@ -17,6 +17,7 @@ from analyzer.kubeproxy.generate import (
     Layout,
     ProxyConfig,
     proxy_config,
+    render_nft,
     render_rules,
     service_ports,
 )
@@ -57,6 +58,11 @@ class GeneratedCluster:
     def dump(self) -> str:
         return render_rules(service_ports(self.items, self.layout, self.family), self.proxy)
 
+    @property
+    def nft(self) -> str:
+        """The ruleset in nftables mode, the other family's table empty."""
+        return render_nft(service_ports(self.items, self.layout, self.family), self.proxy)
+
 
 @st.composite
 def clusters(draw: st.DrawFn, layout: Layout) -> GeneratedCluster:
@@ -69,6 +75,8 @@ def clusters(draw: st.DrawFn, layout: Layout) -> GeneratedCluster:
         items.append(_node(number, family, zoned if draw(st.booleans()) else {}))
     for number in range(count):
         items += draw(_services(number, family, layout))
+    if draw(st.booleans()):
+        items.append({"kind": "ServiceCIDR", "spec": {"cidrs": [str(_SERVICES[family])]}})
     flags = [f"--cluster-cidr={_PODS[family]}"] if draw(st.integers(0, 3)) else []
     flags += ["--masquerade-all"] if not draw(st.integers(0, 3)) else []
     if layout is not Layout.V1_20 and not draw(st.integers(0, 3)):
