@@ -250,9 +250,9 @@ class Promises:
         if self._is_kept_out(spec, frontend, source):
             return self._refused(frontend, source)
         ignored = frontend.kind == "ExternalIP" and self.version < (1, 19)
-        if self._checks_own_flows_first(frontend, source) and not here:
-            if spec.get("externalTrafficPolicy") == "Local":
-                return Promise("drop")
+        refused = spec.get("externalTrafficPolicy") == "Local" and not here
+        if refused and self._checks_own_flows_first(frontend, source):
+            return Promise("drop")
         if spec.get("externalTrafficPolicy") != "Local" or ignored:
             return self._sent(cluster, source, marked=True)
         if self.pods is not None and source.address in self.pods:

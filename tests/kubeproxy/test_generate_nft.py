@@ -7,6 +7,7 @@ the rules of a chain in their order, and elements as the lines in which nft list
 from __future__ import annotations
 
 import copy
+import json
 import re
 from collections.abc import Callable
 from ipaddress import ip_address, ip_network
@@ -17,13 +18,23 @@ from typing import Any, Final
 import pytest
 
 from analyzer.kubeproxy.generate import (
+    EndpointSpec,
     Layout,
     ProxyConfig,
     ServicePortSpec,
+    nft_1_36,
+    nft_json,
+    nft_text,
     render_nft,
     service_ports,
+    services,
 )
+from analyzer.kubeproxy.generate.nft_json import table_to_json
 from analyzer.kubeproxy.generate.nft_networks import networks_to_text
+from analyzer.kubeproxy.nftables import NftRecogniser
+from analyzer.model.cluster import Cluster
+from analyzer.model.nft import NftRuleset
+from analyzer.parsers.formats import read_ruleset
 from tests.kubeproxy import test_generate as of_iptables
 from tests.kubeproxy.captures import FIXTURES
 from tests.kubeproxy.test_generate import Items, items_of, spec, text_of
@@ -31,6 +42,8 @@ from tests.kubeproxy.test_generate import Items, items_of, spec, text_of
 LAYOUTS: Final = (Layout.V1_30, Layout.V1_36)
 _LISTED: Final = re.compile(r"nft-list-ruleset(-after-master-down)?\.txt(\.gz)?")
 _BODY: Final = re.compile(r"^\t(set|map|chain) (\S+) \{\n(.*?)^\t\}\n", re.MULTILINE | re.DOTALL)
+
+A_POD: Final = ip_address("10.244.0.9")
 
 #: The lines of chains, sets and maps, by table and name.
 Parts = dict[tuple[str, str, str], list[str]]
@@ -63,13 +76,12 @@ def made_from(
         if family == 4 or proxy.node_address is not None:
             proxies.append(proxy)
     layout = proxies[0].layout
-    services = [s for p in proxies for s in service_ports(items, layout, p.family)]
-    return services, proxies
+    return [s for p in proxies for s in service_ports(items, layout, p.family)], proxies
 
 
 def render(dump: Path, items: list[Any], *more_flags: str, node: str | None = None) -> Parts:
-    services, proxies = made_from(dump, items, *more_flags, node=node)
-    return parts(render_nft(services, *proxies))
+    given, proxies = made_from(dump, items, *more_flags, node=node)
+    return parts(render_nft(given, *proxies))
 
 
 def check(dump: Path) -> None:
@@ -95,12 +107,52 @@ def test_every_capture_is_written_again(captures: Path) -> None:
 def test_parts_that_no_service_changes_stand_in_their_order(captures: Path) -> None:
     for dump in dumps(captures):
         if dump.parent.name in ("two-node", "features", "dual-stack"):
-            services, proxies = made_from(dump, items_of(dump))
+            given, proxies = made_from(dump, items_of(dump))
             of_tables = [
                 [place for place in parts(text) if "/" not in place[2]]
-                for text in (render_nft(services, *proxies), text_of(dump))
+                for text in (render_nft(given, *proxies), text_of(dump))
             ]
             assert of_tables[0] == of_tables[1]
+
+
+@pytest.mark.parametrize("case", ["two-node", "scale-100"])
+def test_json_of_plain_services_is_that_of_nft(captures: Path, case: str) -> None:
+    (dump,) = captures.glob(f"1.36*-nftables/{case}/nft-list-ruleset.json*")
+    given, proxies = made_from(dump, items_of(dump))
+    own = [each for each in given if each.cluster_ip.version == 4]
+    made = of_json(table_to_json(nft_1_36.table(own, proxies[0])))
+    wanted = [each for each in of_json(text_of(dump)) if '"ip6"' not in each]
+    assert made == wanted
+
+
+def of_json(text: str) -> list[str]:
+    """Return the parts of a ruleset without the handles, which say when each was made."""
+    return sorted(
+        json.dumps({kind: {k: v for k, v in part.items() if k != "handle"}}, sort_keys=True)
+        for each in json.loads(text)["nftables"]
+        for kind, part in each.items()
+    )
+
+
+def test_a_rule_that_plain_services_have_not_is_not_put_into_json() -> None:
+    service = a_service(affinity=600, endpoints=(EndpointSpec(address=A_POD, port=80),))
+    table = nft_1_36.table([service], ProxyConfig(layout=Layout.V1_36, node="a"))
+    with pytest.raises(ValueError, match=r"expected"):
+        table_to_json(table)
+
+
+def test_plain_services_of_any_number_are_read_alike_as_text_and_json() -> None:
+    given = list(services(20, endpoints=(1, 3, 10)))
+    texts = nft_text(given), nft_json(given)
+    rulesets = [read_ruleset(text.encode(), "dump") for text in texts]
+    views = [NftRecogniser(r, Cluster()).view() for r in rulesets if isinstance(r, NftRuleset)]
+    assert views[0] == views[1]
+    assert views[0].diagnostics == ()
+    of_text = {each.name.text: each for each in views[0].services}
+    assert of_text.keys() == {each.name for each in given}
+    for each in given:
+        shares = list(of_text[each.name].routes[0].shares)
+        assert [(s.endpoint.address, s.endpoint.port) for s in shares] == [*each.endpoints]
 
 
 # --- that the comparison notices ------------------------------------------------

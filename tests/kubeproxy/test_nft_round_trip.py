@@ -33,7 +33,7 @@ from tests.kubeproxy.test_promises import ends, kept
 from tests.kubeproxy.test_round_trip import CHANGES, OUTSIDE, Asked, OfObjects, RoundTrip
 
 every_layout = pytest.mark.parametrize(
-    "layout", (Layout.V1_30, Layout.V1_36), ids=lambda layout: layout.value
+    "layout", [Layout.V1_30, Layout.V1_36], ids=lambda layout: layout.value
 )
 _OWN: Final = re.compile(r"^\t\tip6? saddr (\S+) jump ", re.MULTILINE)
 _SET: Final = re.compile(r"set hairpin-connections \{.*?\n\t\}", re.DOTALL)

@@ -22,12 +22,12 @@ _PROTOCOLS: Final = {"tcp": 6, "udp": 17, "sctp": 132}
 class NftSet:
     """A set, or a map: what a line says of it, and the elements by their keys."""
 
-    __slots__ = ("_kind", "_lines", "_name", "elements")
+    __slots__ = ("_name", "elements", "kind", "lines")
 
     def __init__(self, kind: str, name: str, lines: Sequence[str]) -> None:
-        self._kind = kind
+        self.kind = kind
         self._name = name
-        self._lines = lines
+        self.lines = lines
         #: What follows the key, if anything does.
         self.elements: dict[tuple[Part, ...], str] = {}
 
@@ -35,21 +35,21 @@ class NftSet:
         """Add an element; one that is there stays as it is."""
         self.elements.setdefault(key, value)
 
-    def text(self) -> Iterator[str]:
-        """Give the lines that list it, elements in the order of nft.
+    def sorted_keys(self) -> list[tuple[Part, ...]]:
+        """Return the keys in the order of nft. Source: src/mergesort.c, ``expr_msort_cmp``."""
+        return sorted(self.elements, key=_rank)
 
-        Source: nft 1.0.6, src/mergesort.c, ``expr_msort_cmp``, and src/expression.c,
-        ``calculate_delim``.
-        """
-        yield f"\t{self._kind} {self._name} {{\n"
-        for line in self._lines:
+    def text(self) -> Iterator[str]:
+        """Give the lines that list it. Source: nft, src/expression.c, ``calculate_delim``."""
+        yield f"\t{self.kind} {self._name} {{\n"
+        for line in self.lines:
             yield f"\t\t{line}\n"
         if self.elements:
             listed = [
                 " . ".join(map(_part_to_text, key)) + self.elements[key]
-                for key in sorted(self.elements, key=_rank)
+                for key in self.sorted_keys()
             ]
-            pairs = self._kind == "set" and all(
+            pairs = self.kind == "set" and all(
                 isinstance(part, IPv4Address) and len(key) == 1
                 for key in self.elements
                 for part in key
