@@ -141,7 +141,7 @@ class NftRecogniser:
             ]
             for table in self._ruleset.tables.values()
         }
-        return survey(self._ruleset, others, [name for _, maps in plain for name in maps])
+        return survey(self._ruleset, others, {each for _, maps in plain for each in maps})
 
     def _absent(self) -> tuple[str, str]:
         for (family, name), table in self._ruleset.tables.items():
@@ -203,6 +203,7 @@ class _Family:
         self._chains_of: dict[tuple[str, str], list[Chain]] = {}
         #: The map whose elements are read as rows, and the endpoints of the chains behind it.
         self._plain_map: str | None = None
+        self._plain_maps: set[tuple[str, str, str]] = set()
         self._plain_addresses: set[str] = set()
         self._of: dict[int, ServicePort] = {}
         self._known_ips = {
@@ -242,6 +243,8 @@ class _Family:
         others = list(found)
         for name, rows in taken.items():
             self._plain_map = name
+            if all(chain in table.chains for *_, chain in rows):
+                self._plain_maps.add((table.family, table.name, name))
             for address, protocol, port, chain in rows:
                 yield self._of_row(ip_address(address), protocol, port, chain, table)
         for place in others:
@@ -466,15 +469,15 @@ class _Family:
             self._of[id(service)] = service
             yield service
 
-    def plain(self) -> tuple[set[tuple[str, str, str]], list[str]]:
-        """Return the chains that were read as rows, by family, table and name, and the maps."""
+    def plain(self) -> tuple[set[tuple[str, str, str]], set[tuple[str, str, str]]]:
+        """Return the chains and maps of which all is understood as rows, by family, table, name."""
         found = {
             (e.table.family, e.table.name, name)
             for e in self.entrances
             if e.plain is not None
             for name in (e.chain, *e.plain.ends)
         }
-        return found, [] if self._plain_map is None else [self._plain_map]
+        return found, self._plain_maps
 
     def has(self, service: ServicePort) -> bool:
         """Tell whether a ServicePort is one of this family's."""

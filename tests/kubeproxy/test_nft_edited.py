@@ -110,6 +110,24 @@ def test_plain_rows_of_edited_rulesets_say_what_walks_find(
     check(text, cluster, told=told)
 
 
+def test_a_chain_that_a_plain_map_leads_to_and_is_not_there_is_told_of() -> None:
+    cluster = one_service(Layout.V1_30, endpoints=2, plain=True)
+    # The other family's map is plain, and named alike.
+    text = cluster.nft.replace(" : goto service-", " : goto gone-")
+    check(text, cluster, told=False)
+    found = view(text, Cluster(), (), node=None, plainly=True).diagnostics
+    assert "missing-chain" in {each.code for each in found}
+    assert any("chain gone-" in each.message for each in found)
+
+
+@every_layout
+def test_a_network_that_is_written_with_an_address_in_it_is_read(layout: Layout) -> None:
+    cluster = one_service(layout, endpoints=2, plain=True)
+    text = cluster.nft.replace("!= 10.244.0.0/16", "!= 10.244.3.4/16")
+    assert text != cluster.nft
+    check(text, cluster, told=False)
+
+
 # --- edits ---------------------------------------------------------------------
 
 
@@ -220,7 +238,8 @@ def _acts(draw: st.DrawFn, text: str, *, nat: bool) -> str:
     to = f"dnat to {some}" if "." in some else f"dnat to [{some}]:80"
     acts = ("accept", "drop", "return", "counter", "meta mark set 0x00004000", "notrack")
     more = (to, "masquerade", "redirect", "meta mark set meta mark | 0x00004000") if nat else ()
-    return draw(st.sampled_from((*acts, *more)))
+    act: str = draw(st.sampled_from((*acts, *more)))
+    return act
 
 
 @st.composite
