@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from ipaddress import ip_address
 from itertools import zip_longest
 from typing import Final
@@ -126,6 +127,25 @@ def test_a_network_that_is_written_with_an_address_in_it_is_read(layout: Layout)
     text = cluster.nft.replace("!= 10.244.0.0/16", "!= 10.244.3.4/16")
     assert text != cluster.nft
     check(text, cluster, told=False)
+
+
+@every_layout
+def test_an_endpoint_that_is_listed_twice_has_both_shares(layout: Layout) -> None:
+    cluster, other = (one_service(layout, endpoints=n, plain=True) for n in (2, 2))
+    for item in other.items:
+        if item["kind"] == "Service":
+            # Behind one that is as plain and tells how its kind fares.
+            item["metadata"] |= {"name": "b"}
+            item["spec"] |= {"clusterIP": "10.96.0.2", "clusterIPs": ["10.96.0.2"]}
+        elif item["kind"] == "EndpointSlice":
+            item["metadata"]["labels"] = {"kubernetes.io/service-name": "b"}
+    both = replace(cluster, items=cluster.items + other.items[-2:])
+    last = _places(_DRAWN, both.nft)[-1]
+    ends = [each.partition(" : ")[2] for each in last[3].split(", ")]
+    text = _put(both.nft, last, last[0].replace(ends[1], ends[0]))
+    check(text, both, told=False)
+    services = view(text, Cluster(), (), node=None, plainly=True).services
+    assert [len(list(each.routes[0].shares)) for each in services] == [2, 1]
 
 
 # --- edits ---------------------------------------------------------------------
