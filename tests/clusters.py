@@ -17,6 +17,7 @@ from analyzer.kubeproxy.generate import (
     Layout,
     ProxyConfig,
     proxy_config,
+    render_nft,
     render_rules,
     service_ports,
 )
@@ -57,10 +58,18 @@ class GeneratedCluster:
     def dump(self) -> str:
         return render_rules(service_ports(self.items, self.layout, self.family), self.proxy)
 
+    @property
+    def nft(self) -> str:
+        """The ruleset in nftables mode, the other family's table empty."""
+        return render_nft(service_ports(self.items, self.layout, self.family), self.proxy)
+
 
 @st.composite
-def clusters(draw: st.DrawFn, layout: Layout) -> GeneratedCluster:
-    """Draw a cluster of up to five Services, and the kube-proxy of one of its nodes."""
+def clusters(draw: st.DrawFn, layout: Layout, *, plain: bool = False) -> GeneratedCluster:
+    """Draw a cluster of up to five Services, and the kube-proxy of one of its nodes.
+
+    Services that are `plain` have a ClusterIP and nothing else.
+    """
     family = draw(st.sampled_from((4, 6)))
     count = draw(st.integers(1, 5))
     items: list[Any] = []
@@ -68,7 +77,9 @@ def clusters(draw: st.DrawFn, layout: Layout) -> GeneratedCluster:
         zoned = {"topology.kubernetes.io/zone": ZONES[number % 2]}
         items.append(_node(number, family, zoned if draw(st.booleans()) else {}))
     for number in range(count):
-        items += draw(_services(number, family, layout))
+        items += draw(_services(number, family, layout, plain=plain))
+    if draw(st.booleans()):
+        items.append({"kind": "ServiceCIDR", "spec": {"cidrs": [str(_SERVICES[family])]}})
     flags = [f"--cluster-cidr={_PODS[family]}"] if draw(st.integers(0, 3)) else []
     flags += ["--masquerade-all"] if not draw(st.integers(0, 3)) else []
     if layout is not Layout.V1_20 and not draw(st.integers(0, 3)):
@@ -139,9 +150,13 @@ def _node(number: int, family: int, labels: dict[str, str]) -> Any:
 
 
 @st.composite
-def _services(draw: st.DrawFn, number: int, family: int, layout: Layout) -> list[Any]:
+def _services(
+    draw: st.DrawFn, number: int, family: int, layout: Layout, *, plain: bool
+) -> list[Any]:
     """Draw a Service, whose addresses and ports only its number has, and its EndpointSlices."""
-    kind = draw(st.sampled_from(("ClusterIP", "NodePort", "LoadBalancer")))
+    kind = (
+        "ClusterIP" if plain else draw(st.sampled_from(("ClusterIP", "NodePort", "LoadBalancer")))
+    )
     name, namespace = f"svc-{number}", draw(st.sampled_from(("default", "kube-system")))
     ports = draw(_service_ports(number, kind))
     policies = st.sampled_from(("Cluster", "Local"))
@@ -153,11 +168,11 @@ def _services(draw: st.DrawFn, number: int, family: int, layout: Layout) -> list
         "sessionAffinity": "None",
         "internalTrafficPolicy": draw(policies),
     }
-    if draw(st.integers(0, 3)) == 0:
+    if not plain and draw(st.integers(0, 3)) == 0:
         seconds = draw(st.sampled_from((1, 600, 10_800, 86_400)))
         spec["sessionAffinity"] = "ClientIP"
         spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": seconds}}
-    external = range(draw(st.sampled_from((0, 0, 1, 2))))
+    external = range(0 if plain else draw(st.sampled_from((0, 0, 1, 2))))
     if external:
         spec["externalIPs"] = [str(_EXTERNAL[family][2 * number + at]) for at in external]
     # An API server of 1.20 refuses the policy where there is nothing but external IPs.

@@ -1,7 +1,8 @@
 """The names that kube-proxy gives to chains, and the comments by which rules name Services.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``servicePortChainName``,
-``servicePortEndpointChainName``; versions 1.14 to 1.36.
+``servicePortEndpointChainName``; pkg/proxy/nftables/proxier.go, ``hashAndTruncate``;
+versions 1.14 to 1.36.
 """
 
 from __future__ import annotations
@@ -21,10 +22,15 @@ MARK_DROP: Final = "KUBE-MARK-DROP"
 #: Chains that stand for one ServicePort, by what they do with a flow.
 SERVICE_PREFIXES: Final = ("KUBE-SVC-", "KUBE-SVL-", "KUBE-EXT-", "KUBE-XLB-", "KUBE-FW-")
 ENDPOINT_PREFIX: Final = "KUBE-SEP-"
+#: Of the chains of nftables mode that stand for one endpoint.
+NFT_ENDPOINT_PREFIX: Final = "endpoint-"
 #: Of the sets of nftables mode that keep session affinity.
 AFFINITY_PREFIX: Final = "affinity-"
 #: Of all lists that do.
 AFFINITY_LISTS: Final = (ENDPOINT_PREFIX, AFFINITY_PREFIX)
+#: Characters of a name of nftables mode, the longest prefix apart. Source: ``NameLengthMax``
+#: of sigs.k8s.io/knftables, less ``chainNamePrefixLengthMax``.
+_NFT_NAME_LENGTH: Final = 256 - 16
 
 #: What stands behind the name in the comment of a rule of KUBE-SERVICES, and what it says.
 _KINDS: Final = {
@@ -83,3 +89,30 @@ def chain_hash(*parts: str) -> str:
 
     digest = hashlib.sha256("".join(parts).encode("utf-8", "surrogateescape")).digest()
     return base64.b32encode(digest).decode("ascii")[:16]
+
+
+def nft_service_name(name: str, protocol: str) -> str:
+    """Return what the chains of a ServicePort are called in nftables mode, behind their prefix."""
+    return _hashed(_nft_path(name, protocol))
+
+
+def nft_endpoint_name(name: str, protocol: str, endpoint: str) -> str:
+    """Return what chain and set of an endpoint are called there, behind their prefix.
+
+    `endpoint` is ``address:port``, as the EndpointSlice spells it up to 1.30.
+    """
+    host, _, port = endpoint.rpartition(":")
+    # A name may hold no colon.
+    host = host.strip("[]").replace(":", ".")
+    return _hashed(f"{_nft_path(name, protocol)}__{host}/{port}")
+
+
+def _nft_path(name: str, protocol: str) -> str:
+    parts = service_name(name)
+    return f"{parts.namespace}/{parts.service}/{protocol}/{parts.port or ''}"
+
+
+def _hashed(path: str) -> str:
+    """Return a path behind 8 characters of its hash, cut where it is too long for nft."""
+    name = f"{chain_hash(path)[:8]}-{path}"
+    return name if len(name) <= _NFT_NAME_LENGTH else f"{name[: _NFT_NAME_LENGTH - 3]}..."

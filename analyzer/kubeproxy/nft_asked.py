@@ -97,9 +97,9 @@ def _networks(given: Expression, table: Table) -> Iterator[Network]:
         case IPv6Address():
             yield IPv6Network(given)
         case Prefix(IPv4Address() as address, length):
-            yield IPv4Network((address, length))
+            yield IPv4Network((address, length), strict=False)
         case Prefix(IPv6Address() as address, length):
-            yield IPv6Network((address, length))
+            yield IPv6Network((address, length), strict=False)
         case Range(IPv4Address() | IPv6Address() as first, IPv4Address() | IPv6Address() as last):
             yield from _of_range(first, last)
         case AnonymousSet(elements):

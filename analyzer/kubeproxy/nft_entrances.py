@@ -67,6 +67,7 @@ class Entrances:
         refused: what they refuse for certain, and how: reject or drop.
         guessed: how many frontends the rules do not tell the kind of.
         plain_map: the map whose elements are read as rows.
+        plain_maps: the same by family, table and name, where all that it leads to is there.
         plain_addresses: the endpoints of the chains behind it, as written.
     """
 
@@ -89,6 +90,7 @@ class Entrances:
         ]
         self.guessed = 0
         self.plain_map: str | None = None
+        self.plain_maps: set[tuple[str, str, str]] = set()
         self.plain_addresses: set[str] = set()
         self._known_ips = {
             address
@@ -126,6 +128,8 @@ class Entrances:
             return True
 
         others = list(places(table, base_chains(table, NAT_HOOKS, "nat"), take))
+        if rows and all(chain in table.chains for *_, chain in rows):
+            self.plain_maps.add((table.family, table.name, str(self.plain_map)))
         for row in rows:
             yield self._of_row(row, table)
         for place in filter(self._is_mine, others):

@@ -229,15 +229,15 @@ class Family:
         found = self._addresses.get((frontend, protocol, source, network))
         return self._sources[source] if found is None else found
 
-    def plain(self) -> tuple[set[tuple[str, str, str]], list[str]]:
-        """Return the chains that were read as rows, by family, table and name, and the maps."""
+    def plain(self) -> tuple[set[tuple[str, str, str]], set[tuple[str, str, str]]]:
+        """Return the chains and maps of which all is understood as rows, by family, table, name."""
         found = {
             (e.table.family, e.table.name, name)
             for e in self.entrances
             if e.plain is not None
             for name in (e.chain, *e.plain.ends)
         }
-        return found, [] if self._read.plain_map is None else [self._read.plain_map]
+        return found, self._read.plain_maps
 
     def has(self, service: ServicePort) -> bool:
         """Tell whether a ServicePort is one of this family's."""

@@ -112,10 +112,14 @@ def chain_of(table: Table, name: str) -> PlainChain | None:
     source = chain.rules.source
     try:
         if isinstance(source, tuple):
-            return _of_text(source[0], table)
-        return _of_json([body["expr"] for _, body in source], table)
+            found = _of_text(source[0], table)
+        else:
+            found = _of_json([body["expr"] for _, body in source], table)
     except (KeyError, TypeError, ValueError):
         return None
+    # An endpoint that is listed twice has the shares of both numbers.
+    once = found is not None and len(set(found.texts)) == len(found.texts)
+    return found if once else None
 
 
 def _of_text(body: str, table: Table) -> PlainChain | None:

@@ -122,7 +122,7 @@ class NftRecogniser:
             ]
             for table in self._ruleset.tables.values()
         }
-        return survey(self._ruleset, others, [name for _, maps in plain for name in maps])
+        return survey(self._ruleset, others, {each for _, maps in plain for each in maps})
 
     def _mode(self) -> tuple[str, str]:
         """Return the mode of kube-proxy, and what to say of it where there are no Services."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 import analyzer
-from analyzer.kubeproxy.generate import iptables_save, services
+from analyzer.kubeproxy.generate import iptables_save, nft_json, nft_text, services
 from analyzer.parsers.formats import read_ruleset
 from netns_lab.command import program
 from netns_lab.errors import LabError
@@ -31,6 +31,8 @@ _SPLIT: Final = "import sys\nfor line in open(sys.argv[1]):\n    line.split()\n"
 #: Rules that the generated layout has for a Service of n endpoints, and besides.
 _PER_ENDPOINT: Final = 3
 _PER_SERVICE: Final = 2
+#: Services of the rulesets of nft.
+_NFT_SERVICES: Final = 10_000
 _MIX: Final = (1, 2, 3, 10, 10, 10, 10, 34)
 #: The children of one process share one accounting, whose maximum only grows.
 _MEASURE: Final = """
@@ -98,7 +100,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("dump", nargs="*", help="dumps to take, not generated ones")
     parser.add_argument(
-        "--rules", type=int, nargs="+", default=[1_000, 100_000], help="sizes to generate"
+        "--rules",
+        type=int,
+        nargs="+",
+        default=[1_000, 100_000],
+        help="sizes to generate of iptables",
     )
     parser.add_argument("--mix", action="store_true", help="Services of 1 to 34 endpoints")
     parser.add_argument("--rounds", type=int, default=5)
@@ -136,6 +142,11 @@ def _dumps(options: argparse.Namespace, folder: Path) -> list[tuple[str, Path]]:
         path = folder / f"{rules}.save"
         path.write_text(iptables_save(list(services(count, endpoints=endpoints))), encoding="ascii")
         found.append((f"{rules:,} rules", path))
+    given = list(services(_NFT_SERVICES, endpoints=endpoints))
+    for kind, text in (("text", nft_text(given)), ("JSON", nft_json(given))):
+        path = folder / f"nft.{kind}"
+        path.write_text(text, encoding="ascii")
+        found.append((f"{_NFT_SERVICES:,} Services of nftables mode, {kind}", path))
     return found
 
 

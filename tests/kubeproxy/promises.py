@@ -223,6 +223,9 @@ class Promises:
         endpoints = self._endpoints(service, port)
         cluster = self._cluster(service, endpoints)
         here = self._here(endpoints)
+        checks_first = self._checks_own_flows_first(frontend, source)
+        if self.nftables and not checks_first and self._is_kept_out(spec, frontend, source):
+            return Promise("drop")  # before anything else is asked, endpoints or none
         if not cluster and not here:
             return self._none_at_all(frontend, source)
         if frontend.kind == "ExternalIP" and source.made_here and self.version < (1, 22):
@@ -244,10 +247,12 @@ class Promises:
         cluster: list[Endpoint],
         here: list[Endpoint],
     ) -> Promise:
-        ranges = [ip_network(n) for n in spec.get("loadBalancerSourceRanges", [])]
-        if frontend.kind == "LoadBalancerIP" and ranges and not _within(source.address, ranges):
+        if self._is_kept_out(spec, frontend, source):
             return self._refused(frontend, source)
         ignored = frontend.kind == "ExternalIP" and self.version < (1, 19)
+        refused = spec.get("externalTrafficPolicy") == "Local" and not here
+        if refused and self._checks_own_flows_first(frontend, source):
+            return Promise("drop")
         if spec.get("externalTrafficPolicy") != "Local" or ignored:
             return self._sent(cluster, source, marked=True)
         if self.pods is not None and source.address in self.pods:
@@ -255,6 +260,20 @@ class Promises:
         if source.made_here and self.version >= (1, 16):
             return self._sent(cluster, source, marked=True)
         return self._sent(here, source, marked=False) if here else self._refused(frontend, source)
+
+    def _checks_own_flows_first(self, frontend: Frontend, source: Source) -> bool:
+        """Tell whether endpoints are asked for before nat and source ranges are.
+
+        In nftables mode of 1.30 filter-output has the priority -110, dstnat -100.
+        """
+        early = self.nftables and self.version < (1, 31)
+        return early and source.made_here and frontend.kind in ("ExternalIP", "LoadBalancerIP")
+
+    def _is_kept_out(self, spec: Any, frontend: Frontend, source: Source) -> bool:
+        """Tell whether source ranges of a balancer leave a source out."""
+        ranges = [ip_network(n) for n in spec.get("loadBalancerSourceRanges", [])]
+        asked = frontend.kind == "LoadBalancerIP" and bool(ranges)
+        return asked and not _within(source.address, ranges)
 
     def _refused(self, frontend: Frontend, source: Source) -> Promise:
         """Up to 1.23 a mark says what to drop; the kubelet's rules do, in INPUT and OUTPUT."""

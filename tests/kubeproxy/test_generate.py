@@ -105,17 +105,23 @@ def made_from(
     dump: Path, items: list[Any], *more_flags: str, node: str | None = None
 ) -> tuple[list[ServicePortSpec], ProxyConfig]:
     """Return what a kube-proxy like that of `dump` makes of `items`."""
-    run = json.loads((dump.parent / "run.json").read_text())
-    layout = Layout(".".join(dump.parent.parent.name.split(".")[:2]))
     family = 6 if dump.name.startswith("ip6") else 4
-    proxy = proxy_config(
+    proxy = proxy_of(dump, items, *more_flags, node=node, family=family)
+    return list(service_ports(items, proxy.layout, family)), proxy
+
+
+def proxy_of(
+    dump: Path, items: list[Any], *more_flags: str, node: str | None, family: int
+) -> ProxyConfig:
+    """Return the kube-proxy of one family that wrote `dump`, but for what is told of it."""
+    run = json.loads((dump.parent / "run.json").read_text())
+    return proxy_config(
         items,
         [*run["flags"], *more_flags],
         node=node or run["node"],
-        layout=layout,
+        layout=Layout(".".join(dump.parent.parent.name.split(".")[:2])),
         family=family,
     )
-    return list(service_ports(items, layout, family)), proxy
 
 
 def captured(dump: Path) -> Chains:
@@ -242,7 +248,7 @@ LATER: Final[dict[str, tuple[str, Callable[[Items], object]]]] = {
     ),
 }
 #: In 1.36 no annotation is asked for.
-_ONLY_IN: Final = {"the annotation": "1.30"}
+ONLY_IN: Final = {"the annotation": "1.30"}
 
 
 def features(captures: Path, layout: Layout) -> Path:
@@ -264,7 +270,7 @@ def test_a_changed_object_is_noticed(captures: Path, layout: Layout) -> None:
     later = {
         name: change
         for name, (since, change) in LATER.items()
-        if layout.value >= since and _ONLY_IN.get(name, layout.value) == layout.value
+        if layout.value >= since and ONLY_IN.get(name, layout.value) == layout.value
     }
     for name, change in (CHANGES | later).items():
         changed = copy.deepcopy(items)

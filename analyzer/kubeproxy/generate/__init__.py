@@ -1,17 +1,23 @@
-"""Rules as kube-proxy writes them and iptables-save prints them, made from Services.
+"""Rules as kube-proxy writes them and iptables-save or nft prints them, made from Services.
 
 Theory of operation: `service_ports` reads API objects into `ServicePortSpec` values, `proxy_config`
 the settings of one kube-proxy; either may be made by hand. `render_rules` gives all tables of the
-layout of that version. The layouts are those of the captures of 1.20, 1.30 and 1.36, row by row;
-the rows of one chain stand in kube-proxy's order, but for chains that hold rows of several
-Services: kube-proxy itself writes those in any order. `services` and `iptables_save` make
-ClusterIP Services alone, of any number.
+layout of that version, `render_nft` those of nftables mode. The layouts are those of the captures
+of 1.20, 1.30 and 1.36, row by row; the rows of one chain stand in kube-proxy's order, but for
+chains that hold rows of several Services: kube-proxy itself writes those in any order. `services`
+with `iptables_save`, `nft_text` and `nft_json` make ClusterIP Services alone, of any number.
 """
 
 from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
 from analyzer.kubeproxy.generate.objects import proxy_config, service_ports
-from analyzer.kubeproxy.generate.plain import GeneratedService, iptables_save, services
-from analyzer.kubeproxy.generate.render import render_rules
+from analyzer.kubeproxy.generate.plain import (
+    GeneratedService,
+    iptables_save,
+    nft_json,
+    nft_text,
+    services,
+)
+from analyzer.kubeproxy.generate.render import render_nft, render_rules
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
 
 __all__ = [
@@ -21,7 +27,10 @@ __all__ = [
     "ProxyConfig",
     "ServicePortSpec",
     "iptables_save",
+    "nft_json",
+    "nft_text",
     "proxy_config",
+    "render_nft",
     "render_rules",
     "service_ports",
     "services",

@@ -22,7 +22,7 @@ class Layout(enum.Enum):
 
 @value(kw_only=True)
 class ProxyConfig:
-    """One kube-proxy in iptables mode, and one of its two families.
+    """One kube-proxy, and one of its two families.
 
     Attributes:
         family: 4 or 6: of the dump and of all ServicePorts in it.
@@ -30,7 +30,8 @@ class ProxyConfig:
         node_address: of the node, of that family; matters where loadBalancerSourceRanges hold it.
         zone: of the node, ``topology.kubernetes.io/zone``.
         cluster_cidr: of that family; None as without ``--cluster-cidr``.
-        masquerade_all: ``--masquerade-all``.
+        service_cidrs: of that family, of the ServiceCIDRs; nftables mode of 1.36 asks for them.
+        masquerade_all: ``--masquerade-all``; nftables mode of 1.30 does not look at it.
         localhost_node_ports: ``--iptables-localhost-nodeports``; 1.20 has no such flag. False
             is written after the source of 1.30, as no capture has it.
         nfacct: whether counters of nfnetlink_acct were to be had; 1.36 alone looks for them.
@@ -42,6 +43,7 @@ class ProxyConfig:
     node_address: Address | None = None
     zone: str | None = None
     cluster_cidr: Network | None = None
+    service_cidrs: tuple[Network, ...] = ()
     masquerade_all: bool = False
     localhost_node_ports: bool = True
     nfacct: bool = True

@@ -32,7 +32,7 @@ _HEADLESS: Final = (None, "", "None")
 
 
 def proxy_config(
-    objects: Iterable[Object],
+    objects: Sequence[Object],
     flags: Sequence[str],
     *,
     node: str,
@@ -51,6 +51,12 @@ def proxy_config(
         for each in own.get("status", {}).get("addresses", ())
         if each["type"] == "InternalIP"
     ]
+    ranges = [
+        ip_network(text)
+        for each in objects
+        if each["kind"] == "ServiceCIDR"
+        for text in each["spec"]["cidrs"]
+    ]
     return ProxyConfig(
         layout=layout,
         family=family,
@@ -58,6 +64,7 @@ def proxy_config(
         node_address=next((a for a in addresses if a.version == family), None),
         zone=own.get("metadata", {}).get("labels", {}).get(_ZONE),
         cluster_cidr=next((n for n in networks if n.version == family), None),
+        service_cidrs=_networks_of(family, ranges),
         masquerade_all=given.get("masquerade-all", "false") in ("", "true"),
         localhost_node_ports=given.get("iptables-localhost-nodeports", "true") in ("", "true"),
     )

@@ -13,6 +13,13 @@ from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
 from analyzer.kubeproxy.names import ENDPOINT_PREFIX, chain_hash
 from analyzer.model.value import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    #: Names the chain of a ServicePort's endpoint, given as text.
+    ChainName: TypeAlias = Callable[[ServicePortSpec, str], str]
+
 
 @value
 class Target:
@@ -20,6 +27,7 @@ class Target:
 
     Attributes:
         text: address and port, after which kube-proxy names the chain.
+        chain: in nftables mode without the prefix, which chain and set of affinity differ in.
     """
 
     endpoint: EndpointSpec
@@ -44,24 +52,31 @@ class Reach:
     any_at_all: bool
 
 
+def iptables_chain(service: ServicePortSpec, text: str) -> str:
+    """Return the name of an endpoint's chain in iptables mode."""
+    return f"{ENDPOINT_PREFIX}{chain_hash(service.name, service.protocol, text)}"
+
+
 def targets(
-    service: ServicePortSpec, endpoints: Iterable[EndpointSpec], layout: Layout
+    service: ServicePortSpec,
+    endpoints: Iterable[EndpointSpec],
+    layout: Layout,
+    chain: ChainName = iptables_chain,
 ) -> tuple[Target, ...]:
     """Return endpoints of a Service in the order of kube-proxy's rules: that of their text.
 
     1.36 spells addresses anew, as the captures of dual-stack Services show.
     """
     named = ((e.destination if layout is Layout.V1_36 else e.as_written, e) for e in endpoints)
-    name, protocol = service.name, service.protocol
     return tuple(
-        Target(endpoint, text, f"{ENDPOINT_PREFIX}{chain_hash(name, protocol, text)}")
+        Target(endpoint, text, chain(service, text))
         for text, endpoint in sorted(named, key=itemgetter(0))
     )
 
 
-def reach(service: ServicePortSpec, proxy: ProxyConfig) -> Reach:
-    """Return the endpoints that `proxy` uses for `service`."""
-    known = targets(service, service.endpoints, proxy.layout)
+def reach(service: ServicePortSpec, proxy: ProxyConfig, chain: ChainName = iptables_chain) -> Reach:
+    """Return the endpoints that `proxy` uses for `service`, with chains that `chain` names."""
+    known = targets(service, service.endpoints, proxy.layout, chain)
     cluster: tuple[Target, ...] = ()
     if service.uses_cluster:
         fitting = _fitting(service, proxy)

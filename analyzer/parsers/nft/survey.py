@@ -41,13 +41,13 @@ _SHOWN: Final = 60
 def survey(
     ruleset: NftRuleset,
     visited: Mapping[str, Iterable[str]] | None = None,
-    known: Collection[str] = (),
+    known: Collection[tuple[str, str, str]] = (),
 ) -> Iterator[Diagnostic]:
     """Give a diagnostic for each kind of thing that is not understood or missing.
 
     Lines are those of text, numbers of objects in JSON. `visited` tells, by family and name of
     the table, which chains to look at, with the sets that their rules name; None: all. `known`
-    are names of sets and maps of which it is known that all is understood.
+    are sets and maps, by family, table and name, of which it is known that all is understood.
     """
     for table in ruleset.tables.values():
         found: dict[tuple[str, str], list[int]] = {}
@@ -62,7 +62,7 @@ def survey(
                 for rule in chain.rules:
                     _of_rule(rule, table, found)
         for name, held in sets.items():
-            if name in known or _is_plain_set(held):
+            if (table.family, table.name, name) in known or _is_plain_set(held):
                 continue
             for element in held.elements:
                 _of_element(element, table, 0, found)

@@ -1,0 +1,139 @@
+"""Objects become rules of nftables mode, rules become Services, and these are the objects'.
+
+What the objects imply is read by `promises`, which shares no code with the generator.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from dataclasses import replace
+from functools import cached_property
+from ipaddress import ip_address
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.nftables import NftRecogniser
+from analyzer.kubeproxy.view import Frontend as ShownFrontend
+from analyzer.kubeproxy.view import FrontendKind, ServicePort, View
+from analyzer.kubeproxy.view import Source as Kind
+from analyzer.model.cluster import Cluster
+from analyzer.model.nft import NftRuleset
+from analyzer.model.packet import Address
+from analyzer.parsers.formats import read_ruleset
+from analyzer.parsers.kubernetes import parse_objects
+from tests.clusters import GeneratedCluster, clusters, one_service
+from tests.kubeproxy.promises import Source
+from tests.kubeproxy.test_promises import ends, kept
+from tests.kubeproxy.test_round_trip import CHANGES, OUTSIDE, Asked, OfObjects, RoundTrip
+
+every_layout = pytest.mark.parametrize(
+    "layout", [Layout.V1_30, Layout.V1_36], ids=lambda layout: layout.value
+)
+_OWN: Final = re.compile(r"^\t\tip6? saddr (\S+) jump ", re.MULTILINE)
+_SET: Final = re.compile(r"set hairpin-connections \{.*?\n\t\}", re.DOTALL)
+_PAIR: Final = re.compile(r"([\da-f.:]+) \. \1 \. ")
+
+
+def nft_ruleset(text: str) -> NftRuleset:
+    found = read_ruleset(text.encode(), "dump")
+    assert isinstance(found, NftRuleset)
+    return found
+
+
+class NftRoundTrip(RoundTrip):
+    """The same of a ruleset in nftables mode, hairpins included."""
+
+    #: Without objects external IPs and those of balancers look alike.
+    codes = frozenset({"kind-guessed"})
+
+    def __init__(
+        self, cluster: GeneratedCluster, dump: str | None = None, known: Cluster | None = None
+    ) -> None:
+        super().__init__(cluster, cluster.nft if dump is None else dump, known)
+        self.promises = OfObjects(cluster, nftables=True)
+
+    @cached_property
+    def view(self) -> View:
+        own = self.promises.node_addresses
+        return NftRecogniser(nft_ruleset(self.dump), self.known, node_addresses=own).view()
+
+    @cached_property
+    def _hairpins(self) -> set[Address]:
+        found = _OWN.findall(self.dump)
+        for held in _SET.findall(self.dump):
+            found += _PAIR.findall(held)
+        return {ip_address(text) for text in found if "/" not in text}
+
+    def _shown(self, asked: Asked) -> ShownFrontend:
+        """Only a balancer that has source ranges is told from an external IP."""
+        shown = asked.shown
+        if shown.kind is not FrontendKind.LOAD_BALANCER_IP:
+            return shown
+        ranges = asked.service["spec"].get("loadBalancerSourceRanges")
+        return shown if ranges else replace_kind(shown)
+
+    def _check_service(self, service: ServicePort, asked: list[Asked]) -> None:
+        super()._check_service(service, asked)
+        for route in service.routes:
+            if route.source is Kind.HAIRPIN:
+                (of_it,) = [a for a in asked if self._shown(a) == route.frontend]
+                for share in route.shares:
+                    address = share.endpoint.address
+                    # What a node sends to itself is no flow of a pod.
+                    if address not in self.promises.node_addresses:
+                        promise = self._promise(of_it, Source("itself", address))
+                        end = address, share.endpoint.port
+                        assert share.masquerade is (end in promise.masqueraded), (route, share)
+
+
+def replace_kind(shown: ShownFrontend) -> ShownFrontend:
+    return ShownFrontend(FrontendKind.EXTERNAL_IP, shown.address, shown.port)
+
+
+@every_layout
+@given(data=st.data(), told=st.booleans())
+def test_objects_come_back_from_their_rules(
+    layout: Layout, data: st.DataObject, *, told: bool
+) -> None:
+    cluster = data.draw(clusters(layout))
+    objects = json.dumps({"items": cluster.items}).encode()
+    known = parse_objects([("objects.json", objects)]) if told else None
+    NftRoundTrip(cluster, known=known).check()
+
+
+@every_layout
+@given(data=st.data())
+def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataObject) -> None:
+    trip = NftRoundTrip(data.draw(clusters(layout)))
+    promises, family = trip.promises, trip.cluster.family
+    asked = Asked(*data.draw(st.sampled_from(list(promises.frontends()))))
+    source = data.draw(
+        st.sampled_from(
+            [
+                Source("a pod", promises.pod_here()),
+                Source("the node", promises.node_addresses[0], made_here=True),
+                Source("outside", OUTSIDE[family]),
+            ]
+        )
+    )
+    promise = promises.promise(asked.service, asked.port, asked.frontend, source)
+    found = ends(nft_ruleset(trip.dump), promises, asked.frontend, source)
+    assert kept(found, promise, promises), (found, promise)
+
+
+@every_layout
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_dump_of_other_objects_is_noticed(layout: Layout, change: str) -> None:
+    cluster = one_service(layout, endpoints=4)
+    NftRoundTrip(cluster).check()
+    others = copy.deepcopy(cluster.items)
+    service, endpoints = (i for i in others if i["kind"] in ("Service", "EndpointSlice"))
+    CHANGES[change](service, endpoints)
+    with pytest.raises(AssertionError):
+        NftRoundTrip(cluster, dump=replace(cluster, items=others).nft).check()
