@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError
@@ -56,6 +56,7 @@ def look(read: Any, text: str) -> None:
         assert views[0].services == views[1].services
 
 
+@settings(max_examples=200)  # each takes long
 @given(st.sampled_from(SAMPLES), st.integers(0, 1 << 32), st.integers(1, 4))
 def test_damaged_json(sample: Any, seed: int, faults: int) -> None:
     chance = random.Random(seed)  # noqa: S311  # no secret
@@ -76,6 +77,7 @@ def test_damaged_json(sample: Any, seed: int, faults: int) -> None:
     look(nft_json.parse, json.dumps(given))
 
 
+@settings(max_examples=200)  # each takes long
 @given(st.integers(0, 1 << 32), st.integers(1, 4))
 def test_damaged_text(seed: int, faults: int) -> None:
     chance = random.Random(seed)  # noqa: S311  # no secret

@@ -180,7 +180,7 @@ ELSEWHERE = (
 
 def test_of_two_rulesets_nobody_tells_whose_nat_is_first() -> None:
     (service,) = view(PLAIN, parse(ELSEWHERE, "legacy")).services
-    assert said(from_pod(service)) == [
+    assert sorted(said(from_pod(service))) == [
         ("10.0.0.1:80", 0.0, 0.5),
         ("10.0.0.2:80", 0.0, 0.5),
         ("10.9.9.9:80", 0.0, 1.0),

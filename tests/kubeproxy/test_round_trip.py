@@ -16,7 +16,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.generate import Layout
@@ -229,6 +229,7 @@ def as_named(
 
 
 @every_layout
+@settings(max_examples=300)  # each takes long
 @given(data=st.data(), told=st.booleans())
 def test_objects_come_back_from_their_rules(
     layout: Layout, data: st.DataObject, *, told: bool
@@ -240,6 +241,7 @@ def test_objects_come_back_from_their_rules(
 
 
 @every_layout
+@settings(max_examples=300)  # each takes long
 @given(data=st.data())
 def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataObject) -> None:
     trip = RoundTrip(data.draw(clusters(layout)))
@@ -264,6 +266,7 @@ def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataO
 
 
 @every_layout
+@settings(max_examples=300)  # each takes long
 @given(data=st.data())
 def test_generated_rules_are_printed_as_they_were_read(layout: Layout, data: st.DataObject) -> None:
     text = data.draw(clusters(layout)).dump
