@@ -103,9 +103,10 @@ def route_loss(
     """
     if not dead and not uncertain:
         return Bounds(NEVER, NEVER)
-    lost = [s.share for s in route.shares if s.endpoint in dead]
-    safe = [s.share for s in route.shares if s.endpoint not in dead and s.endpoint not in uncertain]
-    perhaps = [s.share for s in route.shares if s.endpoint in uncertain and s.endpoint not in dead]
+    drawn = list(zip(*route.draws(), strict=True))
+    lost = [share for end, share in drawn if end in dead]
+    safe = [share for end, share in drawn if end not in dead and end not in uncertain]
+    perhaps = [share for end, share in drawn if end in uncertain and end not in dead]
     upper = capped_sum([*(b.upper for b in (*lost, *perhaps)), route.unresolved])
     lower = capped_sum(b.lower for b in lost)
     surely_kept = capped_sum(b.lower for b in safe)

@@ -121,6 +121,10 @@ class PlainShares(Sequence[Share]):
         """Return the endpoints as they are printed, and their shares, without making a `Share`."""
         return self._service.drawn.printed(), self._service.drawn.draws
 
+    def draws(self) -> tuple[Sequence[Endpoint], Sequence[Bounds]]:
+        """Return the endpoints and their shares, without making a `Share`."""
+        return self._service.drawn.endpoints, self._service.drawn.draws
+
     def masquerades(self) -> Sequence[bool | None]:
         """Return of each endpoint whether its flows are masqueraded, without making a `Share`."""
         judge, drawn = self._judge, self._service.drawn

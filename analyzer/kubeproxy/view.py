@@ -119,6 +119,14 @@ class Route:
             return found
         return [str(s.endpoint) for s in self.shares], [s.share for s in self.shares]
 
+    def draws(self) -> tuple[Sequence[Endpoint], Sequence[Bounds]]:
+        """Return the endpoints and the share of each, in the order of `columns`."""
+        quick = getattr(self.shares, "draws", None)
+        if quick is not None:
+            found: tuple[Sequence[Endpoint], Sequence[Bounds]] = quick()
+            return found
+        return [s.endpoint for s in self.shares], [s.share for s in self.shares]
+
     def masquerades(self) -> Sequence[bool | None]:
         """Return of each share whether its flows are masqueraded, in the order of `columns`."""
         quick = getattr(self.shares, "masquerades", None)
@@ -184,7 +192,9 @@ class ServicePort:
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All endpoints of all routes, each once."""
-        return tuple(dict.fromkeys(s.endpoint for r in self.routes for s in r.shares))
+        # Routes of plain rows have one and the same list.
+        lists = {id(each): each for each in [r.draws()[0] for r in self.routes]}
+        return tuple(dict.fromkeys(e for each in lists.values() for e in each))
 
 
 @value(kw_only=True)
