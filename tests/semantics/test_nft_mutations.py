@@ -284,7 +284,6 @@ FAULTS: Final[dict[str, Fault]] = {
         nft_fields, "_cut", lambda right: lambda op, draw, other: right(op, draw, other >> 1)
     ),
     "translations of another family": method(Changes, "translation", of_any_family),
-    "answers of another family": lambda patch: patch.setattr(nft_traverse, "_ANSWERED", {}),
     "DNAT leaves the destination": method(
         nft_changes, "translated", lambda _: lambda packet, _: packet
     ),
