@@ -8,7 +8,7 @@ from tests.lab.running import in_lab
 
 pytestmark = pytest.mark.lab
 
-PROGRAM = "from tests.lab.kernel_clusters import main; main(60)"
+PROGRAM = "from tests.lab.kernel_clusters import main; main(90)"
 LAYOUTS = ("1.20", "1.30", "1.36")
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.lab
 RUN = "from tests.lab.kernel_check import main; main({arguments!r})"
 #: Faults in the semantics, which a check that is worth something notices.
 FAULTS = {
-    "nat before mangle": "hooks.TABLES['POSTROUTING'] = ('nat', 'mangle')",
+    "nat before mangle": "hooks.PRIORITIES['mangle', 'POSTROUTING'] = 200",
     "no filter in FORWARD": "hooks.TABLES['FORWARD'] = ('mangle',)",
     "mark lost": "packet.Mark.with_bits = lambda self, value, mask: self",
     "chance of all draws": "matches.MatchRandom.probability = probability.Dyadic.of(1, 3)",

@@ -14,8 +14,10 @@ pytestmark = pytest.mark.lab
 RUN = "from tests.lab.nft_check import main; main({arguments!r})"
 #: Faults in the semantics, which a check that is worth something notices.
 FAULTS = {
-    "nat has no place of its own": "base_chains._NAT = dict.fromkeys(base_chains._NAT, 0)",
-    "the sooner chain comes first": "base_chains.reversed = list",
+    "nat has no place of its own": "calling_order.NAT.update(dict.fromkeys(calling_order.NAT, 0))",
+    "the sooner chain comes first": (
+        "calling_order._merged = lambda rows: iter([sum((r[::-1] for r in rows), ())])"
+    ),
     "mark lost": "packet.Mark.with_bits = lambda self, value, mask: self\n"
     "nft_changes._mark = lambda held: packet.Mark()",
     "a draw is rarer than it is": "nft_fields.Draw.chance = lambda self, first, last: "
@@ -54,7 +56,7 @@ def test_so_it_does_beside_iptables_legacy() -> None:
 def test_a_fault_in_the_semantics_is_noticed(fault: str) -> None:
     imports = (
         "from analyzer.model import packet, probability, ternary\n"
-        "from analyzer.semantics import base_chains, nft_changes, nft_fields, nft_traverse\n"
+        "from analyzer.semantics import calling_order, nft_changes, nft_fields, nft_traverse\n"
         # To say it is enough here; to say it shortly takes long.
         "from tests.lab import nft_check\nnft_check.Check._shrunk = lambda *_: None\n"
     )
