@@ -3,11 +3,10 @@
 Theory of operation
 ===================
 
-As in `traverse`, a position is a chain, the index of the next rule, the packet as it is by then
-and the stack of positions to return to; the walk from a position is cached. Within a rule the
-statements are met in order. What they have done to the packet stays done where a later one of the
-rule does not hold. A statement after which the walk may go on in several ways forks it: each way
-walks the rest of the rule for itself, and the loop goes on with what is behind the rule.
+The walk from a position is cached: see `positions`. Within a rule the statements are met in
+order. What they have done to the packet stays done where a later one of the rule does not hold.
+A statement after which the walk may go on in several ways forks it: each way walks the rest of
+the rule for itself, and the loop goes on with what is behind the rule.
 
 Source: Linux, net/netfilter/nf_tables_core.c, ``nft_do_chain``.
 """
@@ -15,7 +14,7 @@ Source: Linux, net/netfilter/nf_tables_core.c, ``nft_do_chain``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from analyzer.model import matches as m
 from analyzer.model import targets
@@ -61,24 +60,14 @@ from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
-from analyzer.semantics.depth import deep
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_asks import asks, asks_affinity
 from analyzer.semantics.nft_changes import Changes, reject_name
 from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.path import Path
+from analyzer.semantics.positions import Place, Stack, Walks, missing
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
-
-
-@value
-class _Place:
-    chain: str
-    index: int
-
-
-_Stack: TypeAlias = tuple[_Place, ...]
-_Key: TypeAlias = tuple[_Place, Packet, _Stack]
+from analyzer.semantics.tree import Either, Leaf, Tree, Unresolved, after
 
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 #: Statements that let every packet pass as it is.
@@ -97,10 +86,11 @@ class _Way:
     chance: Dyadic | None = None
 
 
-class NftTraversal:
+class NftTraversal(Walks):
     """The walks of packets of one family through one table in one situation; keeps the cache."""
 
     def __init__(self, table: Table, family: str, situation: Situation) -> None:
+        super().__init__()
         self._table = table
         #: What is assumed of the flow.
         self.situation = situation
@@ -108,45 +98,27 @@ class NftTraversal:
         self.lookups = Lookups(table, family, situation)
         #: What statements make of packets.
         self.changes = Changes(self.lookups, family)
-        self._cache: dict[_Key, Tree] = {}
-        self._walking: set[_Key] = set()
         self._visited: dict[str, None] = {}
-        #: What was asked so far, as the matches of iptables that ask the same.
-        self.judged: set[type] = set()
 
     @property
     def visited(self) -> list[str]:
         """The chains that packets came to so far."""
         return list(self._visited)
 
-    @deep
-    def tree(self, chain: str, packet: Packet) -> Tree:
-        """Return what happens to `packet` from the first rule of `chain` on."""
-        return self._walk(_Place(chain, 0), packet, ())
+    def rest_of(self, rule: _Rule, statement: int, packet: Packet) -> Tree:
+        """Return what becomes of a packet from a statement of a rule on."""
+        place = Place(rule.place.chain, rule.place.index - 1)
+        return self._meets(place, packet, rule.stack, statement)
 
-    def _walk(self, start: _Place, packet: Packet, stack: _Stack) -> Tree:
-        key = (start, packet, stack)
-        if key in self._cache:
-            return self._cache[key]
-        if key in self._walking:
-            # The kernel refuses chains that loop, so the dump is not what it held.
-            return Leaf(Unresolved(f"chain {start.chain} leads back to itself"), packet)
-        self._walking.add(key)
-        tree = self._cache[key] = self._walk_rules(Path(), start, 0, packet, stack)
-        self._walking.remove(key)
-        return tree
-
-    def _walk_rules(
-        self, path: Path, start: _Place, statement: int, packet: Packet, stack: _Stack
-    ) -> Tree:
-        """Walk from a statement of a rule on; `path` holds what was walked before."""
+    def _meets(self, start: Place, packet: Packet, stack: Stack, statement: int = 0) -> Tree:
+        """Walk from a statement of a rule on."""
         chain = self._table.chains.get(start.chain)
         if chain is None:
-            return Leaf(Unresolved(f"chain {start.chain} is not in the dump"), packet)
+            return missing(start.chain, packet)
         self._visited[start.chain] = None
-        rules = chain.rules
+        path, rules = Path(), chain.rules
         for at in range(start.index, len(rules)):
-            behind = _Place(start.chain, at + 1)
+            behind = Place(start.chain, at + 1)
             met = _Rule(self, path, rules[at], behind, stack)
             reached = met.walk(statement, packet)
             is_rest, statement = statement > 0, 0
@@ -154,37 +126,14 @@ class NftTraversal:
                 return path.tree(reached.tree)
             if is_rest:
                 # The walks of both ways meet behind the rule: kept, they do not double there.
-                return path.tree(self._walk(behind, reached, stack))
+                return path.tree(self.onward(behind, reached, stack))
             if met.forked or reached != packet:
                 # A chain that returned has walked the rest already: share it.
-                rest = self._cache.get((behind, reached, stack))
+                rest = self.walked(behind, reached, stack)
                 if rest is not None:
                     return path.tree(rest)
             packet = reached
         return path.tree(self.back(start.chain, packet, stack))
-
-    # --- what a rule's walk asks for ---
-
-    def back(self, chain: str, packet: Packet, stack: _Stack) -> Tree:
-        """Return what becomes of a packet that leaves a chain at its end."""
-        if not stack:
-            return Leaf(FellThrough(chain), packet)
-        return self._walk(stack[-1], packet, stack[:-1])
-
-    def onward(self, place: _Place, packet: Packet, stack: _Stack) -> Tree:
-        """Return what becomes of a packet from a rule on."""
-        return self._walk(place, packet, stack)
-
-    def rest_of(self, rule: _Rule, statement: int, packet: Packet) -> Tree:
-        """Return what becomes of a packet from a statement of a rule on."""
-        place = _Place(rule.place.chain, rule.place.index - 1)
-        return self._walk_rules(Path(), place, statement, packet, rule.stack)
-
-    def into(self, chain: str, packet: Packet, stack: _Stack, here: str) -> Tree:
-        """Return what becomes of a packet that is sent into a chain."""
-        if chain == here or any(place.chain == chain for place in stack):
-            return Leaf(Unresolved(f"chain {chain} leads back to itself"), packet)
-        return self._walk(_Place(chain, 0), packet, stack)
 
 
 @value
@@ -198,7 +147,7 @@ class _Rule:
     """One walk through one rule."""
 
     def __init__(
-        self, walks: NftTraversal, path: Path, rule: Rule, place: _Place, stack: _Stack
+        self, walks: NftTraversal, path: Path, rule: Rule, place: Place, stack: Stack
     ) -> None:
         self._walks = walks
         self._path = path

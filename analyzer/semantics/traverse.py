@@ -3,9 +3,7 @@
 Theory of operation
 ===================
 
-A position is a chain, the index of the next rule, the packet as it is by then, and the stack of
-positions to return to. The walk from a position is a function of the position alone, so it is
-cached; that keeps the tree small when branches meet again.
+The walk from a position is cached: see `positions`.
 
 Rules that certainly do not match cost one loop step. A rule that matches by chance only adds a
 branch and the loop goes on with the rest of the probability, so a KUBE-SVC chain of n endpoints
@@ -18,7 +16,7 @@ Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias, assert_never
+from typing import Final, assert_never
 
 from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS
@@ -50,75 +48,43 @@ from analyzer.model.targets import (
     Trace,
 )
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import replace, value
-from analyzer.semantics.depth import deep
+from analyzer.model.value import replace
 from analyzer.semantics.index import ChainIndex
 from analyzer.semantics.matching import MatchResult, match_all
 from analyzer.semantics.path import Path
+from analyzer.semantics.positions import Place, Stack, Walks, missing
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.translation import redirected, sourced, translated, with_source
 from analyzer.semantics.tree import (
     Either,
-    FellThrough,
     Leaf,
     Tree,
     Unresolved,
     after,
 )
 
-
-@value
-class _Frame:
-    chain: str
-    index: int
-
-
 #: What a rule is that the packet matches, whatever is drawn.
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 
 
-_Stack: TypeAlias = tuple[_Frame, ...]
-_Key: TypeAlias = tuple[_Frame, Packet, _Stack]
-
-
-class Traversal:
+class Traversal(Walks):
     """The walks of packets through one table in one situation; keeps the cache."""
 
     def __init__(self, table: Table, situation: Situation | None = None) -> None:
+        super().__init__()
         self._table = table
         self._situation = situation or Situation()
-        self._cache: dict[_Key, Tree] = {}
-        self._walking: set[_Key] = set()
         self._indexes: dict[str, ChainIndex] = {}
-        #: Kinds of matches that were looked at so far.
-        self.judged: set[type] = set()
 
     @property
     def visited(self) -> list[str]:
         """The chains that packets came to so far."""
         return list(self._indexes)
 
-    @deep
-    def tree(self, chain: str, packet: Packet) -> Tree:
-        """Return what happens to `packet` from the first rule of `chain` on."""
-        return self._walk(_Frame(chain, 0), packet, ())
-
-    def _walk(self, start: _Frame, packet: Packet, stack: _Stack) -> Tree:
-        key = (start, packet, stack)
-        if key in self._cache:
-            return self._cache[key]
-        if key in self._walking:
-            # The kernel refuses chains that loop, so the dump is not what it held.
-            return Leaf(Unresolved(f"chain {start.chain} leads back to itself"), packet)
-        self._walking.add(key)
-        tree = self._cache[key] = self._walk_rules(start, packet, stack)
-        self._walking.remove(key)
-        return tree
-
-    def _walk_rules(self, start: _Frame, packet: Packet, stack: _Stack) -> Tree:
+    def _meets(self, start: Place, packet: Packet, stack: Stack) -> Tree:
         chain = self._table.chains.get(start.chain)
         if chain is None:
-            return Leaf(Unresolved(f"chain {start.chain} is not in the dump"), packet)
+            return missing(start.chain, packet)
         rules = chain.rules
         index = self._indexes.get(start.chain)
         if index is None:
@@ -131,7 +97,7 @@ class Traversal:
                 result = match_all(rule.matches, packet, self._situation, self.judged)
                 if result.known is Ternary.FALSE or not result.chance:
                     continue
-                behind = _Frame(start.chain, at + 1)
+                behind = Place(start.chain, at + 1)
                 passed = _passed(packet, rule, self._situation)
                 if passed is not None and result == _CERTAIN:
                     path.passes(rule)
@@ -147,24 +113,20 @@ class Traversal:
                 elif path.branches(result.chance, taken):
                     return path.tree(None)
                 # A chain that returned has walked the rest already: share it.
-                rest = self._cache.get((behind, packet, stack))
+                rest = self.walked(behind, packet, stack)
                 if rest is not None:
                     return path.tree(rest)
             else:
-                return path.tree(self._return(start.chain, packet, stack))
+                return path.tree(self.back(start.chain, packet, stack))
 
-    def _take(self, rule: Rule, behind: _Frame, packet: Packet, stack: _Stack) -> Tree:
+    def _take(self, rule: Rule, behind: Place, packet: Packet, stack: Stack) -> Tree:
         match rule.target:
-            case Jump(chain) | Goto(chain) if chain == behind.chain or any(
-                frame.chain == chain for frame in stack
-            ):
-                return Leaf(Unresolved(f"chain {chain} leads back to itself"), packet)
             case Jump(chain):
-                return self._walk(_Frame(chain, 0), packet, (*stack, behind))
+                return self.into(chain, packet, (*stack, behind), behind.chain)
             case Goto(chain):
-                return self._walk(_Frame(chain, 0), packet, stack)
+                return self.into(chain, packet, stack, behind.chain)
             case Return():
-                return self._return(behind.chain, packet, stack)
+                return self.back(behind.chain, packet, stack)
             case Dnat(to):
                 return Leaf(rule.target, translated(packet, to))
             case Masquerade():
@@ -193,22 +155,17 @@ class Traversal:
             ):
                 passed = _passed(packet, rule, self._situation)
                 assert passed is not None
-                return self._walk(behind, passed, stack)
+                return self.onward(behind, passed, stack)
             case Queue() | Tproxy():
                 # A program decides; what we do not hear.
                 return Leaf(Unresolved(f"{rule.location}: {rule.raw}"), UNKNOWN_PACKET)
             case TargetUnknown(text):
                 # It may end the walk, or go on with a packet it has changed at will.
                 ended = Leaf(Unresolved(text), UNKNOWN_PACKET)
-                goes_on = self._walk(behind, UNKNOWN_PACKET, stack)
+                goes_on = self.onward(behind, UNKNOWN_PACKET, stack)
                 return Either(f"{rule.location}: {rule.raw}", (ended, goes_on))
             case _:
                 assert_never(rule.target)
-
-    def _return(self, chain: str, packet: Packet, stack: _Stack) -> Tree:
-        if not stack:
-            return Leaf(FellThrough(chain), packet)
-        return self._walk(stack[-1], packet, stack[:-1])
 
 
 def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:

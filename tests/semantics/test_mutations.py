@@ -20,6 +20,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics import matching, path, traverse, tree
 from analyzer.semantics.matching import MatchResult
+from analyzer.semantics.positions import Stack
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
 from tests.semantics.test_traverse import (
@@ -148,13 +149,13 @@ def rules_forgotten(patch: Patch) -> None:
 
 
 def mark_lost_after_a_jump(patch: Patch) -> None:
-    back = Traversal._return  # noqa: SLF001  # the fault goes where the walk goes back
+    back = Traversal.back
 
-    def faulty(self: Traversal, chain: str, packet: Packet, stack: object) -> tree.Tree:
+    def faulty(self: Traversal, chain: str, packet: Packet, stack: Stack) -> tree.Tree:
         forgotten = replace(packet, mark=Mark()) if stack else packet
-        return back(self, chain, forgotten, stack)  # type: ignore[arg-type]  # the mutant forgets
+        return back(self, chain, forgotten, stack)
 
-    patch.setattr(Traversal, "_return", faulty)
+    patch.setattr(Traversal, "back", faulty)
 
 
 def chances_of_later_rules_not_reduced(patch: Patch) -> None:
