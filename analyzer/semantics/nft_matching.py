@@ -6,7 +6,7 @@ Source: Linux, net/netfilter/nft_cmp.c, nft_range.c, nft_lookup.c, nft_bitwise.c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
@@ -95,8 +95,15 @@ class Lookups:
 
     def _compared(self, match: Match, left: Read) -> MatchResult:
         operator, right = match.operator, match.right
+        ends = _reversed(right, left.words)
         if isinstance(left.held, Draw):
-            return self._drawn(left.held, operator, right, left.words)
+            if ends is None:
+                return self._drawn(left.held, operator, right, left.words)
+            signs = ("<", ">") if operator == "!=" else (">=", "<=")
+            one, other = map(partial(self._drawn, left.held, words=left.words), signs, ends)
+            return MatchResult(one.known & other.known, one.chance * other.chance)
+        if ends is not None and operator == "!=":
+            operator, right = "==", Range(ends[1] + 1, ends[0] - 1)
         match operator:
             case "==":
                 return MatchResult(self._is(left, right))
@@ -320,6 +327,21 @@ def _interval(given: Expression, words: Mapping[str, int]) -> _Interval | None:
             return None if only is None else (only, only)
         case _:
             return None
+
+
+def _reversed(given: Expression, words: _Words) -> tuple[int, int] | None:
+    """Return the ends of a range that ends before it begins, or None.
+
+    nft joins ``th dport < 80 th dport > 53`` and lists it as ``th dport != 80-53``, ``>=`` and
+    ``<=`` likewise as ``80-53``; of draws those are two. ``< 53`` and ``> 80``, which nothing
+    meets, it lists as it does what is not of 53 to 80, and so it is read.
+
+    Source: listings of nft 1.0.6 beside the expressions of its netlink.
+    """
+    if not isinstance(given, Range) or not isinstance(words, Mapping):
+        return None
+    first, last = number(given.first, words), number(given.last, words)
+    return None if first is None or last is None or first <= last else (first, last)
 
 
 def _is_name(wanted: str, name: str) -> Ternary:

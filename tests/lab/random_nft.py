@@ -7,6 +7,7 @@ and matches ask for what the packets that are sent have.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
@@ -52,6 +53,15 @@ class RandomNft:
         made = [_Table(random, family, name) for family, name in tables]
         frames = [text for each in made for text in each.frames()]
         return Held(tuple(frames), tuple(rule for each in made for rule in each.rules()))
+
+
+def _lists_as_another(words: str) -> bool:
+    """Tell whether nft lists `words` as what means something else.
+
+    ``< 53`` and ``> 80``, which no packet meets, it joins to ``!= 53-80``.
+    """
+    found = re.search(r"(?:^| )(\S.*) < (\d+) \1 > (\d+)", words)
+    return found is not None and int(found[2]) <= int(found[3])
 
 
 class _Table:
@@ -149,6 +159,8 @@ class _Table:
     def _rule(self, chain: str, group: str, later: tuple[str, ...]) -> str:
         random = self._random
         words = [self._match() for _ in range(random.choice((0, 0, 1, 1, 2)))]
+        if _lists_as_another(" ".join(words)):
+            words = words[:1]
         changes = self._change() if random.random() < 0.35 else ""
         ends = "" if changes and random.random() < 0.5 else self._end(group, later)
         if "tcp reset" in ends:
@@ -285,6 +297,9 @@ class _Table:
                 f"tcp dport {is_not}{{ 53, 70-90 }}",
                 f"th dport {is_not}50-60",
                 f"th dport {random.choice(('<', '>', '<=', '>='))} {port}",
+                *self._joined("th dport", self._port(), self._port()),
+                *self._joined("meta mark", random.randrange(4), random.randrange(4)),
+                *self._joined("numgen random mod 5", 1, random.randrange(2, 5)),
                 f"meta l4proto {is_not}{random.choice(('tcp', 'udp', '{ tcp, udp }'))}",
                 "ip protocol udp" if not self._six else "ip6 nexthdr tcp",
                 f"meta nfproto {random.choice(('ipv4', 'ipv6'))}",
@@ -313,6 +328,14 @@ class _Table:
                 "meta length < 1000",
             ]
         )
+
+    @staticmethod
+    def _joined(left: str, *ends: int) -> Iterator[str]:
+        """Give two comparisons that nft lists as one."""
+        low, high = sorted(ends)
+        if low < high:
+            yield f"{left} < {high} {left} > {low}"
+            yield f"{left} >= {high} {left} <= {low}"
 
     # --- what packets have ---
 

@@ -163,6 +163,12 @@ class Walk:
     def statement(self, given: s.Statement) -> _Step:
         flow = self.flow
         match given:
+            case s.Match("==" | "!=" as operator, left, e.Range(first, last)) if number(
+                first
+            ) > number(last):  # two comparisons, that nft lists as one
+                signs = ("<", ">") if operator == "!=" else (">=", "<=")
+                self.holds(self.compared(signs[0], self.value(left), first))
+                self.holds(self.compared(signs[1], self.value(left), last))
             case s.Match(operator, left, right):
                 self.holds(self.compared(operator, self.value(left), right))
             case s.Vmap(key, where):

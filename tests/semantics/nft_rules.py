@@ -86,11 +86,14 @@ def _matches(family: str) -> list[list[s.Match]]:
             [e.Payload(family, "daddr")],
             [*addresses, *networks, group(service, pod), group(*networks), e.SetRef(family)],
         ),
-        _compared(_TO_PORT, [*PORTS, e.Range(53, 60), group(53, e.Range(70, 80))]),
+        _compared(_TO_PORT, [*PORTS, e.Range(53, 60), e.Range(80, 53), group(53, e.Range(70, 80))]),
         _compared(_TO_PORT[:1], [53, 80], ("<", "<=", ">", ">=")),
         _compared([e.Meta("l4proto")], ["tcp", "udp", group("tcp", "udp")]),
         _compared([e.Meta("nfproto")], ["ipv4", "ipv6"]),
-        _compared([_MARK, e.Ct("mark")], [0, 1, e.Range(1, 2), group(0, 3), e.SetRef("marks")]),
+        _compared(
+            [_MARK, e.Ct("mark")],
+            [0, 1, e.Range(1, 2), e.Range(3, 1), group(0, 3), e.SetRef("marks")],
+        ),
         _compared([_MARK], [1, 2], ("<", "<=", ">", ">=")),
         _compared(masked, [0, 1, 2]),
         _compared([_STATE], ["new", e.Flags(("established", "new")), "untracked"], ("in", "!")),
@@ -123,7 +126,9 @@ def _asking_more(family: str) -> list[list[s.Match]]:
 
 
 _DRAWS: Final = [
-    *_compared([numgen(2), numgen(3), numgen(5, 1)], [0, 1, group(0, e.Range(2, 3))]),
+    *_compared(
+        [numgen(2), numgen(3), numgen(5, 1)], [0, 1, e.Range(4, 0), group(0, e.Range(2, 3))]
+    ),
     *_compared([numgen(3), numgen(6)], [1, 2, 3], ("<", "<=", ">", ">=")),
     *_compared([e.Binary("&", e.Meta("random"), 3)], [0, 1, group(1, 2)]),
     *_compared([e.Binary("&", e.Meta("random"), 0x7FFFFFFF)], [1 << 29, 858993459], ("<", ">=")),

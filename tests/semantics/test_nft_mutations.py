@@ -243,6 +243,9 @@ FAULTS: Final[dict[str, Fault]] = {
     "last of an interval left out": method(
         nft_matching, "_interval", interval(lambda a, b: (a, b - 1))
     ),
+    "two comparisons, listed as one, for a range": method(
+        nft_matching, "_reversed", lambda _: lambda *_: None
+    ),
     "prefix one bit short": method(
         nft_matching,
         "_covers_number",

@@ -17,7 +17,7 @@ from analyzer.model.nft_expressions import (
 )
 from analyzer.model.packet import Address, address_to_text
 from analyzer.parsers.nft.extension import NotUnderstood
-from analyzer.parsers.nft.words import number, quoted
+from analyzer.parsers.nft.words import INVALID_TYPE, number, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,6 +103,9 @@ def from_string(text: str) -> Expression:
         return SetRef(text[1:])
     if text == "*":
         return Wildcard()
+    if text.endswith(INVALID_TYPE):
+        plain = number(text.removesuffix(INVALID_TYPE))
+        return text if plain is None else plain
     return address(text) or text
 
 

@@ -21,6 +21,9 @@ _WORD: Final = re.compile(
     r'"[^"]*"|\{(?:[^{}"]|"[^"]*")*+\}|@(?:ll|nh|th|ih),\d+,\d+'
     r'|[(),{}]|[!=<>]=|<<|>>|[<>&|^!]|[^\s"(),<>&|^!{}]+'
 )
+#: A port of ``ct original proto-dst``, whose type nft does not know when it lists the rule.
+INVALID_TYPE: Final = " [invalid type]"
+_INVALID: Final = re.compile(rf'("[^"]*")|(0x[0-9a-f]+){re.escape(INVALID_TYPE)}')
 _TIME: Final = re.compile(
     r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m(?!s))?(?:(\d{1,9})s)?(?:\d{1,9}ms)?"
 )
@@ -41,6 +44,8 @@ class Words:
     def __init__(self, text: str, family: str, read: Callable[[Words, bool], Expression]) -> None:
         if text.count('"') % 2:
             raise NotUnderstood(text)
+        if INVALID_TYPE in text:
+            text = _INVALID.sub(r"\1\2", text)
         self._items = _WORD.findall(text)
         #: The words before any of them was replaced.
         self._original: list[str] | None = None

@@ -54,3 +54,28 @@ def test_a_ruleset_survives_its_json(ruleset: NftRuleset) -> None:
     if not list(unknown_in(wanted)):
         assert plain(read) == wanted
     assert read.rules == ruleset.rules
+
+
+@pytest.mark.parametrize(
+    ("right", "shown"),
+    [
+        (80, "0x50 [invalid type]"),
+        (e.AnonymousSet((e.Element(key=53), e.Element(key=80))), "{ 0x35 [invalid type], 0x50 }"),
+        (e.Range(53, 80), "0x35 [invalid type]-0x50 [invalid type]"),
+    ],
+)
+def test_a_port_whose_type_nft_forgot_is_a_number(right: e.Expression, shown: str) -> None:
+    field = e.Ct("proto-dst", "original")
+    text = f'ct original proto-dst != {shown} accept comment "0x50 [invalid type]"'
+    match = s.Match("!=", field, right)
+    assert statements.from_text(text, "ip") == (
+        (match, e.Accept()),
+        "0x50 [invalid type]",
+    )
+
+
+def test_so_it_is_in_json() -> None:
+    read = expressions.json_reader("ip")
+    assert read("0x50 [invalid type]") == 80
+    assert read({"range": ["0x35 [invalid type]", "0x50 [invalid type]"]}) == e.Range(53, 80)
+    assert read("0xg [invalid type]") == "0xg [invalid type]"
