@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 
 from analyzer import __version__
 from analyzer.model.packet import Address, Network, address_from_text, network_from_text
 from analyzer.parsers.formats import FORMATS
+from analyzer.quick_argparse import argparse
 from analyzer.reports.renderers import RENDERERS
 
 TYPE_CHECKING = False

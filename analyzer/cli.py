@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import importlib
 import os
@@ -14,16 +13,17 @@ from analyzer.errors import AnalyzerError, InputError, ParseError, UsageError
 from analyzer.inputs import Input, node_addresses, read_dumps, read_file, read_input, read_two
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.text import printable
-from analyzer.reports.document import Document
 from analyzer.reports.progress import progress
 from analyzer.reports.renderers import renderer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what one verb needs, another need not wait for
+    import argparse
     from typing import Final
 
     from analyzer.failure.models import Dead
     from analyzer.model.services import ApiServicePort
+    from analyzer.reports.document import Document
 
 DONE: Final = 0
 NO: Final = 1
@@ -116,7 +116,7 @@ def _diagnostic(each: Diagnostic) -> str:
 
 def _show(rendered: Document | str | Iterator[str], options: argparse.Namespace) -> None:
     """Write a report where the options say: fitted and coloured only for a terminal."""
-    if isinstance(rendered, Document):
+    if not isinstance(rendered, (str, Iterator)):
         rendered = _text(rendered, options)
     pieces = (rendered,) if isinstance(rendered, str) else rendered
     if options.output is None:

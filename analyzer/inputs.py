@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,8 @@ from analyzer.reports.progress import Advance, progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # only what is asked for is loaded
+    import argparse
+
     from analyzer.kubeproxy.diff.side import Side
     from analyzer.kubeproxy.nftables import NftRecogniser
     from analyzer.model.services import ApiServicePort
@@ -111,11 +112,13 @@ def read_two(options: argparse.Namespace) -> tuple[Input, Input]:
         AnalyzerError: one of them is none, or does not fit what was asked.
         OSError: a file cannot be read.
     """
+    from argparse import Namespace
+
     if options.a == options.b == "-":
         raise UsageError("A and B are both -: only one of them can be standard input")
     given = vars(options)
-    of_a = argparse.Namespace(**{**given, "dump": options.a})
-    of_b = argparse.Namespace(**{**given, "dump": options.b, "others": options.others_b})
+    of_a = Namespace(**{**given, "dump": options.a})
+    of_b = Namespace(**{**given, "dump": options.b, "others": options.others_b})
     if options.node_b is not None or options.node_ip_b:
         of_b.node, of_b.node_ip = options.node_b, options.node_ip_b
     objects = ApiObjects(options)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 
-from analyzer.reports.document import Document
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
+
+    from analyzer.reports.document import Document
 
     #: Text is a Document, since how it looks depends on where it is shown; the others are final,
     #: whole or in pieces.
