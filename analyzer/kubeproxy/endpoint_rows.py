@@ -63,15 +63,17 @@ class EndpointRows(Skimmed):
         """Tell whether an endpoint is known to have `address`."""
         return any(f"/{address}/" in each for each in self._addresses)
 
-    def destinations(self, chains: Sequence[str], protocol: str) -> list[str | None]:
-        """Return where each chain sends flows of `protocol`; None: that is not known."""
-        found = [*map(self.chains.get, chains)]
-        if self._alone:
-            found = [*map(self._alone.get, chains, found)]
-        if self._protocols or protocol != PROTOCOLS[0]:
-            of = map(self._protocols.get, chains, repeat(PROTOCOLS[0]))
-            return [to if p == protocol else None for to, p in zip(found, of, strict=True)]
-        return found
+    def destinations(self, chains: Sequence[str], protocol: str) -> tuple[str, ...] | None:
+        """Return where the chains send flows of `protocol`; None: of one that is not known."""
+        kinds = [*map(self._protocols.get, chains, repeat(PROTOCOLS[0]))]
+        if kinds.count(protocol) < len(kinds):
+            return None
+        try:
+            if self._alone:
+                return tuple([self._alone.get(each) or self.chains[each] for each in chains])
+            return tuple(map(self.chains.__getitem__, chains))
+        except KeyError:
+            return None
 
     @classmethod
     def skim(cls, text: str, start: int, family: str, table: str) -> EndpointRows:

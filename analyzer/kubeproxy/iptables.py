@@ -69,6 +69,8 @@ _OTHER_MODES: Final = {
     ),
 }
 _BASE_CHAINS: Final = ("PREROUTING", "OUTPUT", "POSTROUTING")
+#: Quicker than to call the enumeration, which a dump does for each of its Services.
+_KINDS: Final = {kind.value: kind for kind in FrontendKind}
 _PLACES: Final = {source: at for at, source in enumerate(Source)}
 
 
@@ -321,7 +323,7 @@ class Recogniser:
             if name is None and self._object_names is not None:
                 way = service.chain, address, service.port, service.protocol
                 name, kind = self._object_names.of(*way)
-            frontend = Frontend(FrontendKind(kind or "ClusterIP"), address, service.port)
+            frontend = Frontend(_KINDS[kind or "ClusterIP"], address, service.port)
             self._unnamed += name is None
             yield _Entrance(
                 name or str(frontend), service.protocol, frontend, service.chain, service
@@ -452,8 +454,7 @@ class Recogniser:
 
     def _routes(self, entrances: list[_Entrance]) -> Sequence[Route]:
         """Return the routes of a ServicePort: at once, or when they are asked for if plain."""
-        plainly = all(e.plain is not None for e in entrances)
-        if plainly and all(direct for _, direct, _ in self._ways):
+        if self._all_direct and all(e.plain is not None for e in entrances):
             return PlainRoutes(lambda source: self._made(entrances, source))
         return tuple([route for e in entrances for route in self._all(e)])
 
@@ -544,6 +545,10 @@ class Recogniser:
         # A hairpin flow is one of a pod, or of the node itself.
         direct[Source.HAIRPIN] = direct[Source.POD] and direct[Source.NODE]
         return [(source, direct[source], {}) for source in Source]
+
+    @cached_property
+    def _all_direct(self) -> bool:
+        return all(direct for _, direct, _ in self._ways)
 
     def _enters_directly(self, source: Source) -> bool:
         """Tell whether nothing before KUBE-SERVICES can touch a flow from `source`."""

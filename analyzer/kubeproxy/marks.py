@@ -62,12 +62,12 @@ def _targets(table: Table, name: str) -> Iterator[str | Rule]:
     if not isinstance(rules, RuleRows) or not rules.complete:
         yield from map(_led_to, rules)
         return
-    for number, line in rules.rows:
+    for at, line in enumerate(rules.lines):
         target = plain_target(line)
         if target in table.chains:
             yield str(target)
         elif target not in _HARMLESS:
-            yield _led_to(rules.understand(number, line))
+            yield _led_to(rules.understand(rules.number(at), line))
 
 
 def _led_to(rule: Rule) -> str | Rule:

@@ -73,7 +73,7 @@ class PlainTable:
     Attributes:
         services: by the row of KUBE-SERVICES that leads to them, counted from 0.
         read_rows: the rows of KUBE-SERVICES that need no second look.
-        understood: names of chains of Services of which every row was read here.
+        understood: names of chains of which every row was read here, those of endpoints apart.
         endpoints: the plain KUBE-SEP chains.
     """
 
@@ -82,6 +82,7 @@ class PlainTable:
         self._family = table.family
         self.services: dict[int, PlainService] = {}
         self.read_rows: set[int] = set()
+        self._has_node_ports = names.NODE_PORTS in table.chains
         self.understood: set[str] = set()
         self._draws: dict[tuple[str, ...], tuple[Bounds, ...] | None] = {}
         whole = isinstance(table.chains, Chains) and names.MARK_MASQUERADE in table.chains
@@ -188,6 +189,8 @@ class PlainTable:
                 comment, address, protocol, int(port), chain, unmarked, drawn
             )
         self.read_rows |= found.harmless
+        if len(self.read_rows) == len(rows) and (not found.harmless or self._has_node_ports):
+            self.understood.add(names.SERVICES)
 
     def _entries(self, rows: list[str]) -> _Entries:
         """Return the rows that a flow to their address and port is sure to be sent on by."""
@@ -235,16 +238,15 @@ class PlainTable:
         drawn = shapes.draw.findall(text, start - 1, end)
         if text.count("\n", start, end) != len(drawn) + (2 if marks else 1):
             return None
-        probabilities = tuple([text for text, _ in drawn])
-        texts = self.endpoints.destinations([*[sep for _, sep in drawn], last[1]], protocol)
+        probabilities, endpoints = zip(*drawn, strict=True) if drawn else ((), ())
+        texts = self.endpoints.destinations((*endpoints, last[1]), protocol)
         draws = self._shares(probabilities)
-        known = tuple([text for text in texts if text is not None])
-        if draws is None or len(set(known)) < len(texts):
+        if draws is None or texts is None or len(set(texts)) < len(texts):
             return None
         if marks is None:
-            return Drawn(None, "", known, draws)
+            return Drawn(None, "", texts, draws)
         network, address, marked_protocol, port = marks.groups()
-        return Drawn((address, marked_protocol, port), network or "", known, draws)
+        return Drawn((address, marked_protocol, port), network or "", texts, draws)
 
     def _shares(self, texts: tuple[str, ...]) -> tuple[Bounds, ...] | None:
         """Return the exact shares of so many draws; one more takes what is left.

@@ -137,12 +137,12 @@ def _compile_init(
     star = ["*"] if kw_only and names else []
     parameters = [f"{n}=_d[{n!r}]" if n in defaults else n for n in names]
     # A slot's own descriptor sets it; __setattr__ refuses.
-    lines = [f"    _s[{at}](self, {name})" for at, name in enumerate(names)]
+    lines = [f"    _set_{name}(self, {name})" for name in names]
     if hasattr(owner, "__post_init__"):
         lines.append("    self.__post_init__()")
     head = f"def __init__({', '.join(['self', *star, *parameters])}):"
-    setters = tuple(owner.__dict__[name].__set__ for name in names)
-    scope: dict[str, Any] = {"_d": defaults, "_s": setters}
+    scope: dict[str, Any] = {f"_set_{name}": owner.__dict__[name].__set__ for name in names}
+    scope["_d"] = defaults
     exec("\n".join([head, *(lines or ["    pass"])]), scope)  # noqa: S102  # our fields' names
     made: Callable[..., None] = scope["__init__"]
     return made

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from bisect import bisect_right
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
@@ -42,8 +41,17 @@ class RuleRows(LazyRules):
 
     @property
     @abstractmethod
+    def lines(self) -> list[str]:
+        """The text of each rule."""
+
+    @abstractmethod
+    def number(self, at: int) -> int:
+        """Return the line, from 1, of the rule at `at`, from 0."""
+
+    @property
     def rows(self) -> list[tuple[int, str]]:
         """The line number, from 1, and the text of each rule."""
+        return [(self.number(at), line) for at, line in enumerate(self.lines)]
 
     @property
     @abstractmethod
@@ -62,7 +70,7 @@ class RuleRows(LazyRules):
 
     def keys(self) -> list[tuple[str | None, int | None]]:
         """Return what each rule asks for at least, as its row says in plain words."""
-        found = [_key(line) for _, line in self.rows]
+        found = [_key(line) for line in self.lines]
         return found if self.complete else [*found, (None, None)]
 
     def _rule(self, at: int) -> Rule:
@@ -203,6 +211,8 @@ class Block:
 
     def first_line(self, chain: str) -> int:
         """Return the line, from 1, of the first row of `chain`."""
+        from bisect import bisect_right  # seldom asked for, and loading it takes a while
+
         start, _ = self.span_of(chain)
         at = bisect_right(self._places, start, key=itemgetter(0))
         before, line = self._places[at - 1]
@@ -226,12 +236,19 @@ class SlicedRows(RuleRows):
         self._name = name
 
     @property
+    def lines(self) -> list[str]:
+        """The text of each rule."""
+        return self.text.split("\n")[:-1]
+
+    def number(self, at: int) -> int:
+        """Return the line, from 1, of the rule at `at`, from 0."""
+        return self._block.first_line(self._name) + at
+
+    @property
     def rows(self) -> list[tuple[int, str]]:
         """The line number, from 1, and the text of each rule."""
-        text = self.text
-        if not text:
-            return []
-        return list(enumerate(text.split("\n")[:-1], self._block.first_line(self._name)))
+        lines = self.lines
+        return list(enumerate(lines, self.number(0))) if lines else []
 
     @property
     def text(self) -> str:
@@ -261,9 +278,13 @@ class ListedRows(RuleRows):
         self._rows.append((number, line))
 
     @property
-    def rows(self) -> list[tuple[int, str]]:
-        """The line number, from 1, and the text of each rule."""
-        return self._rows
+    def lines(self) -> list[str]:
+        """The text of each rule."""
+        return [line for _, line in self._rows]
+
+    def number(self, at: int) -> int:
+        """Return the line, from 1, of the rule at `at`, from 0."""
+        return self._rows[at][0]
 
     @property
     def text(self) -> str:

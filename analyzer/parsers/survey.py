@@ -121,11 +121,11 @@ def _strange(table: Table, names: Iterable[str]) -> Iterator[Rule]:
         rules = table.chains[name].rules
         if not isinstance(rules, RuleRows):
             continue
-        for number, line in rules.rows:
+        for at, line in enumerate(rules.lines):
             target = plain_target(line)
             known = target in table.chains or target in TARGETS_READ
             if target is None or not known or _is_unfilled(table, target):
-                yield rules.understand(number, line)
+                yield rules.understand(rules.number(at), line)
 
 
 def plain_target(line: str) -> str | None:
