@@ -60,8 +60,12 @@ class Endpoint:
     port: int | None
 
     def __str__(self) -> str:
-        host = str(self.address) if self.address.version == _IPV4 else f"[{self.address}]"
+        host = _host(self.address)
         return host if self.port is None else f"{host}:{self.port}"
+
+
+def _host(address: Address) -> str:
+    return str(address) if address.version == _IPV4 else f"[{address}]"
 
 
 @value
@@ -76,8 +80,8 @@ class Frontend:
     port: int | None
 
     def __str__(self) -> str:
-        address = "*" if self.address is None else str(Endpoint(self.address, None))
-        return f"{address}:{'?' if self.port is None else self.port}"
+        host = "*" if self.address is None else _host(self.address)
+        return f"{host}:{'?' if self.port is None else self.port}"
 
 
 @value

@@ -9,30 +9,31 @@ same in both bounds. Shares are ``numerator/2**exponent`` in hexadecimal and dec
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import add
 
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
+from analyzer.model.packet import Network
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.model.text import printable
 from analyzer.reports.answers import ServicesAnswer
 
 #: Of routes, joined, that are written at a time.
 _LINES = 64
+#: Of a line: what stands before the endpoint, the endpoint, what stands behind.
+_PARTS = 3
 _HEADINGS = ("service", "protocol", "frontend", "endpoint", "node", "lower", "upper", "from")
 
 
 def render(answer: ServicesAnswer) -> Iterator[str]:
     """Give the lines piece by piece, headings first."""
-    lines = ["\t".join(_HEADINGS)]
+    lines = ["\t".join(_HEADINGS) + "\n"]
     writer = _Writer(answer.cluster)
     for service in answer.services:
         lines += writer.routes(service)
         if len(lines) > _LINES:
-            yield "\n".join(lines) + "\n"
+            yield "".join(lines)
             lines.clear()
-    if lines:
-        yield "\n".join(lines) + "\n"
+    yield "".join(lines)
 
 
 class _Writer:
@@ -41,46 +42,45 @@ class _Writer:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         # By identity; the answer keeps the objects alive.
-        self._shares: dict[tuple[int, str], tuple[Sequence[Bounds], list[str]]] = {}
+        self._shares: dict[tuple[int, int, Network | None], tuple[Sequence[Bounds], list[str]]] = {}
 
     def routes(self, service: ServicePort) -> Iterator[str]:
         """Give the lines of each route, joined, which takes less memory."""
         name = _cell(service.name.text)
         for route in self._routes(service):
             frontend = route.frontend
-            head = f"{name}\t{service.protocol}\t{frontend.kind.value} {frontend}\t"
             endpoints, draws = route.columns()
             tails = self._tails(draws, route)
             if self._cluster.places:
                 nodes = [self._node(share.endpoint) for share in route.shares]
                 tails = [f"\t{node}{tail[1:]}" for node, tail in zip(nodes, tails, strict=True)]
-            if endpoints:
-                yield head + f"\n{head}".join(map(add, endpoints, tails))
+            # Three parts a line: to join them at once takes half the time.
+            parts = [f"{name}\t{service.protocol}\t{frontend.kind.value} {frontend}\t"]
+            parts *= _PARTS * len(endpoints)
+            parts[1::_PARTS] = endpoints
+            parts[2::_PARTS] = tails
+            yield "".join(parts)
 
     @staticmethod
-    def _routes(service: ServicePort) -> Iterator[Route]:
-        yield from (
-            route
-            for route in service.routes_from(Source.POD)
-            if route.frontend.kind is FrontendKind.CLUSTER_IP
-        )
-        if any(frontend.kind is not FrontendKind.CLUSTER_IP for frontend in service.frontends):
-            yield from (
-                route
-                for route in service.routes_from(Source.EXTERNAL)
-                if route.frontend.kind is not FrontendKind.CLUSTER_IP
-            )
+    def _routes(service: ServicePort) -> list[Route]:
+        inside = FrontendKind.CLUSTER_IP
+        routes = [r for r in service.routes_from(Source.POD) if r.frontend.kind is inside]
+        if [f for f in service.frontends if f.kind is not inside]:
+            outside = service.routes_from(Source.EXTERNAL)
+            routes += [route for route in outside if route.frontend.kind is not inside]
+        return routes
 
     def _node(self, endpoint: Endpoint) -> str:
         return _cell(self._cluster.placement(endpoint.address).node or "")
 
     def _tails(self, draws: Sequence[Bounds], route: Route) -> list[str]:
-        source = route.source.value if route.network is None else str(route.network)
-        found = self._shares.get((id(draws), source))
+        key = id(draws), id(route.source), route.network
+        found = self._shares.get(key)
         if found is None:
+            source = route.source.value if route.network is None else str(route.network)
             # The list is kept, so that no other gets its identity.
-            texts = [f"\t\t{_bounds(share)}\t{source}" for share in draws]
-            found = self._shares[id(draws), source] = draws, texts
+            texts = [f"\t\t{_bounds(share)}\t{source}\n" for share in draws]
+            found = self._shares[key] = draws, texts
         return found[1]
 
 
