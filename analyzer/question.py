@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping
+from ipaddress import IPv4Address
 from typing import Final
 
 from analyzer.errors import UsageError
@@ -36,7 +37,7 @@ def family_of(options: Namespace, rules: Rules) -> str:
     if isinstance(rules, Ruleset):
         return rules.family
     address, _ = _destination(options)
-    return "ip" if address.version == 4 else "ip6"  # noqa: PLR2004  # of IP
+    return "ip" if isinstance(address, IPv4Address) else "ip6"
 
 
 def question(

@@ -7,11 +7,15 @@ away only while argparse is loaded; who needs it gets the real one.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from typing import Any
+
+__all__ = ["argparse"]
 
 
 def _as_it_is(message: str) -> str:
@@ -22,19 +26,18 @@ def _one_or_more(one: str, more: str, count: int) -> str:
     return one if count == 1 else more
 
 
-def _load() -> None:
-    """Load argparse, unless it or gettext is there already."""
+def _argparse() -> ModuleType:
+    """Return argparse, loaded alone unless it or gettext is there already."""
     if "argparse" in sys.modules or "gettext" in sys.modules:
-        return
+        return import_module("argparse")
     messages: Any = ModuleType("gettext")
     messages.gettext, messages.ngettext = _as_it_is, _one_or_more
     sys.modules["gettext"] = messages
     try:
-        import argparse  # noqa: F401  # for what it leaves in sys.modules
+        return import_module("argparse")
     finally:
         del sys.modules["gettext"]
 
 
-_load()
-
-import argparse as argparse  # noqa: E402, PLC0414  # from here on it is the one above
+if not TYPE_CHECKING:
+    argparse = _argparse()

@@ -7,6 +7,8 @@ import subprocess  # noqa: TID251  # as a shell runs it
 import sys
 from pathlib import Path
 
+import pytest
+
 from analyzer.kubeproxy.generate import iptables_save, services
 from tests.kubeproxy.captures import FIXTURES, ROOT
 
@@ -55,7 +57,18 @@ def test_the_reading_path_imports_nothing_heavy(tmp_path: Path) -> None:
     plain.write_text(iptables_save(list(services(3, endpoints=(2,)))), encoding="ascii")
     found = imported("services", str(plain), "--format", "tsv")
     assert "analyzer.reports.answers" in found
-    assert found & {*heavy, "typing", "inspect", "pathlib", "analyzer.parsers.xt.rule"} == set()
+    slow = {"typing", "inspect", "pathlib", "gettext", "locale", "bisect"}
+    assert found & {*heavy, *slow, "analyzer.parsers.xt.rule"} == set()
+
+
+@pytest.mark.parametrize("before", ["", "import gettext; ", "import argparse; "])
+def test_who_needs_gettext_gets_the_real_one(before: str) -> None:
+    says = "from analyzer.quick_argparse import argparse; import gettext; "
+    says += "print(gettext.translation.__module__, argparse.ArgumentParser('x').format_usage())"
+    done = subprocess.run(  # noqa: S603  # our own program
+        python("-c", before + says), capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout == "gettext usage: x [-h]\n\n"
 
 
 def test_what_check_needs_is_loaded_for_check_alone() -> None:

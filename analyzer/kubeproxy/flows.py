@@ -53,6 +53,8 @@ class FlowWalks:
         changed_bits: int = 0,
         node_port_address: Address | None = None,
     ) -> None:
+        self._rulesets = rulesets
+        self._family = family
         self._sources = sources
         self._own = frozenset(own)
         self._situation = Situation(

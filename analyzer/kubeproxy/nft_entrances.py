@@ -197,9 +197,9 @@ class Entrances:
             return FrontendKind.LOAD_BALANCER_IP if guarded else FrontendKind.EXTERNAL_IP
         return FrontendKind.CLUSTER_IP
 
-    def _read_guards(self) -> dict[tuple[str | None, Address | None, int | None], list[Place]]:
+    def _read_guards(self) -> dict[Key, list[Place]]:
         """Return what rules in the filter hooks do, by what they do it to."""
-        found: dict[tuple[str | None, Address | None, int | None], list[Place]] = {}
+        found: dict[Key, list[Place]] = {}
         for table in self.tables:
             walk = NftTraversal(table, self._family, Situation())
             answers: dict[object, str | None] = {}

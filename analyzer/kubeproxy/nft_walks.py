@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from analyzer.kubeproxy.flows import FlowWalks
 from analyzer.kubeproxy.nft_asked import is_of_endpoint
@@ -14,7 +14,6 @@ from analyzer.model.probability import Bounds
 from analyzer.model.targets import Dnat
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.nft_traverse import NftTraversal
 from analyzer.semantics.tree import Leaf, shares
 
@@ -26,22 +25,15 @@ class NftWalks(FlowWalks):
     sources, as far as the chain of its endpoint. That is walked again with its own source.
     """
 
-    def __init__(
-        self,
-        rulesets: Sequence[Rules],
-        family: str,
-        own: tuple[Address, ...],
-        sources: Mapping[Source, Address | None],
-        changed_bits: int = 0,
-        node_port_address: Address | None = None,
-    ) -> None:
-        super().__init__(rulesets, family, own, sources, changed_bits, node_port_address)
-        self._tables: dict[str, Table] = {}
-        for ruleset in reversed(rulesets):
-            if isinstance(ruleset, NftRuleset):
-                for (kind, name), table in ruleset.tables.items():
-                    self._tables[f"{kind} {name}"] = table
-        self._family = family
+    @cached_property
+    def _tables(self) -> dict[str, Table]:
+        """The tables of nft by family and name; of two rulesets the first one's."""
+        return {
+            f"{family} {name}": table
+            for ruleset in reversed(self._rulesets)
+            if isinstance(ruleset, NftRuleset)
+            for (family, name), table in ruleset.tables.items()
+        }
 
     def ends(
         self, frontend: Frontend, protocol: str, source: Source, address: Address | None

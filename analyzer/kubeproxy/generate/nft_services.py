@@ -50,7 +50,7 @@ class ServiceChains(ABC):
             self._refuse_outside(f"goto {frame.REJECT_CHAIN}")
         else:
             self._lead_in()
-        if self._has_firewall:
+        if self._service.has_firewall:
             self._firewall_chain()
         if found.any_at_all:
             self._affinity_sets()
@@ -91,26 +91,10 @@ class ServiceChains(ABC):
     def _write_endpoints(self, targets: Sequence[Target]) -> None:
         """Write what there is of each endpoint."""
 
-    # --- what the policies ask for ---
-
     @property
     def _inside(self) -> str:
         """The chain of flows to the ClusterIP."""
         return self._chain("local" if self._service.internal_local else "service")
-
-    @property
-    def _drops_inside(self) -> bool:
-        return self._service.internal_local and not self._reach.local
-
-    @property
-    def _drops_outside(self) -> bool:
-        service = self._service
-        return service.external_local and service.is_external and not self._reach.local
-
-    @property
-    def _has_firewall(self) -> bool:
-        service = self._service
-        return bool(service.load_balancer_ips and service.load_balancer_source_ranges)
 
     def _chain(self, kind: str) -> str:
         return f"{kind}-{self._name}"
@@ -123,7 +107,7 @@ class ServiceChains(ABC):
 
     def _lead_in(self) -> None:
         service, table, outside = self._service, self._table, self._chain("external")
-        if self._drops_inside:
+        if self._reach.drops_inside:
             self._refuse_inside("drop")
         else:
             self._lead(service.cluster_ip, self._inside)
@@ -132,7 +116,7 @@ class ServiceChains(ABC):
         if service.node_port:
             key = service.protocol, service.node_port
             table.sets[frame.SERVICE_NODE_PORTS].add(*key, value=f" : goto {outside}")
-        if self._drops_outside:
+        if self._reach.drops_outside:
             self._refuse_outside("drop")
 
     def _lead(self, address: Part, chain: str) -> None:
@@ -217,7 +201,7 @@ class ServiceChains(ABC):
             f'{from_here} {self._mark} comment "masquerade local traffic"',
             f'{from_here} goto {everywhere} comment "short-circuit local traffic"',
         )
-        if not self._drops_outside:
+        if not self._reach.drops_outside:
             table.add(chain, f"goto {self._chain('local')}")
 
 

@@ -71,7 +71,7 @@ class PolicyChains:
             self._lead_in()
             if service.is_external:
                 self._external_chain()
-            if self._has_firewall:
+            if self._service.has_firewall:
                 self._firewall_chain()
             self._endpoints_of(self._chain("SVC"), found.cluster)
             self._endpoints_of(self._chain("SVL"), found.local)
@@ -82,22 +82,6 @@ class PolicyChains:
             port = to_port("tcp", service.health_check_node_port)
             self._filter.add(NODE_PORTS, f"-p tcp {says} {port} -j ACCEPT")
 
-    # --- what the policies ask for ---
-
-    @property
-    def _drops_inside(self) -> bool:
-        return self._service.internal_local and not self._reach.local
-
-    @property
-    def _drops_outside(self) -> bool:
-        service = self._service
-        return service.external_local and service.is_external and not self._reach.local
-
-    @property
-    def _has_firewall(self) -> bool:
-        service = self._service
-        return bool(service.load_balancer_ips and service.load_balancer_source_ranges)
-
     def _chain(self, kind: str) -> str:
         return f"KUBE-{kind}-{self._name}"
 
@@ -106,16 +90,16 @@ class PolicyChains:
     def _lead_in(self) -> None:
         """Write the rules that lead to the chains, and those that drop for want of endpoints."""
         service, nat, outside = self._service, self._nat, self._chain("EXT")
-        if self._drops_inside:
+        if self._reach.drops_inside:
             self._refuse_inside("has no local endpoints", "DROP")
         else:
             self._write_cluster_ip()
         for address in service.external_ips:
             nat.add(SERVICES, f"{flow(service, address, 'external IP')} -j {outside}")
-        first = self._chain("FW") if self._has_firewall else outside
+        first = self._chain("FW") if self._service.has_firewall else outside
         for address in service.load_balancer_ips:
             nat.add(SERVICES, f"{flow(service, address, 'loadbalancer IP')} -j {first}")
-            if self._has_firewall:
+            if self._service.has_firewall:
                 dropped = flow(service, address, f"traffic not accepted by {first}")
                 self._filter.add(FIREWALL, f"{dropped} -j DROP")
         if service.node_port:
@@ -124,7 +108,7 @@ class PolicyChains:
             if self._localhost:
                 nat.add(NODE_PORTS, f"-d 127.0.0.0/8 {named}{self._localhost} -j {outside}")
             nat.add(NODE_PORTS, f"{named} -j {outside}")
-        if self._drops_outside:
+        if self._reach.drops_outside:
             self._refuse_outside("has no local endpoints", "DROP")
 
     def _write_cluster_ip(self) -> None:
@@ -165,7 +149,7 @@ class PolicyChains:
         for what, target in (("masquerade", MARK_MASQUERADE), ("route", everywhere)):
             says = comment(f"{what} LOCAL traffic for {name} external destinations")
             nat.add(chain, f"{says} -m addrtype --src-type LOCAL -j {target}")
-        if not self._drops_outside:
+        if not self._reach.drops_outside:
             nat.add(chain, f"-j {self._chain('SVL')}")
 
     def _firewall_chain(self) -> None:

@@ -44,12 +44,16 @@ class Reach:
         local: under the policy Local.
         every: of both, each once.
         any_at_all: whether some node of the cluster has a usable endpoint.
+        drops_inside: whether flows from inside are dropped, since there is none here.
+        drops_outside: whether those from outside are.
     """
 
     cluster: tuple[Target, ...]
     local: tuple[Target, ...]
     every: tuple[Target, ...]
     any_at_all: bool
+    drops_inside: bool = False
+    drops_outside: bool = False
 
 
 def iptables_chain(service: ServicePortSpec, text: str) -> str:
@@ -87,7 +91,14 @@ def reach(service: ServicePortSpec, proxy: ProxyConfig, chain: ChainName = iptab
     local = _usable(here) or tuple(t for t in here if t.endpoint.may_finish)
     chains = {t.chain for t in (*cluster, *local)}
     every = tuple(t for t in known if t.chain in chains)
-    return Reach(cluster, local, every, any(e.ready or e.may_finish for e in service.endpoints))
+    return Reach(
+        cluster,
+        local,
+        every,
+        any(e.ready or e.may_finish for e in service.endpoints),
+        drops_inside=service.internal_local and not local,
+        drops_outside=service.external_local and service.is_external and not local,
+    )
 
 
 def _usable(

@@ -93,6 +93,11 @@ class ServicePortSpec:
         return not self.internal_local or self.is_external
 
     @property
+    def has_firewall(self) -> bool:
+        """Whether balancers take flows from some networks only."""
+        return bool(self.load_balancer_ips and self.load_balancer_source_ranges)
+
+    @property
     def uses_local(self) -> bool:
         """Whether the endpoints of this node are asked for by themselves."""
         return self.internal_local or (self.external_local and self.is_external)
