@@ -110,7 +110,7 @@ class EndpointRows(Skimmed):
             kinds.issubset(PROTOCOLS)
             and all(map(is_port, set(ports)))
             and are_hosts(addresses, family)
-            and "".join(chains).isprintable()
+            and len(f"{''.join(chains)}.".split(None, 1)) == 1  # no blank, nor at the end
         ):
             return False
         before = len(self.chains)

@@ -78,7 +78,7 @@ class PlainTable:
     """
 
     def __init__(self, table: Table, advance: Callable[[int], None] | None = None) -> None:
-        self._advance = advance or (lambda _: None)
+        self._advance = advance
         self._family = table.family
         self.services: dict[int, PlainService] = {}
         self.read_rows: set[int] = set()
@@ -147,7 +147,8 @@ class PlainTable:
 
     def _read_endpoints(self, block: Block) -> None:
         """Find the plain KUBE-SEP chains that were not skimmed."""
-        self._advance(ROWS_OF_ENDPOINT * len(self.endpoints))
+        if self._advance is not None:
+            self._advance(ROWS_OF_ENDPOINT * len(self.endpoints))
         for start, end in block.all_but():
             for chain, address, protocol, destination, port in self._shapes.endpoint.findall(
                 block.text, max(start - 1, 0), end
@@ -162,7 +163,8 @@ class PlainTable:
                     and is_port(port)
                 ):
                     self.endpoints.add(chain, address, protocol, destination)
-                    self._advance(ROWS_OF_ENDPOINT)
+                    if self._advance is not None:
+                        self._advance(ROWS_OF_ENDPOINT)
 
     def _read_services(self, block: Block) -> None:
         start, end = block.groups.get(names.SERVICES, (0, 0))
@@ -171,9 +173,9 @@ class PlainTable:
         chains: dict[tuple[str, str], Drawn | None] = {}
         for at, row in found.entries.items():
             _, address, protocol, comment, port, chain = row.groups()
-            if (chain, protocol) not in chains:
-                chains[chain, protocol] = self._drawn(block, chain, protocol)
-            drawn = chains[chain, protocol]
+            way = chain, protocol
+            drawn = chains[way] if way in chains else self._drawn(block, chain, protocol)
+            chains[way] = drawn
             if drawn is None:
                 continue
             key = (address, protocol, port)
@@ -183,8 +185,10 @@ class PlainTable:
                     continue
                 unmarked = drawn.unmarked
             self.understood.add(chain)
-            self._advance(_ROWS_A_DRAW * len(drawn) + 1)
-            self.read_rows |= {at, mark_at}
+            if self._advance is not None:
+                self._advance(_ROWS_A_DRAW * len(drawn) + 1)
+            self.read_rows.add(at)
+            self.read_rows.add(mark_at)
             self.services[at] = PlainService(
                 comment, address, protocol, int(port), chain, unmarked, drawn
             )

@@ -25,6 +25,8 @@ _LONGEST_PORT: Final = 5
 _OF_IPV6: Final = frozenset("0123456789abcdef.:")
 _NO_DIGITS: Final = str.maketrans("", "", "0123456789")
 _OCTETS: Final = frozenset(map(str, range(256)))
+#: Addresses for which it is not worth while to compile an expression.
+_FEW: Final = 1_000
 
 
 class Shapes:
@@ -79,8 +81,18 @@ def are_hosts(texts: Iterable[str], family: str) -> bool:
             for text in texts
         )
     joined = "/".join(texts)
+    if len(texts) > _FEW:
+        one_each = joined.count("/") == len(texts) - 1
+        return one_each and _many_hosts().fullmatch(f"{joined}/") is not None
     of_four = joined.translate(_NO_DIGITS) == "/".join(["..."] * len(texts))
     return of_four and _OCTETS.issuperset(joined.replace("/", ".").split("."))
+
+
+@cache
+def _many_hosts() -> re.Pattern[str]:
+    """Return what takes half the time of a look at each part, once it is compiled."""
+    octet = "(?:1[0-9][0-9]|[1-9]?[0-9]|2[0-4][0-9]|25[0-5])"
+    return re.compile(rf"(?:{octet}\.{octet}\.{octet}\.{octet}/)*+")
 
 
 def host(text: str) -> Address:

@@ -10,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError
-from analyzer.kubeproxy import endpoint_rows
+from analyzer.kubeproxy import endpoint_rows, shapes
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.generate import iptables_save, services
+from analyzer.kubeproxy.shapes import are_hosts
 from analyzer.parsers.rows import Chains, RuleRows
 from tests.kubeproxy.captures import FIXTURES
 from tests.reading import read_ruleset
 
+ODD_NAMES = ["KUBE-SVC-", "\x01", "KUBE-SEP-\t", "KUBE-SEP-\x1b", "KUBE-SEP-\u2028"]
 DUMPS = sorted(FIXTURES.glob("*iptables*/*/iptables-*-save.txt"))
 
 
@@ -76,7 +78,7 @@ def test_dumps_that_somebody_has_changed_are_the_same(
             case 2:
                 lines[at], lines[other] = lines[other], lines[at]
             case 3:
-                lines[at] = lines[at].replace("KUBE-SEP-", chance.choice(["KUBE-SVC-", "\x01"]))
+                lines[at] = lines[at].replace("KUBE-SEP-", chance.choice(ODD_NAMES))
             case _:
                 place = chance.randrange(len(lines[at]) + 1)
                 lines[at] = lines[at][:place] + chance.choice('!"-/\\\t 10x') + lines[at][place:]
@@ -101,3 +103,25 @@ def test_other_tables_are_not_skimmed() -> None:
     chains = read_ruleset(data, "dump", skim=EndpointRows.skim).tables["mangle"].chains
     assert isinstance(chains, Chains)
     assert chains.block.skimmed is None
+
+
+#: Beside what iptables prints as an address of IPv4, what it does not.
+TEXTS = ["10.0.0.1", "255.255.255.255", "0.0.0.1", "1.22.199.250", "249.100.9.99"]
+ODD_TEXTS = ["", "10.0.0", "10.0.0.1.2", "256.0.0.1", "01.2.3.4", "1.2.3.4 ", "a.b.c.d", "1..2.3"]
+ODD_TEXTS += [
+    "1.2.3.4/5",
+    "1.2.3.4/5.6.7.8",
+    "1000.2.3.4",
+    "\u0661.2.3.4",
+    "300.1.1.1",
+    "1.2.3.4\n",
+]
+
+
+@pytest.mark.parametrize("odd", ODD_TEXTS)
+def test_many_addresses_are_judged_as_few_are(odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for few in (0, 1_000):
+        monkeypatch.setattr(shapes, "_FEW", few)
+        assert are_hosts(TEXTS, "ip")
+        for at in range(len(TEXTS) + 1):
+            assert not are_hosts([*TEXTS[:at], odd, *TEXTS[at:]], "ip")
