@@ -8,7 +8,7 @@ same in both bounds. Shares are ``numerator/2**exponent`` in hexadecimal and dec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
@@ -62,13 +62,15 @@ class _Writer:
             yield "".join(parts)
 
     @staticmethod
-    def _routes(service: ServicePort) -> list[Route]:
-        inside = FrontendKind.CLUSTER_IP
-        routes = [r for r in service.routes_from(Source.POD) if r.frontend.kind is inside]
-        if [f for f in service.frontends if f.kind is not inside]:
-            outside = service.routes_from(Source.EXTERNAL)
-            routes += [route for route in outside if route.frontend.kind is not inside]
-        return routes
+    def _routes(service: ServicePort) -> Iterable[Route]:
+        inside, routes = FrontendKind.CLUSTER_IP, service.routes_from(Source.POD)
+        if not [each for each in service.frontends if each.kind is not inside]:
+            return routes
+        from_outside = service.routes_from(Source.EXTERNAL)
+        return [
+            *[route for route in routes if route.frontend.kind is inside],
+            *[route for route in from_outside if route.frontend.kind is not inside],
+        ]
 
     def _node(self, endpoint: Endpoint) -> str:
         return _cell(self._cluster.placement(endpoint.address).node or "")
