@@ -286,8 +286,7 @@ def _as_before(packet: Packet, hook: str) -> Packet:
 
 
 def _delivered(packet: Packet, *, here: bool) -> Tree:
-    known = packet.destination is not None or packet.to_node
-    if packet.translated is None or not known:
+    if not packet.to_node and None in (packet.destination, packet.translated):
         # One of a range that the kernel chooses, or all that an unknown target may make of it.
         return Leaf(Unresolved("where the packet is sent is not known"), packet)
     return Leaf(Delivered(here), packet)

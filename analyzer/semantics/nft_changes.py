@@ -177,7 +177,8 @@ class Changes:
                 return targets.Masquerade(ports=_ports(port)), with_source(packet, None)
             case Redirect():
                 to_ports = _ports(port)
-                return targets.Redirect(to_ports), redirected(packet, to_ports)
+                local = self._lookups.situation.is_local(packet)
+                return targets.Redirect(to_ports), redirected(packet, to_ports, local)
             case Dnat():
                 to = self._range(address, port, packet.destination, prefix=given.prefix)
                 return targets.Dnat(to), translated(packet, to)

@@ -78,12 +78,13 @@ class Lookups:
     def __init__(self, table: Table, family: str, situation: Situation) -> None:
         self._table = table
         self._family = family
-        self._situation = situation
+        #: What is assumed of the flow.
+        self.situation = situation
         self._indexes: dict[str, Index] = {}
 
     def read(self, given: Expression, packet: Packet) -> Read:
         """Return what an expression yields for `packet`."""
-        return read(given, packet, self._family, self._situation)
+        return read(given, packet, self._family, self.situation)
 
     def judge(self, match: Match, packet: Packet) -> MatchResult:
         """Judge a comparison."""
@@ -218,7 +219,7 @@ class Lookups:
 
     def _find_changing(self, key: Read, held: Set) -> Found:
         """Look into a set that packets change, so that the dump shows what it held once."""
-        situation, here = self._situation, (Hit(Element(key=Wildcard())),)
+        situation, here = self.situation, (Hit(Element(key=Wildcard())),)
         if held.name.startswith(situation.affinity_lists) and situation.lists is not None:
             client = held.name in situation.lists
             return Found(key.applies, here if client else (), is_sure=client)

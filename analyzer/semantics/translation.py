@@ -5,6 +5,7 @@ from __future__ import annotations
 from analyzer.model.options import Range
 from analyzer.model.packet import Address, Packet
 from analyzer.model.targets import NatRange
+from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 
 
@@ -43,9 +44,23 @@ def with_source(packet: Packet, source: Address | None) -> Packet:
     return replace(packet, source=source, source_port=None, from_node=None, masqueraded=True)
 
 
-def redirected(packet: Packet, ports: Range | None) -> Packet:
-    """Return the packet behind a REDIRECT: to an address of the node, not known which."""
-    port = packet.destination_port
+def redirected(packet: Packet, ports: Range | None, is_local: Ternary) -> Packet:
+    """Return the packet behind a REDIRECT: to an address of the node, not known which.
+
+    `is_local` tells whether it went to the node already, maybe to that very address: then nothing
+    is translated, unless its port is none of `ports`.
+
+    Source: Linux, net/netfilter/nf_nat_core.c, ``nf_nat_setup_info``.
+    """
+    old = port = packet.destination_port
     if ports is not None:
         port = ports.first if ports.first == ports.last else None
-    return replace(packet, destination=None, destination_port=port, to_node=True, translated=True)
+    moves = ports is not None and old is not None and not ports.first <= old <= ports.last
+    changes = packet.translated or moves or is_local is Ternary.FALSE
+    return replace(
+        packet,
+        destination=None,
+        destination_port=port,
+        to_node=True,
+        translated=True if changes else None,
+    )

@@ -136,7 +136,8 @@ class Traversal(Walks):
             case Snat(to):
                 return Leaf(rule.target, sourced(packet, to))
             case Redirect(ports):
-                return Leaf(rule.target, redirected(packet, ports))
+                local = self._situation.is_local(packet)
+                return Leaf(rule.target, redirected(packet, ports, local))
             case Accept() | Drop() | Reject():
                 return Leaf(rule.target, packet)
             case (

@@ -204,9 +204,10 @@ class Walk:
                 flow.snat = True
                 return Verdict("snat", ("masquerade",))
             case s.Redirect():
+                before = flow.destination, flow.destination_port
                 if given.port is not None:
                     flow.destination_port = self.value(given.port)
-                flow.dnat = True
+                flow.dnat |= before != (next(iter(flow.own), None), flow.destination_port)
                 return Verdict("dnat", ("redirect",))
             case _:
                 raise AssertionError(given)

@@ -143,7 +143,8 @@ def state_behind(flow: Flow, verdict: Verdict) -> tuple[Any, ...]:
         Mark(flow.flow_mark),
         not flow.untracked,
         flow.snat,
-        flow.dnat,
+        # Whether it was redirected to the very address that it went to is not known.
+        flow.dnat or (None if redirected else False),
         None if redirected else flow.destination,
         flow.destination_port,
     )
