@@ -25,7 +25,7 @@ _Words: TypeAlias = tuple[str, str, str, str, str]
 PROTOCOLS: Final = ("tcp", "udp", "sctp")
 ROWS_OF_ENDPOINT: Final = 2
 #: Characters of rows that are searched together: their words fit into a processor's cache.
-_PIECE: Final = 1 << 19
+_PIECE: Final = 1 << 17
 _FIRST: Final = f"-A {names.ENDPOINT_PREFIX}"
 
 
@@ -34,11 +34,13 @@ class EndpointRows(Skimmed):
 
     Attributes:
         chains: by the name of a chain: address and port of its endpoint.
+        escapes: whether there is a backslash in the rows, or behind them.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.chains: dict[str, str] = {}
+        self.escapes = True
         #: The same of chains that were looked at by themselves.
         self._alone: dict[str, str] = {}
         #: The protocol of those that are not for tcp.
@@ -86,8 +88,9 @@ class EndpointRows(Skimmed):
         at = text.find(_FIRST, start) if table == "nat" else -1
         if at < 0:
             return
-        counted, escapes = text.startswith("[", start), text.find("\\", start) >= 0
-        endpoint = Shapes(family, counted=counted, escapes=escapes).endpoint
+        self.escapes = text.find("\\", start) >= 0
+        counted = text.startswith("[", start)
+        endpoint = Shapes(family, counted=counted, escapes=self.escapes).endpoint
         start = text.rfind("\n", 0, at) + 1
         while start < len(text):
             end = _end_of_piece(text, start)

@@ -93,7 +93,8 @@ class PlainTable:
             self._shapes = Shapes(
                 table.family,
                 counted=self._text(names.SERVICES).startswith("["),
-                escapes=self._block.text.find("\\", *self._block.span) >= 0,
+                escapes=self.endpoints.escapes
+                and self._block.text.find("\\", *self._block.span) >= 0,
             )
             self._read_endpoints(self._block)
             self._read_services(self._block)

@@ -26,7 +26,7 @@ _OF_IPV6: Final = frozenset("0123456789abcdef.:")
 _NO_DIGITS: Final = str.maketrans("", "", "0123456789")
 _OCTETS: Final = frozenset(map(str, range(256)))
 #: Addresses for which it is not worth while to compile an expression.
-_FEW: Final = 1_000
+_FEW: Final = 400
 
 
 class Shapes:
