@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
-from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.value import value
 
 
@@ -57,6 +57,7 @@ def losses(
 
     Those of `uncertain` may be dead too.
     """
+    dead, uncertain = frozenset(dead), frozenset(uncertain)
     return tuple(service_loss(service, dead, uncertain) for service in view.services)
 
 
@@ -79,18 +80,20 @@ def service_loss(
     service: ServicePort, dead: Collection[Endpoint], uncertain: Collection[Endpoint] = ()
 ) -> ServiceLoss:
     """Return what one ServicePort loses."""
+    drawn = _Drawn(frozenset(dead), frozenset(uncertain))
     routes = tuple(
-        RouteLoss(route, route_loss(route, dead, uncertain))
+        RouteLoss(route, drawn.loss(route))
         for route in service.routes
         if route.source is not Source.HAIRPIN  # the dead send nothing
     )
     cluster = service.cluster_route
+    endpoints = service.endpoints
     return ServiceLoss(
         service=service,
-        loss=None if cluster is None else route_loss(cluster, dead, uncertain),
+        loss=None if cluster is None else drawn.loss(cluster),
         routes=routes,
-        dead=tuple(e for e in service.endpoints if e in dead),
-        state=_state(service, routes),
+        dead=tuple(e for e in endpoints if e in dead),
+        state=_state(endpoints, routes),
     )
 
 
@@ -101,21 +104,49 @@ def route_loss(
 
     What is not resolved may land anywhere, so on a dead endpoint too if there is one.
     """
-    if not dead and not uncertain:
-        return Bounds(NEVER, NEVER)
-    drawn = list(zip(*route.draws(), strict=True))
-    lost = [share for end, share in drawn if end in dead]
-    safe = [share for end, share in drawn if end not in dead and end not in uncertain]
-    perhaps = [share for end, share in drawn if end in uncertain and end not in dead]
-    upper = capped_sum([*(b.upper for b in (*lost, *perhaps)), route.unresolved])
-    lower = capped_sum(b.lower for b in lost)
-    surely_kept = capped_sum(b.lower for b in safe)
-    return Bounds(lower, min(upper, ~surely_kept))
+    return _Drawn(frozenset(dead), frozenset(uncertain)).loss(route)
 
 
-def _state(service: ServicePort, routes: tuple[RouteLoss, ...]) -> State:
+class _Drawn:
+    """What is lost of lists of draws: routes from most sources have one and the same."""
+
+    def __init__(self, dead: frozenset[Endpoint], uncertain: frozenset[Endpoint]) -> None:
+        self._dead = dead
+        self._uncertain = uncertain
+        # By identity; the lists are kept, so that no other gets theirs.
+        self._found: dict[tuple[int, int, Dyadic], tuple[object, Bounds]] = {}
+
+    def loss(self, route: Route) -> Bounds:
+        """Bound what is lost of a route."""
+        if not self._dead and not self._uncertain:
+            return Bounds(NEVER, NEVER)
+        endpoints, shares = route.draws()
+        key = id(endpoints), id(shares), route.unresolved
+        if key not in self._found:
+            found = self._loss(endpoints, shares, route.unresolved)
+            self._found[key] = (endpoints, shares), found
+        return self._found[key][1]
+
+    def _loss(
+        self, endpoints: Sequence[Endpoint], shares: Sequence[Bounds], unresolved: Dyadic
+    ) -> Bounds:
+        dead, uncertain = self._dead, self._uncertain
+        untouched = dead.isdisjoint(endpoints) and uncertain.isdisjoint(endpoints)
+        if untouched and not unresolved:
+            return Bounds(NEVER, NEVER)
+        drawn = list(zip(endpoints, shares, strict=True))
+        lost = [share for end, share in drawn if end in dead]
+        safe = [share for end, share in drawn if end not in dead and end not in uncertain]
+        perhaps = [share for end, share in drawn if end in uncertain and end not in dead]
+        upper = capped_sum([*(b.upper for b in (*lost, *perhaps)), unresolved])
+        lower = capped_sum(b.lower for b in lost)
+        surely_kept = capped_sum(b.lower for b in safe)
+        return Bounds(lower, min(upper, ~surely_kept))
+
+
+def _state(endpoints: tuple[Endpoint, ...], routes: tuple[RouteLoss, ...]) -> State:
     leading = [r.loss for r in routes if r.route.shares]
-    if not service.endpoints:
+    if not endpoints:
         return State.NO_ENDPOINTS
     if all(loss.lower == ALWAYS for loss in leading):
         return State.SILENCED

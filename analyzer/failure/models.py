@@ -41,15 +41,18 @@ def dead(
         UsageError: a name that occurs neither in the dump nor in the objects.
     """
     named = {"endpoint": endpoints, "node": nodes, "zone": zones}
+    known = view.endpoints
     dying = frozenset(
-        [e for kind, each in named.items() for e in MODELS[kind](each, view, cluster)]
+        [e for kind, each in named.items() if each for e in MODELS[kind](each, known, cluster)]
     )
-    placed = {e: cluster.placement(e.address) for e in view.endpoints}
-    uncertain = [
-        e
-        for e, where in placed.items()
-        if (nodes and where.node is None) or (zones and where.zone is None)
-    ]
+    uncertain: list[Endpoint] = []
+    if nodes or zones:
+        placed = [(e, cluster.placement(e.address)) for e in known]
+        uncertain = [
+            e
+            for e, where in placed
+            if (nodes and where.node is None) or (zones and where.zone is None)
+        ]
     return Dead(
         endpoints=dying,
         uncertain=frozenset(uncertain) - dying,
@@ -59,39 +62,40 @@ def dead(
     )
 
 
-_Model = Callable[[Collection[str], View, Cluster], Iterable[Endpoint]]
+_Known = Collection[Endpoint]
+_Model = Callable[[Collection[str], _Known, Cluster], Iterable[Endpoint]]
 
 
-def _endpoints(names: Collection[str], view: View, _: Cluster) -> Iterable[Endpoint]:
+def _endpoints(names: Collection[str], endpoints: _Known, _: Cluster) -> Iterable[Endpoint]:
     """``--dead IP[:PORT]``: a pod, or one port of it."""
     for name in names:
         given = address_and_port_from_text(name)
         if given is None:
             raise UsageError(f"--dead {name}: expected an address, as 10.1.0.1 or 10.1.0.1:53")
         address, port = given
-        found = [e for e in view.endpoints if e.address == address and port in (None, e.port)]
+        found = [e for e in endpoints if e.address == address and port in (None, e.port)]
         if not found:
             raise UsageError(
                 f"--dead {name}: no Service of this dump has that endpoint"
-                + suggestion(name, {str(e.address) for e in view.endpoints})
+                + suggestion(name, {str(e.address) for e in endpoints})
             )
         yield from found
 
 
-def _nodes(names: Collection[str], view: View, cluster: Cluster) -> Iterable[Endpoint]:
+def _nodes(names: Collection[str], endpoints: _Known, cluster: Cluster) -> Iterable[Endpoint]:
     """``--dead-node``: every endpoint on the node, its own addresses included."""
-    _check_known("--dead-node", names, cluster.nodes, view, cluster)
-    return [e for e in view.endpoints if cluster.placement(e.address).node in names]
+    _check_known("--dead-node", names, cluster.nodes, endpoints, cluster)
+    return [e for e in endpoints if cluster.placement(e.address).node in names]
 
 
-def _zones(names: Collection[str], view: View, cluster: Cluster) -> Iterable[Endpoint]:
+def _zones(names: Collection[str], endpoints: _Known, cluster: Cluster) -> Iterable[Endpoint]:
     """``--dead-zone``: every endpoint in the zone."""
-    _check_known("--dead-zone", names, cluster.zones, view, cluster)
-    return [e for e in view.endpoints if cluster.placement(e.address).zone in names]
+    _check_known("--dead-zone", names, cluster.zones, endpoints, cluster)
+    return [e for e in endpoints if cluster.placement(e.address).zone in names]
 
 
 def _check_known(
-    option: str, names: Collection[str], known: Collection[str], view: View, cluster: Cluster
+    option: str, names: Collection[str], known: Collection[str], endpoints: _Known, cluster: Cluster
 ) -> None:
     for name in names:
         if name in known:
@@ -106,8 +110,8 @@ def _check_known(
         raise UsageError(
             f"{option} {name}: the objects have no such {kind}" + suggestion(name, known)
         )
-    placed = [e for e in view.endpoints if cluster.placement(e.address).node is not None]
-    if names and view.endpoints and not placed:
+    placed = [e for e in endpoints if cluster.placement(e.address).node is not None]
+    if names and endpoints and not placed:
         raise UsageError(
             f"{option}: the objects do not say on which node any endpoint of this dump is; "
             "include endpointslices or pods, of the same cluster"
