@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, floor
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.failure.agreement import (
@@ -126,13 +127,13 @@ def test_what_never_happens_is_explained_by_no_hit_only(hits: int, p_value: floa
     assert binomial_p_value(10 - hits, 10, 1.0) == p_value
 
 
-@given(draws(), st.integers(0, 2**16), st.integers(0, 2**16))
+@given(draws(), st.floats(0, 1), st.floats(0, 1))
 def test_what_a_share_within_the_bounds_explains_is_not_thrown_out(
-    drawn: tuple[int, int, float], one: int, other: int
+    drawn: tuple[int, int, float], below: float, above: float
 ) -> None:
     hits, trials, probability = drawn
-    lower, upper = sorted((one, other))
-    assume(lower <= probability * 2**16 <= upper)
+    lower = floor(probability * 2**16 * below)
+    upper = ceil(2**16 - (1 - probability) * 2**16 * above)
     within = p_value_within(hits, trials, Bounds(Dyadic.of(lower, 16), Dyadic.of(upper, 16)))
     exact = binomial_p_value(hits, trials, probability)
     # At the rate of false alarms, no probability within the bounds may be thrown out.
