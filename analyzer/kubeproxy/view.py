@@ -171,7 +171,12 @@ class ServicePort:
             # With a local policy flows from the cluster itself may have endpoints all the same.
             some = any(len(r.shares) for r in routes)
             return FrontendState.ENDPOINTS if some else FrontendState.NO_ENDPOINTS
-        if frontend in self.unfilled or any(not r.is_exact for r in routes):
+        # Routes of plain rows have one and the same list.
+        lists = {id(each): each for each in [r.columns()[1] for r in routes]}
+        known = not any(r.unresolved for r in routes) and all(
+            share.is_exact for each in lists.values() for share in each
+        )
+        if frontend in self.unfilled or not known:
             return FrontendState.UNKNOWN
         if any(len(r.shares) for r in routes):
             return FrontendState.ENDPOINTS

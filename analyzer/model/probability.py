@@ -149,4 +149,4 @@ class Bounds:
     @property
     def is_exact(self) -> bool:
         """Whether nothing unknown can change the probability."""
-        return self.lower == self.upper
+        return self.lower is self.upper or self.lower == self.upper

@@ -17,6 +17,8 @@ def printable(text: str) -> str:
 
     One character becomes one character, so columns counted in the input still hold.
     """
+    if text.isascii() and text.isprintable():
+        return text  # without asking the slower expression
     return _UNPRINTABLE.sub(_sign, text)
 
 

@@ -23,7 +23,8 @@ def render_plain(document: Document) -> str:
 
 
 def _text(cell: Cell) -> str:
-    return printable("".join(span.text for span in spans(cell)))
+    # Most cells are mere text, and a large table has a million.
+    return printable(cell if isinstance(cell, str) else "".join([s.text for s in spans(cell)]))
 
 
 def _table(table: Table) -> Iterator[str]:
@@ -39,8 +40,8 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _padded(text: str, width: int, *, right: bool) -> str:
-    blanks = " " * (width - _width(text))
-    return blanks + text if right else text + blanks
+    room = width - _width(text) + len(text)
+    return text.rjust(room) if right else text.ljust(room)
 
 
 def _width(text: str) -> int:
