@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from analyzer.model import matches as m
 from analyzer.model.hooks import TABLES
 from analyzer.model.nft import NftRuleset
+from analyzer.model.nft_statements import SetUpdate
 from analyzer.model.rules import Ruleset
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.flow_matching import FIRST
@@ -46,6 +47,8 @@ def assumptions(
         yield f"the packet's mark is {flow.mark.value:#x} in the beginning"
     if m.MatchConnmark in judged and situation.state in FIRST:
         yield "the mark of its flow is 0x0 in the beginning"
+    if SetUpdate in judged:
+        yield "sets that packets fill have room for more, but for those that the dump shows full"
     if m.MatchNfacct in judged:
         yield "counters of nfacct have no quota"
     if situation.local_addresses is not None:

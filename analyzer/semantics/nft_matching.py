@@ -98,6 +98,8 @@ class Lookups:
         operator, right = match.operator, match.right
         ends = _reversed(right, left.words)
         if isinstance(left.held, Draw):
+            if ends is None and isinstance(right, Range):
+                return _UNKNOWN  # one draw, or two, as below
             if ends is None:
                 return self._drawn(left.held, operator, right, left.words)
             signs = ("<", ">") if operator == "!=" else (">=", "<=")
@@ -199,6 +201,14 @@ class Lookups:
         if changing and _changes(changing):
             return self._find_changing(key, changing)
         return _lookup(key, self._index(where, elements))
+
+    def has_room(self, name: str) -> bool:
+        """Tell whether a set held fewer elements than it may; what is full takes no other.
+
+        Source: Linux, net/netfilter/nft_dynset.c, ``nft_dynset_eval``.
+        """
+        held = self._table.sets.get(name)
+        return held is not None and (held.size is None or len(held.elements) < held.size)
 
     def _elements(self, where: SetRef | AnonymousSet | Unknown) -> Sequence[Element] | None:
         match where:

@@ -192,6 +192,8 @@ class _Rule:
             case (
                 Limit() | Quota() | CtCount() | ObjectRef() | SetUpdate() | FlowAdd() | Xt("match")
             ):
+                if isinstance(given, SetUpdate) and not self._only_passes(at + 1):
+                    walks.judged.add(SetUpdate)
                 return self._matched(MatchResult(self._holds(given, packet)), at, packet)
             case Vmap():
                 walks.judged |= asks(given.key)
@@ -272,18 +274,22 @@ class _Rule:
                 return Ternary.TRUE
             case SetUpdate():
                 there = self._walks.lookups.read(given.element.key, packet).applies
-                return there if given.element.limit is None else there & Ternary.UNKNOWN
+                sure = given.element.limit is None and self._walks.lookups.has_room(given.set)
+                return there if sure else there & Ternary.UNKNOWN
             case _:
                 # Quotas, counts of connections; flowtables take no flow before its first answer.
                 return Ternary.UNKNOWN
+
+    def _only_passes(self, first: int) -> bool:
+        """Tell whether the statements from `first` on let every packet pass as it is."""
+        return all(isinstance(each, _PASSING) for each in self._rule.statements[first:])
 
     def _matched(self, result: MatchResult, at: int, packet: Packet) -> Packet | None:
         if result.known is Ternary.FALSE or not result.chance:
             return None
         if result == _CERTAIN:
             return packet
-        rest = self._rule.statements[at + 1 :]
-        if all(isinstance(each, _PASSING) for each in rest):
+        if self._only_passes(at + 1):
             return None  # whether it matches or not, the walk goes on alike
         self.forked = True
         taken = self._walks.rest_of(self, at + 1, packet)

@@ -55,6 +55,7 @@ set ports { type inet_service; elements = { 53, 80 } }
 set most { type ipv4_addr; elements = { 10.2.3.4, * } }
 set none { type ipv4_addr; }
 set banned { type ipv4_addr; flags dynamic,timeout; timeout 1h; elements = { 10.9.9.9 } }
+set full { type ipv4_addr; size 1; flags dynamic; elements = { 10.9.9.9 } }
 set affinity-a { type ipv4_addr; flags dynamic,timeout; timeout 3h; }
 set affinity-b { type ipv4_addr; flags dynamic,timeout; timeout 3h; }
 map added { type ipv4_addr : mark; flags dynamic; elements = { 10.2.3.4 : 1 } }
@@ -290,6 +291,10 @@ SETS_AND_MAPS: Final[list[Row]] = [
     ('iifname . ip saddr { "lo" . 10.1.0.9 }', PACKET, FALSE),
 ]
 NUMBERS: Final[list[Row]] = [
+    # What is full takes no other, and the rule ends there.
+    ("add @banned { ip saddr }", PACKET, TRUE),
+    ("add @full { ip saddr }", PACKET, UNKNOWN),
+    ("update @full { ip saddr } counter", SIX, FALSE),
     ("numgen random mod 4 0", PACKET, Q1),
     ("numgen random mod 4 != 0", PACKET, Q3),
     ("numgen random mod 4 < 2", PACKET, Q2),
@@ -301,6 +306,9 @@ NUMBERS: Final[list[Row]] = [
     ("numgen random mod 4 2-1", PACKET, Q1),
     ("numgen random mod 4 != 2-1", PACKET, Q1),
     ("numgen random mod 4 != { 0, 2-3 }", PACKET, Q1),
+    # One draw, or `>= 1` and `<= 2` of two; none of `< 1` and `> 2`.
+    ("numgen random mod 4 1-2", PACKET, UNKNOWN),
+    ("numgen random mod 4 != 1-2", PACKET, UNKNOWN),
     ("numgen random mod 4 offset 1 4", PACKET, Q1),
     ("numgen random mod 4 offset 1 0", PACKET, FALSE),
     ("numgen random mod 4 4", PACKET, FALSE),
