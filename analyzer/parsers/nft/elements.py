@@ -13,10 +13,12 @@ from __future__ import annotations
 import re
 
 from analyzer.model.nft_expressions import Concat, Element, Expression, Unknown
+from analyzer.model.value import replace
 from analyzer.parsers.nft.constants import from_word
 from analyzer.parsers.nft.extension import NotUnderstood, Write
 from analyzer.parsers.nft.json_values import (
     JsonReader,
+    array,
     integer,
     known_only,
     mapping,
@@ -141,6 +143,29 @@ def strict_from_json(given: object, reader: JsonReader) -> Element:
     return Element(key=reader(key), value=data)
 
 
+def with_statements(element: Element, given: object, reader: JsonReader) -> Element:
+    """Return an element that keeps what each of the statements counts or limits.
+
+    Raises:
+        NotUnderstood: they do something else.
+    """
+    for each in array(given):
+        match each:
+            case {"counter": None}:
+                element = replace(element, counter=(0, 0))
+            case {"counter": {"packets": packets, "bytes": octets}}:
+                element = replace(element, counter=(integer(packets), integer(octets)))
+            case {"limit": limit}:
+                element = replace(element, limit=_limit(limit, reader))
+            case _:
+                raise NotUnderstood(each)
+    return element
+
+
+def _limit(given: object, reader: JsonReader) -> str:
+    return LIMIT.write(LIMIT.read_json("limit", given, reader), _no_expression)[len("limit ") :]
+
+
 def _with_properties(given: Any, data: Expression | None, reader: JsonReader) -> Element:
     known_only(given, _PROPERTIES)
     counter = given.get("counter")
@@ -155,9 +180,7 @@ def _with_properties(given: Any, data: Expression | None, reader: JsonReader) ->
         counter=None
         if counts is None
         else (integer(counts.get("packets")), integer(counts.get("bytes"))),
-        limit=None
-        if limit is None
-        else LIMIT.write(LIMIT.read_json("limit", limit, reader), _no_expression)[len("limit ") :],
+        limit=None if limit is None else _limit(limit, reader),
     )
 
 

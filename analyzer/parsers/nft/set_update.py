@@ -29,8 +29,10 @@ def _made(operation: str, name: str, element: Element) -> SetUpdate:
 
 def _read_json(kind: str, body: object, read: JsonReader) -> SetUpdate:
     given = mapping(body)
-    known_only(given, frozenset({"op", "elem", "data", kind}))
+    known_only(given, frozenset({"op", "elem", "data", "stmt", kind}))
     element = elements.strict_from_json(given.get("elem"), read)
+    if "stmt" in given:
+        element = elements.with_statements(element, given["stmt"], read)
     if kind == "map":
         element = replace(element, value=read(given.get("data")))
     return _made(string(given.get("op")), string(given.get(kind)), element)

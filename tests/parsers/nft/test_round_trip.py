@@ -79,3 +79,32 @@ def test_so_it_is_in_json() -> None:
     assert read("0x50 [invalid type]") == 80
     assert read({"range": ["0x35 [invalid type]", "0x50 [invalid type]"]}) == e.Range(53, 80)
     assert read("0xg [invalid type]") == "0xg [invalid type]"
+
+
+SADDR = {"payload": {"protocol": "ip", "field": "saddr"}}
+LATER = {"elem": {"val": SADDR, "timeout": 300}}
+RATE = {"limit": {"rate": 5, "burst": 5, "per": "second"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "elem", "stmt"),
+    [
+        ("update @s { ip saddr limit rate 5/second }", SADDR, [RATE]),
+        ("update @s { ip saddr counter }", SADDR, [{"counter": None}]),
+        (
+            "update @s { ip saddr timeout 5m counter packets 3 bytes 180 }",
+            LATER,
+            [{"counter": {"packets": 3, "bytes": 180}}],
+        ),
+        ("update @s { ip saddr timeout 5m limit rate 5/second }", LATER, [RATE]),
+    ],
+)
+def test_what_an_element_is_to_count_stands_beside_it_in_json(
+    text: str, elem: Any, stmt: Any
+) -> None:
+    body = {"op": "update", "elem": elem, "set": "@s", "stmt": stmt}
+    assert statements.from_json([{"set": body}], "ip") == statements.from_text(text, "ip")[0]
+    odd: Any
+    for odd in ("x", [{"quota": {}}], [{"counter": {"packets": "x", "bytes": 1}}], [1], {}):
+        (read,) = statements.from_json([{"set": {**body, "stmt": odd}}], "ip")
+        assert isinstance(read, e.Unknown)
