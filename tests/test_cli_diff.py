@@ -241,3 +241,52 @@ def test_who_notices_a_change_is_told(command: Command) -> None:
     )
     assert "new flows are sent on -> passed on" in lines
     assert "a NodePort at the loopback address the node sent on passed on differs" in lines
+
+
+# --- dumps that are cut off ---------------------------------------------------------
+
+#: What each dump begins its Services with, and how many of the two-node cluster there are.
+CUTS = {"iptables": (MASTER, "-A KUBE-SERVICES "), "nft": (NFT, "\tmap service-ips {")}
+
+
+@pytest.mark.parametrize(("path", "begins"), CUTS.values(), ids=CUTS)
+def test_what_a_cut_dump_lacks_is_perhaps_gone(command: Command, path: str, begins: str) -> None:
+    whole = Path(path).read_text(encoding="utf-8")
+    cut = command.file("cut.txt", whole[: whole.index(begins)])
+    done = command("diff", path, cut, *KNOWN)
+    assert done.status == 1
+    assert last_line(done.out).startswith("Nothing certainly changes, but: 5 ServicePorts not")
+    assert "perhaps gone" in done.out
+    back = command("diff", cut, path, *KNOWN)
+    assert "perhaps added" in back.out
+    found = told(command, path, cut, *KNOWN)
+    assert found["verdict"] == "unknown"
+    assert found["totals"]["unknown"] == 5
+    assert found["totals"]["gone"] == 0
+
+
+@pytest.mark.parametrize(("path", "begins"), CUTS.values(), ids=CUTS)
+def test_nobody_vouches_for_the_loss_of_what_a_cut_dump_lacks(
+    command: Command, path: str, begins: str
+) -> None:
+    whole = Path(path).read_text(encoding="utf-8")
+    cut = command.file("cut.txt", whole[: whole.index(begins)])
+    asked = ("--dead-node", "worker1", *OBJECTS, "--max-loss", "100%")
+    done = command("loss", cut, *asked)
+    assert done.status == 1
+    assert "what others lose is not known" in done.out
+    done = command("loss", path, *asked)
+    assert done.status == 0
+    assert "not known" not in done.out
+
+
+def test_a_dump_that_ends_in_the_rules_of_ipv6_tells_all_of_ipv4(command: Command) -> None:
+    whole = Path(NFT).read_text(encoding="utf-8")
+    at = whole.index("table ip6 kube-proxy")
+    cut = command.file("cut.txt", whole[: whole.index("\n\t}\n", at)])
+    done = command("diff", NFT, cut, *KNOWN)
+    assert done.status == 1
+    assert "gone" not in done.out
+    assert last_line(done.out) == "Nothing certainly changes, but: not all ServicePorts are told."
+    done = command("loss", cut, *OBJECTS, "--dead-node", "worker1")
+    assert "what others lose is not known" in done.out

@@ -217,8 +217,15 @@ class Recogniser:
             mode=mode,
             node=self._node,
             pod_source=self._sources[Source.POD],
+            cut=() if self._has_all_of_nat() else (4 if self._ruleset.family == "ip" else 6,),
             diagnostics=(*self._ruleset.diagnostics, *found, *diagnostics),
         )
+
+    def _has_all_of_nat(self) -> bool:
+        nat = self._whole.tables.get("nat")
+        if nat is not None:
+            return nat.complete
+        return all(table.complete for table in self._whole.tables.values())
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
         """Return what the nat table makes of a new flow on `route`, from its hook on."""

@@ -85,7 +85,18 @@ class NftRecogniser:
             node=self._node,
             pod_source=self._families[0].pod_source or self._families[1].pod_source,
             diagnostics=(*self._ruleset.diagnostics, *self._survey(), *diagnostics),
+            cut=tuple(self._cut()),
         )
+
+    def _cut(self) -> Iterator[int]:
+        """Give the IP versions of which no whole table translates anything, in a cut dump."""
+        tables = self._ruleset.tables.values()
+        if all(table.complete for table in tables):
+            return
+        for version, family in ((4, "ip"), (6, "ip6")):
+            whole = [t for t in tables if t.complete and t.family in {family, "inet"}]
+            if not any(chain.type == "nat" for t in whole for chain in t.chains.values()):
+                yield version
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
         """Return what the nat hooks make of a new flow on `route`."""

@@ -214,6 +214,8 @@ class View:
         mode: of kube-proxy: iptables, nftables, ipvs, userspace or none.
         node: whose dump it is, where that was said.
         pod_source: the address that stands for a pod of the cluster in the routes from a pod.
+        cut: the IP versions of which there may be more ServicePorts, since the dump ends before
+            the table does that holds them.
     """
 
     services: tuple[ServicePort, ...]
@@ -221,6 +223,7 @@ class View:
     node: str | None
     pod_source: Address | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
+    cut: tuple[int, ...] = ()
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

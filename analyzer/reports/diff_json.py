@@ -48,11 +48,11 @@ def _dump(dump: Dump, ruleset: Rules) -> dict[str, Any]:
 
 
 def _state(change: ServiceChange) -> str:
+    if not change.is_certain:
+        return "unknown"
     if change.b is None:
         return "gone"
-    if change.a is None:
-        return "added"
-    return "changed" if change.is_certain else "unknown"
+    return "added" if change.a is None else "changed"
 
 
 def _service(change: ServiceChange, answer: DiffAnswer) -> dict[str, Any]:

@@ -91,11 +91,13 @@ def _rows(change: ServiceChange, answer: DiffAnswer) -> Iterator[tuple[Cell, ...
 def _changes(change: ServiceChange, answer: DiffAnswer) -> Iterator[tuple[str, Iterable[_Change]]]:
     """Give changes with the flows that notice them."""
     for frontend in change.gone:
-        gone = Span(f"{frontend.kind.value} {frontend} gone", Style.BAD)
-        yield "all", [(gone, "", _number(change.a), _NOTHING)]
+        said, style = ("perhaps gone", Style.WARNING) if change.cut else ("gone", Style.BAD)
+        gone = Span(f"{frontend.kind.value} {frontend} {said}", style)
+        yield "all", [(gone, "", _number(change.a), "?" if change.cut else _NOTHING)]
     for frontend in change.added:
-        added = Span(f"{frontend.kind.value} {frontend} added", Style.WARNING)
-        yield "all", [(added, "", _NOTHING, _number(change.b))]
+        said = "perhaps added" if change.cut else "added"
+        added = Span(f"{frontend.kind.value} {frontend} {said}", Style.WARNING)
+        yield "all", [(added, "", "?" if change.cut else _NOTHING, _number(change.b))]
     if change.affinity is not None:
         a, b = map(affinity, change.affinity)
         yield "all", [(Span("session affinity", Style.WARNING), "", a, b)]
@@ -210,6 +212,9 @@ def _verdict(answer: DiffAnswer) -> Iterator[Line]:
             "--objects with --node, --node-ip or --node-of may tell more."
         )
         yield Line((Span(says, Style.FAINT),))
+    if found.cut:
+        says = "A dump ends before all its ServicePorts are told: what it lacks may be in the rest."
+        yield Line((Span(says, Style.WARNING),))
     yield Line((_SENTENCES[found.verdict](answer),))
 
 
@@ -236,7 +241,8 @@ def _either(several: Sequence[str]) -> str:
 
 
 def _unknown(answer: DiffAnswer) -> Span:
-    return Span(f"Nothing certainly changes, but: {_counted(answer)}.", Style.WARNING)
+    but = _counted(answer) or "not all ServicePorts are told"
+    return Span(f"Nothing certainly changes, but: {but}.", Style.WARNING)
 
 
 def _different(answer: DiffAnswer) -> Span:
@@ -247,12 +253,13 @@ def _counted(answer: DiffAnswer) -> str:
     """Return how many ServicePorts and other answers are not the same: ``1 gone, 2 changed``."""
     found = answer.difference
     changes = found.changes
-    both = [each for each in changes if each.a is not None and each.b is not None]
+    certain = [each for each in changes if each.is_certain]
+    both = [each for each in certain if each.a is not None and each.b is not None]
     counted = [
-        (sum(each.b is None for each in changes), "ServicePort", "gone"),
-        (sum(each.a is None for each in changes), "ServicePort", "added"),
-        (sum(each.is_certain for each in both), "ServicePort", "changed"),
-        (sum(not each.is_certain for each in both), "ServicePort", "not known"),
+        (sum(each.b is None for each in certain), "ServicePort", "gone"),
+        (sum(each.a is None for each in certain), "ServicePort", "added"),
+        (len(both), "ServicePort", "changed"),
+        (len(changes) - len(certain), "ServicePort", "not known"),
         (sum(not e.is_intended for e in found.beside), "answer", "to flows to no Service"),
     ]
     return ", ".join(f"{count(number, noun)} {what}" for number, noun, what in counted if number)

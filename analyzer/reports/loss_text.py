@@ -123,8 +123,12 @@ def verdict(answer: LossAnswer, hit: list[ServiceLoss]) -> Iterator[Line]:
     counts = Counter(loss.state for loss in answer.losses)
     totals = [f"{counts[state]} {state.value}" for state in State if counts[state]]
     yield Line((f"{count(len(answer.losses), 'ServicePort')}: {', '.join(totals) or 'none'}.",))
+    if answer.view.cut:
+        says = "The dump ends before all ServicePorts are told: what others lose is not known."
+        yield Line((Span(says, Style.WARNING),))
     if not hit:
-        yield Line((Span("No new flow lands on a dead endpoint.", Style.GOOD),))
+        what = " to those that it tells" if answer.view.cut else ""
+        yield Line((Span(f"No new flow{what} lands on a dead endpoint.", Style.GOOD),))
         return
     groups: dict[tuple[Bounds, bool], list[ServiceLoss]] = {}
     for loss in hit:

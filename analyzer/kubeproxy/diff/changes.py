@@ -103,6 +103,7 @@ class ServiceChange:
         affinity: the seconds of session affinity in each, where they differ.
         routes: what differs on the way to frontends that both have.
         ways: how many routes these frontends have.
+        cut: whether the dump that lacks it, or some of its frontends, may have lost them.
     """
 
     name: ServiceName
@@ -115,13 +116,13 @@ class ServiceChange:
     affinity: tuple[int | None, int | None] | None = None
     routes: tuple[RouteChange, ...] = ()
     ways: int = 0
+    cut: bool = False
 
     @property
     def is_certain(self) -> bool:
         """Whether something differs, whatever is not known."""
         return bool(
-            self.gone
-            or self.added
+            (not self.cut and (self.gone or self.added))
             or self.affinity
             or any(each.change.is_certain for each in self.routes)
         )

@@ -34,6 +34,7 @@ class Compared:
 
     Attributes:
         changes: the ServicePorts that are not the same, in the order of their names.
+        cut: whether one of the dumps may have had more ServicePorts.
         both: how many ServicePorts both dumps have.
         alike: of these, how many are the same as far as is known, which is not all: what is not
             known of the one dump is not known of the other either.
@@ -43,6 +44,7 @@ class Compared:
     changes: tuple[ServiceChange, ...]
     both: int
     alike: int
+    cut: bool = False
     expected: tuple[Beside, ...] = ()
 
 
@@ -59,7 +61,8 @@ def compare(a: Side, b: Side, version: int, named: Collection[str] | None = None
         if named is not None and names.isdisjoint(named):
             continue
         if one is None or other is None:
-            changes.append(_only(one, other))
+            lacking = b if other is None else a
+            changes.append(_only(one, other, cut=version in lacking.view.cut))
             continue
         both += 1
         change, is_alike = comparer.service(one, other)
@@ -68,10 +71,16 @@ def compare(a: Side, b: Side, version: int, named: Collection[str] | None = None
             changes.append(change)
     changes.sort(key=lambda each: (each.name.text, each.protocol, each.version or 0))
     expected = tuple(comparer.expected.told(version))
-    return Compared(changes=tuple(changes), both=both, alike=alike, expected=expected)
+    return Compared(
+        changes=tuple(changes),
+        both=both,
+        alike=alike,
+        cut=version in {*a.view.cut, *b.view.cut},
+        expected=expected,
+    )
 
 
-def _only(a: ServicePort | None, b: ServicePort | None) -> ServiceChange:
+def _only(a: ServicePort | None, b: ServicePort | None, *, cut: bool) -> ServiceChange:
     """Return the change of a ServicePort that one dump has."""
     there = a or b
     assert there is not None
@@ -83,6 +92,7 @@ def _only(a: ServicePort | None, b: ServicePort | None) -> ServiceChange:
         b=b,
         gone=() if a is None else a.frontends,
         added=() if b is None else b.frontends,
+        cut=cut,
     )
 
 
@@ -127,6 +137,10 @@ class _Comparer:
             affinity=affinity,
             routes=tuple([RouteChange(tuple(each), change) for change, each in found.items()]),
             ways=ways,
+            cut=bool(
+                (gone and version_of(a) in self._b.view.cut)
+                or (added and version_of(b) in self._a.view.cut)
+            ),
         )
         return told, False
 

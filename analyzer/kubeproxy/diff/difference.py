@@ -34,12 +34,14 @@ class Difference:
         changes: the ServicePorts that are not the same, in the order of their names.
         both: how many ServicePorts both dumps have.
         alike: of these, how many are the same as far as is known, which is not all.
+        cut: whether one of the dumps ends before all its ServicePorts are told.
         beside: what becomes of flows to no Service, and what nftables mode means to do otherwise.
     """
 
     changes: tuple[ServiceChange, ...]
     both: int
     alike: int
+    cut: bool
     beside: tuple[Beside, ...]
 
     @property
@@ -48,7 +50,7 @@ class Difference:
         certain = any(each.is_certain for each in self.changes)
         if certain or any(each.is_certain and not each.is_intended for each in self.beside):
             return Verdict.DIFFERENT
-        if self.changes or any(not each.is_certain for each in self.beside):
+        if self.cut or self.changes or any(not each.is_certain for each in self.beside):
             return Verdict.UNKNOWN
         return Verdict.INTENDED if self.beside else Verdict.SAME
 
@@ -66,6 +68,7 @@ def difference(
         changes=tuple([change for each in found for change in each.changes]),
         both=sum(each.both for each in found),
         alike=sum(each.alike for each in found),
+        cut=any(each.cut for each in found),
         beside=(
             *[one for version, (a, b) in asked for one in beside(a, b, version)],
             *[one for each in found for one in each.expected],
