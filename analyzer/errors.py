@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from typing import Final
 
 _MOST_NAMED: Final = 5
+#: Characters of a line that are shown whole; of a longer one what stands around the fault.
+_LONGEST: Final = 400
+_AROUND: Final = 40
 
 
 class AnalyzerError(Exception):
@@ -61,6 +64,11 @@ class ParseError(AnalyzerError):
         return self.span[0] + 1
 
     def __str__(self) -> str:
-        start, end = self.span
+        (start, end), line = self.span, self.line
+        if len(line) > _LONGEST:  # JSON may be one line of megabytes
+            first = max(0, start - _AROUND)
+            end = min(end, start + _AROUND)
+            line = line[first : max(start + 1, end) + _AROUND]
+            start, end = start - first, end - first
         marker = " " * start + "^" * max(1, end - start)
-        return f"{self.location}:{self.column}: {self.message}\n    {self.line}\n    {marker}"
+        return f"{self.location}:{self.column}: {self.message}\n    {line}\n    {marker}"

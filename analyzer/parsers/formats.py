@@ -61,6 +61,11 @@ FORMATS: Final[Mapping[str, Format]] = {
 }
 
 
+#: What tells the order of bytes, at the beginning of a file.
+_MARK: Final = "\ufeff"
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+
+
 def read_ruleset(
     data: bytes | BinaryIO,
     file: str,
@@ -94,14 +99,20 @@ def _text(file: BinaryIO) -> str:
     """Return all text of a file.
 
     Bytes that are no UTF-8 stand in comments only; surrogates carry them through unharmed.
+    Windows' shells redirect into UTF-16, and its editors put a mark before UTF-8.
     """
     data = _contents(file)
     if not data:
         raise InputError("the file is empty")
     if is_compressed(bytes(data[:_LONGEST_MAGIC])):
         data = decompress(bytes(data))
-    text = str(data, "utf-8", "surrogateescape")
+    if bytes(data[:2]) in _UTF_16:
+        text = str(data, "utf-16", "replace")
+    else:
+        text = str(data, "utf-8", "surrogateescape")
     del data  # as large as the text
+    if text.startswith(_MARK):
+        text = text[1:]
     if not text or text.isspace():
         raise InputError("the file holds nothing but blanks")
     if "\0" in text:

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "nft-json"
 _SNIFF: Final = re.compile(r'\s*\{\s*"nftables"\s*:')
-#: Columns of a line that a message quotes on both sides of a fault.
-_QUOTED: Final = 40
 _FLAGS: Final = frozenset({"dormant", "owner", "persist"})
 #: Rules of one chain: the number of each in the dump, and its object.
 _Numbered = tuple[int, Mapping[str, "Any"]]
@@ -78,15 +76,12 @@ def _loaded(text: str, file: str) -> object:
     except json.JSONDecodeError as error:
         start = text.rfind("\n", 0, error.pos) + 1
         end = text.find("\n", error.pos)
-        line = text[start : len(text) if end < 0 else end]
         column = error.pos - start
-        first = max(0, column - _QUOTED)
-        shown = line[first : column + _QUOTED]
         raise ParseError(
-            f"no JSON: {error.msg} (column {column + 1})",
+            f"no JSON: {error.msg}",
             location=Location(file, error.lineno),
-            line=shown,
-            span=(column - first, column - first + 1),
+            line=text[start : len(text) if end < 0 else end],
+            span=(column, column + 1),
         ) from None
     except (ValueError, RecursionError):  # a number of thousands of digits, endless brackets
         raise InputError(f"{file}: no JSON that nft prints") from None

@@ -75,7 +75,6 @@ def test_damaged_gzip_is_refused() -> None:
         (b" \n\t\r\n", "the file holds nothing but blanks"),
         (gzip.compress(b""), "the file holds nothing but blanks"),
         (b"\x7fELF\0\0\0", "a binary file, not a dump of rules"),
-        (DUMP.encode("utf-16"), "a binary file, not a dump of rules"),
         (b"Chain INPUT (policy ACCEPT)\ntarget prot opt", "a listing of `iptables -L`"),
         (b"# iptables -L -n\nChain INPUT (policy ACCEPT)\n", "a listing of `iptables -L`"),
         (b'{"nftables": [{"metainfo": {}}]}', "no table of nft in it"),
@@ -134,3 +133,32 @@ def test_a_large_file_reads_as_its_bytes_do(
         read_ruleset(data, "dump").tables["nat"].chains["A"].rules
     )
     assert "\udcff \xe9" in found.tables["nat"].chains["A"].rules[0].raw
+
+
+ENCODINGS = {
+    "UTF-8 with a mark": "utf-8-sig",
+    "UTF-16, as Windows' shell redirects": "utf-16",
+    "plain UTF-8": "utf-8",
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS.values(), ids=ENCODINGS)
+@pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "captures/1.36.2-nftables/two-node@worker1/nft-list-ruleset.txt",
+        "nft/1.36.2-nftables/seed-dns/nft-list-ruleset.json",
+        "captures/1.36.2-iptables-legacy/two-node@worker1/iptables-legacy-save.txt",
+    ],
+)
+def test_what_windows_makes_of_a_dump_is_the_same_dump(encoding: str, ends: str, name: str) -> None:
+    text = (Path(__file__).parents[2] / "fixtures" / name).read_text(encoding="utf-8")
+    plain = formats.read_ruleset(text.encode(), "f")
+    read = formats.read_ruleset(text.replace("\n", ends).encode(encoding), "f")
+    assert read.diagnostics == plain.diagnostics == ()
+    assert read.input_format == plain.input_format
+    assert read.rules == plain.rules > 0
+    assert {n: list(t.chains) for n, t in read.tables.items()} == {
+        n: list(t.chains) for n, t in plain.tables.items()
+    }

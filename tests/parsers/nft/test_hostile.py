@@ -169,7 +169,7 @@ def test_malformed_text_is_refused_with_its_place(text: str, message: str) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"nftables": [}', "f:1:15: no JSON: Expecting value (column 15)"),
+        ('{"nftables": [}', "f:1:15: no JSON: Expecting value"),
         ("[1]", "f: no ruleset of `nft -j list ruleset` in it"),
         ('{"nftables": []}', "f: no table of nft in it"),
         ('{"nftables": [{"rule": {"family": "ip", "table": "t"}}]}', "f: object 1 of the ruleset"),
@@ -217,3 +217,17 @@ def test_a_cut_off_text_is_read_as_far_as_it_goes() -> None:
     assert not table.complete
     assert len(table.sets["service-ips"].elements) == 3
     assert len(table.chains["masquerading"].rules) == 2
+
+
+def test_of_a_long_line_only_what_stands_around_the_fault_is_shown() -> None:
+    long = '{"nftables": [' + '{"metainfo": {}}, ' * 1_000
+    for text, column, parse in ((long, len(long) - 1, nft_json.parse), (long, 14, nft_text.parse)):
+        with pytest.raises(ParseError) as caught:
+            parse(text, "f")
+        said, line, marker = str(caught.value).split("\n")
+        assert said.startswith(f"f:1:{caught.value.column}: ")
+        assert abs(caught.value.column - column) < 20
+        assert len(line) < 200
+        at = marker.index("^")
+        assert line[4:at] in long
+        assert (long + " ")[caught.value.column - 1] == (line + " ")[at]
