@@ -186,14 +186,13 @@ class _RulesetReader:
             unread = (Element(key=Unknown(elements.dumped(body))),)
             return Set(name=name, key=("unknown",), elements=unread)
 
-    def _warn(self, code: str, message: str, line: int) -> None:
+    def _warn(self, code: str, message: str, number: int) -> None:
         self._diagnostics.append(
             Diagnostic(
                 severity=Severity.WARNING,
                 code=code,
-                message=message,
+                message=f"object {number}, {message}",
                 file=self._file,
-                line=line,
                 partial=True,
             )
         )

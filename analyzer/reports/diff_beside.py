@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from analyzer.kubeproxy.diff.beside import Beside, Topic
-from analyzer.kubeproxy.diff.changes import MASQUERADED, Otherwise
+from analyzer.kubeproxy.diff.changes import MASQUERADED, UNRESOLVED, Otherwise
 from analyzer.kubeproxy.view import Source
 from analyzer.model.rules import Rule
 from analyzer.reports.diff_words import ends, sources
 from analyzer.reports.document import Block, Cell, Column, Line, Span, Style, Table
-from analyzer.reports.rules import says
+from analyzer.reports.rules import place, says
 from analyzer.semantics.tree import AnyRule
 
 _COLUMNS: Final = (
@@ -49,7 +49,9 @@ def beside_blocks(found: Sequence[Beside]) -> Iterator[Block]:
         yield Line((Span(f"{_TOPICS[each.topic]}, as {each.places[0]}:", Style.FAINT),))
         for letter, how, rules in (("A", each.a, each.rules_a), ("B", each.b, each.rules_b)):
             rule = _deciding(how, rules)
-            told = "no rule takes it" if rule is None else _shown(rule)
+            is_open = any(kind == UNRESOLVED for kind, _ in how)
+            none = "what becomes of it is not known" if is_open else "no rule takes it"
+            told = none if rule is None else _shown(rule)
             yield Line((Span(f"  {letter}: {told}", Style.FAINT),))
     if asked:
         yield Line()
@@ -91,7 +93,7 @@ def _deciding(how: Otherwise, rules: Sequence[AnyRule]) -> AnyRule | None:
 def _shown(rule: AnyRule) -> str:
     """Return a rule with its chain, all that it asks for, and where it stands."""
     text = rule.raw.strip() if isinstance(rule, Rule) else f"{rule.chain} {says(rule)}"
-    return f"line {rule.location.line}, {text}"
+    return f"{place(rule)}, {text}"
 
 
 def _row(each: Beside) -> tuple[Cell, ...]:

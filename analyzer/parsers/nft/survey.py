@@ -70,7 +70,7 @@ def survey(
                 found.setdefault(("unknown-set", f"set {name} is not understood"), []).append(0)
         where = f"table {table.family} {table.name}"
         for (code, message), lines in found.items():
-            yield _finding(ruleset.file, lines, code, f"{where}: {message}")
+            yield _finding(ruleset, lines, code, f"{where}: {message}")
 
 
 def _is_plain_set(held: Set) -> bool:
@@ -187,13 +187,17 @@ def _cut(text: str) -> str:
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
 
 
-def _finding(file: str, lines: list[int], code: str, message: str) -> Diagnostic:
+def _finding(ruleset: NftRuleset, lines: list[int], code: str, message: str) -> Diagnostic:
     more = f" ({len(lines)} times)" if lines[1:] else ""
+    first = lines[0] or None
+    if ruleset.input_format == JSON and first is not None:
+        # Its numbers are of objects, and a file of JSON has lines of its own.
+        message, first = f"object {first}, {message}", None
     return Diagnostic(
         severity=Severity.WARNING,
         code=code,
         message=message + more,
-        file=file,
-        line=lines[0] or None,
+        file=ruleset.file,
+        line=first,
         partial=True,
     )
