@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -135,7 +134,7 @@ def _text(document: Document, options: argparse.Namespace) -> str:
     if options.output is not None or not sys.stdout.isatty():
         return render_plain(document)
     try:
-        terminal = importlib.import_module("analyzer.reports.terminal")
+        from analyzer.reports import terminal
     except ImportError:  # rich is not installed: a zipapp on a node
         return render_plain(document)
     colour = not (options.no_color or os.environ.get("NO_COLOR"))
@@ -360,8 +359,10 @@ _VERBS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
 
 
 def _lab(arguments: Sequence[str]) -> int:
+    from importlib import import_module
+
     try:
-        lab = importlib.import_module("netns_lab.cli")
+        lab = import_module("netns_lab.cli")
     except ImportError as error:
         raise InputError(
             f"the lab is not installed ({error}); pip install 'kubeodds[lab]'"

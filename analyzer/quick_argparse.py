@@ -7,7 +7,6 @@ away only while argparse is loaded; who needs it gets the real one.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from types import ModuleType
 
 TYPE_CHECKING = False
@@ -29,14 +28,17 @@ def _one_or_more(one: str, more: str, count: int) -> str:
 def _argparse() -> ModuleType:
     """Return argparse, loaded alone unless it or gettext is there already."""
     if "argparse" in sys.modules or "gettext" in sys.modules:
-        return import_module("argparse")
+        import argparse
+
+        return argparse
     messages: Any = ModuleType("gettext")
     messages.gettext, messages.ngettext = _as_it_is, _one_or_more
     sys.modules["gettext"] = messages
     try:
-        return import_module("argparse")
+        import argparse
     finally:
         del sys.modules["gettext"]
+    return argparse
 
 
 if not TYPE_CHECKING:

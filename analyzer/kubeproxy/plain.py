@@ -16,7 +16,7 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``, 1.14 to 1
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from analyzer.kubeproxy import names
@@ -144,7 +144,18 @@ class PlainTable:
         """Return the chains with rows that were not all read here; None: as good as all."""
         if not self.has_all_endpoints:
             return None
-        return [name for name in self._other_chains if name not in self.understood]
+        read = {*self.understood, *self._read_of_frame()}
+        return [name for name in self._other_chains if name not in read]
+
+    def _read_of_frame(self) -> Iterator[str]:
+        """Give the chains around those of Services of which every row was read here."""
+        if self.mark is not None:
+            yield names.MARK_MASQUERADE
+        if self.masquerades_plainly():
+            yield from ("KUBE-POSTROUTING", "POSTROUTING")
+        for hook in ("PREROUTING", "OUTPUT"):
+            if self._rows(hook) == [f"-A {hook} -j {names.SERVICES}"]:
+                yield hook
 
     def _read_endpoints(self, block: Block) -> None:
         """Find the plain KUBE-SEP chains that were not skimmed."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: A row of well-known options with well-formed values; what its target is stands first. Only
 #: other rows are understood in full here, which takes fifty times as long.
-_PLAIN: Final = re.compile(
+_PLAIN: Final = (
     r"(?:\[\d+:\d+\] )?-A \S+"
     r"(?: (?:! )?-[sd] [0-9a-f.:]+/\d+| (?:! )?-[io] [\w.+@-]+| (?:! )?-p [a-z]+"
     r'| -m comment --comment (?:"[^"\\]*"|[\w-]+)'
@@ -130,7 +130,7 @@ def _strange(table: Table, names: Iterable[str]) -> Iterator[Rule]:
 
 def plain_target(line: str) -> str | None:
     """Return the target of a row of well-known options; None of any other row."""
-    plain = _PLAIN.fullmatch(line)
+    plain = re.fullmatch(_PLAIN, line)  # it takes a while to compile, and may not be needed
     return None if plain is None else plain[1]
 
 
