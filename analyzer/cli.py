@@ -32,14 +32,12 @@ INTERRUPTED: Final = 130
 
 
 def run() -> None:
-    """Run the command line and exit; what the installed command calls."""
+    """Run the command line and exit."""
     if sys.stdout is None or sys.stderr is None:  # closed by who called us: nobody listens
         os._exit(BAD_INPUT)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    # Nothing here makes cycles worth looking for, and the looking takes a tenth of the time.
-    gc.disable()
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()
