@@ -58,7 +58,13 @@ def address(text: str) -> Address | None:
 
 @lru_cache(maxsize=_MEMORY)
 def from_word(word: str) -> Expression:
-    """Return the constant that an unquoted word stands for."""
+    """Return the constant that an unquoted word stands for.
+
+    Raises:
+        NotUnderstood: it is none.
+    """
+    if not word:
+        raise NotUnderstood(word)
     plain = number(word)
     if plain is not None:
         return plain

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from analyzer.errors import InputError, ParseError
 from analyzer.model.nft import NftRuleset
+from analyzer.model.nft_expressions import Unknown
 from analyzer.parsers import nft_json, nft_text
+from analyzer.parsers.nft import statements
 from analyzer.parsers.nft.survey import survey
 from tests.parsers.nft.comparing import plain, unknown_in
 
@@ -231,3 +233,10 @@ def test_of_a_long_line_only_what_stands_around_the_fault_is_shown() -> None:
         at = marker.index("^")
         assert line[4:at] in long
         assert (long + " ")[caught.value.column - 1] == (line + " ")[at]
+
+
+@pytest.mark.parametrize("odd", ["10.0.0.1 .  . tcp", " . ", "1 . ", "10.0.0.1 . . 80"])
+def test_a_concatenation_without_one_of_its_parts_is_not_understood(odd: str) -> None:
+    text = f"ip daddr . tcp dport {{ {odd} }} accept"
+    (statement, *_), _ = statements.from_text(text, "ip")
+    assert isinstance(statement, Unknown) or "Unknown" in repr(statement)
