@@ -28,6 +28,8 @@ def test_no_public_dump_differs_from_itself(corpus: Path) -> None:
             ):
                 continue
             found = compared(side, side, version)
-            assert (found.changes, found.beside, found.verdict) == ((), (), Verdict.SAME), path
+            # What a dump that is cut off had besides nobody knows.
+            verdict = Verdict.UNKNOWN if version in side.view.cut else Verdict.SAME
+            assert (found.changes, found.beside, found.verdict) == ((), (), verdict), path
             compared_dumps += 1
     assert compared_dumps > 10
