@@ -6,10 +6,11 @@ could carry `--modprobe=COMMAND`, which iptables would run.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from analyzer.model.matches import MatchNfacct, MatchNot, MatchUnknown
 from analyzer.model.rules import Rule, Ruleset
@@ -23,6 +24,8 @@ from netns_lab.nft import Nft
 
 #: Packets by rule: (chain, index in the chain from 0).
 _RuleCounters = Mapping[tuple[str, int], int]
+#: A rule as ``-c`` prints it: packets and chain.
+_COUNTED: Final = re.compile(r"^\[(\d+):\d+\] -A (\S+)", re.MULTILINE)
 
 
 class Iptables(Backend):
@@ -76,14 +79,20 @@ class Iptables(Backend):
 
 
 class LegacyIptables(Iptables):
-    """By iptables-legacy; counters by python-iptables."""
+    """By iptables-legacy; counters by python-iptables, or as iptables-legacy-save prints them.
+
+    python-iptables looks beside the interpreter when it is loaded, which an ordinary user may
+    not: where that is under the home of somebody else, say.
+    """
 
     variant = "legacy"
 
     def _rule_counters(self) -> _RuleCounters:
         with self.namespace:
-            import iptc  # it opens its socket to the kernel when it is imported
-
+            try:
+                import iptc  # it opens its socket to the kernel when it is imported
+            except (ImportError, OSError):
+                return self._saved_counters()
             table = iptc.Table(iptc.Table.NAT)
             table.refresh()
             return {
@@ -91,6 +100,16 @@ class LegacyIptables(Iptables):
                 for chain in table.chains
                 for at, rule in enumerate(chain.rules)
             }
+
+    def _saved_counters(self) -> _RuleCounters:
+        command = [f"iptables-{self.variant}-save", "-c", "-t", "nat"]
+        saved = run(self.namespace, command).stdout
+        counters: dict[tuple[str, int], int] = {}
+        position: Counter[str] = Counter()
+        for packets, chain in _COUNTED.findall(saved):
+            counters[chain, position[chain]] = int(packets)
+            position[chain] += 1
+        return counters
 
 
 class NftIptables(Iptables):

@@ -190,10 +190,6 @@ def test_an_ordinary_user_can_run_the_lab(run: list[str]) -> None:
     prefix = [setpriv, "--reuid=65534", "--regid=65534", "--clear-groups"]
     if kubeodds("--version", prefix=prefix).returncode:
         pytest.skip("an ordinary user cannot read this checkout or its Python")
-    # Python under a home that is its owner's alone starts, and cannot look at where it is.
-    home = str(Path(sys.executable).resolve().parent)
-    if subprocess.run([*prefix, "test", "-x", home], check=False).returncode:
-        pytest.skip("an ordinary user cannot read where this Python is installed")
     allowed = subprocess.run([*prefix, "unshare", "--user", "--net", "true"], check=False)
     if allowed.returncode:
         pytest.skip("this machine lets no ordinary user make namespaces")
