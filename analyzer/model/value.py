@@ -2,7 +2,7 @@
 
 A dataclass compiles six functions when its class is made, 0.4 ms each time the program starts,
 and brings `inspect` along; a hundred of them cost more than reading a dump of a thousand rules.
-Here nothing is compiled until the first value of a class is made. Type checkers see dataclasses.
+Here nothing is compiled until a class has a few dozen values. Type checkers see dataclasses.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from operator import attrgetter
 
 TYPE_CHECKING = False  # as that of typing, which takes a tenth of the time of a small dump to load
 if TYPE_CHECKING:
-    from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
+    from typing import Any, Final, NoReturn, TypeVar, dataclass_transform, overload
 
     T = TypeVar("T")
     C = TypeVar("C", bound=type)
@@ -22,6 +22,9 @@ else:
         """Do nothing: it is there for type checkers."""
         return lambda made: made
 
+
+#: Values of a class that are made in the time that it takes to compile its `__init__`.
+_FEW: Final = 32
 
 if TYPE_CHECKING:
 
@@ -119,9 +122,26 @@ def _repr(self: object) -> str:
 def _first_init(
     names: tuple[str, ...], defaults: dict[str, object], *, kw_only: bool
 ) -> Callable[..., None]:
-    """Return what compiles the real ``__init__`` when the first value is made."""
+    """Return what sets the fields of the first values, and compiles the real ``__init__`` then.
+
+    A run makes many values of few classes, and of most others just one.
+    """
+    made = 0
+    fields = frozenset(names)
 
     def init(self: object, *arguments: object, **named: object) -> None:
+        nonlocal made
+        made += 1
+        given = dict(zip(names, arguments, strict=False))
+        held = {**defaults, **given, **named}
+        fits = len(arguments) == (0 if kw_only else len(given)) and given.keys().isdisjoint(named)
+        if made < _FEW and fits and held.keys() == fields:
+            for name in names:
+                object.__setattr__(self, name, held[name])
+            if hasattr(self, "__post_init__"):
+                self.__post_init__()
+            return
+        # What does not fit is told by Python itself, too.
         # The class of the method, which a subclass may not be.
         owner = next(c for c in type(self).__mro__ if c.__dict__.get("__init__") is init)
         compiled = _compile_init(owner, names, defaults, kw_only=kw_only)
