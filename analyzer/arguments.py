@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from analyzer import __version__
-from analyzer.model.packet import Address, Network, address_from_text, network_from_text
+from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
 from analyzer.parsers.formats import FORMATS
 from analyzer.quick_argparse import argparse
 from analyzer.reports.renderers import RENDERERS

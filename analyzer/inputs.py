@@ -10,8 +10,8 @@ from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import View
+from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Address
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.parsers.formats import read_ruleset
@@ -98,6 +98,8 @@ class ApiObjects:
 
     def services(self, version: int) -> tuple[ApiServicePort, ...]:
         """Return the ServicePorts of an IP version, 4 or 6."""
+        if not self._items:
+            return ()
         if version not in self._services:
             from analyzer.parsers.services import parse_services
 

@@ -10,14 +10,8 @@ from typing import Final
 from analyzer.errors import UsageError
 from analyzer.kubeproxy.trace import Question
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.packet import (
-    ALL_BITS,
-    Address,
-    Mark,
-    Packet,
-    address_and_port_from_text,
-    address_from_text,
-)
+from analyzer.model.addresses import Address, address_and_port_from_text, address_from_text
+from analyzer.model.packet import ALL_BITS, Mark, Packet
 from analyzer.model.routing import Routes
 from analyzer.model.rules import Ruleset
 from analyzer.parsers.iproute import parse_addresses, parse_routes

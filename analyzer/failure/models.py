@@ -7,8 +7,8 @@ from typing import Final
 
 from analyzer.errors import UsageError, suggestion
 from analyzer.kubeproxy.view import Endpoint, View
+from analyzer.model.addresses import address_and_port_from_text
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import address_and_port_from_text
 from analyzer.model.value import value
 
 

@@ -8,6 +8,7 @@ from ipaddress import summarize_address_range
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Frontend, FrontendKind
+from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.matches import (
     MatchAddrtype,
     MatchComment,
@@ -24,7 +25,6 @@ from analyzer.model.matches import (
     MatchUnknown,
 )
 from analyzer.model.options import AddressRange, Option, Range
-from analyzer.model.packet import Address, Network, network_from_text
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.targets import Drop, Goto, Jump, Reject
 from analyzer.model.value import value

@@ -7,7 +7,8 @@ from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
-from analyzer.model.packet import Address, Mark, Network, Packet
+from analyzer.model.addresses import Address, Network
+from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.targets import Dnat, NatRange
 from analyzer.model.ternary import Ternary

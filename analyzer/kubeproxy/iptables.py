@@ -34,9 +34,9 @@ from analyzer.kubeproxy.view import (
     Source,
     View,
 )
+from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.packet import Address, Network, network_from_text
 from analyzer.model.probability import NEVER
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.value import value

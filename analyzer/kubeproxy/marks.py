@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.model.hooks import TABLES
-from analyzer.model.packet import ALL_BITS
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import plain_target
@@ -49,7 +48,7 @@ def _bits_of(table: Table, hook: str) -> int:
             if not isinstance(target, str):
                 bits |= _changed(target)
             elif target not in table.chains:
-                bits = ALL_BITS  # what it does the dump does not say
+                bits = _all_bits()  # what it does the dump does not say
             elif target not in seen:
                 seen.add(target)
                 rest.append(target)
@@ -76,6 +75,12 @@ def _led_to(rule: Rule) -> str | Rule:
     return rule.target.chain if isinstance(rule.target, Jump | Goto) else rule
 
 
+def _all_bits() -> int:
+    from analyzer.model.packet import ALL_BITS
+
+    return ALL_BITS
+
+
 def _changed(rule: Rule) -> int:
     from analyzer.model.targets import (
         ChangeSet,
@@ -92,6 +97,6 @@ def _changed(rule: Rule) -> int:
         case CopyConnmark("restore", packet_mask, flow_mask):
             return packet_mask | flow_mask
         case ChangeSet(map_mark=True) | Queue() | Tproxy() | TargetUnknown():
-            return ALL_BITS
+            return _all_bits()
         case _:
             return 0

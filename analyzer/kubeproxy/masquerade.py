@@ -12,7 +12,7 @@ from collections.abc import Callable
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge
 from analyzer.kubeproxy.view import Endpoint, Source
-from analyzer.model.packet import Address, network_from_text
+from analyzer.model.addresses import Address, network_from_text
 from analyzer.model.ternary import Ternary
 
 TYPE_CHECKING = False

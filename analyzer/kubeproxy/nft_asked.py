@@ -11,6 +11,7 @@ from ipaddress import (
     summarize_address_range,
 )
 
+from analyzer.model.addresses import Address, Network
 from analyzer.model.nft import Chain, Rule, Table
 from analyzer.model.nft_expressions import (
     AnonymousSet,
@@ -24,7 +25,6 @@ from analyzer.model.nft_expressions import (
     SetRef,
 )
 from analyzer.model.nft_statements import Dnat, Match, MetaSet, SetUpdate, Vmap
-from analyzer.model.packet import Address, Network
 
 
 def networks_asked(chains: Iterable[Chain], table: Table) -> Iterator[Network]:

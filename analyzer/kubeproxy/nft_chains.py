@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 
+from analyzer.model.addresses import Address
 from analyzer.model.nft import Chain, Rule, Table
 from analyzer.model.nft_expressions import (
     AnonymousSet,
@@ -16,7 +17,6 @@ from analyzer.model.nft_expressions import (
     SetRef,
 )
 from analyzer.model.nft_statements import Dnat, Vmap
-from analyzer.model.packet import Address
 
 
 def elements_of(given: Vmap, table: Table) -> Iterable[Element]:

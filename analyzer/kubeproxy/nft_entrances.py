@@ -9,10 +9,11 @@ from analyzer.kubeproxy.nft_places import Place, places
 from analyzer.kubeproxy.nft_rows import PlainChain, Row, chain_of, rows_of
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model import targets
+from analyzer.model.addresses import Address
 from analyzer.model.nft import NftRuleset, Table
 from analyzer.model.nft_expressions import Drop, Goto, Jump
 from analyzer.model.nft_statements import Reject
-from analyzer.model.packet import UNKNOWN_PACKET, Address
+from analyzer.model.packet import UNKNOWN_PACKET
 from analyzer.model.value import value
 from analyzer.semantics.nft_traverse import NftTraversal
 from analyzer.semantics.situation import Situation

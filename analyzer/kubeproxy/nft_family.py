@@ -19,12 +19,12 @@ from analyzer.kubeproxy.nft_walks import NftWalks
 from analyzer.kubeproxy.source_parts import Known, SourceParts
 from analyzer.kubeproxy.sources import PodNetworks, pod_networks, source_addresses
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
+from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.nft import Chain, NftRuleset
 from analyzer.model.nft_expressions import Goto, Jump
 from analyzer.model.nft_statements import Dnat
-from analyzer.model.packet import Address, Network
 from analyzer.model.rules import Ruleset
 from analyzer.parsers.formats import Advance
 from analyzer.semantics.base_chains import Rules

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy.nft_chains import elements_of
+from analyzer.model.addresses import Address
 from analyzer.model.nft import Rule, Table
 from analyzer.model.nft_expressions import (
     Concat,
@@ -29,7 +30,6 @@ from analyzer.model.nft_expressions import (
     SetRef,
 )
 from analyzer.model.nft_statements import Match, Reject, Vmap
-from analyzer.model.packet import Address
 from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False

@@ -16,7 +16,8 @@ from analyzer.kubeproxy.nft_rows import PlainChain
 from analyzer.kubeproxy.nft_walks import NftWalks
 from analyzer.kubeproxy.plain_shares import Drawn, Judge, PlainRoutes, PlainService, PlainShares
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Source
-from analyzer.model.packet import Address, Mark, Network, Packet
+from analyzer.model.addresses import Address, Network
+from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
 from analyzer.model.value import value
 

@@ -12,8 +12,8 @@ from contextlib import suppress
 from ipaddress import ip_address
 from typing import TypeAlias
 
+from analyzer.model.addresses import Address
 from analyzer.model.nft import Set, Table
-from analyzer.model.packet import Address
 from analyzer.model.value import value
 from analyzer.parsers.nft.lazy import Lazy
 

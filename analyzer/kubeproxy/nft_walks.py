@@ -7,9 +7,10 @@ from functools import cached_property
 from analyzer.kubeproxy.flows import FlowWalks
 from analyzer.kubeproxy.nft_asked import is_of_endpoint
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
+from analyzer.model.addresses import Address
 from analyzer.model.nft import Chain, NftRuleset, Table
 from analyzer.model.nft import Rule as NftRule
-from analyzer.model.packet import Address, Mark, Packet
+from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import Bounds
 from analyzer.model.targets import Dnat
 from analyzer.model.ternary import Ternary

@@ -22,10 +22,10 @@ from collections.abc import Iterator, Sequence
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.nft_family import Family
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
+from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.nft import NftRuleset
-from analyzer.model.packet import Address, Network
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.nft.survey import survey
 from analyzer.semantics.base_chains import Rules

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy import names
-from analyzer.model.packet import Address
+from analyzer.model.addresses import Address
 from analyzer.model.services import ApiServicePort
 
 #: A ServicePort's name and the kind of frontend; None where the objects do not tell.

@@ -14,7 +14,7 @@ from functools import cache
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
-from analyzer.model.packet import Address, address_from_text
+from analyzer.model.addresses import Address, address_from_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

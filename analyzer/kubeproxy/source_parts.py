@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from analyzer.kubeproxy.sources import PodNetworks, ends_of, node_address, parts, told_apart
 from analyzer.kubeproxy.view import Source
-from analyzer.model.packet import Address, Network
+from analyzer.model.addresses import Address, Network
 from analyzer.model.value import value
 
 

@@ -7,8 +7,8 @@ from ipaddress import IPv4Address, IPv6Address
 from itertools import chain
 
 from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Address, Network
 from analyzer.model.value import value
 
 TYPE_CHECKING = False

@@ -9,10 +9,11 @@ from typing import Final
 from analyzer.errors import UsageError
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.addresses import Address
 from analyzer.model.nft import NftRuleset
 from analyzer.model.nft_statements import Dnat as NftDnat
 from analyzer.model.nft_statements import SetUpdate
-from analyzer.model.packet import UNKNOWN_MARK, Address, Packet
+from analyzer.model.packet import UNKNOWN_MARK, Packet
 from analyzer.model.routing import Routes
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Dnat

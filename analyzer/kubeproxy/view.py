@@ -6,8 +6,8 @@ import enum
 from collections.abc import Iterable, Sequence
 
 from analyzer.kubeproxy.names import ServiceName
+from analyzer.model.addresses import Address, Network
 from analyzer.model.diagnostics import Diagnostic
-from analyzer.model.packet import Address, Network
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.model.value import value
 

@@ -8,6 +8,7 @@ from typing import Final
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.flows import HOOKS, FlowWalks
 from analyzer.kubeproxy.view import Frontend, Route, Source
+from analyzer.model.addresses import Address
 from analyzer.model.diagnostics import Location
 from analyzer.model.matches import (
     MatchComment,
@@ -18,7 +19,7 @@ from analyzer.model.matches import (
     MatchTcp,
     MatchUdp,
 )
-from analyzer.model.packet import Address, Mark, Packet
+from analyzer.model.packet import Mark, Packet
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Accept, Dnat, Drop, Goto, Jump
 from analyzer.model.ternary import Ternary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from analyzer.model.packet import Address, Network
+from analyzer.model.addresses import Address, Network
 from analyzer.model.value import replace, value
 
 

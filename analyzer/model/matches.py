@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from analyzer.model.addresses import Network
 from analyzer.model.options import (
     AddressRange,
     ChunkTypes,
@@ -18,7 +19,6 @@ from analyzer.model.options import (
     Range,
     TcpFlags,
 )
-from analyzer.model.packet import Network
 from analyzer.model.probability import XT_STATISTIC_BITS, Dyadic
 from analyzer.model.value import value
 

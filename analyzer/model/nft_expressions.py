@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from analyzer.model.packet import Address
+from analyzer.model.addresses import Address
 from analyzer.model.value import value
 
 

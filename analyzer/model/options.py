@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from analyzer.model.packet import Address
+from analyzer.model.addresses import Address
 from analyzer.model.value import value
 
 T = TypeVar("T")

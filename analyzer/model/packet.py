@@ -2,82 +2,14 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, TypeAlias
+    from typing import Final
 
-Address: TypeAlias = IPv4Address | IPv6Address
-Network: TypeAlias = IPv4Network | IPv6Network
-
-
-_MAPPED: Final = 0xFFFF
-_LOWEST_WORD: Final = 0xFFFF
-_IPV6: Final = 6
-_PORT_DIGITS: Final = 5
-_PORT_MAX: Final = 0xFFFF
-
-
-def address_from_text(text: str) -> Address | None:
-    """Return the address that `text` spells, or None."""
-    try:
-        return ip_address(text)
-    except ValueError:
-        return None
-
-
-def address_to_text(address: Address) -> str:
-    """Return the address as inet_ntop() prints it: with dots where IPv4 is embedded.
-
-    Source: glibc, resolv/inet_ntop.c; Python up to 3.12 prints such addresses without dots.
-    """
-    if isinstance(address, IPv4Address):
-        return str(address)
-    high, low = divmod(int(address), 1 << 32)
-    # Just six words of zeros, or five and ffff; more zeros, as in ::1, are no IPv4 address.
-    if high == _MAPPED:
-        return f"::ffff:{IPv4Address(low)}"
-    if high == 0 and low > _LOWEST_WORD:
-        return f"::{IPv4Address(low)}"
-    return str(address)
-
-
-def address_and_port_from_text(text: str) -> tuple[Address, int | None] | None:
-    """Return what ``IP``, ``IP:PORT`` or ``[IP]:PORT`` spells, or None; IPv6 needs the brackets."""
-    address = address_from_text(text)
-    if address is not None:
-        return address, None
-    host, _, port = text.rpartition(":")
-    address = address_from_text(host.removeprefix("[").removesuffix("]"))
-    if text.startswith("[") and text.endswith("]"):
-        address, port = address_from_text(text[1:-1]), ""
-        return None if address is None else (address, None)
-    bracketed = host.startswith("[") and host.endswith("]")
-    digits = port.isascii() and port.isdecimal() and len(port) <= _PORT_DIGITS
-    if address is None or bracketed != (address.version == _IPV6) or not digits:
-        return None
-    return (address, int(port)) if int(port) <= _PORT_MAX else None
-
-
-def network_to_text(network: Network) -> str:
-    """Return the network with its prefix length, its address as inet_ntop() prints it."""
-    return f"{address_to_text(network.network_address)}/{network.prefixlen}"
-
-
-def network_from_text(text: str) -> Network | None:
-    """Return the network that `text` spells, its host bits cleared; None for other text."""
-    try:
-        network = ip_network(text, strict=False)
-    except ValueError:
-        return None
-    # Python takes 0.0.0.255 for the mask of a router's access list; netfilter compares its bits.
-    mask = text.partition("/")[2]
-    return None if "." in mask and mask != str(network.netmask) else network
-
+    from analyzer.model.addresses import Address
 
 #: Every bit of a mark.
 ALL_BITS: Final = 0xFFFFFFFF

@@ -5,7 +5,7 @@ Source: ip-route(8); of its policy routing only the main table is looked at.
 
 from __future__ import annotations
 
-from analyzer.model.packet import Address, Network
+from analyzer.model.addresses import Address, Network
 from analyzer.model.value import value
 
 LOOPBACK = "lo"

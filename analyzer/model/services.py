@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.model.packet import Address
+from analyzer.model.addresses import Address
 from analyzer.model.value import value
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from analyzer.model.addresses import Address
 from analyzer.model.options import Masked, Range
-from analyzer.model.packet import Address
 from analyzer.model.value import value
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from analyzer.errors import InputError, ParseError
+from analyzer.model.addresses import Address, address_from_text
 from analyzer.model.diagnostics import Location
-from analyzer.model.packet import Address, address_from_text
 from analyzer.parsers.compression import decompress
 
 #: What one JSON object holds.

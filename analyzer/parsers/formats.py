@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
+import sys
 from collections.abc import Callable, Mapping
 
 from analyzer.errors import InputError
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.parsers import iptables_save
-from analyzer.parsers.compression import decompress, is_compressed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 #: Bytes from which on memory is asked for in large pages.
 _LARGE: Final = 1 << 22
 _LONGEST_MAGIC: Final = 6
+#: How dumps of iptables-save begin, and nothing that is compressed.
+_BEGINNINGS: Final = frozenset({b"#", b"*"})
 
 #: Told how much was done since the last call, and how much there is in all.
 Advance = Callable[[int, int | None], None]
@@ -43,12 +44,16 @@ class Format:
 def _later(module: str) -> Format:
     """Return a format whose module, of what most dumps are not, is loaded when it is asked for."""
 
+    def loaded() -> Any:
+        __import__(module)  # importlib takes as long to load as two modules of ours
+        return sys.modules[module]
+
     def sniff(text: str) -> bool:
-        found: bool = importlib.import_module(module).sniff(text)
+        found: bool = loaded().sniff(text)
         return found
 
     def parse(text: str, file: str, *given: Any) -> NftRuleset:
-        found: NftRuleset = importlib.import_module(module).parse(text, file, *given)
+        found: NftRuleset = loaded().parse(text, file, *given)
         return found
 
     return Format(sniff, parse)
@@ -104,8 +109,11 @@ def _text(file: BinaryIO) -> str:
     data = _contents(file)
     if not data:
         raise InputError("the file is empty")
-    if is_compressed(bytes(data[:_LONGEST_MAGIC])):
-        data = decompress(bytes(data))
+    if bytes(data[:1]) not in _BEGINNINGS:
+        from analyzer.parsers.compression import decompress, is_compressed
+
+        if is_compressed(bytes(data[:_LONGEST_MAGIC])):
+            data = decompress(bytes(data))
     if bytes(data[:2]) in _UTF_16:
         text = str(data, "utf-16", "replace")
     else:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from analyzer.errors import InputError
-from analyzer.model.packet import Address, address_from_text, network_from_text
+from analyzer.model.addresses import Address, address_from_text, network_from_text
 from analyzer.model.routing import Route, Routes
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from analyzer.errors import InputError
+from analyzer.model.addresses import Address, network_from_text
 from analyzer.model.cluster import Cluster, Node, Placement
-from analyzer.model.packet import Address, network_from_text
 from analyzer.parsers.api_objects import Object, addresses, at, decode, elements, text
 
 #: What says where an address lives.

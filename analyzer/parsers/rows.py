@@ -8,8 +8,8 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 
+from analyzer.model.addresses import address_from_text, address_to_text
 from analyzer.model.diagnostics import Location
-from analyzer.model.packet import address_from_text, address_to_text
 from analyzer.model.rules import Chain, LazyRules, Rule
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from analyzer.model.packet import Address, address_from_text
+from analyzer.model.addresses import Address, address_from_text
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.parsers.api_objects import Object, at, elements, text
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 #: Where new flows come from, in a column of a table.
 _SHORT: Final = {

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
 
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 #: Denominators up to here are shown as they are; others as the simple fraction that is meant.
 _EXACT_BITS: Final = 10
@@ -22,19 +25,47 @@ def fraction(value: Dyadic) -> str:
         return str(value.numerator)
     if value.exponent <= _EXACT_BITS:
         return f"{value.numerator}/{1 << value.exponent}"
-    from fractions import Fraction  # slow to load
-
     number = float(value)
     if number < _SMALLEST:
         return ""
     # kube-proxy means 1/n, and k dead ones of them mean k/n; up to 1.14 with five digits.
     for most, tolerance in ((64, 1e-8), (5_000, 1e-8), (64, _TOLERANCE / 64), (5_000, 1e-6)):
-        simple = Fraction(number).limit_denominator(most)
-        near = simple and abs(float(simple) / number - 1) < tolerance
-        if near and simple.denominator > 1:
-            return f"~{simple.numerator}/{simple.denominator}"
+        numerator, denominator = nearest_fraction(number, most)
+        near = numerator and abs(numerator / denominator / number - 1) < tolerance
+        if near and denominator > 1:
+            return f"~{numerator}/{denominator}"
     whole = round(1 / number)
     return f"~1/{whole}" if whole > 1 and abs(1 / whole / number - 1) < _TOLERANCE else ""
+
+
+def nearest_fraction(number: float, most: int) -> tuple[int, int]:
+    """Return numerator and denominator of what is nearest to `number`, no denominator over `most`.
+
+    `number` is from 0 to 1, `most` 1 or more.
+    It is what `Fraction.limit_denominator` gives, whose module takes as long to load as a report
+    of a small dump takes in all.
+
+    Source: best rational approximations are convergents of the continued fraction, or lie
+    between two of them.
+    """
+    numerator, denominator = number.as_integer_ratio()
+    if denominator <= most:
+        return numerator, denominator
+    rest, divisor = numerator, denominator
+    # Numerator and denominator of the convergent before the last, and of the last.
+    before, last = (0, 1), (1, 0)
+    while True:
+        whole, remainder = divmod(rest, divisor)
+        room = (most - before[1]) // last[1] if last[1] else whole
+        if whole > room:
+            break
+        before, last = last, (before[0] + whole * last[0], before[1] + whole * last[1])
+        rest, divisor = divisor, remainder
+    between = (before[0] + room * last[0], before[1] + room * last[1])
+    # How far both are off, in parts of one over all three denominators.
+    far = abs(last[0] * denominator - numerator * last[1]) * between[1]
+    other = abs(between[0] * denominator - numerator * between[1]) * last[1]
+    return last if far <= other else between
 
 
 def percent(value: Dyadic, digits: int = 1) -> str:

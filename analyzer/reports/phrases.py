@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from analyzer.kubeproxy.view import Frontend, FrontendState, ServicePort, Source, View
 from analyzer.reports.document import Piece, Span, Style
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 #: Where a new flow comes from.
 SOURCES: Final = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from analyzer.model.text import printable
-from analyzer.reports.document import Cell, Document, Line, Table, spans
+from analyzer.reports.document import Cell, Document, Line, Span, Table, spans
 
 _GAP = "  "
 
@@ -24,24 +25,32 @@ def render_plain(document: Document) -> str:
 
 def _text(cell: Cell) -> str:
     # Most cells are mere text, and a large table has a million.
-    return printable(cell if isinstance(cell, str) else "".join([s.text for s in spans(cell)]))
+    if isinstance(cell, str):
+        return printable(cell)
+    return printable(cell.text if isinstance(cell, Span) else "".join(s.text for s in spans(cell)))
 
 
 def _table(table: Table) -> Iterator[str]:
+    # Column by column: what a cell takes is a call or two, and there are many.
     headings = [column.heading for column in table.columns]
-    filled = [(*row, *[""] * (len(headings) - len(row))) for row in table.rows]
-    rows = [headings, *([_text(cell) for cell in row] for row in filled)]
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield _GAP.join(
-            _padded(text, width, right=column.right)
-            for text, width, column in zip(row, widths, table.columns, strict=True)
+    padded = [
+        _padded([*map(_text, cells)], right=column.right)
+        for column, cells in zip(
+            table.columns, zip_longest(headings, *table.rows, fillvalue=""), strict=True
         )
+    ]
+    yield from map(_GAP.join, zip(*padded, strict=True))
 
 
-def _padded(text: str, width: int, *, right: bool) -> str:
-    room = width - _width(text) + len(text)
-    return text.rjust(room) if right else text.ljust(room)
+def _padded(texts: list[str], *, right: bool) -> list[str]:
+    """Return the texts of a column, each as wide as the widest."""
+    adjust = str.rjust if right else str.ljust
+    if "".join(texts).isascii():
+        width = max(map(len, texts))
+        return [adjust(text, width) for text in texts]
+    widths = [*map(_width, texts)]
+    width = max(widths)
+    return [adjust(text, width - own + len(text)) for text, own in zip(texts, widths, strict=True)]
 
 
 def _width(text: str) -> int:

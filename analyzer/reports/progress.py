@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 from collections.abc import Callable
@@ -57,6 +56,8 @@ class _Meter:
             self._bar.update(self._bar.task_ids[0], completed=self._done, total=total)
 
     def _start(self) -> None:
+        import importlib
+
         try:
             rich = importlib.import_module("rich.progress")
             console = importlib.import_module("rich.console").Console(stderr=True)

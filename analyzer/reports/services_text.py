@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.view import FrontendState, Route, ServicePort, Share
+from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Address
 from analyzer.model.probability import ALWAYS, Bounds, capped_sum
 from analyzer.reports.answers import ServicesAnswer
 from analyzer.reports.distributions import Group, groups
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
 from analyzer.reports.phrases import at_node, count, state_of_frontend
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
 
 _COLUMNS: Final = (
     Column("SERVICE PORT", foldable=True),
@@ -31,6 +34,7 @@ _Places: TypeAlias = Collection[tuple[Address, int | None]]
 _MOST: Final = 12
 #: What stands for the rest of a long list has a line of its own.
 _FIRST: Final = _MOST - 1
+_NOWHERE: Final = Span("?", Style.FAINT)
 
 
 def render(answer: ServicesAnswer) -> Document:
@@ -139,8 +143,7 @@ def _by_node(shares: Sequence[Share], cluster: Cluster) -> Iterator[tuple[Cell, 
 
 
 def _row(endpoint: Cell, node: str | None, share: Bounds) -> tuple[Cell, ...]:
-    where = node or Span("?", Style.FAINT)
-    return endpoint, where, bounds_fraction(share), bounds_percent(share)
+    return endpoint, node or _NOWHERE, bounds_fraction(share), bounds_percent(share)
 
 
 def _sum(shares: Sequence[Share]) -> Bounds:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source
+from analyzer.model.addresses import Network
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Network
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.model.text import printable
 from analyzer.reports.answers import ServicesAnswer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.model.packet import Address
+from analyzer.model.addresses import Address
 from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.targets import Drop, Reject
 from analyzer.model.value import value

@@ -9,9 +9,10 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final, TypeVar
 
+from analyzer.model.addresses import Address, Network
 from analyzer.model.matches import MatchConntrack, MatchHashlimit, MatchLimit, MatchRecent
 from analyzer.model.options import Masked, Option, Range
-from analyzer.model.packet import Address, Network, Packet
+from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.situation import Situation
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 
+from analyzer.model.addresses import address_to_text
 from analyzer.model.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
 from analyzer.model.options import Option, Range
-from analyzer.model.packet import Packet, address_to_text
+from analyzer.model.packet import Packet
 from analyzer.model.rules import LazyRules, Rule
 
 #: Shorter chains are walked as they are.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Final, TypeVar, assert_never
 
+from analyzer.model.addresses import Address, Network
 from analyzer.model.matches import (
     Match,
     MatchAddrtype,
@@ -51,7 +52,7 @@ from analyzer.model.matches import (
     MatchUnknown,
 )
 from analyzer.model.options import AddressRange, Option, Range
-from analyzer.model.packet import Address, Network, Packet
+from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value

@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
 from analyzer.model import targets
+from analyzer.model.addresses import Address
 from analyzer.model.bits import Bits
 from analyzer.model.nft_expressions import (
     Concat,
@@ -33,7 +34,7 @@ from analyzer.model.nft_statements import (
     Snat,
 )
 from analyzer.model.options import Range as Ports
-from analyzer.model.packet import ALL_BITS, UNKNOWN_MARK, Address, Mark, Packet
+from analyzer.model.packet import ALL_BITS, UNKNOWN_MARK, Mark, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Dyadic
 from analyzer.model.targets import NatRange
 from analyzer.model.ternary import Ternary

@@ -11,6 +11,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
 from analyzer.model import nft_names as names
+from analyzer.model.addresses import Address
 from analyzer.model.bits import ANY, Bits
 from analyzer.model.nft_expressions import (
     Binary,
@@ -27,7 +28,7 @@ from analyzer.model.nft_expressions import (
     RawPayload,
     Symhash,
 )
-from analyzer.model.packet import Address, Packet
+from analyzer.model.packet import Packet
 from analyzer.model.probability import NUMGEN_BITS
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from analyzer.model.packet import Address, Packet
+from analyzer.model.addresses import Address
+from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 

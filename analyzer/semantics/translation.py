@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from analyzer.model.addresses import Address
 from analyzer.model.options import Range
-from analyzer.model.packet import Address, Packet
+from analyzer.model.packet import Packet
 from analyzer.model.targets import NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace

@@ -13,9 +13,9 @@ from typing import Final
 
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source, View
+from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.measurement import EndpointCount, Measurement
-from analyzer.model.packet import Address
 from analyzer.model.probability import NEVER, Bounds
 from analyzer.semantics.base_chains import Rules
 from netns_lab.backend import Door

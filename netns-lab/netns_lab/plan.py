@@ -10,8 +10,8 @@ from typing import Final
 
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Route, ServicePort, View
+from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Address
 from netns_lab.errors import LabError
 
 #: Where no object says a node's address. RFC 2544: for benchmarks, so no cluster's.

@@ -14,8 +14,8 @@ from typing import Any
 
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import Endpoint, View
+from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Address
 from analyzer.parsers.kubernetes import parse_objects
 from tests.reading import read_ruleset
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from analyzer.model.packet import Address, Network
+from analyzer.model.addresses import Address, Network
 from tests.kubeproxy.captures import expected_shares
 
 

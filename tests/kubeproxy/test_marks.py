@@ -7,8 +7,9 @@ import pytest
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.marks import bits_that_may_change
 from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import Address, address_from_text
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import ALL_BITS, Address, address_from_text
+from analyzer.model.packet import ALL_BITS
 from analyzer.parsers.iptables_save import parse
 from tests.kubeproxy.captures import FIXTURES
 

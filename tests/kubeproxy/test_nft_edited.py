@@ -23,8 +23,8 @@ from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.plain_shares import PlainRoutes
 from analyzer.kubeproxy.view import View
+from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Address
 from analyzer.parsers.kubernetes import parse_objects
 from tests.clusters import GeneratedCluster, clusters, one_service
 from tests.kubeproxy.test_nft_round_trip import nft_ruleset

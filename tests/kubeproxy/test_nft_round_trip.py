@@ -22,9 +22,9 @@ from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import Frontend as ShownFrontend
 from analyzer.kubeproxy.view import FrontendKind, ServicePort, View
 from analyzer.kubeproxy.view import Source as Kind
+from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.nft import NftRuleset
-from analyzer.model.packet import Address
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
 from tests.clusters import GeneratedCluster, clusters, one_service

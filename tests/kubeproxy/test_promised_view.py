@@ -15,7 +15,7 @@ from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.object_names import ObjectNames
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, View
 from analyzer.kubeproxy.view import Source as Kind
-from analyzer.model.packet import Address
+from analyzer.model.addresses import Address
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.parsers.api_objects import decode

@@ -24,8 +24,8 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import Frontend as ShownFrontend
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, View
 from analyzer.kubeproxy.view import Source as Kind
+from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Address
 from analyzer.parsers.iptables_save import parse, render
 from analyzer.parsers.kubernetes import parse_objects
 from tests.clusters import GeneratedCluster, clusters, one_service

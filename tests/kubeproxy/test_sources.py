@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.sources import PodNetworks, pod_networks, told_apart
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
+from analyzer.model.addresses import Network, network_from_text
 from analyzer.model.cluster import Cluster, Node, Placement
-from analyzer.model.packet import Network, network_from_text
 from analyzer.parsers.iptables_save import parse
 from tests.kubeproxy.dumps import dump, endpoint, two_endpoints, view_of
 

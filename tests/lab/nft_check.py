@@ -25,8 +25,9 @@ from typing import Any, Final, TypeAlias, assert_never
 from analyzer.errors import InputError
 from analyzer.failure.agreement import binomial_p_value
 from analyzer.kubeproxy.trace import Question, trace
+from analyzer.model.addresses import Address
 from analyzer.model.nft import NftRuleset, Rule
-from analyzer.model.packet import Address, Packet
+from analyzer.model.packet import Packet
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Drop, Reject
 from analyzer.parsers.iptables_save import parse

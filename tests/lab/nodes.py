@@ -15,7 +15,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
-from analyzer.model.packet import Address
+from analyzer.model.addresses import Address
 from analyzer.model.routing import Routes
 from analyzer.parsers.iproute import parse_addresses, parse_routes
 from netns_lab.command import ip_batch, run

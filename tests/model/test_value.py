@@ -4,6 +4,9 @@ import pytest
 
 from analyzer.model.value import fields_of, replace, required_fields_of, value
 
+#: More values of a class than are made without compiling what makes them.
+_MANY = 100
+
 
 @value
 class Point:
@@ -64,9 +67,49 @@ def test_a_value_needs_its_fields_and_no_others(arguments: tuple[int, ...]) -> N
         Point(*arguments)
 
 
+def test_the_first_values_and_later_ones_are_made_alike() -> None:
+    @value
+    class Each:
+        x: int
+        y: tuple[int, ...] = ()
+
+        def __post_init__(self) -> None:
+            if self.x < 0:
+                raise ValueError("below zero")
+
+    # The first are made before anything is compiled, the last behind it.
+    for n in range(_MANY):
+        assert (Each(n, (n,)).x, Each(n, (n,)).y) == (n, (n,))
+        assert Each(n) == Each(x=n) == Each(y=(), x=n)
+        for wrong, named in (((), {}), ((1, (), 3), {}), ((1,), {"x": 1}), ((1,), {"z": 1})):
+            with pytest.raises(TypeError):
+                Each(*wrong, **named)  # type: ignore[arg-type]  # that is what is tried
+        with pytest.raises(ValueError, match="below zero"):
+            Each(-1)
+
+
+def test_a_value_by_name_is_made_alike_before_and_after_it_is_compiled() -> None:
+    @value(kw_only=True)
+    class Each:
+        x: int
+
+    for n in range(_MANY):
+        assert Each(x=n).x == n
+        with pytest.raises(TypeError):
+            Each(n)  # type: ignore[call-arg]  # that is what is tried
+
+
+def test_a_value_of_a_subclass_is_made_like_one_of_its_class() -> None:
+    class More(Point):
+        pass
+
+    for n in range(_MANY):
+        assert (More(n).x, Point(n).x) == (n, n)
+
+
 def test_a_value_checks_itself_each_time_it_is_made() -> None:
     assert Checked(1).size == 1
-    for _ in range(2):
+    for _ in range(_MANY):
         with pytest.raises(ValueError, match="below zero"):
             Checked(-1)
 

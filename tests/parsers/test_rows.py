@@ -7,9 +7,9 @@ from ipaddress import ip_address
 import pytest
 from hypothesis import given
 
+from analyzer.model.addresses import address_to_text
 from analyzer.model.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
 from analyzer.model.options import Option, Range
-from analyzer.model.packet import address_to_text
 from analyzer.model.rules import LazyRules, Rule
 from analyzer.parsers.iptables_save import parse
 from analyzer.parsers.xt.rule import render_rule

@@ -15,9 +15,10 @@ from analyzer.kubeproxy.diff.side import Side
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.trace import Question, trace
 from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import address_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
-from analyzer.model.packet import Packet, address_from_text
+from analyzer.model.packet import Packet
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.parsers.iptables_save import parse

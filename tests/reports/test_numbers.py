@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, threshold_from_text
-from analyzer.reports.numbers import bounds_fraction, bounds_percent, fraction, percent
+from analyzer.reports.numbers import (
+    bounds_fraction,
+    bounds_percent,
+    fraction,
+    nearest_fraction,
+    percent,
+)
 
 #: Neither 0 nor 1, down to shares that no float can tell from 0, up to those it calls 1.
 between = st.integers(1, 1_200).flatmap(
@@ -47,6 +53,20 @@ def test_k_of_n_endpoints_are_shown_as_k_of_n(part: tuple[int, int]) -> None:
     exact = simple.denominator <= 1 << 10 and simple.denominator.bit_count() == 1
     sign = "" if exact else "~"
     assert fraction(share) == f"{sign}{simple.numerator}/{simple.denominator}"
+
+
+_NUMBERS = st.one_of(
+    st.floats(min_value=0, max_value=1),
+    st.fractions(min_value=0, max_value=1, max_denominator=9_999).map(float),
+    st.integers(min_value=0, max_value=1 << 31).map(lambda n: n / (1 << 31)),
+    st.sampled_from([0.0, 0.5, 0.375, 1.0]),  # those right between two others
+)
+
+
+@given(number=_NUMBERS, most=st.integers(min_value=1, max_value=10_000) | st.integers(1, 8))
+def test_the_nearest_fraction_is_that_of_the_standard_library(number: float, most: int) -> None:
+    nearest = Fraction(number).limit_denominator(most)
+    assert nearest_fraction(number, most) == (nearest.numerator, nearest.denominator)
 
 
 def test_a_share_that_no_float_tells_from_0_is_no_crash() -> None:

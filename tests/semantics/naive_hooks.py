@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from analyzer.model import matches as m
 from analyzer.model import targets as t
-from analyzer.model.packet import Address
+from analyzer.model.addresses import Address
 from analyzer.model.rules import Ruleset
 from tests.semantics.naive import ALWAYS_DRAWN, Choice, Draw, Unreadable
 

@@ -18,8 +18,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from analyzer.model import nft_expressions as e
 from analyzer.model import nft_statements as s
+from analyzer.model.addresses import Address
 from analyzer.model.nft import Rule, Table
-from analyzer.model.packet import Address
 from tests.semantics.naive_values import NUMBERS, STATES, Sample, covers, number
 
 ALL_BITS: Final = 0xFFFFFFFF

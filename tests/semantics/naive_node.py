@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from analyzer.model import targets as t
+from analyzer.model.addresses import Address
 from analyzer.model.nft import Chain, Table
-from analyzer.model.packet import Address
 from analyzer.model.rules import Ruleset
 from tests.semantics import naive_hooks
 from tests.semantics.naive import Draw as YesOrNo

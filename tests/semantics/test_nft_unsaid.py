@@ -11,7 +11,8 @@ from ipaddress import IPv4Address, IPv6Address
 import pytest
 
 from analyzer.kubeproxy.trace import Question, trace
-from analyzer.model.packet import Address, Packet
+from analyzer.model.addresses import Address
+from analyzer.model.packet import Packet
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.semantics.tree import Chance, Either, Leaf, Tree
 

@@ -6,8 +6,9 @@ from ipaddress import ip_address
 
 import pytest
 
+from analyzer.model.addresses import Address
 from analyzer.model.options import Range
-from analyzer.model.packet import Address, Packet
+from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.targets import Drop
 from analyzer.model.ternary import Ternary

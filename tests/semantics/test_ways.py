@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 
-from analyzer.model.packet import Address, Packet
+from analyzer.model.addresses import Address
+from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Drop, Reject

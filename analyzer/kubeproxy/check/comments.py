@@ -12,7 +12,7 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import DRAWING, Facts, plain_name
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row
-from analyzer.model.packet import address_and_port_from_text
+from analyzer.model.addresses import address_and_port_from_text
 
 
 def comments(facts: Facts) -> Iterator[Finding]:

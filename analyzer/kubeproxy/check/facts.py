@@ -11,7 +11,7 @@ from functools import cached_property
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.rows import Row, rows_of
-from analyzer.model.packet import Address
+from analyzer.model.addresses import Address
 from analyzer.model.rules import Ruleset, Table
 from analyzer.model.value import value
 

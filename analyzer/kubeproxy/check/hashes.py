@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts, plain_name
 from analyzer.kubeproxy.check.findings import Finding
-from analyzer.model.packet import address_and_port_from_text
+from analyzer.model.addresses import address_and_port_from_text
 
 
 def hashes(facts: Facts) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts, Frontend, plain_name
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row
-from analyzer.model.packet import address_and_port_from_text, address_to_text
+from analyzer.model.addresses import address_and_port_from_text, address_to_text
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 
 TYPE_CHECKING = False

@@ -230,8 +230,8 @@ def understood(chain: str, rule: Rule) -> Row:
 def _of_match(match: Match) -> dict[str, object]:
     """Return the fields of a `Row` that a match fills."""
     from analyzer.model import matches as m
+    from analyzer.model.addresses import network_to_text
     from analyzer.model.options import Option, Range
-    from analyzer.model.packet import network_to_text
 
     match match:
         case m.MatchComment(text):
@@ -273,7 +273,7 @@ def _of_match(match: Match) -> dict[str, object]:
 
 
 def _destination(target: Dnat) -> str:
-    from analyzer.model.packet import address_to_text
+    from analyzer.model.addresses import address_to_text
 
     to = target.to
     if (

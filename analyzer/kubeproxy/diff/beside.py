@@ -19,7 +19,8 @@ from analyzer.kubeproxy.diff.pairs import version_of
 from analyzer.kubeproxy.diff.shares import certainly_agree, certainly_differ
 from analyzer.kubeproxy.diff.side import Fate, Side
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Source, View
-from analyzer.model.packet import Address, Packet
+from analyzer.model.addresses import Address
+from analyzer.model.packet import Packet
 from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value

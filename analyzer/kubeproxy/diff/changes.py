@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analyzer.kubeproxy.view import Endpoint, Frontend, ServicePort, Source
-from analyzer.model.packet import Network
+from analyzer.model.addresses import Network
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 
 from analyzer.kubeproxy.view import Route
-from analyzer.model.packet import Network
+from analyzer.model.addresses import Network
 
 
 def by_network(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort
-from analyzer.model.packet import Address
+from analyzer.model.addresses import Address
 from analyzer.model.value import replace
 
 TYPE_CHECKING = False

@@ -8,8 +8,9 @@ from analyzer.errors import UsageError
 from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, Way
 from analyzer.kubeproxy.trace import Question, trace, way
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, Source, View
+from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Address, Network, Packet
+from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value

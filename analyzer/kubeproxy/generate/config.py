@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from analyzer.model.packet import Address, Network
+from analyzer.model.addresses import Address, Network
 from analyzer.model.value import value
 
 IPV4 = 4

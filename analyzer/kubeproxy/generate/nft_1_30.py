@@ -15,7 +15,7 @@ from analyzer.kubeproxy.generate.nft_table import NftTable
 from analyzer.kubeproxy.generate.reach import Target
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import NFT_ENDPOINT_PREFIX
-from analyzer.model.packet import address_to_text
+from analyzer.model.addresses import address_to_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from analyzer.kubeproxy.generate.nft_table import NftSet, NftTable
-from analyzer.model.packet import address_to_text
+from analyzer.model.addresses import address_to_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_address, summarize_address_range
 
-from analyzer.model.packet import Address, Network, address_to_text
+from analyzer.model.addresses import Address, Network, address_to_text
 
 
 def networks_to_text(networks: Sequence[Network]) -> str:

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias
 
 from analyzer.kubeproxy.generate.config import IPV4
-from analyzer.model.packet import Address, address_to_text
+from analyzer.model.addresses import Address, address_to_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

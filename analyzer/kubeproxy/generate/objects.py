@@ -12,7 +12,7 @@ from ipaddress import ip_address, ip_network
 
 from analyzer.kubeproxy.generate.config import IPV4, Layout, ProxyConfig
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
-from analyzer.model.packet import Address, Network
+from analyzer.model.addresses import Address, Network
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from analyzer.kubeproxy.generate.nft_json import table_to_json
 from analyzer.kubeproxy.generate.nft_table import NftTable
 from analyzer.kubeproxy.generate.policy_chains import PolicyChains
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
-from analyzer.model.packet import Address
+from analyzer.model.addresses import Address
 from analyzer.model.value import value
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from analyzer.kubeproxy.generate.config import IPV4
 from analyzer.kubeproxy.generate.reach import Target
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import MARK_MASQUERADE
-from analyzer.model.packet import Address, address_to_text
+from analyzer.model.addresses import Address, address_to_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

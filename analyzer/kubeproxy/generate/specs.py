@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analyzer.kubeproxy.generate.config import IPV4
-from analyzer.model.packet import Address, Network, address_to_text
+from analyzer.model.addresses import Address, Network, address_to_text
 from analyzer.model.value import value
 
 

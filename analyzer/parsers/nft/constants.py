@@ -7,6 +7,7 @@ from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from analyzer.model import nft_names
+from analyzer.model.addresses import Address, address_to_text
 from analyzer.model.nft_expressions import (
     Constant,
     Expression,
@@ -15,7 +16,6 @@ from analyzer.model.nft_expressions import (
     SetRef,
     Wildcard,
 )
-from analyzer.model.packet import Address, address_to_text
 from analyzer.parsers.nft.extension import NotUnderstood
 from analyzer.parsers.nft.words import INVALID_TYPE, number, quoted
 

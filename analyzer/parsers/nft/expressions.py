@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from analyzer.model.addresses import Address, address_to_text
 from analyzer.model.nft_expressions import (
     AnonymousSet,
     Binary,
@@ -25,7 +26,6 @@ from analyzer.model.nft_expressions import (
     Unknown,
     Wildcard,
 )
-from analyzer.model.packet import Address, address_to_text
 from analyzer.parsers.nft import EXPRESSIONS, constants, elements, payload
 from analyzer.parsers.nft.extension import Extension, NotUnderstood
 from analyzer.parsers.nft.json_values import JsonReader, array, integer, known_only, mapping

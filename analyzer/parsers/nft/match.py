@@ -8,6 +8,7 @@ Source: nft(8), "EXPRESSIONS"; src/expression.c, ``relational_expr_print``; src/
 
 from __future__ import annotations
 
+from analyzer.model.addresses import Address
 from analyzer.model.nft_expressions import (
     AnonymousSet,
     Binary,
@@ -22,7 +23,6 @@ from analyzer.model.nft_expressions import (
     Wildcard,
 )
 from analyzer.model.nft_statements import Match
-from analyzer.model.packet import Address
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string
 from analyzer.parsers.nft.words import Words, number, seconds

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from analyzer.model.addresses import Address, address_to_text
 from analyzer.model.nft_expressions import Expression, Range
 from analyzer.model.nft_statements import Dnat, Masquerade, Redirect, Snat
-from analyzer.model.packet import Address, address_to_text
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import (
     JsonReader,

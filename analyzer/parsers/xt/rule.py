@@ -10,6 +10,7 @@ from collections.abc import Container
 from typing import Final
 
 from analyzer.errors import ParseError
+from analyzer.model.addresses import network_from_text, network_to_text
 from analyzer.model.diagnostics import Location
 from analyzer.model.matches import (
     Match,
@@ -23,7 +24,6 @@ from analyzer.model.matches import (
     MatchSource,
     MatchUnknown,
 )
-from analyzer.model.packet import network_from_text, network_to_text
 from analyzer.model.rules import Counters, Rule
 from analyzer.model.targets import Goto, Jump, Target, TargetUnknown
 from analyzer.parsers.words import Word, Words, bare, quoted

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from analyzer.model.options import AddressRange, Masked, Range
-from analyzer.model.packet import (
+from analyzer.model.addresses import (
     Address,
     Network,
     address_from_text,
@@ -15,6 +14,7 @@ from analyzer.model.packet import (
     network_from_text,
     network_to_text,
 )
+from analyzer.model.options import AddressRange, Masked, Range
 from analyzer.parsers.words import Words, bare, quoted
 from analyzer.parsers.xt.options import Codec, Spelling, negatable
 

@@ -13,8 +13,8 @@ from analyzer.kubeproxy.diff.side import Side
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Address
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset

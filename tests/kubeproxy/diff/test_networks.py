@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from analyzer.kubeproxy.diff.networks import by_network
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Share, Source
-from analyzer.model.packet import Network
+from analyzer.model.addresses import Network
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 
 FRONTEND = Frontend(FrontendKind.LOAD_BALANCER_IP, ip_address("198.18.0.1"), 80)

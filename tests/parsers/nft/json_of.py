@@ -8,8 +8,8 @@ from typing import Any
 
 from analyzer.model import nft_expressions as e
 from analyzer.model import nft_statements as s
+from analyzer.model.addresses import Address, address_to_text
 from analyzer.model.nft import Chain, NamedObject, NftRuleset, Set, Table
-from analyzer.model.packet import Address, address_to_text
 
 
 def json_of(ruleset: NftRuleset) -> str:

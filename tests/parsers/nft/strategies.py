@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from analyzer.model import nft_expressions as e
 from analyzer.model import nft_statements as s
+from analyzer.model.addresses import Address
 from analyzer.model.diagnostics import Location
 from analyzer.model.nft import Chain, Flowtable, NamedObject, NftRuleset, Rule, Set, Table
-from analyzer.model.packet import Address
 from analyzer.parsers.nft import exthdr, meta, payload
 
 HERE: Final = Location("made", 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from analyzer.model.packet import Address, address_from_text, address_to_text
+from analyzer.model.addresses import Address, address_from_text, address_to_text
 from analyzer.model.targets import NatRange
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec
