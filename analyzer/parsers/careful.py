@@ -15,7 +15,7 @@ from typing import Final
 from analyzer.errors import InputError
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.rules import Chain, Counters, Ruleset, Table
-from analyzer.parsers.header import GENERATED, family_of
+from analyzer.parsers.header import family_of, headers
 from analyzer.parsers.rows import ListedRows
 
 _TABLE: Final = re.compile(r"\*\s*([A-Za-z]+)\s*$")
@@ -122,7 +122,7 @@ class CarefulReader:
         self._diagnostics: list[Diagnostic] = []
         self._noise: list[int] = []
         self._rules = 0
-        self._head: re.Match[str] | None = None
+        self._backend: str | None = None
         self._family = "ip"
         self._current = "ip"
 
@@ -151,7 +151,7 @@ class CarefulReader:
             input_format="iptables-save",
             counted=self._rules,
             file=self._file,
-            backend=None if self._head is None else "nft" if self._head[2] else "legacy",
+            backend=self._backend,
             diagnostics=tuple(self._diagnostics),
         )
 
@@ -248,10 +248,9 @@ class CarefulReader:
             self._open.policies.pop(chain, None)
 
     def _comment(self, line: str) -> None:
-        found = GENERATED.match(line)
-        if found is not None:
-            self._head = self._head or found
-            self._current = "ip6" if found[1] == "ip6tables" else "ip"
+        for family, backend in headers(line):
+            self._backend = self._backend or backend
+            self._current = family
 
     def _commit(self) -> None:
         if self._open is not None:

@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from analyzer.model.rules import Chain, Ruleset, Table
-from analyzer.parsers.header import GENERATED, family_of
+from analyzer.parsers.header import family_of, headers
 from analyzer.parsers.rows import Block, Chains, Declared, Skim, Skimmed, SlicedRows
 
 TYPE_CHECKING = False
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
 _HEAD: Final = re.compile(r"\*(\w+)\n")
-_CHAIN: Final = re.compile(r"(\S+) (\S+) \[(\d{1,20}):(\d{1,20})\]")
+#: The most that a count of 64 bits has.
+_DIGITS: Final = 20
 #: How a chain of somebody's own, which has no policy, is declared.
 _USUAL: Final = "- [0:0]"
 #: The end of a line that a line follows which declares no chain.
@@ -85,7 +86,7 @@ def _clean(text: str, file: str, skim: Skim | None) -> Ruleset | None:
     while True:
         between = _BETWEEN.match(text, at)
         assert between is not None  # it may be empty
-        if any(family_of(head[0]) != family for head in GENERATED.finditer(between[0])):
+        if any(other != family for other, _ in headers(between[0])):
             return None
         at = between.end()
         if at == len(text):
@@ -106,13 +107,13 @@ def _clean(text: str, file: str, skim: Skim | None) -> Ruleset | None:
         at = chains.block.span[1] + len(_END)
     if not tables:
         return None
-    head = GENERATED.search(text)
+    _, backend = next(headers(text), (None, None))
     return Ruleset(
         tables=tables,
         family=family,
         input_format="iptables-save",
         file=file,
-        backend=None if head is None else "nft" if head[2] else "legacy",
+        backend=backend,
     )
 
 
@@ -162,12 +163,19 @@ def _declarations(lines: str) -> dict[str, _Head] | None:
 def _declare(found: dict[str, _Head], lines: list[str]) -> bool:
     """Add chains that have a policy or counts; tell whether all lines are of such."""
     for line in lines:
-        words = _CHAIN.fullmatch(line)
-        if words is None:
+        name, _, rest = line.partition(" ")
+        policy, _, counts = rest.partition(" ")
+        packets, _, octets = counts[1:-1].partition(":")
+        if not name or not (policy == "-" or policy.isalpha()) or counts != f"[{packets}:{octets}]":
             return False
-        name, policy, packets, octets = words.groups()
+        if not (_is_count(packets) and _is_count(octets)):
+            return False
         found[name] = None if policy == "-" else policy, (int(packets), int(octets))
     return True
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS
 
 
 def _chains(
