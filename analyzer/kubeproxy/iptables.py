@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.marks import bits_that_may_change
 from analyzer.kubeproxy.masquerade import Masquerade
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
@@ -193,6 +192,10 @@ class Recogniser:
 
     @cached_property
     def _changed_bits(self) -> int:
+        if not self._others and self._ruleset.tables.keys() == {"nat"}:
+            return 0  # nothing lies between DNAT and POSTROUTING
+        from analyzer.kubeproxy.marks import bits_that_may_change
+
         bits = bits_that_may_change(self._ruleset)
         if self._others:
             from analyzer.kubeproxy.nft_marks import bits_of_all

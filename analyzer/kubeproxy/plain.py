@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 #: Rows that one draw stands for: its own, and those of the endpoint.
 _ROWS_A_DRAW: Final = 1 + ROWS_OF_ENDPOINT
-#: As iptables-save prints it; 1.14 wrote five digits.
-_PROBABILITY: Final = re.compile(r"[0-9]\.[0-9]{5,11}")
+#: Characters of a probability as iptables-save prints it; 1.14 wrote five digits.
+_LENGTHS: Final = range(7, 14)
 
 
 @value
@@ -218,14 +218,14 @@ class PlainTable:
         for at, row in enumerate(rows):
             read = entry.fullmatch(row)
             if read is None:
-                one = re.match(other, row)
-                if one is not None:
-                    hosts.add(one[1])
-                    strange.add(one[1])
-                elif at == len(rows) - 1 and uncommented(f"{row}\n")[0] in NODE_PORTS:
+                if at == len(rows) - 1 and uncommented(f"{row}\n")[0] in NODE_PORTS:
                     found.harmless.add(at)
-                else:
+                    continue
+                one = re.match(other, row)
+                if one is None:
                     return _Entries({}, {}, set())  # it may take flows of any Service behind it
+                hosts.add(one[1])
+                strange.add(one[1])
                 continue
             unmarked, address, protocol, _, port, chain = read.groups()
             key = (address, protocol, port)
@@ -247,16 +247,15 @@ class PlainTable:
     def _drawn(self, block: Block, chain: str, protocol: str) -> Drawn | None:
         start, end = block.groups.get(chain, (0, 0))
         text, shapes = block.text, self._shapes
-        last = shapes.last.fullmatch(text, max(start, text.rfind("\n", start, end - 1) + 1), end)
-        if last is None:
-            return None
         marks = shapes.mark_outside.match(text, start - 1, end)
         drawn = shapes.draw.findall(text, start - 1, end)
-        if text.count("\n", start, end) != len(drawn) + (2 if marks else 1):
+        if not drawn or text.count("\n", start, end) != len(drawn) + (marks is not None):
             return None
-        probabilities, endpoints = zip(*drawn, strict=True) if drawn else ((), ())
-        texts = self.endpoints.destinations((*endpoints, last[1]), protocol)
-        draws = self._shares(probabilities)
+        (*probabilities, rest), endpoints = zip(*drawn, strict=True)
+        if rest:
+            return None  # nothing takes what is left
+        texts = self.endpoints.destinations(endpoints, protocol)
+        draws = self._shares((*probabilities,))
         if draws is None or texts is None or len(set(texts)) < len(texts):
             return None
         if marks is None:
@@ -275,7 +274,7 @@ class PlainTable:
 
 
 def _shares(texts: tuple[str, ...]) -> tuple[Bounds, ...] | None:
-    if not all(map(_PROBABILITY.fullmatch, texts)):
+    if not all(text[1:2] == "." and len(text) in _LENGTHS for text in texts):
         return None
     try:
         thresholds = [threshold_from_text(text) for text in texts]

@@ -51,16 +51,15 @@ class Shapes:
             rf"{row} \1 -p ([^ ]+) {comment}-m \3 -j DNAT --to-destination ({to}:(\d+))(?=\n)"
         )
         #: The rows of a KUBE-SVC or KUBE-SVL chain: flows from outside are marked; an endpoint is
-        #: drawn; the last one takes what is left.
+        #: drawn, or in the last row, of no probability, takes what is left.
         self.mark_outside = re.compile(
             rf"\n{row} [^ ]+ (?:! -s ([^ ]+) )?-d {host} -p ([^ ]+) {comment}-m \3 "
             r"--dport ([^ ]+) -j KUBE-MARK-MASQ(?=\n)"
         )
         self.draw = re.compile(
-            rf"\n{row} [^ ]+ {comment}-m statistic --mode random --probability ([^ ]+) "
+            rf"\n{row} [^ ]+ {comment}(?:-m statistic --mode random --probability ([^ ]+) |)"
             r"-j (KUBE-SEP-[^\n]+)(?=\n)"
         )
-        self.last = re.compile(rf"{row} [^ ]+ {comment}-j (KUBE-SEP-[^\n]+)\n")
         #: A row of KUBE-SERVICES for one address and port; for one address.
         self.entry = re.compile(
             rf"{row} KUBE-SERVICES (?:! -s ([^ ]+) )?-d {host} -p ([^ ]+) "
