@@ -9,7 +9,6 @@ which for a Service of 5000 endpoints takes most of a minute, not a second.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable
 
 from analyzer.model.value import value
@@ -92,8 +91,8 @@ class Dyadic:
         return self.numerator << (exponent - self.exponent)
 
 
-#: Bounded, since a number of any length would take quadratic time.
-_DECIMAL: Final = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,60})?")
+#: Most digits before and behind the point, since a number of any length would take quadratic time.
+_DIGITS: Final = (20, 60)
 
 NEVER: Final = Dyadic.of(0)
 ALWAYS: Final = Dyadic.of(1)
@@ -107,7 +106,7 @@ def threshold_from_text(text: str) -> int:
 
     Source: iptables, extensions/libxt_statistic.c, ``lround(0x80000000 * p)``, p by strtod().
     """
-    if not _DECIMAL.fullmatch(text):
+    if not _is_decimal(text):
         raise ValueError(f"probability {text!r} is not a decimal number")
     probability = float(text)  # the same double that iptables has: this float is not for printing
     if probability > 1:
@@ -115,6 +114,14 @@ def threshold_from_text(text: str) -> int:
     scaled = probability * (1 << XT_STATISTIC_BITS)  # exact, by a power of two
     whole = int(scaled)
     return whole + (scaled - whole >= 0.5)  # noqa: PLR2004  # lround() rounds halves up
+
+
+def _is_decimal(text: str) -> bool:
+    parts = text.split(".")
+    return len(parts) <= len(_DIGITS) and all(
+        part.isascii() and part.isdecimal() and len(part) <= most
+        for part, most in zip(parts, _DIGITS, strict=False)
+    )
 
 
 def numgen_weights(modulus: int, *, bits: int = NUMGEN_BITS) -> tuple[Dyadic, ...]:

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 import re
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
-
-#: Control characters, and invisible ones that could reorder or hide what is shown.
-_UNPRINTABLE: Final = re.compile("[^\x20-\x7e]")
-
 
 def printable(text: str) -> str:
     """Return `text` with each character that would act on a terminal replaced by a sign for it.
@@ -19,7 +12,8 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text  # without asking the slower expression
-    return _UNPRINTABLE.sub(_sign, text)
+    # Control characters, and invisible ones that could reorder or hide what is shown.
+    return re.sub("[^\x20-\x7e]", _sign, text)
 
 
 def _sign(found: re.Match[str]) -> str:
