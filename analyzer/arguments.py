@@ -3,41 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 from analyzer import __version__
 from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
 from analyzer.parsers.formats import FORMATS
-from analyzer.quick_argparse import argparse
+from analyzer.plain_words import PlainWords
 from analyzer.reports.renderers import RENDERERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import argparse
     from fractions import Fraction
-    from typing import Any, Final, NoReturn
+    from typing import Any, Final, TypeAlias
+
+    #: What takes the declarations of options.
+    Declares: TypeAlias = argparse.ArgumentParser | PlainWords
 
 
-def parse(words: Sequence[str]) -> argparse.Namespace:
+def parse(words: Sequence[str]) -> SimpleNamespace:
     """Return the verb and its options, of `words` behind the program's name.
 
-    A verb's own parser is made only if it is asked for, and then no other: they take time.
+    Only the verb that is asked for declares its options: that takes time.
     """
     asked = words[0] if words else ""
-    add_options = _VERBS[asked][1] if asked in _VERBS else None
-    if add_options is None:
-        return _all_verbs().parse_args(words)
-    verb = Parser(prog=f"kubeodds {asked}", description=_VERBS[asked][0])
-    verb.set_defaults(verb=asked)
-    if asked == "diff":
-        _add_two_dumps(verb)
+    if asked not in _VERBS or _VERBS[asked][1] is None:
+        return _all_verbs().parse_args(words, SimpleNamespace())
+    options = plainly(asked, words[1:])
+    return fully(asked, words[1:]) if options is None else options
+
+
+def plainly(verb: str, words: Sequence[str]) -> SimpleNamespace | None:
+    """Return what `words` say to a verb, if they are plain; else None."""
+    plain = PlainWords(verb=verb)
+    _declare(plain, verb)
+    return plain.read(words)
+
+
+def fully(verb: str, words: Sequence[str]) -> SimpleNamespace:
+    """Return what `words` say to a verb, or exit with help or with what is wrong."""
+    from analyzer.argument_parser import Parser
+
+    parser = Parser(prog=f"kubeodds {verb}", description=_VERBS[verb][0])
+    parser.set_defaults(verb=verb)
+    _declare(parser, verb)
+    return parser.parse_args(words, SimpleNamespace())
+
+
+def _declare(parser: Declares, verb: str) -> None:
+    if verb == "diff":
+        _add_two_dumps(parser)
     else:
-        add_input_options(verb)
-    add_output_options(verb, asked)
-    add_options(verb)
-    return verb.parse_args(words[1:])
+        add_input_options(parser)
+    add_output_options(parser, verb)
+    add_options = _VERBS[verb][1]
+    assert add_options is not None  # the lab's own parser declares them
+    add_options(parser)
 
 
 def _all_verbs() -> argparse.ArgumentParser:
     """Return what lists the verbs, or says that a word is none."""
+    from analyzer.argument_parser import Parser
+
     found = Parser(
         prog="kubeodds",
         description="The odds that a new connection through kube-proxy's rules reaches a live "
@@ -50,44 +77,14 @@ def _all_verbs() -> argparse.ArgumentParser:
     return found
 
 
-class Parser(argparse.ArgumentParser):
-    """argparse's own, which also says where DUMP went: an option of many values took it."""
-
-    def __init__(self, **kinds: Any) -> None:
-        super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **kinds)
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong and exit with 2."""
-        if message.endswith(("arguments are required: DUMP", "required: A, B", "required: B")):
-            message += "; it goes before options that take several values, such as --objects"
-        super().error(message)
-
-
-class HelpFormatter(argparse.HelpFormatter):
-    """argparse's own, which asks for the terminal's width only when help is shown.
-
-    It is made anew for each option that is added, and to ask takes a module and a system call.
-    """
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=80)
-
-    def format_help(self) -> str:
-        """Return the help, fitted to the terminal."""
-        import shutil
-
-        self._width = shutil.get_terminal_size().columns - 2
-        return super().format_help()
-
-
-def add_output_options(parser: argparse.ArgumentParser, verb: str) -> None:
+def add_output_options(parser: Declares, verb: str) -> None:
     """Add what says how and where the answer is shown."""
     parser.add_argument("--format", choices=sorted(RENDERERS[verb]), default="text")
     parser.add_argument("--output", metavar="FILE", help="write there, not to stdout")
     parser.add_argument("--no-color", action="store_true", help="no colours on a terminal")
 
 
-def add_input_options(parser: argparse.ArgumentParser) -> None:
+def add_input_options(parser: Declares) -> None:
     """Add what says which dump to read and what is known besides."""
     parser.add_argument(
         "dump", metavar="DUMP", help="output of iptables-save or `nft list ruleset`; - for stdin"
@@ -95,7 +92,7 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     _add_what_is_known(parser)
 
 
-def _add_two_dumps(parser: argparse.ArgumentParser) -> None:
+def _add_two_dumps(parser: Declares) -> None:
     """Add what says which two dumps to compare; the options are of both, or of B."""
     parser.add_argument(
         "a", metavar="A", help="output of iptables-save or `nft list ruleset`; - for stdin"
@@ -125,7 +122,7 @@ def _add_two_dumps(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_what_is_known(parser: argparse.ArgumentParser) -> None:
+def _add_what_is_known(parser: Declares) -> None:
     """Add what says how to read a dump, and what is known besides."""
     parser.add_argument(
         "--input-format",
@@ -179,7 +176,7 @@ def _add_what_is_known(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_dead_options(parser: argparse.ArgumentParser) -> None:
+def add_dead_options(parser: Declares) -> None:
     """Add what says who is dead."""
     for option, metavar, says in (
         ("--dead", "IP[:PORT]", "an endpoint that answers no more"),
@@ -191,13 +188,13 @@ def add_dead_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def _add_filters(parser: argparse.ArgumentParser) -> None:
+def _add_filters(parser: Declares) -> None:
     """Add what says which Services are shown."""
     parser.add_argument("--service", metavar="NAME", help="only this one")
     parser.add_argument("--namespace", metavar="NAME", help="only those of this namespace")
 
 
-def _add_order(parser: argparse.ArgumentParser, loss: str) -> None:
+def _add_order(parser: Declares, loss: str) -> None:
     """Add what says in which order Services are shown; `loss` tells what that is."""
     parser.add_argument(
         "--sort",
@@ -206,7 +203,7 @@ def _add_order(parser: argparse.ArgumentParser, loss: str) -> None:
     )
 
 
-def _services_options(parser: argparse.ArgumentParser) -> None:
+def _services_options(parser: Declares) -> None:
     _add_filters(parser)
     _add_order(parser, "what the loss of its busiest endpoint costs")
     parser.add_argument(
@@ -220,7 +217,7 @@ def _services_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _tree_options(parser: argparse.ArgumentParser) -> None:
+def _tree_options(parser: Declares) -> None:
     parser.add_argument("service", metavar="SERVICE", help="ns/name:port, a part of it, or IP")
     parser.add_argument(
         "--from",
@@ -234,7 +231,7 @@ def _tree_options(parser: argparse.ArgumentParser) -> None:
     add_dead_options(parser)
 
 
-def _trace_options(parser: argparse.ArgumentParser) -> None:
+def _trace_options(parser: Declares) -> None:
     for option, kinds in _TRACE_OPTIONS.items():
         parser.add_argument(option, **kinds)
 
@@ -275,7 +272,7 @@ _TRACE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _loss_options(parser: argparse.ArgumentParser) -> None:
+def _loss_options(parser: Declares) -> None:
     add_dead_options(parser)
     _add_filters(parser)
     _add_order(parser, "what its worst route loses")
@@ -287,7 +284,7 @@ def _loss_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _diff_options(parser: argparse.ArgumentParser) -> None:
+def _diff_options(parser: Declares) -> None:
     _add_filters(parser)
     parser.add_argument(
         "--all", action="store_true", help="each ServicePort and endpoint of many, one by one"
@@ -299,10 +296,17 @@ def _diff_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _refused(says: str) -> Exception:
+    """Return what makes argparse, the only one that calls what reads a value, say it."""
+    from analyzer.quick_argparse import argparse
+
+    return argparse.ArgumentTypeError(says)
+
+
 def _address(text: str) -> Address:
     address = address_from_text(text)
     if address is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no IP address")
+        raise _refused(f"{text!r} is no IP address")
     return address
 
 
@@ -310,7 +314,7 @@ def _network_of_node(text: str) -> tuple[Network, str]:
     cidr, sign, node = text.partition("=")
     network = network_from_text(cidr)
     if network is None or not sign or not node:
-        raise argparse.ArgumentTypeError(f"{text!r} is not CIDR=NODE, as 10.1.0.0/24=worker1")
+        raise _refused(f"{text!r} is not CIDR=NODE, as 10.1.0.0/24=worker1")
     return network, node
 
 
@@ -320,14 +324,14 @@ def _percentage(text: str) -> Fraction:
     try:
         value = Fraction(text.removesuffix("%").strip())
     except (ValueError, ZeroDivisionError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage, as 10%") from None
+        raise _refused(f"{text!r} is no percentage, as 10%") from None
     if not 0 <= value <= 100:  # noqa: PLR2004  # per cent
-        raise argparse.ArgumentTypeError(f"{text!r} is not between 0% and 100%")
+        raise _refused(f"{text!r} is not between 0% and 100%")
     return value / 100
 
 
 #: What each verb is for, and what adds the options that only it has.
-_VERBS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None] | None]]] = {
+_VERBS: Final[dict[str, tuple[str, Callable[[Declares], None] | None]]] = {
     "services": ("every ServicePort with its exact shares", _services_options),
     "tree": ("the probability tree of a Service, rule by rule", _tree_options),
     "trace": ("where one packet can end, and the rules on its way", _trace_options),

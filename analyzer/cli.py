@@ -17,7 +17,7 @@ from analyzer.reports.renderers import renderer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what one verb needs, another need not wait for
-    import argparse
+    from types import SimpleNamespace
     from typing import Final
 
     from analyzer.failure.models import Dead
@@ -88,7 +88,7 @@ def _stderr(text: str) -> None:
 
 
 def finish(
-    options: argparse.Namespace,
+    options: SimpleNamespace,
     verb: str,
     answer: object,
     diagnostics: Sequence[Diagnostic],
@@ -111,7 +111,7 @@ def _diagnostic(each: Diagnostic) -> str:
     return f"{each.file}{place}: {each.severity.value}: {each.message}"
 
 
-def _show(rendered: Document | str | Iterator[str], options: argparse.Namespace) -> None:
+def _show(rendered: Document | str | Iterator[str], options: SimpleNamespace) -> None:
     """Write a report where the options say: fitted and coloured only for a terminal."""
     if not isinstance(rendered, (str, Iterator)):
         rendered = _text(rendered, options)
@@ -126,7 +126,7 @@ def _show(rendered: Document | str | Iterator[str], options: argparse.Namespace)
                 file.write(piece.encode("utf-8", "backslashreplace"))
 
 
-def _text(document: Document, options: argparse.Namespace) -> str:
+def _text(document: Document, options: SimpleNamespace) -> str:
     from analyzer.reports.plain import render_plain
 
     if options.output is not None or not sys.stdout.isatty():
@@ -146,7 +146,7 @@ def _text(document: Document, options: argparse.Namespace) -> str:
 # --- verbs -----------------------------------------------------------------
 
 
-def _services(options: argparse.Namespace) -> int:
+def _services(options: SimpleNamespace) -> int:
     from analyzer.reports.answers import ServicesAnswer
 
     given = read_input(options)
@@ -171,14 +171,14 @@ def _services(options: argparse.Namespace) -> int:
     return finish(options, options.verb, answer, answer.diagnostics, no=bool(findings))
 
 
-def _specs(options: argparse.Namespace, given: Input) -> Mapping[tuple[str, str], ApiServicePort]:
+def _specs(options: SimpleNamespace, given: Input) -> Mapping[tuple[str, str], ApiServicePort]:
     """Return what the API says of ServicePorts, where the report tells of it."""
     if options.format == "tsv":
         return {}
     return {(spec.name, spec.protocol): spec for spec in given.services()}
 
 
-def _check(options: argparse.Namespace, given: Input) -> tuple[int, tuple[Diagnostic, ...]]:
+def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnostic, ...]]:
     """Return how many invariants are broken, and all that is to be said of the dump."""
     from analyzer.kubeproxy.check.invariants import check
     from analyzer.model.rules import Ruleset
@@ -199,7 +199,7 @@ def _check(options: argparse.Namespace, given: Input) -> tuple[int, tuple[Diagno
     return checked.findings, (*others, *checked.diagnostics)
 
 
-def _tree(options: argparse.Namespace) -> int:
+def _tree(options: SimpleNamespace) -> int:
     from analyzer.kubeproxy.select import narrow
     from analyzer.reports.answers import TreeAnswer
 
@@ -227,7 +227,7 @@ def _tree(options: argparse.Namespace) -> int:
     return finish(options, options.verb, answer, answer.diagnostics, no=False)
 
 
-def _trace(options: argparse.Namespace) -> int:
+def _trace(options: SimpleNamespace) -> int:
     from analyzer.kubeproxy.trace import trace
     from analyzer.parsers.survey import survey_any
     from analyzer.question import family_of, question
@@ -264,7 +264,7 @@ def _trace(options: argparse.Namespace) -> int:
     return finish(options, options.verb, answer, answer.diagnostics, no=False)
 
 
-def _loss(options: argparse.Namespace) -> int:
+def _loss(options: SimpleNamespace) -> int:
     from analyzer.failure.loss import in_order, losses
     from analyzer.kubeproxy.select import narrow
     from analyzer.reports.answers import LossAnswer
@@ -304,7 +304,7 @@ def _loss(options: argparse.Namespace) -> int:
     return finish(options, options.verb, answer, diagnostics, no=broken)
 
 
-def _diff(options: argparse.Namespace) -> int:
+def _diff(options: SimpleNamespace) -> int:
     from analyzer.kubeproxy.diff.difference import Verdict, difference
     from analyzer.kubeproxy.diff.dumps import Dump, versions_of_both
     from analyzer.kubeproxy.select import names_in
@@ -330,7 +330,7 @@ def _diff(options: argparse.Namespace) -> int:
     return finish(options, options.verb, answer, answer.diagnostics, no=no)
 
 
-def dead_of(options: argparse.Namespace, given: Input) -> Dead:
+def dead_of(options: SimpleNamespace, given: Input) -> Dead:
     """Return what the options say is dead.
 
     Raises:
@@ -347,7 +347,7 @@ def dead_of(options: argparse.Namespace, given: Input) -> Dead:
     )
 
 
-_VERBS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
+_VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "services": _services,
     "tree": _tree,
     "trace": _trace,

@@ -19,7 +19,7 @@ from analyzer.reports.progress import Advance, progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # only what is asked for is loaded
-    import argparse
+    from types import SimpleNamespace
 
     from analyzer.kubeproxy.diff.side import Side
     from analyzer.kubeproxy.nftables import NftRecogniser
@@ -78,7 +78,7 @@ class ApiObjects:
         cluster: nodes, and where addresses live.
     """
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: SimpleNamespace) -> None:
         self._items: list[Object] = []
         self._services: dict[int, tuple[ApiServicePort, ...]] = {}
         self.cluster = Cluster()
@@ -107,27 +107,27 @@ class ApiObjects:
         return self._services[version]
 
 
-def read_two(options: argparse.Namespace) -> tuple[Input, Input]:
+def read_two(options: SimpleNamespace) -> tuple[Input, Input]:
     """Read the two dumps that the options name, and recognise the Services of both.
 
     Raises:
         AnalyzerError: one of them is none, or does not fit what was asked.
         OSError: a file cannot be read.
     """
-    from argparse import Namespace
+    from types import SimpleNamespace
 
     if options.a == options.b == "-":
         raise UsageError("A and B are both -: only one of them can be standard input")
     given = vars(options)
-    of_a = Namespace(**{**given, "dump": options.a})
-    of_b = Namespace(**{**given, "dump": options.b, "others": options.others_b})
+    of_a = SimpleNamespace(**{**given, "dump": options.a})
+    of_b = SimpleNamespace(**{**given, "dump": options.b, "others": options.others_b})
     if options.node_b is not None or options.node_ip_b:
         of_b.node, of_b.node_ip = options.node_b, options.node_ip_b
     objects = ApiObjects(options)
     return read_input(of_a, objects), read_input(of_b, objects)
 
 
-def read_input(options: argparse.Namespace, objects: ApiObjects | None = None) -> Input:
+def read_input(options: SimpleNamespace, objects: ApiObjects | None = None) -> Input:
     """Read what the options name, and recognise the Services; `objects`, if they are read already.
 
     Raises:
@@ -159,7 +159,7 @@ def _services(ruleset: Rules, objects: ApiObjects) -> tuple[ApiServicePort, ...]
 
 
 def _recogniser(
-    options: argparse.Namespace,
+    options: SimpleNamespace,
     rulesets: Sequence[Rules],
     objects: ApiObjects,
     own: tuple[Address, ...],
@@ -195,7 +195,7 @@ def _recogniser(
 
 
 def read_dumps(
-    options: argparse.Namespace, advance: Advance | None
+    options: SimpleNamespace, advance: Advance | None
 ) -> tuple[tuple[Rules, ...], ApiObjects]:
     """Read the dumps, of which the first is the one that is asked about, and the objects.
 
@@ -207,7 +207,7 @@ def read_dumps(
 
 
 def _read_all(
-    options: argparse.Namespace, advance: Advance | None, skim: Skim | None = None
+    options: SimpleNamespace, advance: Advance | None, skim: Skim | None = None
 ) -> tuple[Rules, ...]:
     first = _read(options.dump, options.input_format, options.table, advance, skim)
     # What else the node has is read for its rules, not for its Services.
@@ -261,7 +261,7 @@ def read_file(name: str) -> bytes:
         return file.read()
 
 
-def node_addresses(options: argparse.Namespace, cluster: Cluster) -> tuple[Address, ...]:
+def node_addresses(options: SimpleNamespace, cluster: Cluster) -> tuple[Address, ...]:
     """Return the addresses of the node that the options name; none where none is named.
 
     Raises:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Mapping
 from ipaddress import IPv4Address
+from types import SimpleNamespace
 from typing import Final
 
 from analyzer.errors import UsageError
@@ -26,7 +26,7 @@ _BYTE_DIGITS: Final = 3
 _BEGINS_A_FLOW: Final = {"ip": frozenset({8, 13, 15, 17}), "ip6": frozenset({128, 139})}
 
 
-def family_of(options: Namespace, rules: Rules) -> str:
+def family_of(options: SimpleNamespace, rules: Rules) -> str:
     """Return the family of the packet: that of the rules, or with nft's of the destination."""
     if isinstance(rules, Ruleset):
         return rules.family
@@ -35,7 +35,7 @@ def family_of(options: Namespace, rules: Rules) -> str:
 
 
 def question(
-    options: Namespace,
+    options: SimpleNamespace,
     own: tuple[Address, ...],
     files: Mapping[str, tuple[str, bytes]],
     family: str,
@@ -65,7 +65,7 @@ def question(
     )
 
 
-def _packet(options: Namespace, own: tuple[Address, ...], family: str) -> Packet:
+def _packet(options: SimpleNamespace, own: tuple[Address, ...], family: str) -> Packet:
     destination, port = _destination(options)
     if options.from_node and options.in_interface:
         raise UsageError(
@@ -106,7 +106,7 @@ def _chosen(destination: Address, own: tuple[Address, ...]) -> Address | None:
     return own[0] if len(own) == 1 else None
 
 
-def _destination(options: Namespace) -> tuple[Address, int | None]:
+def _destination(options: SimpleNamespace) -> tuple[Address, int | None]:
     found = address_and_port_from_text(options.to)
     if found is None:
         raise UsageError(f"--to {options.to}: expected IP:PORT, as 10.96.0.10:53 or [fd00::1]:53")

@@ -6,9 +6,11 @@ import argparse
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 from analyzer import arguments, cli
+from analyzer.argument_parser import Parser
 from analyzer.failure.agreement import judge
 from analyzer.failure.models import Dead
 from analyzer.inputs import Input, read_input
@@ -32,13 +34,13 @@ def main(words: Sequence[str]) -> int:
     Raises:
         AnalyzerError: bad input, or a lab that cannot start.
     """
-    options = _parser().parse_args(words)
-    verb: Callable[[argparse.Namespace], int] = options.run
+    options = _parser().parse_args(words, SimpleNamespace())
+    verb: Callable[[SimpleNamespace], int] = options.run
     return verb(options)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = arguments.Parser(
+    parser = Parser(
         prog="kubeodds lab",
         description="Replay new flows through a dump's rules in network namespaces of this "
         "machine, and hold the counts against the prediction. The host's own network is left "
@@ -71,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _verb(
-    verbs: argparse._SubParsersAction[arguments.Parser],  # no public name
+    verbs: argparse._SubParsersAction[Parser],  # no public name
     name: str,
     says: str,
 ) -> argparse.ArgumentParser:
@@ -103,7 +105,7 @@ def _flows(text: str) -> int:
     return value
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: SimpleNamespace) -> int:
     lab, routes, given, dead, skipped = _set_up(options, options.flows)
     verdicts = []
     flows = len(routes) * options.flows
@@ -118,7 +120,7 @@ def _run(options: argparse.Namespace) -> int:
     return cli.finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
 
 
-def _clients(options: argparse.Namespace) -> int:
+def _clients(options: SimpleNamespace) -> int:
     lab, routes, given, dead, skipped = _set_up(options, options.runs)
     clients = importlib.import_module("netns_lab.clients")
     trials = []
@@ -137,7 +139,7 @@ def _clients(options: argparse.Namespace) -> int:
     return cli.finish(options, "lab clients", answer, answer.diagnostics, no=no)
 
 
-def _verify(options: argparse.Namespace) -> int:
+def _verify(options: SimpleNamespace) -> int:
     data = Path(options.measurement).read_bytes()
     dead, measurements = parse_measurements(data, options.measurement)
     answer = LabAnswer(dead=dead, verdicts=tuple(judge(m) for m in measurements))
@@ -149,7 +151,7 @@ _Routes = list[tuple[ServicePort, Route]]
 _SetUp = tuple[Any, _Routes, Input, Dead, list[Diagnostic]]
 
 
-def _set_up(options: argparse.Namespace, flows: int) -> _SetUp:
+def _set_up(options: SimpleNamespace, flows: int) -> _SetUp:
     """Leave the host's network, read what was asked, and build the lab."""
     leave_host()
     given = read_input(options)
@@ -168,7 +170,7 @@ def _set_up(options: argparse.Namespace, flows: int) -> _SetUp:
     return experiment.Lab(question), routes, given, dead, skipped
 
 
-def _replayable(options: argparse.Namespace, given: Input) -> tuple[_Routes, list[Diagnostic]]:
+def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[Diagnostic]]:
     """Return the routes to replay, and what there is to say of those that cannot be.
 
     Raises:
@@ -193,7 +195,7 @@ def _replayable(options: argparse.Namespace, given: Input) -> tuple[_Routes, lis
     return routes, skipped
 
 
-def _routes(options: argparse.Namespace, given: Input) -> Iterator[tuple[ServicePort, Route]]:
+def _routes(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePort, Route]]:
     services = given.view.services
     if options.service is not None:
         services = select(given.view, options.service)
