@@ -68,6 +68,7 @@ def nearest_fraction(number: float, most: int) -> tuple[int, int]:
     return last if far <= other else between
 
 
+@lru_cache(maxsize=4096)
 def percent(value: Dyadic, digits: int = 1) -> str:
     """Return ``33.3 %``; what is not 0 or 1 is never rounded to it."""
     if not value or value == ALWAYS:

@@ -17,17 +17,16 @@ def render_plain(document: Document) -> str:
     for block in document.blocks:
         match block:
             case Line(pieces):
-                lines.append(_text(pieces))
+                lines.append(printable(_text(pieces)))
             case Table():
                 lines += _table(block)
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def _text(cell: Cell) -> str:
-    # Most cells are mere text, and a large table has a million.
     if isinstance(cell, str):
-        return printable(cell)
-    return printable(cell.text if isinstance(cell, Span) else "".join(s.text for s in spans(cell)))
+        return cell
+    return cell.text if isinstance(cell, Span) else "".join([s.text for s in spans(cell)])
 
 
 def _table(table: Table) -> Iterator[str]:
@@ -43,11 +42,14 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _padded(texts: list[str], *, right: bool) -> list[str]:
-    """Return the texts of a column, each as wide as the widest."""
+    """Return the texts of a column made printable, each as wide as the widest."""
     adjust = str.rjust if right else str.ljust
-    if "".join(texts).isascii():
+    # A large table has a million of them, and hardly any is odd: so all are looked at together.
+    together = "".join(texts)
+    if together.isascii() and together.isprintable():
         width = max(map(len, texts))
         return [adjust(text, width) for text in texts]
+    texts = [*map(printable, texts)]
     widths = [*map(_width, texts)]
     width = max(widths)
     return [adjust(text, width - own + len(text)) for text, own in zip(texts, widths, strict=True)]
