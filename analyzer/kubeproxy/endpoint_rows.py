@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import repeat
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.shapes import Shapes, are_hosts, is_port
@@ -33,7 +32,8 @@ class EndpointRows(Skimmed):
     """Plain KUBE-SEP chains: what each sends flows to, as written.
 
     Attributes:
-        chains: by the name of a chain: address and port of its endpoint.
+        chains: by the name of a chain: address and port of its endpoint, with a stroke and the
+            protocol behind it where that is not tcp.
         escapes: whether there is a backslash in the rows, or behind them.
     """
 
@@ -43,8 +43,6 @@ class EndpointRows(Skimmed):
         self.escapes = True
         #: The same of chains that were looked at by themselves.
         self._alone: dict[str, str] = {}
-        #: The protocol of those that are not for tcp.
-        self._protocols: dict[str, str] = {}
         #: The addresses of all, each between two strokes.
         self._addresses: list[str] = []
 
@@ -56,9 +54,7 @@ class EndpointRows(Skimmed):
 
     def add(self, chain: str, address: str, protocol: str, destination: str) -> None:
         """Note one chain that was looked at by itself."""
-        self._alone[chain] = destination
-        if protocol != PROTOCOLS[0]:
-            self._protocols[chain] = protocol
+        self._alone[chain] = _noted(destination, protocol)
         self._addresses.append(f"/{address}/")
 
     def has_address(self, address: object) -> bool:
@@ -67,15 +63,21 @@ class EndpointRows(Skimmed):
 
     def destinations(self, chains: Sequence[str], protocol: str) -> tuple[str, ...] | None:
         """Return where the chains send flows of `protocol`; None: of one that is not known."""
-        kinds = [*map(self._protocols.get, chains, repeat(PROTOCOLS[0]))]
-        if kinds.count(protocol) < len(kinds):
-            return None
         try:
             if self._alone:
-                return tuple([self._alone.get(each) or self.chains[each] for each in chains])
-            return tuple(map(self.chains.__getitem__, chains))
+                found = tuple([self._alone.get(each) or self.chains[each] for each in chains])
+            else:
+                found = tuple(map(self.chains.__getitem__, chains))
         except KeyError:
             return None
+        # All at once: most Services have many.
+        together = "\n".join(found)
+        if protocol == PROTOCOLS[0]:
+            return None if "/" in together else found
+        mark = f"/{protocol}"
+        bare = together.replace(mark, "")
+        as_many = len(together) - len(bare) == len(mark) * len(found)
+        return tuple(bare.split("\n")) if as_many else None
 
     @classmethod
     def skim(cls, text: str, start: int, family: str, table: str) -> EndpointRows:
@@ -117,13 +119,12 @@ class EndpointRows(Skimmed):
         ):
             return False
         before = len(self.chains)
+        if kinds != {PROTOCOLS[0]}:
+            to = tuple(map(_noted, to, protocols))
         self.chains.update(zip(chains, to, strict=True))
         if len(self.chains) < before + len(chains):
             self._forget()  # twice the same chain: who reads row by row says what is wrong
             return False
-        if kinds != {PROTOCOLS[0]}:
-            of = zip(chains, protocols, strict=True)
-            self._protocols.update({chain: name for chain, name in of if name != PROTOCOLS[0]})
         self._addresses.append(f"/{'/'.join(addresses)}/")
         return True
 
@@ -131,8 +132,11 @@ class EndpointRows(Skimmed):
         self.spans.clear()
         self.chains.clear()
         self._alone.clear()
-        self._protocols.clear()
         self._addresses.clear()
+
+
+def _noted(destination: str, protocol: str) -> str:
+    return destination if protocol == PROTOCOLS[0] else f"{destination}/{protocol}"
 
 
 def _chains_in(
