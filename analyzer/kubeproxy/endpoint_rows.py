@@ -54,7 +54,8 @@ class EndpointRows(Skimmed):
 
     def add(self, chain: str, address: str, protocol: str, destination: str) -> None:
         """Note one chain that was looked at by itself."""
-        self._alone[chain] = _noted(destination, protocol)
+        of = "" if protocol == PROTOCOLS[0] else f"/{protocol}"
+        self._alone[chain] = destination + of
         self._addresses.append(f"/{address}/")
 
     def has_address(self, address: object) -> bool:
@@ -120,7 +121,9 @@ class EndpointRows(Skimmed):
             return False
         before = len(self.chains)
         if kinds != {PROTOCOLS[0]}:
-            to = tuple(map(_noted, to, protocols))
+            of = zip(to, protocols, strict=True)
+            # Written out: there are many, and each call would take twice as long.
+            to = tuple([t if p == PROTOCOLS[0] else f"{t}/{p}" for t, p in of])
         self.chains.update(zip(chains, to, strict=True))
         if len(self.chains) < before + len(chains):
             self._forget()  # twice the same chain: who reads row by row says what is wrong
@@ -133,10 +136,6 @@ class EndpointRows(Skimmed):
         self.chains.clear()
         self._alone.clear()
         self._addresses.clear()
-
-
-def _noted(destination: str, protocol: str) -> str:
-    return destination if protocol == PROTOCOLS[0] else f"{destination}/{protocol}"
 
 
 def _chains_in(

@@ -58,8 +58,7 @@ def service_name(text: str) -> ServiceName:
     if not slash:
         return ServiceName(None, None, None, text)
     service, _, port = rest.partition(":")
-    plain = f"{namespace}/{service}" + (f":{port}" if port else "")
-    return ServiceName(namespace, service, port or None, plain)
+    return ServiceName(namespace, service, port or None, text if port else f"{namespace}/{service}")
 
 
 def name_in_chain(chain: str) -> str | None:

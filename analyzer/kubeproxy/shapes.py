@@ -24,7 +24,7 @@ _HIGHEST_PORT: Final = 0xFFFF
 _LONGEST_PORT: Final = 5
 _OF_IPV6: Final = frozenset("0123456789abcdef.:")
 _NO_DIGITS: Final = str.maketrans("", "", "0123456789")
-_OCTETS: Final = frozenset(map(str, range(256)))
+_OCTETS: Final = {str(octet): octet for octet in range(256)}
 #: Addresses for which it is not worth while to compile an expression.
 _FEW: Final = 400
 
@@ -41,32 +41,32 @@ class Shapes:
     def __init__(self, family: str, *, counted: bool, escapes: bool) -> None:
         row = r"\[\d+:\d+\] -A" if counted else "-A"
         length, to = (32, r"\2") if family == "ip" else (128, r"\[\2\]")
-        says = r'[^"\\\n]*' if escapes else '[^"]*'
+        says = r'[^"\\\n]*+' if escapes else '[^"]*+'
         # With nothing as the other choice it is faster than with a question mark.
-        comment = rf'(?:-m comment --comment (?:"{says}"|[\w-]+) |)'
-        host = rf"([^/ ]+)/{length}"
+        comment = rf'(?:-m comment --comment (?:"{says}"|[\w-]++) |)'
+        host = rf"([^/ ]++)/{length}"
         #: A KUBE-SEP chain: hairpin flows are marked, then all are sent on.
         self.endpoint = re.compile(
-            rf"\n{row} (KUBE-SEP-[^ ]+) -s {host} {comment}-j KUBE-MARK-MASQ\n"
-            rf"{row} \1 -p ([^ ]+) {comment}-m \3 -j DNAT --to-destination ({to}:(\d+))(?=\n)"
+            rf"\n{row} (KUBE-SEP-[^ ]++) -s {host} {comment}-j KUBE-MARK-MASQ\n"
+            rf"{row} \1 -p ([^ ]++) {comment}-m \3 -j DNAT --to-destination ({to}:(\d++))(?=\n)"
         )
         #: The rows of a KUBE-SVC or KUBE-SVL chain: flows from outside are marked; an endpoint is
         #: drawn, or in the last row, of no probability, takes what is left.
         self.mark_outside = re.compile(
-            rf"\n{row} [^ ]+ (?:! -s ([^ ]+) )?-d {host} -p ([^ ]+) {comment}-m \3 "
-            r"--dport ([^ ]+) -j KUBE-MARK-MASQ(?=\n)"
+            rf"\n{row} [^ ]++ (?:! -s ([^ ]++) )?-d {host} -p ([^ ]++) {comment}-m \3 "
+            r"--dport ([^ ]++) -j KUBE-MARK-MASQ(?=\n)"
         )
         self.draw = re.compile(
-            rf"\n{row} [^ ]+ {comment}(?:-m statistic --mode random --probability ([^ ]+) |)"
-            r"-j (KUBE-SEP-[^\n]+)(?=\n)"
+            rf"\n{row} [^ ]++ {comment}(?:-m statistic --mode random --probability ([^ ]++) |)"
+            r"-j (KUBE-SEP-[^\n]++)"
         )
         #: A row of KUBE-SERVICES for one address and port; for one address.
         self.entry = re.compile(
-            rf"{row} KUBE-SERVICES (?:! -s ([^ ]+) )?-d {host} -p ([^ ]+) "
+            rf"{row} KUBE-SERVICES (?:! -s ([^ ]++) )?-d {host} -p ([^ ]++) "
             rf'-m comment --comment "({says})" -m \3 '
-            r"--dport ([^ ]+) -j (KUBE-[^ ]+)"
+            r"--dport ([^ ]++) -j (KUBE-[^ ]++)"
         )
-        self.other_host = rf"{row} KUBE-SERVICES (?:! -s [^ ]+ )?-d {host} "  # seldom asked
+        self.other_host = rf"{row} KUBE-SERVICES (?:! -s [^ ]++ )?-d {host} "  # seldom asked
 
 
 def are_hosts(texts: Iterable[str], family: str) -> bool:
@@ -84,7 +84,7 @@ def are_hosts(texts: Iterable[str], family: str) -> bool:
         one_each = joined.count("/") == len(texts) - 1
         return one_each and _many_hosts().fullmatch(f"{joined}/") is not None
     of_four = joined.translate(_NO_DIGITS) == "/".join(["..."] * len(texts))
-    return of_four and _OCTETS.issuperset(joined.replace("/", ".").split("."))
+    return of_four and all(map(_OCTETS.__contains__, joined.replace("/", ".").split(".")))
 
 
 @cache
@@ -99,7 +99,8 @@ def host(text: str) -> Address:
     if ":" in text:
         return IPv6Address(text.strip("[]"))
     # A third of what it takes to read the text once more.
-    return IPv4Address(int.from_bytes(bytes(map(int, text.split("."))), "big"))
+    a, b, c, d = text.split(".")
+    return IPv4Address(_OCTETS[a] << 24 | _OCTETS[b] << 16 | _OCTETS[c] << 8 | _OCTETS[d])
 
 
 @cache
