@@ -71,10 +71,11 @@ class EndpointRows(Skimmed):
                 found = tuple(map(self.chains.__getitem__, chains))
         except KeyError:
             return None
-        # All at once: most Services have many.
+        # All at once: most Services have many. As texts of their own they lie side by side, where
+        # those of the rows lie all over the memory, and whoever writes them waits for each.
         together = "\n".join(found)
         if protocol == PROTOCOLS[0]:
-            return None if "/" in together else found
+            return None if "/" in together else tuple(together.split("\n"))
         mark = f"/{protocol}"
         bare = together.replace(mark, "")
         as_many = len(together) - len(bare) == len(mark) * len(found)
