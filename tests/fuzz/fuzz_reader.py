@@ -15,8 +15,10 @@ import atheris
 with atheris.instrument_imports(include=["analyzer"]):
     # Loaded later than here, they would be watched no more.
     import analyzer.kubeproxy.entries
+    import analyzer.kubeproxy.marks
     import analyzer.kubeproxy.walks
     import analyzer.parsers.careful
+    import analyzer.parsers.compression
     import analyzer.parsers.xt.rule  # noqa: F401  # loaded under atheris
     from analyzer.errors import AnalyzerError
     from analyzer.kubeproxy.iptables import Recogniser
