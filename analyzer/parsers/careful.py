@@ -27,6 +27,10 @@ _DELETED: Final = re.compile(r"-X\s+(\S+)\s*$")
 #: What a diff, an indented paste or a quotation puts before a line.
 _MARK: Final = re.compile(r"[+ \t>]+(?=[*:]|\[\d+:\d+\]|-[APNIX]\b|COMMIT\b)")
 _DIFF_REMOVED: Final = re.compile(r"-(?:-A |:|\*)")
+#: How a line begins that does not go on with the one before.
+_BEGINS: Final = re.compile(
+    r"(?:\[\d+:\d+\]\s*)?(?:-A|--append|-I|--insert)\s|[:*#]|-[PNX]\s|COMMIT\b|\s*$"
+)
 #: Another rule on the same line, outside of quotes.
 _NEXT_ROW: Final = re.compile(r'(?:[^"]|"(?:[^"\\]|\\.)*+")*?\s(?=-A\s+\S+\s+-)')
 
@@ -325,12 +329,18 @@ class CarefulReader:
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:
-    """Give each line with its number, those that end in a backslash joined with the next."""
+    """Give each line with its number, those that end in a backslash joined with the next.
+
+    Unless that begins something of its own: then the backslash ends the name of a chain.
+    """
     # Not splitlines(): it would cut a comment at characters such as U+2028.
     pending: list[str] = []
     first = 0
     for number, line in enumerate(text.split("\n"), 1):
         bare = line.rstrip("\r")
+        if pending and _ROW.match(_unmarked(pending[0])) and _BEGINS.match(_unmarked(bare)):
+            yield first, _unjoined(pending)
+            pending = []
         first = first if pending else number
         if bare.endswith("\\"):
             pending.append(bare[:-1])
@@ -338,7 +348,13 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
         yield first, "".join([*pending, bare])
         pending = []
     if pending:
-        yield first, "".join(pending)
+        yield first, _unjoined(pending)
+
+
+def _unjoined(pieces: list[str]) -> str:
+    """Return a line that ends in a backslash, which stays where it is a part of a word."""
+    line = "".join(pieces)
+    return line if line[-1:].isspace() else f"{line}\\"
 
 
 def _unmarked(line: str) -> str:

@@ -323,6 +323,16 @@ def test_a_listing_of_iptables_s_is_a_whole_table() -> None:
     assert [d.code for d in ruleset.diagnostics] == ["guessed-table"]
 
 
+def test_a_backslash_that_ends_a_chain_s_name_continues_nothing() -> None:
+    rows = ":a\\ - [0:0]\n-A INPUT -j a\\\n-A a\\\n-A a\\ -j DROP\nCOMMIT\n"
+    whole = f"*filter\n:INPUT ACCEPT [0:0]\n{rows}"
+    for text in (whole, f"a prompt $\n{whole}", f"> {whole}".replace("\n", "\n> ")[:-2]):
+        found = parse(text, "dump").tables["filter"].chains
+        assert [rule.target for rule in found["INPUT"].rules] == [Jump("a\\")]
+        assert [rule.target for rule in found["a\\"].rules] == [None, Drop()]
+        assert render(parse(text, "dump")) == whole
+
+
 def test_continued_and_joined_lines_are_told_apart() -> None:
     text = nat(BASE, "-A PREROUTING \\", "\t-p tcp -j DROP -A PREROUTING -p udp -j ACCEPT")
     rules = parse(text, "dump").tables["nat"].chains["PREROUTING"].rules
