@@ -15,6 +15,15 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **kinds: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **kinds)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse `args` as argparse does, but for ``--option=--``: it would take that for a list."""
+        for word in args or ():
+            if word == "--":
+                break
+            if word.startswith("--") and word.endswith("=--"):
+                self.error(f"argument {word.removesuffix('=--')}: expected one argument")
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and exit with 2."""
         if message.endswith(("arguments are required: DUMP", "required: A, B", "required: B")):

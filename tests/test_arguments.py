@@ -65,6 +65,17 @@ def test_every_option_is_read_alike(verb: str) -> None:
     assert plain > 5 * len(OPTIONS[verb])  # most of them need no argparse
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_two_strokes_are_no_value_of_an_option(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in OPTIONS[verb]:
+        with pytest.raises(SystemExit) as exited:
+            fully(verb, ["DUMP", f"{option}=--"])
+        assert exited.value.code == 2
+        assert f"error: argument {option}: " in capsys.readouterr().err
+
+
 def test_a_plain_line_is_read() -> None:
     words = ["dump", "--objects", "a", "b", "--strict", "-v", "--format", "tsv", "--objects", "c"]
     found = plainly("services", words)

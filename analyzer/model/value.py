@@ -2,7 +2,7 @@
 
 A dataclass compiles six functions when its class is made, 0.4 ms each time the program starts,
 and brings `inspect` along; a hundred of them cost more than reading a dump of a thousand rules.
-Here nothing is compiled until a class has a few dozen values. Type checkers see dataclasses.
+Here nothing is compiled for the first few dozen values of a class. Type checkers see dataclasses.
 """
 
 from __future__ import annotations
@@ -77,12 +77,13 @@ def _make(cls: type, *, kw_only: bool) -> type:
     namespace.pop("__weakref__", None)
     names = tuple(namespace.get("__annotations__", ()))
     defaults = {name: namespace.pop(name) for name in names if name in namespace}
+    owner: list[type] = []
     namespace |= {
         "__slots__": names,
         "__value_fields__": names,
         "__value_defaults__": defaults,
         "__match_args__": () if kw_only else names,
-        "__init__": _first_init(names, defaults, kw_only=kw_only),
+        "__init__": _first_init(owner, names, defaults, kw_only=kw_only),
         "__setattr__": _refuse,
         "__delattr__": _refuse,
         "__qualname__": cls.__qualname__,
@@ -96,6 +97,7 @@ def _make(cls: type, *, kw_only: bool) -> type:
         namespace.setdefault("__eq__", lambda self, other: self.__class__ is other.__class__)
         namespace.setdefault("__hash__", lambda self: hash(self.__class__))
     made = type(cls)(cls.__name__, cls.__bases__, namespace)
+    owner.append(made)
     for function in cls.__dict__.values():
         _repair_class_cell(function, cls, made)
     return made
@@ -120,30 +122,30 @@ def _repr(self: object) -> str:
 
 
 def _first_init(
-    names: tuple[str, ...], defaults: dict[str, object], *, kw_only: bool
+    owners: list[type], names: tuple[str, ...], defaults: dict[str, object], *, kw_only: bool
 ) -> Callable[..., None]:
     """Return what sets the fields of the first values, and compiles the real ``__init__`` then.
 
-    A run makes many values of few classes, and of most others just one.
+    A run makes many values of few classes, and of most others just one. `owners` will hold the
+    class, which that of a value may be derived from.
     """
     made = 0
     fields = frozenset(names)
 
-    def init(self: object, *arguments: object, **named: object) -> None:
+    def init(self: Any, *arguments: object, **named: object) -> None:
         nonlocal made
         made += 1
+        (owner,) = owners
         given = dict(zip(names, arguments, strict=False))
         held = {**defaults, **given, **named}
         fits = len(arguments) == (0 if kw_only else len(given)) and given.keys().isdisjoint(named)
         if made < _FEW and fits and held.keys() == fields:
             for name in names:
-                object.__setattr__(self, name, held[name])
-            if hasattr(self, "__post_init__"):
+                owner.__dict__[name].__set__(self, held[name])
+            if hasattr(owner, "__post_init__"):
                 self.__post_init__()
             return
-        # What does not fit is told by Python itself, too.
-        # The class of the method, which a subclass may not be.
-        owner = next(c for c in type(self).__mro__ if c.__dict__.get("__init__") is init)
+        # What does not fit Python itself tells, too.
         compiled = _compile_init(owner, names, defaults, kw_only=kw_only)
         type.__setattr__(owner, "__init__", compiled)
         compiled(self, *arguments, **named)

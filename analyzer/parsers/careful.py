@@ -15,7 +15,7 @@ from typing import Final
 from analyzer.errors import InputError
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.rules import Chain, Counters, Ruleset, Table
-from analyzer.parsers.header import family_of, headers
+from analyzer.parsers.header import family_of, header
 from analyzer.parsers.rows import ListedRows
 
 _TABLE: Final = re.compile(r"\*\s*([A-Za-z]+)\s*$")
@@ -252,9 +252,10 @@ class CarefulReader:
             self._open.policies.pop(chain, None)
 
     def _comment(self, line: str) -> None:
-        for family, backend in headers(line):
+        found = header(line)
+        if found is not None:
+            self._current, backend = found
             self._backend = self._backend or backend
-            self._current = family
 
     def _commit(self) -> None:
         if self._open is not None:

@@ -73,38 +73,71 @@ def test_the_first_values_and_later_ones_are_made_alike() -> None:
         x: int
         y: tuple[int, ...] = ()
 
-        def __post_init__(self) -> None:
-            if self.x < 0:
-                raise ValueError("below zero")
-
-    # The first are made before anything is compiled, the last behind it.
     for n in range(_MANY):
         assert (Each(n, (n,)).x, Each(n, (n,)).y) == (n, (n,))
         assert Each(n) == Each(x=n) == Each(y=(), x=n)
-        for wrong, named in (((), {}), ((1, (), 3), {}), ((1,), {"x": 1}), ((1,), {"z": 1})):
-            with pytest.raises(TypeError):
-                Each(*wrong, **named)  # type: ignore[arg-type]  # that is what is tried
-        with pytest.raises(ValueError, match="below zero"):
-            Each(-1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"), [((), {}), ((1, (), 3), {}), ((1,), {"x": 1}), ((1,), {"z": 1})]
+)
+@pytest.mark.parametrize("made", [0, 1, _MANY])
+def test_a_value_is_refused_alike_whenever_it_is_made(
+    made: int, arguments: tuple[object, ...], named: dict[str, object]
+) -> None:
+    @value
+    class Each:
+        x: int
+        y: tuple[int, ...] = ()
+
+    for n in range(made):
+        assert Each(n).x == n
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"__init__\(\)"):
+            Each(*arguments, **named)  # type: ignore[arg-type]  # that is what is tried
 
 
 def test_a_value_by_name_is_made_alike_before_and_after_it_is_compiled() -> None:
     @value(kw_only=True)
     class Each:
-        x: int
+        x: int = 7
 
     for n in range(_MANY):
-        assert Each(x=n).x == n
-        with pytest.raises(TypeError):
-            Each(n)  # type: ignore[call-arg]  # that is what is tried
+        assert (Each(x=n).x, Each().x) == (n, 7)
+    with pytest.raises(TypeError):
+        Each(1)  # type: ignore[call-arg]  # that is what is tried
+
+
+def test_a_value_that_checks_itself_does_so_from_the_first_on() -> None:
+    @value
+    class Each:
+        x: int
+
+        def __post_init__(self) -> None:
+            if self.x < 0:
+                raise ValueError("below zero")
+
+    for n in range(_MANY):
+        assert Each(n).x == n
+        with pytest.raises(ValueError, match="below zero"):
+            Each(-1)
 
 
 def test_a_value_of_a_subclass_is_made_like_one_of_its_class() -> None:
-    class More(Point):
-        pass
+    @value
+    class Each:
+        x: int
+
+    class More(Each):
+        @property
+        def x(self) -> int:
+            return -1
+
+        def __post_init__(self) -> None:
+            raise AssertionError("its class has none")
 
     for n in range(_MANY):
-        assert (More(n).x, Point(n).x) == (n, n)
+        assert (More(n).x, Each(n).x) == (-1, n)
 
 
 def test_a_value_checks_itself_each_time_it_is_made() -> None:
