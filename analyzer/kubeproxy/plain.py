@@ -161,6 +161,8 @@ class PlainTable:
         """Find the plain KUBE-SEP chains that were not skimmed."""
         if self._advance is not None:
             self._advance(ROWS_OF_ENDPOINT * len(self.endpoints))
+        if len(self._other_chains) == len(block.groups):
+            return  # all of them were
         for start, end in block.all_but():
             for chain, address, protocol, destination, port in self._shapes.endpoint.findall(
                 block.text, max(start - 1, 0), end
