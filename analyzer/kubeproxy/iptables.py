@@ -192,8 +192,6 @@ class Recogniser:
 
     @cached_property
     def _changed_bits(self) -> int:
-        if not self._others and self._ruleset.tables.keys() == {"nat"}:
-            return 0  # nothing lies between DNAT and POSTROUTING
         from analyzer.kubeproxy.marks import bits_that_may_change
 
         bits = bits_that_may_change(self._ruleset)
