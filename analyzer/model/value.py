@@ -145,7 +145,7 @@ def _first_init(
             if hasattr(owner, "__post_init__"):
                 self.__post_init__()
             return
-        # What does not fit Python itself tells, too.
+        # Also what does not fit: Python then says how.
         compiled = _compile_init(owner, names, defaults, kw_only=kw_only)
         type.__setattr__(owner, "__init__", compiled)
         compiled(self, *arguments, **named)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from analyzer.model.value import fields_of, replace, required_fields_of, value
@@ -21,15 +23,6 @@ class Point:
 class Named:
     name: str
     size: int = 1
-
-
-@value
-class Checked:
-    size: int
-
-    def __post_init__(self) -> None:
-        if self.size < 0:
-            raise ValueError("below zero")
 
 
 @value
@@ -90,11 +83,12 @@ def test_a_value_is_refused_alike_whenever_it_is_made(
         x: int
         y: tuple[int, ...] = ()
 
+    make: Any = Each  # to try what the types forbid
     for n in range(made):
-        assert Each(n).x == n
+        assert make(n).x == n
     for _ in range(2):
         with pytest.raises(TypeError, match=r"__init__\(\)"):
-            Each(*arguments, **named)  # type: ignore[arg-type]  # that is what is tried
+            make(*arguments, **named)
 
 
 def test_a_value_by_name_is_made_alike_before_and_after_it_is_compiled() -> None:
@@ -104,8 +98,9 @@ def test_a_value_by_name_is_made_alike_before_and_after_it_is_compiled() -> None
 
     for n in range(_MANY):
         assert (Each(x=n).x, Each().x) == (n, 7)
+    make: Any = Each  # to try what the types forbid
     with pytest.raises(TypeError):
-        Each(1)  # type: ignore[call-arg]  # that is what is tried
+        make(1)
 
 
 def test_a_value_that_checks_itself_does_so_from_the_first_on() -> None:
@@ -138,13 +133,6 @@ def test_a_value_of_a_subclass_is_made_like_one_of_its_class() -> None:
 
     for n in range(_MANY):
         assert (More(n).x, Each(n).x) == (-1, n)
-
-
-def test_a_value_checks_itself_each_time_it_is_made() -> None:
-    assert Checked(1).size == 1
-    for _ in range(_MANY):
-        with pytest.raises(ValueError, match="below zero"):
-            Checked(-1)
 
 
 def test_a_changed_copy_keeps_the_other_fields() -> None:
