@@ -189,6 +189,39 @@ def test_both_ways_agree_on_rows_that_are_nearly_plain(old: str, new: str) -> No
     check_both_ways(text.replace(old, new).encode())
 
 
+#: A Service of tcp and one of udp, of three endpoints each.
+TWO = iptables_save(list(services(2, endpoints=(3,))))
+DRAWN = "-m statistic --mode random --probability 0.50000000000 "
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # The last row is drawn too, so that some flows come back; one before it takes all.
+        (r'(-A KUBE-SVC\S+ -m comment --comment "\S+ -> \S+" )(?=-j)', rf"\1{DRAWN}"),
+        (r"(-A KUBE-SVC.*?) -m statistic.*? -j", r"\1 -j"),
+        (re.escape(DRAWN), ""),
+        # An endpoint is drawn twice; a row in between, or behind, does something else.
+        (rf"(-A KUBE-SVC.* {DRAWN}.*\n)", r"\1\1"),
+        (rf"(-A KUBE-SVC\S+)(.* {DRAWN}.*\n)", r"\1\2\1 -j RETURN\n"),
+        (rf"(-A KUBE-SVC\S+)(.* {DRAWN}.*\n.*\n)", r"\1\2\1 -j ACCEPT\n"),
+        # Endpoints for another protocol than their Service's: one, all of them, another still.
+        (r"-p tcp (.*10\.0\.1\.2:8080)", r"-p udp \1"),
+        (r"-p tcp (.*) -m tcp (.*10\.0\.1\.2:8080)", r"-p udp \1 -m udp \2"),
+        (r"-p tcp (.*) -m tcp (.*DNAT)", r"-p udp \1 -m udp \2"),
+        (r"-p udp (.*) -m udp (.*DNAT)", r"-p tcp \1 -m tcp \2"),
+        (r"-p udp (.*) -m udp (.*10\.0\.4\.2:8080)", r"-p sctp \1 -m sctp \2"),
+        (r"-p udp (.*) -m udp (.*DNAT)", r"-p sctp \1 -m sctp \2"),
+        (r"-j KUBE-SEP-LHBW2OTRTFY5A6BX", "-j KUBE-SEP-TWFER2LAEQZHYTXE"),
+    ],
+)
+def test_both_ways_agree_on_draws_that_are_nearly_plain(old: str, new: str) -> None:
+    text, edits = re.subn(old, new, TWO)
+    assert edits
+    check_both_ways(text.encode())
+    check_both_ways(text.encode(), IPv4Address("10.0.1.2"))
+
+
 def test_both_ways_agree_where_the_chain_that_marks_is_gone() -> None:
     lines = [line for line in V4.read_text().split("\n") if "KUBE-MARK-MASQ" not in line[:24]]
     check_both_ways("\n".join(lines).encode())
