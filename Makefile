@@ -43,10 +43,10 @@ fuzz: setup
 # N rulesets for each backend of iptables and for nft; SEED for others than last time's.
 kernel-check: setup
 	for backend in legacy nft; do \
-	    PYTHONPATH=netns-lab $(BIN)/python -m tests.lab.kernel_check --rulesets $(or $(N),200) \
+	    PYTHONPATH=netns-lab $(BIN)/python -m tests.support.lab.kernel_check --rulesets $(or $(N),200) \
 	        --seed $(or $(SEED),0) --backend $$backend || exit 1; \
 	done
-	PYTHONPATH=netns-lab $(BIN)/python -m tests.lab.nft_check --rulesets $(or $(N),200) \
+	PYTHONPATH=netns-lab $(BIN)/python -m tests.support.lab.nft_check --rulesets $(or $(N),200) \
 	    --seed $(or $(SEED),0)
 
 golden: setup

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from analyzer import cli, inputs
-from tests.kubeproxy.captures import FIXTURES
-from tests.kubeproxy.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
-from tests.reports.answers import RICH, Answers
+from tests.support.answers import RICH, Answers
+from tests.support.captures import FIXTURES
+from tests.support.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
 
 CAPTURE = FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1"
 DUMP = str(CAPTURE / "iptables-legacy-save.txt")

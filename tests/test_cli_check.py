@@ -11,8 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from analyzer import cli
-from tests.golden.documents import schema
-from tests.kubeproxy.captures import FIXTURES
+from tests.support.captures import FIXTURES
+from tests.support.documents import schema
 
 _CAPTURE = FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1"
 CLEAN = _CAPTURE / "iptables-legacy-save.txt"

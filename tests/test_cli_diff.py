@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.kubeproxy.captures import ROOT
-from tests.kubeproxy.dumps import cluster_ip, dump, endpoint, two_endpoints
-from tests.reports.answers import AFTER, BEFORE
+from tests.support.answers import AFTER, BEFORE
+from tests.support.captures import ROOT
+from tests.support.dumps import cluster_ip, dump, endpoint, two_endpoints
 from tests.test_cli import DUMP, OBJECTS, Command, command
 
 __all__ = ["command"]

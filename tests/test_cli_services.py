@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.kubeproxy.dumps import cluster_ip, dump, endpoint, two_endpoints
+from tests.support.dumps import cluster_ip, dump, endpoint, two_endpoints
 from tests.test_cli import DUMP, OBJECTS, Command, command
 
 __all__ = ["command"]

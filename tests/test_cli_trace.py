@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analyzer import cli
-from tests.kubeproxy.captures import FIXTURES
+from tests.support.captures import FIXTURES
 
 CAPTURE = FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1"
 DUMP = str(CAPTURE / "iptables-legacy-save.txt")

@@ -21,7 +21,7 @@ from analyzer.parsers.xt.targets import TARGETS
 from analyzer.reports.renderers import RENDERERS
 from analyzer.semantics.matching import judge
 from analyzer.semantics.situation import Situation
-from tests.strategies import MATCHES as VALUES
+from tests.support.strategies.iptables_rules import MATCHES as VALUES
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from analyzer.kubeproxy.generate import iptables_save, services
-from tests.kubeproxy.captures import FIXTURES, ROOT
+from tests.support.captures import FIXTURES, ROOT
 
 DUMP = str(FIXTURES / "1.36.2-iptables-legacy/two-node@worker1/iptables-legacy-save.txt")
 

@@ -17,7 +17,7 @@ from analyzer.failure.agreement import (
 )
 from analyzer.model.measurement import ClientTrial, Measurement
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from tests.reports.answers import ALIVE, DEAD, HALF, counted, measured
+from tests.support.answers import ALIVE, DEAD, HALF, counted, measured
 
 
 def test_a_right_measurement_agrees() -> None:

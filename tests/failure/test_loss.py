@@ -19,8 +19,8 @@ from analyzer.kubeproxy.view import (
     Source,
 )
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from tests.kubeproxy.captures import FIXTURES, Capture, captures_in
-from tests.kubeproxy.dumps import (
+from tests.support.captures import FIXTURES, Capture, captures_in
+from tests.support.dumps import (
     at,
     chance,
     cluster_ip,

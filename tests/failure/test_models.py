@@ -10,8 +10,8 @@ from analyzer.errors import UsageError
 from analyzer.failure.models import MODELS, dead
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster, Node, Placement
-from tests.kubeproxy.captures import FIXTURES, Capture
-from tests.kubeproxy.dumps import cluster_ip, dump, endpoint, two_endpoints, view_of
+from tests.support.captures import FIXTURES, Capture
+from tests.support.dumps import cluster_ip, dump, endpoint, two_endpoints, view_of
 
 PODS = ("10.1.0.1:80", "10.2.0.1:8080")
 VIEW = view_of(

@@ -27,7 +27,7 @@ with atheris.instrument_imports(include=["analyzer"]):
     from analyzer.parsers.kubernetes import parse_objects
     from analyzer.reports.answers import ServicesAnswer
     from analyzer.reports.renderers import RENDERERS, renderer
-    from tests.reading import read_ruleset
+    from tests.support.reading import read_ruleset
 
 
 def one_input(data: bytes) -> None:

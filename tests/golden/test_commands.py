@@ -10,8 +10,8 @@ import pytest
 
 from analyzer import cli
 from analyzer.reports.renderers import RENDERERS
-from tests.golden.documents import golden_files
-from tests.kubeproxy.captures import FIXTURES, ROOT, Capture
+from tests.support.captures import FIXTURES, ROOT, Capture
+from tests.support.documents import golden_files
 
 #: Capture, Service for `tree`, and who is dead.
 _CAPTURES = (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.golden.documents import SCHEMAS, golden_files, schema
-from tests.kubeproxy.captures import FIXTURES
+from tests.support.captures import FIXTURES
+from tests.support.documents import SCHEMAS, golden_files, schema
 
 NAMES = sorted(path.stem for path in SCHEMAS.glob("*.json"))
 

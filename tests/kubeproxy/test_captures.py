@@ -9,7 +9,7 @@ import pytest
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
 from analyzer.model.probability import ALWAYS, NEVER
-from tests.kubeproxy.captures import FIXTURES, Capture, captures_in, expected_shares
+from tests.support.captures import FIXTURES, Capture, captures_in, expected_shares
 
 EVERY = captures_in(FIXTURES, "seed-dns*", "two-node*")
 every_capture = pytest.mark.parametrize("capture", EVERY, ids=str)

@@ -23,8 +23,8 @@ from analyzer.parsers.api_objects import decode
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.services import parse_services
-from tests.kubeproxy.captures import FIXTURES, Capture
-from tests.kubeproxy.check import (
+from tests.support.captures import FIXTURES, Capture
+from tests.support.check import (
     broken_affinity,
     broken_chains,
     broken_external,
@@ -34,8 +34,8 @@ from tests.kubeproxy.check import (
     broken_objects,
     broken_reading,
 )
-from tests.kubeproxy.check.editing import CHECK, DUAL, OLD, TWO_NODE, Kind
-from tests.reading import read_ruleset
+from tests.support.check.editing import CHECK, DUAL, OLD, TWO_NODE, Kind
+from tests.support.reading import read_ruleset
 from tests.test_docs import rows
 
 KINDS = [

@@ -15,8 +15,8 @@ from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.generate import iptables_save, services
 from analyzer.kubeproxy.shapes import are_hosts
 from analyzer.parsers.rows import Chains, RuleRows
-from tests.kubeproxy.captures import FIXTURES
-from tests.reading import read_ruleset
+from tests.support.captures import FIXTURES
+from tests.support.reading import read_ruleset
 
 ODD_NAMES = ["KUBE-SVC-", "\x01", "KUBE-SEP-\t", "KUBE-SEP-\x1b", "KUBE-SEP-\u2028"]
 DUMPS = sorted(FIXTURES.glob("*iptables*/*/iptables-*-save.txt"))

@@ -25,7 +25,7 @@ from analyzer.kubeproxy.generate import (
     render_rules,
     service_ports,
 )
-from tests.kubeproxy.captures import FIXTURES
+from tests.support.captures import FIXTURES
 
 #: Chains where the rows of several Services stand.
 SHARED: Final = ("KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES", "KUBE-NODEPORTS", "KUBE-PROXY-FIREWALL")

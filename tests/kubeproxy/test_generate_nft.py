@@ -36,8 +36,8 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.nft import NftRuleset
 from analyzer.parsers.formats import read_ruleset
 from tests.kubeproxy import test_generate as of_iptables
-from tests.kubeproxy.captures import FIXTURES
 from tests.kubeproxy.test_generate import Items, items_of, spec, text_of
+from tests.support.captures import FIXTURES
 
 LAYOUTS: Final = (Layout.V1_30, Layout.V1_36)
 _LISTED: Final = re.compile(r"nft-list-ruleset(-after-master-down)?\.txt(\.gz)?")

@@ -10,8 +10,8 @@ from analyzer.kubeproxy.view import FrontendState, Route, ServicePort, Share, So
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.parsers.iptables_save import parse
-from tests.kubeproxy.captures import FIXTURES
-from tests.kubeproxy.dumps import (
+from tests.support.captures import FIXTURES
+from tests.support.dumps import (
     at,
     chance,
     cluster_ip,
@@ -21,7 +21,7 @@ from tests.kubeproxy.dumps import (
     two_endpoints,
     view_of,
 )
-from tests.reading import read_ruleset
+from tests.support.reading import read_ruleset
 
 HALF = Dyadic.of(1, 1)
 

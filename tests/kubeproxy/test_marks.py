@@ -11,7 +11,7 @@ from analyzer.model.addresses import Address, address_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.packet import ALL_BITS
 from analyzer.parsers.iptables_save import parse
-from tests.kubeproxy.captures import FIXTURES
+from tests.support.captures import FIXTURES
 
 DUMP = FIXTURES / "1.36.2-iptables-legacy/seed-dns@worker1/iptables-legacy-save.txt"
 FILTER = "*filter\n:FORWARD ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:X - [0:0]\n{}COMMIT\n"

@@ -26,8 +26,8 @@ from analyzer.kubeproxy.view import View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.kubernetes import parse_objects
-from tests.clusters import GeneratedCluster, clusters, one_service
 from tests.kubeproxy.test_nft_round_trip import nft_ruleset
+from tests.support.clusters import GeneratedCluster, clusters, one_service
 
 every_layout = pytest.mark.parametrize(
     "layout", [Layout.V1_30, Layout.V1_36], ids=lambda layout: layout.value

@@ -16,7 +16,7 @@ from analyzer.errors import AnalyzerError
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.model.cluster import Cluster
 from analyzer.parsers import nft_json, nft_text
-from tests.kubeproxy.captures import FIXTURES, ROOT
+from tests.support.captures import FIXTURES, ROOT
 
 OLD = FIXTURES / "1.30.3-nftables/two-node/nft-list-ruleset.json"
 NEW = ROOT / "fixtures/nft/1.36.2-nftables/seed-dns/nft-list-ruleset.json"

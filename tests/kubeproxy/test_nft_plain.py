@@ -12,7 +12,7 @@ from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
 from analyzer.model.nft import NftRuleset
 from analyzer.parsers.formats import read_ruleset
-from tests.kubeproxy.captures import Capture
+from tests.support.captures import Capture
 
 LARGE = ("scale-1000", "scale-10000", "big-svc")
 

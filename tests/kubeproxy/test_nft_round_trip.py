@@ -27,10 +27,10 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.nft import NftRuleset
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
-from tests.clusters import GeneratedCluster, clusters, one_service
-from tests.kubeproxy.promises import Source
 from tests.kubeproxy.test_promises import ends, kept
 from tests.kubeproxy.test_round_trip import CHANGES, OUTSIDE, Asked, OfObjects, RoundTrip
+from tests.support.clusters import GeneratedCluster, clusters, one_service
+from tests.support.promises import Source
 
 every_layout = pytest.mark.parametrize(
     "layout", [Layout.V1_30, Layout.V1_36], ids=lambda layout: layout.value

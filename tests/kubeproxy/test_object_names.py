@@ -13,8 +13,8 @@ from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.api_objects import decode
 from analyzer.parsers.services import parse_services
-from tests.kubeproxy.captures import FIXTURES, Capture, captures_in
-from tests.reading import read_ruleset
+from tests.support.captures import FIXTURES, Capture, captures_in
+from tests.support.reading import read_ruleset
 
 EVERY = captures_in(FIXTURES, "seed-dns", "two-node")
 _COMMENT = re.compile(r' -m comment --comment (?:"[^"]*"|\S+)')

@@ -19,8 +19,8 @@ from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.iptables_save import parse, render
-from tests.kubeproxy.captures import FIXTURES, Capture
-from tests.reading import read_ruleset
+from tests.support.captures import FIXTURES, Capture
+from tests.support.reading import read_ruleset
 
 DUMPS = sorted(FIXTURES.glob("*iptables*/*/iptables-*-save.txt"))
 

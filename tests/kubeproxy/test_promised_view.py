@@ -22,9 +22,9 @@ from analyzer.parsers.api_objects import decode
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.services import parse_services
-from tests.kubeproxy.promises import Frontend as Promised
-from tests.kubeproxy.promises import Promise, Promises, Source
 from tests.kubeproxy.test_promises import OUTSIDE, dumps
+from tests.support.promises import Frontend as Promised
+from tests.support.promises import Promise, Promises, Source
 
 #: Of more frontends a few dozen are looked at, and these many hairpins of each.
 _LARGE = 200

@@ -14,7 +14,7 @@ from analyzer.model.packet import Packet
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.fate import End
-from tests.kubeproxy.promises import Frontend, Promise, Promises, Source
+from tests.support.promises import Frontend, Promise, Promises, Source
 
 _MANY = 400
 #: In the ranges of the Services that have some, and outside them.

@@ -28,10 +28,10 @@ from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.iptables_save import parse, render
 from analyzer.parsers.kubernetes import parse_objects
-from tests.clusters import GeneratedCluster, clusters, one_service
-from tests.kubeproxy.promises import Frontend, Promise, Promises, Source
 from tests.kubeproxy.test_promises import ends, kept, may_keep
-from tests.reading import read_ruleset
+from tests.support.clusters import GeneratedCluster, clusters, one_service
+from tests.support.promises import Frontend, Promise, Promises, Source
+from tests.support.reading import read_ruleset
 
 #: Where the view's flows from outside come from; see `analyzer.kubeproxy.sources`.
 OUTSIDE: Final[dict[int, Address]] = {

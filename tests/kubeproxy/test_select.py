@@ -6,7 +6,7 @@ import pytest
 
 from analyzer.errors import UsageError
 from analyzer.kubeproxy.select import select
-from tests.kubeproxy.dumps import cluster_ip, dump, view_of
+from tests.support.dumps import cluster_ip, dump, view_of
 
 VIEW = view_of(
     dump(

@@ -14,7 +14,7 @@ from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, 
 from analyzer.model.addresses import Network, network_from_text
 from analyzer.model.cluster import Cluster, Node, Placement
 from analyzer.parsers.iptables_save import parse
-from tests.kubeproxy.dumps import dump, endpoint, two_endpoints, view_of
+from tests.support.dumps import dump, endpoint, two_endpoints, view_of
 
 USUAL = ip_address("203.0.113.1")
 #: Networks that hold each other often.

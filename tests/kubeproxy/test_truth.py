@@ -11,7 +11,7 @@ from pathlib import Path
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import Route, Source, View
 from analyzer.model.cluster import Cluster
-from tests.reading import read_ruleset
+from tests.support.reading import read_ruleset
 
 _DRAWN = re.compile(r"([0-9.]+|\[[0-9a-f:]+\]):(\d+)=([0-9.]+)")
 #: What is said of a dump that is not whole.

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.lab.running import case, kubeodds
+from tests.support.lab.running import case, kubeodds
 
 pytestmark = pytest.mark.lab
 

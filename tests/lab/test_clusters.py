@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from tests.lab.running import in_lab
+from tests.support.lab.running import in_lab
 
 pytestmark = pytest.mark.lab
 
-PROGRAM = "from tests.lab.kernel_clusters import main; main(90)"
+PROGRAM = "from tests.support.lab.kernel_clusters import main; main(90)"
 LAYOUTS = ("1.20", "1.30", "1.36")
 
 

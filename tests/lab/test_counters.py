@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.lab.running import in_lab
+from tests.support.lab.running import in_lab
 
 pytestmark = pytest.mark.lab
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.lab.running import in_lab
+from tests.support.lab.running import in_lab
 
 pytestmark = pytest.mark.lab
 
-RUN = "from tests.lab.kernel_check import main; main({arguments!r})"
+RUN = "from tests.support.lab.kernel_check import main; main({arguments!r})"
 #: Faults in the semantics, which a check that is worth something notices.
 FAULTS = {
     "nat before mangle": "hooks.PRIORITIES['mangle', 'POSTROUTING'] = 200",

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.lab.nft_cases import CASES
-from tests.lab.running import in_lab
+from tests.support.lab.nft_cases import CASES
+from tests.support.lab.running import in_lab
 
 pytestmark = pytest.mark.lab
 
 
 @pytest.fixture(scope="module")
 def happened() -> Any:
-    return json.loads(in_lab("from tests.lab.nft_cases import main; main()"))
+    return json.loads(in_lab("from tests.support.lab.nft_cases import main; main()"))
 
 
 @pytest.mark.parametrize("name", CASES)

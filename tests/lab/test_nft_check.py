@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.lab.running import in_lab
+from tests.support.lab.running import in_lab
 
 pytestmark = pytest.mark.lab
 
-RUN = "from tests.lab.nft_check import main; main({arguments!r})"
+RUN = "from tests.support.lab.nft_check import main; main({arguments!r})"
 #: Faults in the semantics, which a check that is worth something notices.
 FAULTS = {
     "nat has no place of its own": "calling_order.NAT.update(dict.fromkeys(calling_order.NAT, 0))",

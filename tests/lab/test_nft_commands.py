@@ -12,8 +12,8 @@ from analyzer.model.nft import NftRuleset
 from analyzer.parsers import nft_json, nft_text
 from netns_lab.errors import LabError
 from netns_lab.nft_commands import commands, devices
-from tests.lab.running import ROOT
-from tests.parsers.nft.strategies import rulesets
+from tests.support.lab.running import ROOT
+from tests.support.strategies.nft_rules import rulesets
 
 FIXTURES = sorted((ROOT / "fixtures" / "nft").glob("*-nftables/*/nft-list-ruleset.txt"))
 

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from tests.lab.running import in_lab
+from tests.support.lab.running import in_lab
 
 pytestmark = pytest.mark.lab
 
 
 def test_nft_lists_generated_rulesets_as_they_were_made() -> None:
-    found = json.loads(in_lab("from tests.lab.nft_generated import main; main(30)").strip())
+    found = json.loads(in_lab("from tests.support.lab.nft_generated import main; main(30)").strip())
     assert found["differing"] == []
     assert found["listed"] == 60

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.lab.running import ROOT, environment
+from tests.support.lab.running import ROOT, environment
 
 pytestmark = pytest.mark.lab
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.lab
 @pytest.mark.skipif(shutil.which("nft") is None, reason="no nft here")
 def test_rules_that_the_kernel_took_read_back_equal() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.lab.nft_round_trip", "--rulesets", "6"],
+        [sys.executable, "-m", "tests.support.lab.nft_round_trip", "--rulesets", "6"],
         cwd=ROOT,
         env=environment(),
         capture_output=True,

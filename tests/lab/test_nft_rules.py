@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.running import ROOT, in_lab
+from tests.support.lab.running import ROOT, in_lab
 
 pytestmark = pytest.mark.lab
 
@@ -106,8 +106,8 @@ def test_what_cannot_be_loaded_is_said(tmp_path: Path, rule: str, says: str) -> 
 
 COUNT = """
 import collections
-from tests.lab.nodes import Asked, SOURCES, Wired
-from tests.lab.random_rules import SERVICE
+from tests.support.lab.nodes import Asked, SOURCES, Wired
+from tests.support.lab.random_rules import SERVICE
 node = Wired()
 backend = Nftables(node.namespace, read(sys.argv[1], "dump"))
 seen = collections.Counter()

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from tests.lab.kernel_round_trip import OF_ANY_NAME
-from tests.lab.running import in_lab
-from tests.strategies import MATCHES, TARGETS
+from tests.support.lab.kernel_round_trip import OF_ANY_NAME
+from tests.support.lab.running import in_lab
+from tests.support.strategies.iptables_rules import MATCHES, TARGETS
 
 pytestmark = pytest.mark.lab
 
-PROGRAM = "from tests.lab.kernel_round_trip import main; main(5)"
+PROGRAM = "from tests.support.lab.kernel_round_trip import main; main(5)"
 OTHER_VERSION = {
     "iptables": {"MatchIcmp6", "MatchHl"},
     "ip6tables": {"MatchFragment", "MatchIcmp", "MatchTtl"},

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.running import CASES, NFT_CASES, ROOT, Case, case, environment, kubeodds, lab_run
+from tests.support.lab.running import (
+    CASES,
+    NFT_CASES,
+    ROOT,
+    Case,
+    case,
+    environment,
+    kubeodds,
+    lab_run,
+)
 
 pytestmark = pytest.mark.lab
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.running import KUBEODDS, NFT_CASES, ROOT, case, environment, kubeodds
+from tests.support.lab.running import KUBEODDS, NFT_CASES, ROOT, case, environment, kubeodds
 
 pytestmark = pytest.mark.lab
 

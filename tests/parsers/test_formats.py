@@ -18,7 +18,7 @@ from analyzer.model.matches import MatchComment
 from analyzer.parsers import formats
 from analyzer.parsers.formats import FORMATS
 from analyzer.parsers.iptables_save import render
-from tests.reading import read_ruleset
+from tests.support.reading import read_ruleset
 
 DUMP = "*nat\n:X - [0:0]\n" + "-A X -j DROP\n" * 50 + "COMMIT\n"
 

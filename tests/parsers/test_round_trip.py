@@ -13,7 +13,7 @@ from analyzer.model.matches import MatchUnknown
 from analyzer.model.targets import TargetUnknown
 from analyzer.parsers.compression import decompress
 from analyzer.parsers.iptables_save import render
-from tests.reading import read_ruleset
+from tests.support.reading import read_ruleset
 
 CAPTURES: Final = Path(__file__).parents[2] / "fixtures" / "captures"
 COUNTERS: Final = re.compile(r"\[\d+:\d+\] ?")

@@ -13,7 +13,7 @@ from analyzer.model.options import Option, Range
 from analyzer.model.rules import LazyRules, Rule
 from analyzer.parsers.iptables_save import parse
 from analyzer.parsers.xt.rule import render_rule
-from tests.strategies import rules
+from tests.support.strategies.iptables_rules import rules
 
 
 def keys(*lines: str) -> list[tuple[str | None, int | None]]:

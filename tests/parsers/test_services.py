@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.parsers.services import parse_services
-from tests.kubeproxy.check.editing import DUAL
+from tests.support.check.editing import DUAL
 
 OBJECTS: Any = json.loads((DUAL.parent / "objects.json").read_text())
 

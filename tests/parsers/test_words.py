@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from analyzer.errors import ParseError
 from analyzer.parsers.words import Words, quoted
-from tests.strategies import HERE, comments
+from tests.support.strategies.iptables_rules import HERE, comments
 
 
 def texts(line: str) -> list[str]:

@@ -21,7 +21,7 @@ from analyzer.parsers.words import Words
 from analyzer.parsers.xt.extension import Extension
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGET_NAMES, TARGETS
-from tests.strategies import kinds_of
+from tests.support.strategies.iptables_rules import kinds_of
 
 MATCH_CASES: Final = Path(__file__).parents[2] / "fixtures" / "xt"
 TARGET_CASES: Final = MATCH_CASES / "targets"

@@ -16,7 +16,7 @@ from analyzer.reports import services_text, tree_dot, tree_text
 from analyzer.reports.answers import ServicesAnswer, TreeAnswer
 from analyzer.reports.distributions import groups
 from analyzer.reports.plain import render_plain
-from tests.kubeproxy.dumps import cluster_ip, dump, endpoint
+from tests.support.dumps import cluster_ip, dump, endpoint
 
 DEAD = Dead(endpoints=frozenset())
 

@@ -14,8 +14,8 @@ from analyzer.reports import lab_text
 from analyzer.reports.answers import LabAnswer
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import RENDERERS
-from tests.golden.documents import golden_files, renamed, schema, schema_name
-from tests.reports.answers import ALIVE, DEAD, Answers, measured
+from tests.support.answers import ALIVE, DEAD, Answers, measured
+from tests.support.documents import golden_files, renamed, schema, schema_name
 
 _SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv", "dot": "dot"}
 verbs = pytest.mark.parametrize("verb", sorted(RENDERERS))

@@ -7,7 +7,7 @@ import pytest
 from analyzer.model.text import printable
 from analyzer.reports.document import Column, Document, Line, Span, Style, Table
 from analyzer.reports.renderers import RENDERERS, renderer
-from tests.reports.answers import RICH, Answers
+from tests.support.answers import RICH, Answers
 
 pytest.importorskip("rich")
 

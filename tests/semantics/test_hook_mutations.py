@@ -18,8 +18,8 @@ from analyzer.semantics import base_chains, calling_order, traverse
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Delivered, FellThrough, Leaf, Tree
-from tests.semantics.rulesets import questions
 from tests.semantics.test_ways import check_exactly
+from tests.support.strategies.iptables_tables import questions
 
 Patch: TypeAlias = pytest.MonkeyPatch
 Fault: TypeAlias = Callable[[Patch], None]

@@ -58,8 +58,8 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.matching import MatchResult, judge, match_all
 from analyzer.semantics.situation import Situation
-from tests.strategies import MATCHES as VALUES
-from tests.strategies import matches
+from tests.support.strategies.iptables_rules import MATCHES as VALUES
+from tests.support.strategies.iptables_rules import matches
 
 FALSE, UNKNOWN, TRUE = Ternary
 AFFINITY = "KUBE-SEP-6GOADYOLHEZLYCMN"

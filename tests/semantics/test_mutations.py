@@ -27,7 +27,7 @@ from tests.semantics.test_traverse import (
     agrees_with_the_naive_interpreter,
     bounds_are_the_extremes_of_an_adversary,
 )
-from tests.strategies import walked_tables
+from tests.support.strategies.iptables_rules import walked_tables
 
 Patch: TypeAlias = pytest.MonkeyPatch
 Fault: TypeAlias = Callable[[Patch], None]

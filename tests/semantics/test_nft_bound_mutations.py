@@ -17,10 +17,10 @@ from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_held import Draw
 from analyzer.semantics.nft_matching import Found, Hit, Lookups
 from analyzer.semantics.situation import Situation
-from tests.semantics.nft_faults import Fault, Patch, method, search
-from tests.semantics.nft_rules import Kinds
-from tests.semantics.nft_rulesets import single_tables
 from tests.semantics.test_nft_bounds import ALL, forgotten, holds
+from tests.support.nft.faults import Fault, Patch, method, search
+from tests.support.strategies.nft_tables import single_tables
+from tests.support.strategies.nft_walkable import Kinds
 
 FALSE, UNKNOWN, TRUE = Ternary
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from analyzer.model.nft import Table
 from analyzer.semantics.nft_traverse import NftTraversal
 from analyzer.semantics.tree import Leaf, bounds
-from tests.semantics.naive_nft import Flow
-from tests.semantics.nft_asked import FORGOTTEN, agree, asked, forgetting, state_of, verdict_of
-from tests.semantics.nft_nodes import Question, may_be, must_be, questions
-from tests.semantics.nft_rules import Kinds
-from tests.semantics.nft_rulesets import single_tables
 from tests.semantics.test_nft_traverse import End, walked_naively
+from tests.support.naive.nft import Flow
+from tests.support.nft.asked import FORGOTTEN, agree, asked, forgetting, state_of, verdict_of
+from tests.support.nft.nodes import Question, may_be, must_be, questions
+from tests.support.strategies.nft_tables import single_tables
+from tests.support.strategies.nft_walkable import Kinds
 
 Forgotten: TypeAlias = frozenset[str]
 

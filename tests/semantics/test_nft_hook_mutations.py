@@ -14,12 +14,12 @@ from analyzer.semantics.calling_order import BaseChain
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Delivered, FellThrough, Leaf
-from tests.semantics.naive_node import HOOKS
-from tests.semantics.nft_faults import Fault, Patch, method, search
-from tests.semantics.nft_nodes import Question, questions
-from tests.semantics.nft_rules import Kinds
 from tests.semantics.test_nft_bounds import holds_on_all_hooks
 from tests.semantics.test_nft_ways import agrees_exactly
+from tests.support.naive.node import HOOKS
+from tests.support.nft.faults import Fault, Patch, method, search
+from tests.support.nft.nodes import Question, questions
+from tests.support.strategies.nft_walkable import Kinds
 
 PLAIN: Final = Kinds(all=False)
 #: What a search finds it prints, and here it need not.

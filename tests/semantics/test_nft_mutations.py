@@ -24,10 +24,10 @@ from analyzer.semantics.nft_traverse import NftTraversal, _Rule
 from analyzer.semantics.path import Path
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Leaf
-from tests.semantics.nft_faults import Fault, Make, Patch, method, search
-from tests.semantics.nft_rules import Kinds
-from tests.semantics.nft_rulesets import single_tables
 from tests.semantics.test_nft_traverse import agrees
+from tests.support.nft.faults import Fault, Make, Patch, method, search
+from tests.support.strategies.nft_tables import single_tables
+from tests.support.strategies.nft_walkable import Kinds
 
 FALSE, UNKNOWN, TRUE = Ternary
 

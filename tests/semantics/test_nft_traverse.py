@@ -12,8 +12,8 @@ from analyzer.model.nft import NftRuleset, Table
 from analyzer.parsers import nft_text
 from analyzer.parsers.nft.rendering import render
 from analyzer.semantics.nft_traverse import NftTraversal
-from tests.semantics.naive_nft import Flow, Script, Walk, distribution
-from tests.semantics.nft_asked import (
+from tests.support.naive.nft import Flow, Script, Walk, distribution
+from tests.support.nft.asked import (
     as_iptables,
     asked,
     path_of,
@@ -23,8 +23,8 @@ from tests.semantics.nft_asked import (
     verdict_of,
     ways,
 )
-from tests.semantics.nft_rules import Kinds
-from tests.semantics.nft_rulesets import single_tables
+from tests.support.strategies.nft_tables import single_tables
+from tests.support.strategies.nft_walkable import Kinds
 
 #: A verdict, the packet behind it, and the rules on the way.
 End: TypeAlias = tuple[Any, Any, Any]

@@ -1,7 +1,7 @@
 """What decides in rules of nft and stands in no listing of them; each was seen on the kernel.
 
-`tests.lab.nft_check` found them: in what it printed there was one rule, one packet, and the kernel
-went another way than the tree.
+`tests.support.lab.nft_check` found them: in what it printed there was one rule, one packet, and
+the kernel went another way than the tree.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from hypothesis import given, settings
 
-from tests.semantics.naive_node import Fate
-from tests.semantics.nft_asked import ways
-from tests.semantics.nft_nodes import Question, fate_of, questions
+from tests.support.naive.node import Fate
+from tests.support.nft.asked import ways
+from tests.support.nft.nodes import Question, fate_of, questions
 
 
 def agrees_exactly(question: Question) -> None:

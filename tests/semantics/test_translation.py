@@ -16,7 +16,7 @@ from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.translation import redirected
 from analyzer.semantics.tree import Delivered, bounds
-from tests.reading import read_ruleset
+from tests.support.reading import read_ruleset
 
 NODE, SERVICE = ip_address("172.16.0.1"), ip_address("10.2.3.4")
 FALSE, UNKNOWN, TRUE = Ternary

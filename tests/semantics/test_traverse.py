@@ -43,8 +43,8 @@ from analyzer.semantics.tree import (
     distribution,
     shares,
 )
-from tests.semantics import naive
-from tests.strategies import DEAD, HERE, looping_tables, walked_tables
+from tests.support.naive import table as naive
+from tests.support.strategies.iptables_rules import DEAD, HERE, looping_tables, walked_tables
 
 START = "A"
 UNKNOWN = MatchUnknown("-m u32")

@@ -24,7 +24,7 @@ from analyzer.semantics.tree import (
     distribution,
     shares,
 )
-from tests.strategies import HERE
+from tests.support.strategies.iptables_rules import HERE
 
 KEYS: list[Outcome] = [Accept(), Drop(), FellThrough("A")]
 HALF = Dyadic.of(1, 1)

@@ -16,9 +16,16 @@ from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree, bounds, leaves
-from tests.semantics import naive_hooks as naive
-from tests.semantics.naive import Start, explored, reachable
-from tests.semantics.rulesets import NODE, POD, PORT, SERVICE, open_questions, questions
+from tests.support.naive import hooks as naive
+from tests.support.naive.table import Start, explored, reachable
+from tests.support.strategies.iptables_tables import (
+    NODE,
+    POD,
+    PORT,
+    SERVICE,
+    open_questions,
+    questions,
+)
 
 OWN = frozenset({NODE})
 

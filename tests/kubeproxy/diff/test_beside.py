@@ -6,8 +6,8 @@ from analyzer.kubeproxy.diff.beside import Topic
 from analyzer.kubeproxy.diff.difference import Verdict
 from analyzer.kubeproxy.view import Source
 from analyzer.model.probability import ALWAYS, Bounds
-from tests.kubeproxy.diff.comparing import compared
-from tests.kubeproxy.dumps import dump, two_endpoints
+from tests.support.comparing import compared
+from tests.support.dumps import dump, two_endpoints
 
 ALL = Bounds(ALWAYS, ALWAYS)
 NODE_PORT = (

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from analyzer.kubeproxy.diff.difference import Verdict
-from tests.kubeproxy.captures import FIXTURES, Capture, captures_in
-from tests.kubeproxy.diff.comparing import compared, in_any_order, mirrored, side_of_capture
+from tests.support.captures import FIXTURES, Capture, captures_in
+from tests.support.comparing import compared, in_any_order, mirrored, side_of_capture
 
 EVERY = captures_in(FIXTURES, "*")
 

@@ -7,8 +7,8 @@ import pytest
 from analyzer.kubeproxy.diff.changes import Change, EndpointChange
 from analyzer.kubeproxy.diff.difference import Verdict
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
-from tests.kubeproxy.diff.comparing import by_route, compared, only_change
-from tests.kubeproxy.dumps import at, chance, cluster_ip, dump, endpoint, two_endpoints
+from tests.support.comparing import by_route, compared, only_change
+from tests.support.dumps import at, chance, cluster_ip, dump, endpoint, two_endpoints
 
 TWO = dump(*two_endpoints())
 HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))

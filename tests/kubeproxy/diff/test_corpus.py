@@ -6,7 +6,7 @@ from pathlib import Path
 
 from analyzer.errors import AnalyzerError
 from analyzer.kubeproxy.diff.difference import Verdict
-from tests.kubeproxy.diff.comparing import compared, side_of
+from tests.support.comparing import compared, side_of
 
 _LARGE = 2_000_000
 

@@ -16,8 +16,8 @@ from analyzer.kubeproxy.diff.difference import Difference, Verdict
 from analyzer.kubeproxy.diff.side import Side
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.view import FrontendKind, Source
-from tests.clusters import GeneratedCluster, clusters, one_service
-from tests.kubeproxy.diff.comparing import (
+from tests.support.clusters import GeneratedCluster, clusters, one_service
+from tests.support.comparing import (
     by_route,
     compared,
     in_any_order,

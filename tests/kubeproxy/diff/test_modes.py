@@ -10,8 +10,8 @@ import pytest
 from analyzer.kubeproxy.diff.beside import Beside, Topic
 from analyzer.kubeproxy.diff.difference import Difference, Verdict
 from analyzer.kubeproxy.view import Source
-from tests.kubeproxy.captures import Capture, captures_in
-from tests.kubeproxy.diff.comparing import compared, in_any_order, mirrored, side_of_capture
+from tests.support.captures import Capture, captures_in
+from tests.support.comparing import compared, in_any_order, mirrored, side_of_capture
 
 NODE_PORTS = {Topic.NODE_PORT_LOOPBACK, Topic.NODE_PORT_ADDRESS}
 #: Of 1.30; later versions know the network of ClusterIPs, and which endpoints are theirs.

@@ -7,8 +7,8 @@ from ipaddress import ip_address
 from analyzer.kubeproxy.diff.pairs import common_frontends, pairs, version_of
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.view import Frontend, FrontendKind, ServicePort
-from tests.kubeproxy.diff.comparing import compared, only_change
-from tests.kubeproxy.dumps import cluster_ip, dump, endpoint, only_service, two_endpoints
+from tests.support.comparing import compared, only_change
+from tests.support.dumps import cluster_ip, dump, endpoint, only_service, two_endpoints
 
 CLUSTER_IP = Frontend(FrontendKind.CLUSTER_IP, ip_address("10.96.0.1"), 80)
 NODE_PORT = Frontend(FrontendKind.NODE_PORT, None, 30_080)

@@ -16,7 +16,7 @@ from analyzer.kubeproxy.diff.shares import (
     total,
 )
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, numgen_weights
-from tests.kubeproxy.captures import expected_shares
+from tests.support.captures import expected_shares
 
 dyadics = st.integers(0, 40).flatmap(
     lambda bits: st.builds(Dyadic.of, st.integers(0, 1 << bits), st.just(bits))

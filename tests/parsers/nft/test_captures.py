@@ -15,7 +15,7 @@ from analyzer.model.nft_statements import Match, Xt
 from analyzer.parsers import nft_json, nft_text
 from analyzer.parsers.nft.rendering import render
 from analyzer.parsers.nft.survey import survey
-from tests.parsers.nft.comparing import plain, unknown_in, what_json_tells
+from tests.support.nft.comparing import plain, unknown_in, what_json_tells
 
 FIXTURES = Path(__file__).parents[3] / "fixtures/nft"
 KUBE_PROXY = ["1.30.3-nftables/seed-dns", "1.36.2-nftables/seed-dns"]

@@ -15,7 +15,7 @@ from analyzer.model.nft_expressions import Unknown
 from analyzer.parsers import nft_json, nft_text
 from analyzer.parsers.nft import statements
 from analyzer.parsers.nft.survey import survey
-from tests.parsers.nft.comparing import plain, unknown_in
+from tests.support.nft.comparing import plain, unknown_in
 
 FIXTURES = Path(__file__).parents[3] / "fixtures/nft"
 TEXTS = [

@@ -14,9 +14,9 @@ from analyzer.model.nft import NftRuleset
 from analyzer.parsers import nft_json, nft_text
 from analyzer.parsers.nft import expressions, statements
 from analyzer.parsers.nft.rendering import render
-from tests.parsers.nft import json_of
-from tests.parsers.nft.comparing import plain, unknown_in
-from tests.parsers.nft.strategies import EXPRESSIONS, STATEMENTS, lefts, rulesets
+from tests.support.nft import json_of
+from tests.support.nft.comparing import plain, unknown_in
+from tests.support.strategies.nft_rules import EXPRESSIONS, STATEMENTS, lefts, rulesets
 
 
 def test_each_kind_of_statement_and_expression_has_a_strategy() -> None:

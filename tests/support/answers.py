@@ -1,0 +1,281 @@
+"""Answers of every verb, of a dump that has a bit of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from analyzer.failure.agreement import judge
+from analyzer.failure.loss import losses
+from analyzer.failure.models import dead
+from analyzer.kubeproxy.diff.difference import difference
+from analyzer.kubeproxy.diff.dumps import Dump
+from analyzer.kubeproxy.diff.side import Side
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import address_from_text
+from analyzer.model.cluster import Cluster
+from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
+from analyzer.model.packet import Packet
+from analyzer.model.probability import Bounds, Dyadic
+from analyzer.model.services import ApiEndpoint, ApiServicePort
+from analyzer.parsers.iptables_save import parse
+from analyzer.reports.answers import (
+    ClientsAnswer,
+    DiffAnswer,
+    LabAnswer,
+    LossAnswer,
+    ServicesAnswer,
+    TraceAnswer,
+    TreeAnswer,
+)
+from analyzer.reports.document import Document
+from analyzer.reports.plain import render_plain
+from analyzer.reports.renderers import renderer
+from tests.support.dumps import chance, cluster_ip, dump, endpoint
+
+#: A match nobody reads, session affinity, a NodePort of its own, and a refusal.
+RICH = dump(
+    cluster_ip("ns/a:http"),
+    "-A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS",
+    '-A KUBE-NODEPORTS -p tcp -m comment --comment "ns/a:http" -m tcp --dport 30080 -j KUBE-EXT-A',
+    "-A KUBE-EXT-A -j KUBE-SEP-1",
+    "-A KUBE-SVC-A -m recent --rcheck --seconds 600 --reap --name KUBE-SEP-1 "
+    "--mask 255.255.255.255 --rsource -j KUBE-SEP-1",
+    chance("0.50000000000", "KUBE-SEP-1", match="-m nonesuch --of src"),
+    "-A KUBE-SVC-A -j KUBE-SEP-2",
+    endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+    endpoint("KUBE-SEP-2", "10.0.0.2:80"),
+)
+RICH += """\
+*filter
+:KUBE-SERVICES - [0:0]
+-A KUBE-SERVICES -d 10.96.0.9/32 -p udp -m comment --comment "ns/empty:dns has no endpoints" \
+-m udp --dport 53 -j REJECT
+COMMIT
+"""
+
+#: What a reader knows all of, and what became of it: of everything something has changed.
+BEFORE = dump(
+    cluster_ip("ns/a:http"),
+    cluster_ip("ns/gone:http", "10.96.0.5", chain="KUBE-SVC-G"),
+    "-A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS",
+    '-A KUBE-NODEPORTS -p tcp -m comment --comment "ns/a:http" -m tcp --dport 30080 -j KUBE-EXT-A',
+    "-A KUBE-EXT-A -s 10.0.0.0/8 -j KUBE-SVC-A",
+    "-A KUBE-EXT-A -j KUBE-SEP-1",
+    chance("0.50000000000", "KUBE-SEP-1"),
+    "-A KUBE-SVC-A -j KUBE-SEP-2",
+    "-A KUBE-SVC-G -j KUBE-SEP-1",
+    endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+    endpoint("KUBE-SEP-2", "10.0.0.2:80"),
+)
+AFTER = dump(
+    cluster_ip("ns/a:http"),
+    cluster_ip("ns/a:http", "10.96.0.6", chain="KUBE-SVC-A").replace("cluster IP", "external IP"),
+    "-A KUBE-SERVICES ! -d 127.0.0.0/8 -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS",
+    '-A KUBE-NODEPORTS -p tcp -m comment --comment "ns/a:http" -m tcp --dport 30080 -j KUBE-EXT-A',
+    "-A KUBE-EXT-A -j KUBE-MARK-MASQ",
+    "-A KUBE-EXT-A -s 198.51.100.0/24 -j KUBE-SVC-A",
+    "-A KUBE-EXT-A -s 10.0.0.0/8 -j KUBE-SEP-1",
+    "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000",
+    "-A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE",
+    "-A KUBE-SVC-A -m recent --rcheck --seconds 600 --reap --name KUBE-SEP-1 "
+    "--mask 255.255.255.255 --rsource -j KUBE-SEP-1",
+    chance("0.25000000000", "KUBE-SEP-1"),
+    chance("0.50000000000", "KUBE-SEP-3", match="-m nonesuch --of src"),
+    "-A KUBE-SVC-A -j KUBE-SEP-2",
+    endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+    endpoint("KUBE-SEP-2", "10.0.0.2:80"),
+    endpoint("KUBE-SEP-3", "10.0.0.3:80"),
+)
+
+HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
+
+
+#: What the API says of the Service that the dump has.
+SPEC = ApiServicePort(
+    name="ns/a:http",
+    protocol="tcp",
+    frontends=(),
+    endpoints=(
+        ApiEndpoint(
+            address=IPv4Address("10.0.0.1"),
+            port=80,
+            spellings=("10.0.0.1",),
+            node="n1",
+            zones=frozenset({"a"}),
+        ),
+    ),
+    external_local=True,
+)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Of all verbs, for one dump."""
+
+    text: str = RICH
+    dead: Collection[str] = ("10.0.0.1",)
+
+    def of(self, verb: str) -> object:
+        recogniser = Recogniser(parse(self.text, "dump.txt"), Cluster())
+        view = recogniser.view()
+        died = dead(view, Cluster(), endpoints=self.dead)
+        match verb:
+            case "services":
+                return ServicesAnswer(
+                    ruleset=parse(self.text, "dump.txt"),
+                    cluster=Cluster(),
+                    view=view,
+                    services=view.services,
+                    diagnostics=view.diagnostics,
+                    specs={(SPEC.name, SPEC.protocol): SPEC},
+                )
+            case "tree":
+                return TreeAnswer(
+                    cluster=Cluster(),
+                    view=view,
+                    dead=died,
+                    trees=tuple(
+                        (service, route, recogniser.tree(service, route))
+                        for service in view.services
+                        for route in service.routes
+                        if route.source is not Source.HAIRPIN
+                    ),
+                    diagnostics=view.diagnostics,
+                )
+            case "trace":
+                packet = Packet(
+                    protocol="tcp",
+                    source=address_from_text("10.0.0.1"),
+                    destination=address_from_text("10.96.0.1"),
+                    destination_port=80,
+                )
+                found = trace([parse(self.text, "dump.txt")], Question(packet=packet), "ip")
+                return TraceAnswer(
+                    cluster=Cluster(),
+                    node=None,
+                    packet=packet,
+                    state="NEW",
+                    tree=found.tree,
+                    ends=found.ends,
+                    assumptions=found.assumptions,
+                    diagnostics=view.diagnostics,
+                )
+            case "loss":
+                return LossAnswer(
+                    cluster=Cluster(),
+                    view=view,
+                    dead=died,
+                    losses=losses(view, died.endpoints),
+                    diagnostics=view.diagnostics,
+                )
+            case "diff":
+                return diff_answer(BEFORE, self.text if self.text != RICH else AFTER)
+            case "lab run" | "lab verify":
+                verdicts = (judge(measured(DEAD, ALIVE)),)
+                return LabAnswer(
+                    dead="node master", verdicts=verdicts, diagnostics=view.diagnostics
+                )
+            case "lab clients":
+                return ClientsAnswer(
+                    dead="node master",
+                    node="worker1",
+                    trials=(TRIAL,),
+                    diagnostics=view.diagnostics,
+                )
+            case _:
+                raise AssertionError(verb)
+
+    def json(self, verb: str) -> str:
+        rendered = renderer(verb, "json")(self.of(verb))
+        assert isinstance(rendered, str)
+        return rendered
+
+    def plain(self, verb: str) -> str:
+        rendered = renderer(verb, "text")(self.of(verb))
+        assert isinstance(rendered, Document)
+        return render_plain(rendered)
+
+
+def diff_answer(a: str, b: str, *, every: bool = False) -> DiffAnswer:
+    """Return what differs between two dumps of one node."""
+    own = (IPv4Address("192.0.2.1"), IPv4Address("192.0.2.2"))
+    rulesets = parse(a, "a.txt"), parse(b, "b.txt")
+    sides, dumps = [], []
+    for ruleset in rulesets:
+        recogniser = Recogniser(ruleset, Cluster(), node_addresses=own)
+        view = recogniser.view()
+        sides.append(
+            Side((ruleset,), view, Cluster(), version=4, sources=recogniser.source_address, own=own)
+        )
+        dumps.append(Dump(ruleset.file, view, (4,)))
+    return DiffAnswer(
+        a=dumps[0],
+        b=dumps[1],
+        rulesets=rulesets,
+        versions=(4,),
+        cluster=Cluster(),
+        difference=difference({4: (sides[0], sides[1])}),
+        diagnostics=(*dumps[0].view.diagnostics, *dumps[1].view.diagnostics),
+        every=every,
+    )
+
+
+def counted(
+    address: str,
+    landed: int,
+    *,
+    dead: bool = False,
+    predicted: Bounds = HALF,
+    counter: int | None = -1,
+    answered: int = -1,
+) -> EndpointCount:
+    """Return an endpoint's count; the counter and the answers fit unless they are given."""
+    fitting = 0 if dead else landed
+    return EndpointCount(
+        address=address,
+        port=53,
+        node="master" if dead else "worker1",
+        dead=dead,
+        predicted=predicted,
+        landed=landed,
+        counted=landed if counter == -1 else counter,
+        answered=fitting if answered == -1 else answered,
+        refused=0,
+    )
+
+
+def measured(
+    *endpoints: EndpointCount, passed: int = 0, duplicates: int = 0, dropped: int = 0
+) -> Measurement:
+    """Return a measurement of 10,000 flows."""
+    return Measurement(
+        service="kube-system/kube-dns:dns",
+        protocol="udp",
+        frontend="10.2.3.4:53",
+        source="pod",
+        node="worker1",
+        flows=10_000,
+        endpoints=endpoints,
+        passed=passed,
+        duplicates=duplicates,
+        dropped_by_capture=dropped,
+        seconds=1.5,
+        kernel="6.18",
+        backend="legacy",
+    )
+
+
+#: Of a right measurement.
+DEAD, ALIVE = counted("10.1.0.1", 5_021, dead=True), counted("10.1.0.2", 4_979)
+TRIAL = ClientTrial(
+    command="dig +tries=1",
+    target="10.2.3.4:53",
+    runs=60,
+    succeeded=28,
+    succeeds=HALF,
+    failure_seconds=(5.0, 5.1),
+)

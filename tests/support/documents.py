@@ -1,0 +1,42 @@
+"""The JSON documents that schemas are held against, and the schemas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.support.captures import FIXTURES, ROOT
+
+SCHEMAS = ROOT / "analyzer" / "reports" / "schemas"
+#: Verbs of the lab write documents of these names; other verbs, of their own.
+_OF_LAB = {"lab run": "lab", "lab verify": "lab", "lab clients": "clients"}
+
+
+def schema_name(verb: str) -> str:
+    """Return the name that a verb's JSON documents carry: ``kubeodds/NAME/1``."""
+    return _OF_LAB.get(verb, verb)
+
+
+def schema(name: str) -> Any:
+    """Return one schema."""
+    return json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def golden_files(suffix: str) -> list[Path]:
+    """Return all golden files with this suffix."""
+    return sorted(FIXTURES.glob(f"*/*/expected/*.{suffix}"))
+
+
+def renamed(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Give a document again and again, each time with another of its fields renamed."""
+    if isinstance(value, list):
+        for at, item in enumerate(value):
+            for where, changed in renamed(item, path):
+                yield where, [*value[:at], changed, *value[at + 1 :]]
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield (*path, key), {f"{k}_" if k == key else k: v for k, v in value.items()}
+            for where, changed in renamed(item, (*path, key)):
+                yield where, {**value, key: changed}

@@ -1,0 +1,252 @@
+"""Random rulesets and packets: does the kernel go only the ways that the tree allows, as often?
+
+A program: it leaves the host's network. For each ruleset the rules are restored and saved again
+by the real iptables, what is saved is read and walked by the analyzer, and packets are sent one
+by one while the kernel tells which rules each of them matched. Every such path must be one of the
+tree's; where the tree has nothing unknown in it, their counts must pass an exact binomial test.
+
+    python -m tests.support.lab.kernel_check --rulesets 200 --backend legacy
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from random import Random
+from typing import Final
+
+from analyzer.failure.agreement import binomial_p_value
+from analyzer.kubeproxy.trace import Question, trace
+from analyzer.model import targets as t
+from analyzer.model.packet import Packet
+from analyzer.model.rules import Ruleset
+from analyzer.parsers.iptables_save import parse
+from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
+from netns_lab.command import run
+from netns_lab.namespace import leave_host
+from netns_lab.trace import LegacyTrace, Met, NftTrace
+from tests.support.lab.nodes import SOURCES, Asked, Wired
+from tests.support.lab.random_rules import ADDRESSES, PORTS, RandomRules
+
+#: False alarms that a whole run may raise, for all its counts together.
+RATE: Final = 1e-6
+#: Seconds in which a busy kernel takes up what it has put off.
+_LATE: Final = 0.05
+#: What says where a packet goes on; others only change it, and show in what is matched later.
+_LEADING: Final = (
+    t.Jump | t.Goto | t.Accept | t.Drop | t.Return | t.Reject | t.Dnat | t.Redirect | t.Masquerade
+)
+
+
+class Node(Wired):
+    """A node whose rules iptables loads."""
+
+    def __init__(self, backend: str) -> None:
+        super().__init__()
+        self.backend = backend
+        self._trace = (
+            LegacyTrace(self.namespace) if backend == "legacy" else NftTrace(self.namespace)
+        )
+
+    def load(self, text: str) -> Ruleset:
+        """Put rules in place and return them as they are saved again."""
+        run(self.namespace, [f"iptables-{self.backend}-restore"], text)
+        saved = run(self.namespace, [f"iptables-{self.backend}-save"]).stdout
+        if isinstance(self._trace, NftTrace):
+            self._trace.learn()
+        self.met()
+        return parse(saved, "saved")
+
+    def send(self, asked: Asked) -> list[Met]:
+        """Send the first packet of a new flow and return the rules that it matched."""
+        self.emit(asked)
+        return self.met()
+
+    def met(self) -> list[Met]:
+        """Return the rules that were matched since this was asked last."""
+        match self._trace:
+            case LegacyTrace():
+                return self._trace.met()
+            case NftTrace():
+                told = self._trace.met()
+                return [(e.table, e.chain, e.number) for e in told if e.number is not None]
+
+
+Path = tuple[Met, ...]
+
+
+@dataclass
+class Numbers:
+    """Where each rule stands: its number in its chain, and whether it leads anywhere."""
+
+    ruleset: Ruleset
+    by_line: dict[int, Met] = field(default_factory=dict)
+    leading: set[Met] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for table in self.ruleset.tables.values():
+            for chain in table.chains.values():
+                for number, rule in enumerate(chain.rules, 1):
+                    met = (table.name, chain.name, number)
+                    self.by_line[rule.location.line] = met
+                    if isinstance(rule.target, _LEADING):
+                        self.leading.add(met)
+
+    def path(self, rules: Sequence[AnyRule]) -> Path:
+        met = [self.by_line[rule.location.line] for rule in rules]
+        return self.leading_only(met)
+
+    def leading_only(self, met: Sequence[Met]) -> Path:
+        return tuple(each for each in met if each in self.leading)
+
+
+def allows(tree: Tree, path: Path, numbers: Numbers) -> bool:
+    """Tell whether some way through the tree meets just these rules."""
+    own = numbers.path(tree.rules)
+    if path[: len(own)] != own:
+        return False
+    rest = path[len(own) :]
+    match tree:
+        case Leaf():
+            return not rest
+        case Chance(branches):
+            return any(allows(child, rest, numbers) for _, child in branches)
+        case Either(_, branches):
+            return any(allows(child, rest, numbers) for child in branches)
+
+
+def chances(tree: Tree, numbers: Numbers) -> dict[Path, Fraction] | None:
+    """Return the probability of each path; None where something is not known."""
+    own = numbers.path(tree.rules)
+    match tree:
+        case Leaf():
+            return {own: Fraction(1)}
+        case Either():
+            return None
+        case Chance(branches):
+            found: dict[Path, Fraction] = {}
+            for weight, child in branches:
+                inner = chances(child, numbers)
+                if inner is None:
+                    return None
+                for path, chance in inner.items():
+                    whole = own + path
+                    found[whole] = found.get(whole, Fraction(0)) + chance * weight.as_fraction()
+            return found
+
+
+@dataclass
+class Findings:
+    """What a run came to."""
+
+    packets: int = 0
+    rulesets: int = 0
+    exact: int = 0
+    matched: int = 0
+    faults: list[str] = field(default_factory=list)
+    p_values: list[tuple[float, str]] = field(default_factory=list)
+    targets: Counter[str] = field(default_factory=Counter)
+
+
+def check(node: Node, text: str, random: Random, packets: int, findings: Findings) -> None:
+    """Hold one ruleset against the kernel."""
+    ruleset = node.load(text)
+    numbers = Numbers(ruleset)
+    findings.rulesets += 1
+    for asked in _questions(random):
+        found = trace([ruleset], _question(node, asked), ruleset.family)
+        expected = chances(found.tree, numbers)
+        findings.exact += expected is not None
+        counts: Counter[Path] = Counter()
+        for _ in range(packets // 2):
+            met = node.send(asked)
+            findings.packets += 1
+            findings.matched += len(met)
+            path = numbers.leading_only(met)
+            if not allows(found.tree, path, numbers):
+                time.sleep(_LATE)  # the kernel may have put off the rest of its work
+                met += node.met()
+                path = numbers.leading_only(met)
+            counts[path] += 1
+            if not allows(found.tree, path, numbers):
+                findings.faults.append(_fault(text, asked, met))
+                break
+        else:
+            for path, chance in (expected or {}).items():
+                value = binomial_p_value(counts[path], packets // 2, float(chance))
+                findings.p_values.append((value, f"{asked}: {path} {counts[path]} of {chance}"))
+    for table in ruleset.tables.values():
+        for chain in table.chains.values():
+            findings.targets.update(type(rule.target).__name__ for rule in chain.rules)
+
+
+def _questions(random: Random) -> Iterator[Asked]:
+    for _ in range(2):
+        device = random.choice(("eth0", "pod0", None))
+        source = SOURCES[4][device]
+        yield Asked(device, source, random.choice(ADDRESSES), random.choice(PORTS))
+
+
+def _question(node: Node, asked: Asked) -> Question:
+    packet = Packet(
+        protocol="udp",
+        source=asked.source,
+        destination=asked.destination,
+        destination_port=asked.port,
+        in_interface=asked.device or "",
+    )
+    return Question(packet=packet, addresses=node.addresses, routes=node.routes)
+
+
+def _fault(text: str, asked: Asked, met: Sequence[Met]) -> str:
+    told = "\n".join(f"  {table} {chain} {number}" for table, chain, number in met)
+    return f"{asked}\nthe kernel's path:\n{told}\nthe rules:\n{text}"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the check and print what it found as JSON; 1: the kernel disagrees."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rulesets", type=int, default=200)
+    parser.add_argument("--packets", type=int, default=50)
+    parser.add_argument("--backend", choices=["legacy", "nft"], default="legacy")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(words)
+    leave_host()
+    node = Node(options.backend)
+    random = Random(options.seed)  # noqa: S311  # the same run for the same seed
+    rules = RandomRules(random)
+    findings = Findings()
+    for done in range(options.rulesets):
+        if done % 500 == 0:
+            node.forget()
+        check(node, rules.text(), random, options.packets, findings)
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{done + 1} of {options.rulesets} rulesets")
+    least = RATE / max(1, len(findings.p_values))
+    unlikely = [says for value, says in findings.p_values if value < least]
+    json.dump(
+        {
+            "backend": options.backend,
+            "rulesets": findings.rulesets,
+            "packets": findings.packets,
+            "matched_rules": findings.matched,
+            "questions_of_nothing_unknown": findings.exact,
+            "counts_tested": len(findings.p_values),
+            "least_p_value": min((v for v, _ in findings.p_values), default=1.0),
+            "targets": findings.targets,
+            "disagreements": findings.faults + unlikely,
+        },
+        sys.stdout,
+        indent=1,
+    )
+    return 1 if findings.faults or unlikely else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Run the program as a user does; a lab leaves its host's network, so it needs its own process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "fixtures" / "captures"
+NFT = ROOT / "fixtures" / "nft"
+KUBEODDS = (sys.executable, "-m", "analyzer")
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'netns-lab'}"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A capture, the node whose dump it is, and the other one, which dies."""
+
+    directory: Path
+
+    def __str__(self) -> str:
+        return "/".join(self.directory.parts[-2:])
+
+    @property
+    def node(self) -> str:
+        return str(json.loads((self.directory / "run.json").read_text())["node"])
+
+    @property
+    def victim(self) -> str:
+        return "worker1" if self.node == "master" else "master"
+
+    @property
+    def dump(self) -> str:
+        found = [*self.directory.glob("iptables-*-save.txt")]
+        return str(next(iter(found), self.directory / "nft-list-ruleset.txt"))
+
+    @property
+    def given(self) -> list[str]:
+        objects = str(self.directory / "objects.json")
+        return [self.dump, "--objects", objects, "--node", self.node]
+
+
+CASES = [Case(path.parent) for path in sorted(FIXTURES.glob("*iptables*/*/run.json"))]
+NFT_CASES = [Case(path.parent) for path in sorted(NFT.glob("*-nftables/*/run.json"))]
+
+
+def case(name: str) -> Case:
+    return Case(FIXTURES / name)
+
+
+def kubeodds(
+    *arguments: str, prefix: Sequence[str] = (), extra: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*prefix, *KUBEODDS, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**environment(), **(extra or {})},
+        check=False,
+    )
+
+
+def lab_run(*arguments: str) -> tuple[int, dict[str, Any], str]:
+    done = kubeodds("lab", "run", *arguments, "--format", "json")
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+def in_lab(program: str, *arguments: str) -> str:
+    """Run Python code that may leave the host's network, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
