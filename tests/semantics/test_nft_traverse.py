@@ -2,57 +2,18 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 from hypothesis import given, settings
 
 from analyzer.model.nft import NftRuleset, Table
 from analyzer.parsers import nft_text
 from analyzer.parsers.nft.rendering import render
-from analyzer.semantics.nft_traverse import NftTraversal
-from tests.support.naive.nft import Flow, Script, Walk, distribution
-from tests.support.nft.asked import (
-    as_iptables,
-    asked,
-    path_of,
-    state_behind,
-    state_of,
-    tells,
-    verdict_of,
-    ways,
-)
+from tests.support.agreement.nft_table import agrees, walked, walked_naively
+from tests.support.naive.nft import Flow
 from tests.support.strategies.nft_tables import single_tables
 from tests.support.strategies.nft_walkable import Kinds
-
-#: A verdict, the packet behind it, and the rules on the way.
-End: TypeAlias = tuple[Any, Any, Any]
-
-
-def walked(table: Table, flow: Flow) -> dict[End, Fraction]:
-    packet, situation = asked(flow)
-    found: dict[End, Fraction] = {}
-    for leaf, weight in ways(NftTraversal(table, flow.family, situation).tree("base0", packet)):
-        end = verdict_of(leaf), state_of(leaf.packet), path_of(leaf)
-        found[end] = found.get(end, Fraction(0)) + weight
-    return found
-
-
-def walked_naively(table: Table, flow: Flow) -> dict[End, Fraction]:
-    telling = {rule.raw for chain in table.chains.values() for rule in chain.rules if tells(rule)}
-
-    def start(script: Script) -> End:
-        walk = Walk(table, deepcopy(flow), script)
-        verdict = walk.base("base0")
-        path = tuple([raw for raw in walk.path if raw in telling])
-        return as_iptables(verdict, flow.family), state_behind(walk.flow, verdict), path
-
-    return distribution(start)
-
-
-def agrees(question: tuple[Table, Flow]) -> None:
-    assert walked(*question) == walked_naively(*question)
 
 
 @settings(max_examples=1_000)

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from hypothesis import given, settings
 
-from tests.support.naive.node import Fate
-from tests.support.nft.asked import ways
-from tests.support.nft.nodes import Question, fate_of, questions
-
-
-def agrees_exactly(question: Question) -> None:
-    found: dict[Fate, Fraction] = {}
-    for leaf, weight in ways(question.tree()):
-        fate = fate_of(leaf)
-        found[fate] = found.get(fate, Fraction(0)) + weight
-    assert found == question.naive()
+from tests.support.agreement.nft_node import agrees_exactly
+from tests.support.nft.nodes import Question, questions
 
 
 @settings(max_examples=600)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from ipaddress import IPv4Address
 from typing import TypeAlias
@@ -28,25 +27,25 @@ from analyzer.model.targets import (
     Target,
     TargetUnknown,
 )
-from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import (
-    AnyRule,
     Chance,
-    Delivered,
     Either,
     FellThrough,
     Leaf,
-    PolicyDrop,
-    Tree,
-    Unresolved,
     bounds,
     distribution,
     shares,
 )
+from tests.support.agreement.iptables_table import (
+    START,
+    agrees_with_the_naive_interpreter,
+    bounds_are_the_extremes_of_an_adversary,
+    is_dead,
+    walk,
+)
 from tests.support.naive import table as naive
 from tests.support.strategies.iptables_rules import DEAD, HERE, looping_tables, walked_tables
 
-START = "A"
 UNKNOWN = MatchUnknown("-m u32")
 HALF = MatchRandom(1 << 30)
 MANY = 2_000
@@ -63,51 +62,6 @@ def table(**chains: list[tuple[list[Match], Target | None]]) -> Table:
             name: Chain(name, tuple(Rule(tuple(m), t, HERE, "") for m, t in rules))
             for name, rules in chains.items()
         },
-    )
-
-
-def walk(made: Table, packet: Packet | None = None) -> Tree:
-    return Traversal(made).tree(START, packet or Packet())
-
-
-def is_dead(leaf: Leaf) -> bool:
-    return leaf.outcome == DEAD
-
-
-def leads_on(rule: AnyRule) -> bool:
-    assert isinstance(rule, Rule)
-    return rule.target is not None and not isinstance(rule.target, SetMark)
-
-
-def paths(
-    tree: Tree, weight: Fraction = Fraction(1), path: tuple[str, ...] = ()
-) -> Iterator[tuple[naive.End, Fraction]]:
-    """Give each way through a tree of nothing unknown, with the rules on it."""
-    path = (*path, *(str(rule.location) for rule in tree.rules if leads_on(rule)))
-    match tree:
-        case Leaf(outcome, packet):
-            assert not packet.mark.unknown
-            assert not isinstance(outcome, Unresolved | PolicyDrop | Delivered)
-            target = None if isinstance(outcome, FellThrough) else outcome
-            yield naive.End(target, packet.mark.value, path), weight
-        case Chance(branches):
-            for part, child in branches:
-                yield from paths(child, weight * part.as_fraction(), path)
-        case Either():
-            raise AssertionError(tree)
-
-
-def agrees_with_the_naive_interpreter(made: Table) -> None:
-    found: dict[naive.End, Fraction] = {}
-    for end, weight in paths(walk(made)):
-        found[end] = found.get(end, Fraction(0)) + weight
-    assert found == naive.distribution(made, START)
-
-
-def bounds_are_the_extremes_of_an_adversary(made: Table) -> None:
-    found = bounds(walk(made), is_dead)
-    assert (found.lower.as_fraction(), found.upper.as_fraction()) == naive.extremes(
-        made, START, lambda end: end.target == DEAD
     )
 
 

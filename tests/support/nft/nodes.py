@@ -52,13 +52,16 @@ _BASES: Final[list[Base]] = [
 
 @dataclass(repr=False)  # hypothesis would print the values' own
 class Question:
-    """Rulesets, the packet, and in which order all chains were registered."""
+    """Rulesets, the packet, and in which order all chains were registered.
+
+    `turns` says whose turn it is to register its next chain: which row of `registrations`.
+    """
 
     nft: NftRuleset
     iptables: Ruleset | None
     flow: Flow
     made_here: bool
-    order: list[Registration]
+    turns: tuple[int, ...]
 
     def __repr__(self) -> str:
         """As text, since the values' own would be much longer."""
@@ -72,6 +75,10 @@ class Question:
         return "\n".join([render(self.nft), *rules, str(self.flow)])
 
     @property
+    def _rows(self) -> list[list[Registration]]:
+        return rows_of(self.nft, self.iptables)
+
+    @property
     def rulesets(self) -> list[Ruleset | NftRuleset]:
         return [self.nft] if self.iptables is None else [self.iptables, self.nft]
 
@@ -82,9 +89,11 @@ class Question:
         return Hooks(self.rulesets, self.flow.family, situation, ROUTES).way(packet)
 
     def naive(self) -> dict[Fate, Fraction]:
+        order = in_turns(self._rows, self.turns)
+
         def start(script: Script) -> Fate:
             node = Node(deepcopy(self.flow), script, DEVICE)
-            for register in self.order:
+            for register in order:
                 register(node)
             return node.fate(made_here=self.made_here)
 
@@ -123,20 +132,32 @@ def questions(
     nft = NftRuleset(tables=found, input_format="nft", file="made")
     iptables = draw(whole_rulesets(made_here, unknown=False)) if with_iptables else None
     flow = draw(flows(packets, made_here=made_here))
-    rows = registrations([found.values()] if iptables is None else [found.values(), iptables])
-    return Question(nft, iptables, flow, made_here, draw(merged(rows)))
+    turns = draw(merged([len(row) for row in rows_of(nft, iptables)]))
+    return Question(nft, iptables, flow, made_here, turns)
+
+
+def rows_of(nft: NftRuleset, iptables: Ruleset | None) -> list[list[Registration]]:
+    """What registers chains, a row for all that comes in one order."""
+    of_nft = nft.tables.values()
+    return registrations([of_nft] if iptables is None else [of_nft, iptables])
 
 
 @st.composite
-def merged(draw: st.DrawFn, rows: list[list[Registration]]) -> list[Registration]:
-    """Rows merged in any way, each in its own order."""
-    left = [list(row) for row in rows if row]
-    found: list[Registration] = []
-    while left:
-        row = left[draw(st.integers(0, len(left) - 1))]
-        found.append(row.pop(0))
-        left = [row for row in left if row]
-    return found
+def merged(draw: st.DrawFn, lengths: list[int]) -> tuple[int, ...]:
+    """Rows of these lengths merged in any way, each in its own order: whose turn it is."""
+    left = dict(enumerate(lengths))
+    found: list[int] = []
+    while left := {row: count for row, count in left.items() if count}:
+        row = list(left)[draw(st.integers(0, len(left) - 1))]
+        left[row] -= 1
+        found.append(row)
+    return tuple(found)
+
+
+def in_turns(rows: list[list[Registration]], turns: tuple[int, ...]) -> list[Registration]:
+    """All registrations of `rows`, each row in its own order."""
+    waiting = [iter(row) for row in rows]
+    return [next(waiting[row]) for row in turns]
 
 
 def fate_of(leaf: Leaf) -> Fate:

@@ -1,12 +1,9 @@
-"""The bounds of nft's walks are worth something: each deliberate fault breaks them."""
+"""Faults in what nft's walks make of what is not known."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
-
-import pytest
-from hypothesis import strategies as st
 
 from analyzer.model.bits import Bits
 from analyzer.model.packet import Mark
@@ -17,10 +14,7 @@ from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_held import Draw
 from analyzer.semantics.nft_matching import Found, Hit, Lookups
 from analyzer.semantics.situation import Situation
-from tests.semantics.test_nft_bounds import ALL, forgotten, holds
-from tests.support.nft.faults import Fault, Patch, method, search
-from tests.support.strategies.nft_tables import single_tables
-from tests.support.strategies.nft_walkable import Kinds
+from tests.support.seeded.fault import Fault, method
 
 FALSE, UNKNOWN, TRUE = Ternary
 
@@ -110,15 +104,3 @@ ABOUT: Final = {
     "flows that may be tracked taken for tracked": ("direction", "tracked"),
     "what may not be there taken for there": ("", "protocol"),
 }
-
-
-def test_the_search_finds_nothing_where_there_is_no_fault() -> None:
-    assert not search(st.tuples(single_tables(ALL), forgotten), holds, 300)
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_breaks_bounds(name: str, monkeypatch: Patch) -> None:
-    FAULTS[name](monkeypatch)
-    about, lost = ABOUT.get(name, ("", None))
-    unknown = forgotten if lost is None else st.just(frozenset({lost}))
-    assert search(st.tuples(single_tables(Kinds(counts=True, about=about)), unknown), holds)

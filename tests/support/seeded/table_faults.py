@@ -1,15 +1,9 @@
-"""The properties of test_traverse are worth something: each deliberate fault breaks one of them."""
+"""Faults in the walk through one table of iptables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
-from typing import Final, TypeAlias
-
-import pytest
-from hypothesis import HealthCheck, Phase, find, settings
-from hypothesis.errors import NoSuchExample
-from hypothesis.strategies import SearchStrategy
+from typing import Final
 
 from analyzer.model.matches import Match, MatchMark, MatchNot, MatchRandom
 from analyzer.model.packet import Mark, Packet
@@ -23,24 +17,7 @@ from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.positions import Stack
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
-from tests.semantics.test_traverse import (
-    agrees_with_the_naive_interpreter,
-    bounds_are_the_extremes_of_an_adversary,
-)
-from tests.support.strategies.iptables_rules import walked_tables
-
-Patch: TypeAlias = pytest.MonkeyPatch
-Fault: TypeAlias = Callable[[Patch], None]
-
-EXACT: Final = walked_tables(unknown_match=False, unknown_target=False)
-# Unknown targets are left out, so that a fault shows which is not theirs.
-OPEN: Final = walked_tables(unknown_target=False)
-SEARCH: Final = settings(
-    max_examples=1_000,
-    phases=[Phase.generate],
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+from tests.support.seeded.fault import Fault, Patch
 
 
 def reading(change: Callable[[Rule], Rule]) -> Fault:
@@ -186,28 +163,3 @@ FAULTS: Final[dict[str, Fault]] = {
     "mark lost after a jump": mark_lost_after_a_jump,
     "chance of two taken for certainty": chances_of_later_rules_not_reduced,
 }
-
-
-def breaks(check: Callable[[Table], None], made: Table) -> bool:
-    try:
-        check(made)
-    except (AssertionError, ValueError):
-        return True
-    return False
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_breaks_a_property(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    FAULTS[name](monkeypatch)
-    assert search(EXACT, agrees_with_the_naive_interpreter) or search(
-        OPEN, bounds_are_the_extremes_of_an_adversary
-    )
-
-
-def search(tables: SearchStrategy[Table], check: Callable[[Table], None]) -> bool:
-    same = Random(0)  # noqa: S311  # the same search each time
-    try:
-        find(tables, lambda made: breaks(check, made), settings=SEARCH, random=same)
-    except NoSuchExample:
-        return False
-    return True

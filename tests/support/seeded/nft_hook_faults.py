@@ -1,10 +1,9 @@
-"""The properties of ways through tables of nft are worth something: each fault breaks them."""
+"""Faults in the order of base chains of nft, alone and beside iptables."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-import pytest
 from hypothesis import strategies as st
 
 from analyzer.model.packet import Mark
@@ -14,16 +13,12 @@ from analyzer.semantics.calling_order import BaseChain
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Delivered, FellThrough, Leaf
-from tests.semantics.test_nft_bounds import holds_on_all_hooks
-from tests.semantics.test_nft_ways import agrees_exactly
 from tests.support.naive.node import HOOKS
-from tests.support.nft.faults import Fault, Patch, method, search
 from tests.support.nft.nodes import Question, questions
+from tests.support.seeded.fault import Fault, method
 from tests.support.strategies.nft_walkable import Kinds
 
 PLAIN: Final = Kinds(all=False)
-#: What a search finds it prints, and here it need not.
-pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
 
 def made_as(change: Any) -> Fault:
@@ -115,6 +110,16 @@ def families(**held: tuple[str, ...]) -> Fault:
     return lambda patch: patch.setattr(base_chains, "_FAMILIES", held)
 
 
+def whole_rulesets_only(right: Any) -> Any:
+    """Of the orders of two rulesets only those in which one comes whole before the other."""
+
+    def faulty(rows: Any) -> Any:
+        rows = [row for row in rows if row]
+        return right([[each for row in rows for each in row]]) if len(rows) > 1 else right(rows)
+
+    return faulty
+
+
 FAULTS: Final[dict[str, Fault]] = {
     "policy ignored": method(Hooks, "_behind", policy_ignored),
     "accept ends the hook": method(Hooks, "_behind", accept_ends_the_hook),
@@ -158,14 +163,11 @@ FAULTS: Final[dict[str, Fault]] = {
         Hooks, "_looped", lambda _: lambda _self, packet: Leaf(Delivered(here=True), packet)
     ),
     "nat asked again on loopback": method(Hooks, "_looped", again_with_nat),
+    "orders of two rulesets left out": method(calling_order, "_orders", whole_rulesets_only),
     "local taken for others": method(
         Situation, "is_local", lambda right: lambda self, packet: ~right(self, packet)
     ),
 }
-
-
-def test_the_search_finds_nothing_where_there_is_no_fault() -> None:
-    assert not search(st.tuples(questions()), agrees_exactly, 100)
 
 
 def at(*priorities: int, nat: bool = True, kinds: Kinds = PLAIN) -> st.SearchStrategy[Question]:
@@ -178,6 +180,9 @@ def at(*priorities: int, nat: bool = True, kinds: Kinds = PLAIN) -> st.SearchStr
 
 #: What shows a fault sooner than other questions.
 ABOUT: Final = {
+    "orders of two rulesets left out": questions(
+        PLAIN, [(hook, "filter", -150) for hook in ("PREROUTING", "OUTPUT")], with_iptables=True
+    ),
     "flows that nobody tracks meet nat": at(-300),
     "of one priority the older first": at(-50, nat=False),
     "chains of nat behind all of their priority": at(-100),
@@ -189,26 +194,3 @@ ABOUT: Final = {
     "there is an entry before conntrack": at(-300, kinds=Kinds(all=False, about="Ct(")),
     "nobody comes before conntrack": at(-300, nat=False, kinds=Kinds(all=False, about="Ct(")),
 }
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_breaks_exactness(name: str, monkeypatch: Patch) -> None:
-    FAULTS[name](monkeypatch)
-    assert search(st.tuples(ABOUT.get(name, questions())), agrees_exactly)
-
-
-def whole_rulesets_only(right: Any) -> Any:
-    """Of the orders of two rulesets only those in which one comes whole before the other."""
-
-    def faulty(rows: Any) -> Any:
-        rows = [row for row in rows if row]
-        return right([[each for row in rows for each in row]]) if len(rows) > 1 else right(rows)
-
-    return faulty
-
-
-def test_orders_of_two_rulesets_that_are_left_out_break_bounds(monkeypatch: Patch) -> None:
-    method(calling_order, "_orders", whole_rulesets_only)(monkeypatch)
-    bases = [(hook, "filter", -150) for hook in ("PREROUTING", "OUTPUT")]
-    given = questions(PLAIN, bases, with_iptables=True)
-    assert search(st.tuples(given, st.just(frozenset())), holds_on_all_hooks)

@@ -1,36 +1,18 @@
-"""The properties of test_ways are worth something: each fault in the hooks breaks them."""
+"""Faults in the order of hooks and tables, and in what routing decides between them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
-from typing import Any, Final, TypeAlias
-
-import pytest
-from hypothesis import HealthCheck, Phase, find, settings
-from hypothesis.errors import NoSuchExample
+from typing import Any, Final
 
 from analyzer.model.hooks import PRIORITIES, TABLES
 from analyzer.model.packet import Mark, Packet
-from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.semantics import base_chains, calling_order, traverse
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Delivered, FellThrough, Leaf, Tree
-from tests.semantics.test_ways import check_exactly
-from tests.support.strategies.iptables_tables import questions
-
-Patch: TypeAlias = pytest.MonkeyPatch
-Fault: TypeAlias = Callable[[Patch], None]
-Question: TypeAlias = tuple[Ruleset, Any, bool]
-
-SEARCH: Final = settings(
-    max_examples=4_000,
-    phases=[Phase.generate],
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+from tests.support.seeded.fault import Fault, Patch
 
 
 def tables(hook: str, *order: str) -> Fault:
@@ -130,28 +112,3 @@ FAULTS: Final[dict[str, Fault]] = {
     "nothing comes back by loopback": method("_looped", nothing_comes_back_by_loopback),
     "nat asked again on loopback": method("_looped", nat_asked_again_on_loopback),
 }
-
-
-def breaks(question: Question) -> bool:
-    ruleset, destination, made_here = question
-    try:
-        check_exactly(ruleset, destination, made_here=made_here)
-    except (AssertionError, ValueError):
-        return True
-    return False
-
-
-def test_the_search_finds_nothing_where_there_is_no_fault() -> None:
-    same = Random(0)  # noqa: S311  # the same search each time
-    with pytest.raises(NoSuchExample):
-        find(questions, breaks, settings=settings(SEARCH, max_examples=1_000), random=same)
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_in_the_hooks_breaks_the_property(name: str, monkeypatch: Patch) -> None:
-    FAULTS[name](monkeypatch)
-    same = Random(0)  # noqa: S311  # the same search each time
-    try:
-        find(questions, breaks, settings=SEARCH, random=same)
-    except NoSuchExample:
-        pytest.fail(f"nothing notices: {name}")

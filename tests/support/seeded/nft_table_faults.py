@@ -1,12 +1,9 @@
-"""The properties of nft's walks are worth something: each deliberate fault breaks one of them."""
+"""Faults in the walk through one table of nft."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-
-import pytest
-from hypothesis import strategies as st
 
 from analyzer.model import nft_expressions as e
 from analyzer.model import nft_statements as s
@@ -24,10 +21,7 @@ from analyzer.semantics.nft_traverse import NftTraversal, _Rule
 from analyzer.semantics.path import Path
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Leaf
-from tests.semantics.test_nft_traverse import agrees
-from tests.support.nft.faults import Fault, Make, Patch, method, search
-from tests.support.strategies.nft_tables import single_tables
-from tests.support.strategies.nft_walkable import Kinds
+from tests.support.seeded.fault import Fault, Make, method
 
 FALSE, UNKNOWN, TRUE = Ternary
 
@@ -312,7 +306,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "rules forgotten": method(nft_traverse, "after", lambda _: lambda _, rest: rest),
     "rules told that ended": method(_Rule, "walk", every_rule_tells),
 }
-#: What the matches of tables are about that show a fault sooner than others.
+#: What the matches of tables are about that show a fault sooner than others: see `Kinds`.
 ABOUT: Final = {
     "affinity forgotten": "affinity",
     "conntrack never calls it untracked": "untracked",
@@ -329,13 +323,3 @@ ABOUT: Final = {
     "sets updated whatever the header": "mark",
     "port of a translation ignored": "daddr",
 }
-
-
-def test_the_search_finds_nothing_where_there_is_no_fault() -> None:
-    assert not search(st.tuples(single_tables(Kinds())), agrees, 200)
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_breaks_exactness(name: str, monkeypatch: Patch) -> None:
-    FAULTS[name](monkeypatch)
-    assert search(st.tuples(single_tables(Kinds(about=ABOUT.get(name, "")))), agrees)

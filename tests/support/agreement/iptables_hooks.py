@@ -1,0 +1,60 @@
+"""Whole ways through iptables' tables: they are those of the naive interpreter."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Final
+
+from analyzer.model.addresses import Address
+from analyzer.model.packet import Packet
+from analyzer.model.probability import ALWAYS
+from analyzer.model.rules import Ruleset
+from analyzer.model.targets import Drop, Reject
+from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree, leaves
+from tests.support.naive import hooks as naive
+from tests.support.naive.table import Start, explored
+from tests.support.strategies.iptables_tables import NODE, POD, PORT
+
+OWN: Final = frozenset({NODE})
+
+
+def way(ruleset: Ruleset, destination: Address, *, made_here: bool) -> Tree:
+    packet = Packet(
+        protocol="tcp",
+        source=NODE if made_here else POD,
+        source_port=40_000,
+        destination=destination,
+        destination_port=PORT,
+        in_interface="" if made_here else None,
+    )
+    situation = Situation(local_addresses=OWN, flow=packet)
+    return Hooks([ruleset], ruleset.family, situation).way(packet)
+
+
+def told(leaf: Leaf) -> naive.Fate:
+    packet = leaf.packet
+    marks = packet.mark.value, packet.flow_mark.value
+    match leaf.outcome:
+        case Drop() | PolicyDrop():
+            return naive.Fate("drop", marks=marks)
+        case Reject():
+            return naive.Fate("reject", marks=marks)
+        case Delivered(here):
+            kind = "here" if here else "sent"
+            return naive.Fate(kind, packet.destination, bool(packet.masqueraded), marks)
+        case _:
+            raise AssertionError(leaf)
+
+
+def start(ruleset: Ruleset, destination: Address, *, made_here: bool) -> Start[naive.Fate]:
+    return lambda script: naive.Walk(ruleset, OWN, destination, script).fate(made_here=made_here)
+
+
+def check_exactly(ruleset: Ruleset, destination: Address, *, made_here: bool) -> None:
+    found: dict[naive.Fate, Fraction] = {}
+    for leaf, weight in leaves(way(ruleset, destination, made_here=made_here), ALWAYS):
+        fate = told(leaf)
+        found[fate] = found.get(fate, Fraction(0)) + weight.as_fraction()
+    assert found == explored(start(ruleset, destination, made_here=made_here))
