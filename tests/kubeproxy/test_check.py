@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError
@@ -35,6 +35,7 @@ from tests.support.check import (
     broken_reading,
 )
 from tests.support.check.editing import CHECK, DUAL, OLD, TWO_NODE, Kind
+from tests.support.effort import examples
 from tests.support.reading import read_ruleset
 from tests.test_docs import rows
 
@@ -268,7 +269,7 @@ def test_a_probability_is_read_as_its_version_wrote_it(printed: str, codes: set[
 _LINES = DUAL.read_text().split("\n")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(5, 60)
 @given(st.lists(st.integers(0, len(_LINES) - 1), min_size=1, max_size=4, unique=True),
        st.integers(0, 2**32))  # fmt: skip
 def test_no_edit_makes_the_check_fail(places: list[int], seed: int) -> None:

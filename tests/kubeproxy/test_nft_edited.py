@@ -15,7 +15,7 @@ from itertools import zip_longest
 from typing import Final
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from analyzer.errors import InputError
@@ -28,6 +28,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.parsers.kubernetes import parse_objects
 from tests.kubeproxy.test_nft_round_trip import nft_ruleset
 from tests.support.clusters import GeneratedCluster, clusters, one_service
+from tests.support.effort import examples
 
 every_layout = pytest.mark.parametrize(
     "layout", [Layout.V1_30, Layout.V1_36], ids=lambda layout: layout.value
@@ -83,7 +84,7 @@ def check(text: str, cluster: GeneratedCluster, *, told: bool) -> int:
 
 
 @every_layout
-@settings(max_examples=100)  # each takes long
+@examples(5, 100)  # each takes long
 @given(data=st.data(), told=st.booleans())
 def test_plain_rows_say_what_walks_find(layout: Layout, data: st.DataObject, *, told: bool) -> None:
     cluster = data.draw(clusters(layout, plain=data.draw(st.booleans())))
@@ -97,7 +98,7 @@ def test_plain_services_are_read_off_their_rows(layout: Layout) -> None:
 
 
 @every_layout
-@settings(max_examples=100)  # each takes long
+@examples(5, 100)  # each takes long
 @given(data=st.data(), told=st.booleans())
 def test_plain_rows_of_edited_rulesets_say_what_walks_find(
     layout: Layout, data: st.DataObject, *, told: bool

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError
@@ -17,6 +17,7 @@ from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.model.cluster import Cluster
 from analyzer.parsers import nft_json, nft_text
 from tests.support.captures import FIXTURES, ROOT
+from tests.support.effort import examples
 
 OLD = FIXTURES / "1.30.3-nftables/two-node/nft-list-ruleset.json"
 NEW = ROOT / "fixtures/nft/1.36.2-nftables/seed-dns/nft-list-ruleset.json"
@@ -56,7 +57,7 @@ def look(read: Any, text: str) -> None:
         assert views[0].services == views[1].services
 
 
-@settings(max_examples=200)  # each takes long
+@examples(10, 200)  # each takes long
 @given(st.sampled_from(SAMPLES), st.integers(0, 1 << 32), st.integers(1, 4))
 def test_damaged_json(sample: Any, seed: int, faults: int) -> None:
     chance = random.Random(seed)  # noqa: S311  # no secret
@@ -77,7 +78,7 @@ def test_damaged_json(sample: Any, seed: int, faults: int) -> None:
     look(nft_json.parse, json.dumps(given))
 
 
-@settings(max_examples=200)  # each takes long
+@examples(10, 200)  # each takes long
 @given(st.integers(0, 1 << 32), st.integers(1, 4))
 def test_damaged_text(seed: int, faults: int) -> None:
     chance = random.Random(seed)  # noqa: S311  # no secret

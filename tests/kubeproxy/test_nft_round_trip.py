@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.generate import Layout
@@ -30,6 +30,7 @@ from analyzer.parsers.kubernetes import parse_objects
 from tests.kubeproxy.test_promises import ends, kept
 from tests.kubeproxy.test_round_trip import CHANGES, OUTSIDE, Asked, OfObjects, RoundTrip
 from tests.support.clusters import GeneratedCluster, clusters, one_service
+from tests.support.effort import examples
 from tests.support.promises import Source
 
 every_layout = pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def replace_kind(shown: ShownFrontend) -> ShownFrontend:
 
 
 @every_layout
-@settings(max_examples=150)  # each takes long
+@examples(8, 150)  # each takes long
 @given(data=st.data(), told=st.booleans())
 def test_objects_come_back_from_their_rules(
     layout: Layout, data: st.DataObject, *, told: bool
@@ -122,7 +123,7 @@ def test_objects_come_back_from_their_rules(
 
 
 @every_layout
-@settings(max_examples=150)  # each takes long
+@examples(8, 150)  # each takes long
 @given(data=st.data())
 def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataObject) -> None:
     trip = NftRoundTrip(data.draw(clusters(layout)))

@@ -16,7 +16,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.generate import Layout
@@ -30,6 +30,7 @@ from analyzer.parsers.iptables_save import parse, render
 from analyzer.parsers.kubernetes import parse_objects
 from tests.kubeproxy.test_promises import ends, kept, may_keep
 from tests.support.clusters import GeneratedCluster, clusters, one_service
+from tests.support.effort import examples
 from tests.support.promises import Frontend, Promise, Promises, Source
 from tests.support.reading import read_ruleset
 
@@ -229,7 +230,7 @@ def as_named(
 
 
 @every_layout
-@settings(max_examples=300)  # each takes long
+@examples(8, 200)  # each takes long
 @given(data=st.data(), told=st.booleans())
 def test_objects_come_back_from_their_rules(
     layout: Layout, data: st.DataObject, *, told: bool
@@ -241,7 +242,7 @@ def test_objects_come_back_from_their_rules(
 
 
 @every_layout
-@settings(max_examples=300)  # each takes long
+@examples(8, 200)  # each takes long
 @given(data=st.data())
 def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataObject) -> None:
     trip = RoundTrip(data.draw(clusters(layout)))
@@ -266,7 +267,7 @@ def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataO
 
 
 @every_layout
-@settings(max_examples=300)  # each takes long
+@examples(8, 200)  # each takes long
 @given(data=st.data())
 def test_generated_rules_are_printed_as_they_were_read(layout: Layout, data: st.DataObject) -> None:
     text = data.draw(clusters(layout)).dump

@@ -8,12 +8,13 @@ from ipaddress import ip_address
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.parsers.services import parse_services
 from tests.support.check.editing import DUAL
+from tests.support.effort import examples
 
 OBJECTS: Any = json.loads((DUAL.parent / "objects.json").read_text())
 
@@ -153,7 +154,7 @@ def test_an_address_keeps_its_spelling_and_another_port_is_another_endpoint() ->
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(10, 200)
 @given(st.integers(0, 2**32))
 def test_odd_objects_are_passed_over(seed: int) -> None:
     """Whatever stands in a field in place of what the API puts there."""

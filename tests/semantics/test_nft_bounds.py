@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.model.nft import Table
 from tests.support.agreement.nft_node import holds_on_all_hooks
 from tests.support.agreement.nft_table import Forgotten, holds
+from tests.support.effort import examples
 from tests.support.naive.nft import Flow
 from tests.support.nft.asked import FORGOTTEN
 from tests.support.nft.nodes import Question, questions
@@ -20,7 +21,7 @@ forgotten = st.frozensets(st.sampled_from(FORGOTTEN), min_size=1, max_size=4)
 ALL: Final = Kinds(counts=True)
 
 
-@settings(max_examples=1_000)
+@examples(30, 2_000)
 @given(single_tables(ALL), forgotten)
 def test_tables_whatever_is_so(question: tuple[Table, Flow], forgot: Forgotten) -> None:
     holds(question, forgot)
@@ -32,7 +33,7 @@ of_ways = st.frozensets(
 )
 
 
-@settings(max_examples=300)
+@examples(20, 1_000)
 @given(questions(ALL), of_ways)
 def test_ways_whatever_is_so(question: Question, forgot: Forgotten) -> None:
     holds_on_all_hooks(question, forgot)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from analyzer.model.nft import NftRuleset, Table
 from analyzer.parsers import nft_text
 from analyzer.parsers.nft.rendering import render
 from tests.support.agreement.nft_table import agrees, walked, walked_naively
+from tests.support.effort import examples
 from tests.support.naive.nft import Flow
 from tests.support.strategies.nft_tables import single_tables
 from tests.support.strategies.nft_walkable import Kinds
 
 
-@settings(max_examples=1_000)
+@examples(40, 3_000)
 @given(single_tables(Kinds()))
 def test_what_is_known_is_told_exactly(question: tuple[Table, Flow]) -> None:
     agrees(question)

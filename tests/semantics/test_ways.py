@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from analyzer.model.addresses import Address
 from analyzer.model.probability import ALWAYS, NEVER
@@ -11,6 +11,7 @@ from analyzer.model.rules import Ruleset
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.tree import Leaf, bounds
 from tests.support.agreement.iptables_hooks import check_exactly, start, told, way
+from tests.support.effort import examples
 from tests.support.naive import hooks as naive
 from tests.support.naive.table import reachable
 from tests.support.strategies.iptables_tables import (
@@ -22,7 +23,7 @@ from tests.support.strategies.iptables_tables import (
 )
 
 
-@settings(max_examples=500)
+@examples(40, 2_000)
 @given(questions)
 def test_ways_of_nothing_unknown_agree_exactly(question: tuple[Ruleset, Address, bool]) -> None:
     ruleset, destination, made_here = question

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.diff.changes import Change
@@ -26,10 +26,11 @@ from tests.support.comparing import (
     side_of_cluster,
     sources,
 )
+from tests.support.effort import examples
 
 every_layout = pytest.mark.parametrize("layout", Layout, ids=lambda layout: layout.value)
 #: Of each layout a whole cluster is made twice, and read twice.
-some = settings(max_examples=25)
+some = examples(5, 100)
 HINTS: Final = ("service.kubernetes.io/topology-mode", "service.kubernetes.io/topology-aware-hints")
 
 

@@ -153,6 +153,12 @@ class Findings:
     p_values: list[tuple[float, str]] = field(default_factory=list)
     targets: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def disagreements(self) -> list[str]:
+        """What the tree does not allow, and what it allows and was too rare or too frequent."""
+        least = RATE / max(1, len(self.p_values))
+        return [*self.faults, *[says for value, says in self.p_values if value < least]]
+
 
 def check(node: Node, text: str, random: Random, packets: int, findings: Findings) -> None:
     """Hold one ruleset against the kernel."""
@@ -216,20 +222,25 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--packets", type=int, default=50)
     parser.add_argument("--backend", choices=["legacy", "nft"], default="legacy")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--until-fault", action="store_true", help="end with the first disagreement"
+    )
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="then begin no more")
     options = parser.parse_args(words)
     leave_host()
     node = Node(options.backend)
     random = Random(options.seed)  # noqa: S311  # the same run for the same seed
     rules = RandomRules(random)
     findings = Findings()
+    until = time.monotonic() + options.seconds
     for done in range(options.rulesets):
+        if time.monotonic() > until or (options.until_fault and findings.disagreements):
+            break
         if done % 500 == 0:
             node.forget()
         check(node, rules.text(), random, options.packets, findings)
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{done + 1} of {options.rulesets} rulesets")
-    least = RATE / max(1, len(findings.p_values))
-    unlikely = [says for value, says in findings.p_values if value < least]
     json.dump(
         {
             "backend": options.backend,
@@ -240,12 +251,12 @@ def main(words: Sequence[str] | None = None) -> int:
             "counts_tested": len(findings.p_values),
             "least_p_value": min((v for v, _ in findings.p_values), default=1.0),
             "targets": findings.targets,
-            "disagreements": findings.faults + unlikely,
+            "disagreements": findings.disagreements,
         },
         sys.stdout,
         indent=1,
     )
-    return 1 if findings.faults or unlikely else 0
+    return int(findings.disagreements != [])
 
 
 if __name__ == "__main__":

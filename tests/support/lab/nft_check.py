@@ -15,6 +15,7 @@ import argparse
 import json
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -168,6 +169,12 @@ class Findings:
     ends: Counter[str] = field(default_factory=Counter)
     statements: Counter[str] = field(default_factory=Counter)
     met: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def disagreements(self) -> list[str]:
+        """What the tree does not allow, and what it allows and was too rare or too frequent."""
+        least = RATE / max(1, len(self.p_values))
+        return [*self.faults, *[says for value, says in self.p_values if value < least]]
 
 
 class Check:
@@ -337,12 +344,19 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--packets", type=int, default=25)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--beside", action="store_true", help="rules of iptables-legacy too")
+    parser.add_argument(
+        "--until-fault", action="store_true", help="end with the first disagreement"
+    )
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="then begin no more")
     options = parser.parse_args(words)
     leave_host()
     random = Random(options.seed)  # noqa: S311  # the same run for the same seed
     made, beside = RandomNft(random), RandomRules(random)
     check = Check(random, options.packets)
+    until = time.monotonic() + options.seconds
     for done in range(options.rulesets):
+        if time.monotonic() > until or (options.until_fault and check.findings.disagreements):
+            break
         held = made.ruleset()
         if options.beside:
             check.beside(re.sub(r".* -j TRACE\n", "", beside.text()))
@@ -350,8 +364,6 @@ def main(words: Sequence[str] | None = None) -> int:
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{done + 1} of {options.rulesets} rulesets")
     found = check.findings
-    least = RATE / max(1, len(found.p_values))
-    unlikely = [says for value, says in found.p_values if value < least]
     json.dump(
         {
             "rulesets": found.rulesets,
@@ -367,12 +379,12 @@ def main(words: Sequence[str] | None = None) -> int:
             "ends": found.ends,
             "verdicts": found.met,
             "statements": found.statements,
-            "disagreements": found.faults + unlikely,
+            "disagreements": found.disagreements,
         },
         sys.stdout,
         indent=1,
     )
-    return 1 if found.faults or unlikely else 0
+    return int(found.disagreements != [])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,26 @@
+"""How many random examples a property gets: a few in the quick check, many in the deep one.
+
+`HYPOTHESIS_PROFILE` says which: ``quick`` (``make test``: new seeds each time), ``ci`` (the same
+examples each time) or ``soak`` (``make soak``: new seeds, round after round).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from hypothesis import settings
+
+PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "quick")
+#: Examples of a property that says nothing else: in the quick check, and in one round of the soak.
+QUICK: Final = 30
+SOAK: Final = 1_000
+
+settings.register_profile("quick", max_examples=QUICK, deadline=None)
+settings.register_profile("ci", max_examples=QUICK, deadline=None, derandomize=True)
+settings.register_profile("soak", max_examples=SOAK, deadline=None, print_blob=True)
+
+
+def examples(quick: int, soak: int) -> settings:
+    """Give a property as many random examples as it is worth its time."""
+    return settings(max_examples=soak if PROFILE == "soak" else quick)

@@ -1,0 +1,92 @@
+"""``make test``: every check beside each other, and what each of them took.
+
+The tests run over all cores, and beside them the formatter, the linter, the types and the import
+contract. What these say is shown when they are done; a line for each part comes last.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess  # noqa: TID251  # it runs the checks
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+BIN: Final = Path(sys.executable).parent
+
+#: What is checked beside the tests.
+CHECKS: Final[dict[str, Sequence[str]]] = {
+    "format": (str(BIN / "ruff"), "format", "--check", "."),
+    "lint": (str(BIN / "ruff"), "check", "."),
+    "types": (str(BIN / "mypy"),),
+    "imports": (str(BIN / "lint-imports"), "--config", "pyproject.toml"),
+}
+TESTS: Final = (sys.executable, "-m", "pytest", "-n", "auto")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One check that has ended.
+
+    Attributes:
+        seconds: of the clock, from its start.
+    """
+
+    name: str
+    status: int
+    seconds: float
+    said: str = ""
+
+
+def run(name: str, command: Sequence[str], *, shown: bool = False) -> Part:
+    """Run one check; with `shown` its output is seen while it runs."""
+    began = time.monotonic()
+    done = subprocess.run(  # noqa: S603  # a program of ours
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=None if shown else subprocess.PIPE,
+        stderr=None if shown else subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return Part(name, done.returncode, time.monotonic() - began, done.stdout or "")
+
+
+def summary(parts: Sequence[Part], seconds: float) -> str:
+    """Return a line for each part and one for all of it."""
+    rows = [(each.name, "failed" if each.status else "ok", each.seconds) for each in parts]
+    failed = any(each.status for each in parts)
+    rows.append(("make test", "failed" if failed else "ok", seconds))
+    return "".join(f"{name:<10} {verdict:<7}{took:6.1f} s\n" for name, verdict, took in rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run all checks; further arguments are pytest's. 1: something failed; 130: interrupted."""
+    words = sys.argv[1:] if arguments is None else arguments
+    # Batch systems ignore SIGINT, and what is started inherits that: it could not be interrupted.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    began = time.monotonic()
+    with ThreadPoolExecutor(len(CHECKS)) as pool:
+        others: list[Future[Part]] = [pool.submit(run, *each) for each in CHECKS.items()]
+        try:
+            tests = run("tests", [*TESTS, *words], shown=True)
+        except KeyboardInterrupt:
+            sys.stderr.write("make test: interrupted\n")
+            return 130
+    parts = [*(each.result() for each in others), tests]
+    for part in parts:
+        if part.status and part.said:
+            sys.stdout.write(f"\n--- {part.name} ---\n{part.said}")
+    sys.stdout.write("\n" + summary(parts, time.monotonic() - began))
+    sys.stdout.flush()
+    return int(any(part.status for part in parts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
