@@ -64,13 +64,22 @@ class GeneratedCluster:
         return render_nft(service_ports(self.items, self.layout, self.family), self.proxy)
 
 
+_FAMILIES: Final = st.sampled_from((4, 6))
+
+
 @st.composite
-def clusters(draw: st.DrawFn, layout: Layout, *, plain: bool = False) -> GeneratedCluster:
+def clusters(
+    draw: st.DrawFn,
+    layout: Layout,
+    *,
+    plain: bool = False,
+    families: st.SearchStrategy[int] = _FAMILIES,
+) -> GeneratedCluster:
     """Draw a cluster of up to five Services, and the kube-proxy of one of its nodes.
 
     Services that are `plain` have a ClusterIP and nothing else.
     """
-    family = draw(st.sampled_from((4, 6)))
+    family = draw(families)
     count = draw(st.integers(1, 5))
     items: list[Any] = []
     for number in range(len(NODES)):

@@ -5,11 +5,14 @@ A program: it leaves the host's network. Prints what it found as JSON.
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import json
 import sys
 import warnings
 from collections import Counter
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -217,29 +220,48 @@ def _is_sensible(value: Any) -> bool:
             return True
 
 
-def main(examples: int) -> None:
-    """Offer each binary rules of each kind until it took so many, or refused twenty times that."""
+BINARIES: Final = ("iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft")
+#: Rules of one kind that are offered at most before a binary has taken one of them.
+_TRIES: Final = 60
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Offer each binary rules of each kind until it took so many, or refused too many of them.
+
+    What each of them took is printed as JSON; 1: something came back as another rule.
+    """
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", choices=BINARIES, action="append", help="only this one")
+    parser.add_argument("--examples", type=int, default=5, help="of each kind")
+    parser.add_argument("--seed", type=int, default=7)
+    options = parser.parse_args(words)
     leave_host()
     warnings.simplefilter("ignore")
     found = {}
-    for binary in ("iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft"):
+    for binary in options.binary or BINARIES:
         trial = Trial(binary)
         for kind, values in (*MATCHES.items(), *TARGETS.items()):
             if kind not in OF_ANY_NAME:
-                _try(trial, kind, values, examples)
+                _try(trial, kind, values, options)
         found[binary] = {
             "accepted": trial.accepted,
             "refused": trial.refused,
             "faults": trial.faults,
             "witnessed": trial.witnessed,
         }
-    print(json.dumps(found))  # noqa: T201  # for the test that runs this
+    json.dump(found, sys.stdout)
+    return int(any(trial["faults"] for trial in found.values()))
 
 
-def _try(trial: Trial, kind: type, values: st.SearchStrategy[Any], examples: int) -> None:
-    @seed(7)
+def _try(
+    trial: Trial, kind: type, values: st.SearchStrategy[Any], options: argparse.Namespace
+) -> None:
+    class Enough(Exception):  # noqa: N818  # no error
+        """So many were taken."""
+
+    @seed(options.seed)
     @settings(
-        max_examples=20 * examples,
+        max_examples=max(_TRIES, 20 * options.examples),
         phases=[Phase.generate],
         database=None,
         deadline=None,
@@ -247,11 +269,13 @@ def _try(trial: Trial, kind: type, values: st.SearchStrategy[Any], examples: int
     )
     @given(values.filter(_is_sensible))
     def each(value: Any) -> None:
-        if trial.accepted[kind.__name__] < examples:
-            trial.put(kind, _rule(value))
+        if trial.accepted[kind.__name__] >= options.examples:
+            raise Enough
+        trial.put(kind, _rule(value))
 
-    each()
+    with contextlib.suppress(Enough):
+        each()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    sys.exit(main())

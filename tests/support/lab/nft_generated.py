@@ -5,8 +5,11 @@ Run as a program, which leaves the host's network namespace for good before it d
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+import sys
+from collections.abc import Sequence
 from typing import Final
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -20,12 +23,12 @@ from tests.support.clusters import GeneratedCluster, clusters
 _MAPPED: Final = re.compile(r"dnat (ip6?) to numgen")
 
 
-def rulesets(layout: Layout, wanted: int) -> list[str]:
+def rulesets(layout: Layout, options: argparse.Namespace) -> list[str]:
     made: list[str] = []
 
-    @seed(1)
+    @seed(options.seed)
     @settings(
-        max_examples=wanted,
+        max_examples=options.examples,
         database=None,
         deadline=None,
         phases=[Phase.generate],
@@ -39,16 +42,26 @@ def rulesets(layout: Layout, wanted: int) -> list[str]:
     return made
 
 
-def main(wanted: int) -> None:
+def main(words: Sequence[str] | None = None) -> int:
+    """Load rulesets of each layout and list them; 1: something is listed differently."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--examples", type=int, default=30, help="of each layout")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(words)
     leave_host()
     listed, differing = 0, []
     with Namespace("nft") as namespace:
         for layout in (Layout.V1_30, Layout.V1_36):
-            for text in rulesets(layout, wanted):
+            for text in rulesets(layout, options):
                 taken = _MAPPED.sub(r"dnat \1 addr . port to numgen", text)
                 run(namespace, ["nft", "-f", "-"], f"flush ruleset\n{taken}")
                 found = run(namespace, ["nft", "list", "ruleset"]).stdout
                 listed += 1
                 if found != text:
                     differing.append((text, found))
-    print(json.dumps({"listed": listed, "differing": differing[:1]}))  # noqa: T201  # its answer
+    json.dump({"listed": listed, "differing": differing[:1]}, sys.stdout)
+    return int(bool(differing))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
