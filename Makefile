@@ -3,13 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup demo test lint bench fuzz kernel-check golden lock clean
+.PHONY: help setup demo test lint bench soak kernel-check golden lock clean
 
 help:
 	@echo 'make demo    predict the loss of a dead master, then measure it on this kernel'
 	@echo 'make test    every check: format, lint, types, imports, unit, property, golden, lab'
 	@echo 'make bench   speed and memory beside what a user has today'
-	@echo 'make fuzz    let a fuzzer loose on the reader for ten minutes'
+	@echo 'make soak    look for what nobody has found yet: new seeds, for MINUTES=60'
 	@echo 'make kernel-check   random rulesets of iptables and nft and packets, N=10000 of each'
 	@echo 'make golden  rewrite the golden files; review the diff'
 	@echo 'make lock    resolve the lock files anew (needs uv)'
@@ -33,12 +33,10 @@ lint: setup
 bench: setup
 	@$(BIN)/python -m netns_lab.bench $(BENCH)
 
-# What it finds stands in the file that it names; SECONDS is for how long.
-fuzz: setup
-	@mkdir -p .fuzz && $(BIN)/python -c "from pathlib import Path; \
-	    from tests.fuzz.test_fuzz import seeds; seeds(Path('.fuzz'))"
-	$(BIN)/python -m tests.fuzz.fuzz_reader .fuzz tests/fuzz/regressions \
-	    -max_total_time=$(or $(SECONDS),600) -max_len=4096 -timeout=10 -artifact_prefix=.fuzz-
+# For MINUTES, with SEED for other seeds' seed; ONLY=kernel for parts whose names begin so.
+soak: setup
+	@$(BIN)/python -m tests.support.soak --minutes $(or $(MINUTES),60) \
+	    $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only '$(ONLY)')
 
 # N rulesets for each backend of iptables and for nft; SEED for others than last time's.
 kernel-check: setup

@@ -1,4 +1,4 @@
-"""A coverage-guided fuzzing of everything that reads a dump: ``make fuzz SECONDS=600``.
+"""A coverage-guided fuzzing of everything that reads a dump; ``make soak ONLY=fuzzer``.
 
 Whatever the bytes, reading them, understanding each rule and recognising Services raises nothing
 but our own errors, and what was understood is printed and read again to the same rules. libFuzzer

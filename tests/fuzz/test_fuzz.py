@@ -1,4 +1,4 @@
-"""A short fuzzing run, from the captures as seeds; the long one is ``make fuzz``."""
+"""A short fuzzing run, from the captures as seeds; a long one is part of ``make soak``."""
 
 from __future__ import annotations
 
@@ -9,22 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.seeds import seeds
+
 pytest.importorskip("atheris", reason="atheris is not installed")
 
 ROOT = Path(__file__).parents[2]
 REGRESSIONS = Path(__file__).parent / "regressions"
-
-
-def seeds(into: Path) -> None:
-    for number, path in enumerate(sorted((ROOT / "fixtures/captures").glob("*/*/ip*-save.txt"))):
-        text = path.read_text(encoding="utf-8")
-        head = "*nat\n:PREROUTING ACCEPT [0:0]\n"
-        (into / f"{number}.txt").write_text(head + text[-3500:], encoding="utf-8")
-    for path in (ROOT / "fixtures/xt").glob("*.t"):
-        words = [line.partition(" ; ")[0] for line in path.read_text().splitlines()]
-        rows = [f"-A INPUT -p tcp -m {path.stem} {each} -j DROP" for each in words]
-        text = "*filter\n:INPUT ACCEPT [0:0]\n" + "\n".join(rows) + "\nCOMMIT\n"
-        (into / f"{path.stem}.txt").write_text(text, encoding="utf-8")
 
 
 def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
