@@ -284,8 +284,7 @@ def table(done: Mapping[str, Done], found: Sequence[Part]) -> str:
                 f"{each.seconds:.0f}",
                 f"{each.amount:,}",
                 part.unit,
-                str(len(each.failures))
-                + (f" ({each.unfinished} ended)" if each.unfinished else ""),
+                f"{len(each.failures)}{ended}",
             )
         )
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]

@@ -162,11 +162,32 @@ def _says(ours: Any, theirs: Any) -> bool:
         return True  # printed as the name in /etc/protocols
     for name in fields_of(type(one)):
         value = getattr(one, name)
-        if value in (None, False, ()) or value == getattr(other, name):
+        if value in (None, False, ()) or _usual(value) == _usual(getattr(other, name)):
             continue
         if not _asks_nothing(value):
             return False
     return True
+
+
+def _usual(value: Any) -> Any:
+    """One of the ways to say the same: iptables-nft prints another than it was given."""
+    from analyzer.model.options import ChunkTypes, Option, Range
+
+    match value:
+        # ! 0:80 is 81:65535.
+        case Option(Range(0, last), negated=True) if last < 0xFFFF:
+            return Option(Range(last + 1, 0xFFFF))
+        case Option(Range(first, 0xFFFF), negated=True) if first:
+            return Option(Range(0, first - 1))
+        case Option(ChunkTypes(scope, types), negated):
+            # A type that is named twice is as it was named last, in the order of their numbers.
+            named = {each.partition(":")[0]: each for each in types}
+            return Option((scope, frozenset(named.values())), negated)
+        # NONE has no bit.
+        case Option(tuple(words), negated) if "NONE" in words and len(set(words)) > 1:
+            return Option(tuple(word for word in words if word != "NONE"), negated)
+        case _:
+            return value
 
 
 def _asks_nothing(value: Any) -> bool:
