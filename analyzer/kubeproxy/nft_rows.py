@@ -61,11 +61,18 @@ class PlainChain:
 
 
 def rows_of(held: Set) -> list[Row] | None:
-    """Return the elements of a map from addresses and ports to chains; None: others are in it."""
+    """Return the elements of a map from addresses and ports to chains; None: others are in it.
+
+    Of a key that stands there twice only a walk tells, since nft refuses that.
+    """
     elements = held.elements
     if not isinstance(elements, Lazy):
         return None if len(elements) else []
-    source = elements.source
+    rows = _rows(elements.source)
+    return rows if rows is not None and len({row[:3] for row in rows}) == len(rows) else None
+
+
+def _rows(source: Any) -> list[Row] | None:
     if isinstance(source, str):
         rows = [row for piece in source.split(",") if (row := _ROW.fullmatch(piece)) is not None]
         if len(rows) != source.count(",") + 1:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial, reduce
+from itertools import pairwise
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
@@ -248,6 +249,7 @@ def _changes(held: Set) -> bool:
 def _lookup(key: Read, index: Index) -> Found:
     if isinstance(key.held, Draw):
         return _draw(key, key.held, index)
+    certain: list[Hit] = []
     hits: list[Hit] = []
     rest: list[Hit] = []
     for element in index.candidates(key):
@@ -256,11 +258,14 @@ def _lookup(key: Read, index: Index) -> Found:
             continue
         match covers(element.key, key.held, key.words):
             case Ternary.TRUE:
-                return Found(key.applies, (Hit(element),), is_sure=True)
+                certain.append(Hit(element))
             case Ternary.UNKNOWN:
                 hits.append(Hit(element))
             case Ternary.FALSE:
                 pass
+    if certain:
+        # More than one: the kernel refuses that, so somebody has changed the dump.
+        return Found(key.applies, tuple(certain), is_sure=True)
     return Found(key.applies, (*hits, *rest), is_sure=bool(rest))
 
 
@@ -269,6 +274,7 @@ def _draw(key: Read, draw: Draw, index: Index) -> Found:
     words = key.words if isinstance(key.words, Mapping) else _NONE
     first, last = draw.offset, draw.offset + draw.modulus - 1
     covered = 0
+    taken: list[tuple[int, int]] = []
     rest: Element | None = None
     for element in index.elements:
         if isinstance(element.key, Wildcard):
@@ -281,6 +287,11 @@ def _draw(key: Read, draw: Draw, index: Index) -> Found:
         if low <= high:
             hits.append(Hit(element, draw.chance(low, high) if draw.is_random else None))
             covered += high - low + 1
+            taken.append((low, high))
+    taken.sort()
+    if any(low <= high for (_, high), (low, _) in pairwise(taken)):
+        # The kernel refuses that, so somebody has changed the dump.
+        return Found(key.applies, tuple(map(Hit, index.elements)), is_sure=False)
     if rest is not None and covered < draw.modulus:
         left = ~reduce(Dyadic.__add__, (h.chance or NEVER for h in hits), NEVER)
         hits.append(Hit(rest, left if draw.is_random else None))

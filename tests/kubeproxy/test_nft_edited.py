@@ -25,6 +25,7 @@ from analyzer.kubeproxy.plain_shares import PlainRoutes
 from analyzer.kubeproxy.view import View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
+from analyzer.model.probability import NEVER
 from analyzer.parsers.kubernetes import parse_objects
 from tests.kubeproxy.test_nft_round_trip import nft_ruleset
 from tests.support.clusters import GeneratedCluster, clusters, one_service
@@ -149,6 +150,20 @@ def test_an_endpoint_that_is_listed_twice_has_both_shares(layout: Layout) -> Non
     check(text, both, told=False)
     services = view(text, Cluster(), (), node=None, plainly=True).services
     assert [len(list(each.routes[0].shares)) for each in services] == [2, 1]
+
+
+@every_layout
+def test_an_address_and_port_that_lead_to_two_chains_lead_to_either(layout: Layout) -> None:
+    """nft refuses such a map, so nothing says which of them it was."""
+    cluster = one_service(layout, endpoints=2, plain=True)
+    leads = re.compile(r"(10\.96\.\S+ \. tcp \. \d+) : goto (\S+)(?=,| })")
+    text = leads.sub(r"\1 : goto \2, \1 : goto reject-chain", cluster.nft)
+    assert text != cluster.nft
+    check(text, cluster, told=False)
+    for service in view(text, Cluster(), (), node=None, plainly=True).services:
+        for route in service.routes:
+            assert not route.is_exact, route
+            assert {share.share.lower for share in route.shares} == {NEVER}
 
 
 # --- edits ---------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from analyzer.model import targets as t
 from analyzer.model.options import Range
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
-from analyzer.model.probability import ALWAYS, NEVER, Dyadic
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
 from analyzer.semantics.nft_traverse import NftTraversal
 from analyzer.semantics.situation import Situation
@@ -24,7 +24,7 @@ from analyzer.semantics.tree import (
     leaves,
     shares,
 )
-from tests.semantics.test_nft_matching import (
+from tests.support.nft.packets import (
     BEFORE,
     HERE,
     LOST,
@@ -36,6 +36,7 @@ from tests.semantics.test_nft_matching import (
     SERVICE,
     SIX,
     UDP,
+    dropped,
     table_of,
 )
 
@@ -262,3 +263,17 @@ def test_chains_of_many_forks_are_walked_once() -> None:
     tree = walked("limit rate 3/second meta mark set 0x1\n" * 1_000)
     found = shares(tree, lambda leaf: leaf.packet.mark.value)
     assert set(found) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "ip daddr vmap { 10.2.3.4 : drop, 10.2.3.4 : accept }",
+        "ip daddr vmap { 10.2.3.4 : accept, 10.2.3.4 : drop }",
+        "ip daddr vmap { 10.2.0.0/16 : accept, 10.2.3.0/24 : drop }",
+        "numgen random mod 2 vmap { 0 : drop, 0 : accept, 1 : accept }",
+    ],
+)
+def test_of_two_elements_for_one_key_either_is_found(rule: str) -> None:
+    """nft refuses them, so somebody has changed the dump."""
+    assert dropped(rule, PACKET, HERE) == Bounds(NEVER, ALWAYS)
