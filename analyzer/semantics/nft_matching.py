@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial, reduce
-from itertools import pairwise
 from ipaddress import IPv4Address, IPv6Address
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from analyzer.model.bits import WIDTH, Bits
