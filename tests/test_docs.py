@@ -21,6 +21,7 @@ from analyzer.parsers.xt.targets import TARGETS
 from analyzer.reports.renderers import RENDERERS
 from analyzer.semantics.matching import judge
 from analyzer.semantics.situation import Situation
+from tests.support import properties
 from tests.support.strategies.iptables_rules import MATCHES as VALUES
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -102,3 +103,8 @@ def test_the_reference_lists_the_formats_of_each_verb() -> None:
 def test_the_reference_lists_the_clients_of_the_lab() -> None:
     clients = pytest.importorskip("netns_lab.clients", reason="scapy is not installed")
     assert rows("Clients of `lab clients`").keys() == set(clients.CLIENTS)
+
+
+def test_each_property_is_listed_with_how_many_examples_it_gets() -> None:
+    """``python -m tests.support.properties`` writes the table anew."""
+    assert properties.written() == properties.table()

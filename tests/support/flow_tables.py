@@ -9,9 +9,9 @@ A file of tests/flows begins with what is read::
     node-ip  ADDRESS    instead of objects and node
 
 Each further line is a new flow. Its source is an address, or ``node``; its end is ``reject``,
-``drop``, ``local`` (the node itself), ``forwarded unchanged``, ``forwarded masqueraded`` (no Service,
-but another source address), or endpoints, each with its share
-where it is not all, and with ``masqueraded`` where its source address becomes the node's::
+``drop``, ``local`` (the node itself), ``forwarded unchanged``, ``forwarded masqueraded`` (no
+Service, but another source address), or endpoints, each with its share where it is not all, and
+with ``masqueraded`` where its source address becomes the node's::
 
     10.244.0.99  10.96.0.10:53  udp  1/2 10.244.0.3:53, 1/2 10.244.1.4:53 masqueraded
 """

@@ -30,7 +30,6 @@ from tests.support.effort import examples
 
 every_layout = pytest.mark.parametrize("layout", Layout, ids=lambda layout: layout.value)
 #: Of each layout a whole cluster is made twice, and read twice.
-some = examples(5, 100)
 HINTS: Final = ("service.kubernetes.io/topology-mode", "service.kubernetes.io/topology-aware-hints")
 
 
@@ -51,7 +50,7 @@ def difference_of(a: GeneratedCluster, b: GeneratedCluster) -> Difference:
 
 @every_layout
 def test_a_cluster_does_not_differ_from_itself(layout: Layout) -> None:
-    @some
+    @examples(5, 100)
     @given(clusters(layout))
     def check(cluster: GeneratedCluster) -> None:
         found = difference_of(cluster, cluster)
@@ -62,7 +61,7 @@ def test_a_cluster_does_not_differ_from_itself(layout: Layout) -> None:
 
 @every_layout
 def test_to_compare_is_antisymmetric(layout: Layout) -> None:
-    @some
+    @examples(5, 100)
     @given(clusters(layout), clusters(layout))
     def check(one: GeneratedCluster, other: GeneratedCluster) -> None:
         other = replace(other, family=one.family, node=one.node, flags=one.flags)
@@ -89,7 +88,7 @@ def naive(side: Side) -> dict[object, object]:
 def test_an_endpoint_that_leaves_is_all_that_differs(layout: Layout) -> None:
     """Held against the two views, route by route; only one Service may differ."""
 
-    @some
+    @examples(5, 100)
     @given(clusters(layout), st.data())
     def check(cluster: GeneratedCluster, data: st.DataObject) -> None:
         items = copy.deepcopy(cluster.items)
@@ -140,7 +139,7 @@ def without_hints(cluster: GeneratedCluster, layout: Layout) -> GeneratedCluster
     return replace(cluster, items=items, layout=layout)
 
 
-@some
+@examples(5, 100)
 @given(clusters(Layout.V1_30))
 def test_without_hints_two_later_versions_are_the_same(cluster: GeneratedCluster) -> None:
     a, b = (without_hints(cluster, layout) for layout in (Layout.V1_30, Layout.V1_36))
@@ -166,7 +165,7 @@ def tame(cluster: GeneratedCluster) -> set[str]:
     }
 
 
-@some
+@examples(5, 100)
 @given(clusters(Layout.V1_20))
 def test_an_older_version_differs_by_what_it_does_not_know(cluster: GeneratedCluster) -> None:
     found = difference_of(cluster, replace(cluster, layout=Layout.V1_36))
