@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.failure.models import MODELS
+from analyzer.model.diagnostics import Location
 from analyzer.model.matches import Match
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER
 from analyzer.model.ternary import Ternary
 from analyzer.parsers.formats import FORMATS
+from analyzer.parsers.words import Words
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGETS
 from analyzer.reports.renderers import RENDERERS
@@ -25,6 +28,7 @@ from tests.support import properties
 from tests.support.strategies.iptables_rules import MATCHES as VALUES
 
 DOCS = Path(__file__).parents[1] / "docs"
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "xt"
 
 
 def rows(section: str, page: str = "reference.md") -> dict[str, str]:
@@ -52,23 +56,27 @@ def test_the_semantics_list_just_what_is_read(section: str, table: dict[str, obj
     assert rows(section, "semantics.md").keys() == set(table)
 
 
+def values(name: str) -> Iterator[Match]:
+    """Give the values of a match that its fixture has, and that can be read."""
+    for line in (FIXTURES / f"{name}.t").read_text(encoding="utf-8").splitlines():
+        given, separator, wanted = line.partition(" ; ")
+        if separator and not line.startswith("#") and not wanted.startswith("FAIL "):
+            yield MATCHES[name].parse(Words(given, Location("fixture", 1)))
+
+
 @pytest.mark.parametrize("name", MATCHES)
 def test_a_match_is_decided_just_where_the_semantics_say_so(name: str) -> None:
     """Unknown is what no value of the match decides; assumed, what another assumption changes."""
     told = rows("Matches", "semantics.md")[name].split(" ")[0]
-    values = [VALUES[kind] for kind, known in MATCH_NAMES.items() if known == name]
-    found = dict.fromkeys(("decided", "assumed", "drawn"), False)
-
-    @settings(max_examples=300, phases=[Phase.generate], database=None, deadline=None)
-    @given(st.one_of(values))
-    def look(match: Match) -> None:
+    kinds = set()
+    for match in values(name):
         here, there = (judge(match, FULL, situation) for situation in ASSUMED)
-        found["decided"] |= here.known is not Ternary.UNKNOWN and here.known is there.known
-        found["assumed"] |= here.known is not there.known
-        found["drawn"] |= here.chance not in (ALWAYS, NEVER)
-
-    look()
-    kinds = {kind for kind, happens in found.items() if happens}
+        if here.known is not there.known:
+            kinds.add("assumed")
+        elif here.known is not Ternary.UNKNOWN:
+            kinds.add("decided")
+        if here.chance not in (ALWAYS, NEVER):
+            kinds.add("drawn")
     if told == "unknown":
         assert kinds == set()
     elif name == "nfacct":  # it holds, whatever is assumed of anything else
@@ -76,6 +84,17 @@ def test_a_match_is_decided_just_where_the_semantics_say_so(name: str) -> None:
     else:
         assert told in kinds
         assert told != "decided" or "assumed" not in kinds
+
+
+@given(st.one_of(VALUES[kind] for kind in MATCH_NAMES))
+def test_no_value_does_what_the_semantics_do_not_say(match: Match) -> None:
+    name = MATCH_NAMES[type(match)]
+    told = rows("Matches", "semantics.md")[name].split(" ")[0]
+    here, there = (judge(match, FULL, situation) for situation in ASSUMED)
+    if told == "unknown":
+        assert here.known is there.known is Ternary.UNKNOWN
+    if told == "decided":
+        assert here.known is there.known
 
 
 #: A packet of which all is known, and what may be assumed of its flow, this way and that.
