@@ -86,7 +86,7 @@ def test_a_match_is_decided_just_where_the_semantics_say_so(name: str) -> None:
         assert told != "decided" or "assumed" not in kinds
 
 
-@given(st.one_of(VALUES[kind] for kind in MATCH_NAMES))
+@given(st.one_of([VALUES[kind] for kind in MATCH_NAMES]))
 def test_no_value_does_what_the_semantics_do_not_say(match: Match) -> None:
     name = MATCH_NAMES[type(match)]
     told = rows("Matches", "semantics.md")[name].split(" ")[0]
