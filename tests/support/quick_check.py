@@ -26,7 +26,7 @@ CHECKS: Final[dict[str, Sequence[str]]] = {
     "types": (str(BIN / "mypy"),),
     "imports": (str(BIN / "lint-imports"), "--config", "pyproject.toml"),
 }
-TESTS: Final = (sys.executable, "-m", "pytest", "-n", "auto")
+TESTS: Final = (sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal")
 
 
 @dataclass(frozen=True)
