@@ -60,7 +60,7 @@ def look(read: Any, text: str) -> None:
 @examples(10, 200)  # each takes long
 @given(st.sampled_from(SAMPLES), st.integers(0, 1 << 32), st.integers(1, 4))
 def test_damaged_json(sample: Any, seed: int, faults: int) -> None:
-    chance = random.Random(seed)  # noqa: S311  # no secret
+    chance = random.Random(seed)  # no secret
     given = copy.deepcopy(sample)
     for _ in range(faults):
         found = places(given)
@@ -81,7 +81,7 @@ def test_damaged_json(sample: Any, seed: int, faults: int) -> None:
 @examples(10, 200)  # each takes long
 @given(st.integers(0, 1 << 32), st.integers(1, 4))
 def test_damaged_text(seed: int, faults: int) -> None:
-    chance = random.Random(seed)  # noqa: S311  # no secret
+    chance = random.Random(seed)  # no secret
     lines = TEXT.read_text().split("\n")
     for _ in range(faults):
         at = chance.randrange(len(lines))

@@ -158,7 +158,7 @@ def test_an_address_keeps_its_spelling_and_another_port_is_another_endpoint() ->
 @given(st.integers(0, 2**32))
 def test_odd_objects_are_passed_over(seed: int) -> None:
     """Whatever stands in a field in place of what the API puts there."""
-    drawn = random.Random(seed)  # noqa: S311  # no secrets here
+    drawn = random.Random(seed)  # no secrets here
     items = json.loads(json.dumps(OBJECTS["items"]))
     for _ in range(drawn.randrange(1, 30)):
         at: Any = drawn.choice(items)

@@ -333,7 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen = [
             part for part in parts(properties(), Path(folder)) if part.name.startswith(options.only)
         ]
-        soak = Soak(chosen, 60 * options.minutes, random.Random(seed))  # noqa: S311  # no secret
+        soak = Soak(chosen, 60 * options.minutes, random.Random(seed))  # no secret
         soak.run(os.cpu_count() or 1)
     sys.stdout.write("\n" + table(soak.done, chosen))
     return int(any(each.failures for each in soak.done.values()))

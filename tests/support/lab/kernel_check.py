@@ -229,7 +229,7 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     leave_host()
     node = Node(options.backend)
-    random = Random(options.seed)  # noqa: S311  # the same run for the same seed
+    random = Random(options.seed)  # the same run for the same seed
     rules = RandomRules(random)
     findings = Findings()
     until = time.monotonic() + options.seconds

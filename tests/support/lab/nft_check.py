@@ -350,7 +350,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="then begin no more")
     options = parser.parse_args(words)
     leave_host()
-    random = Random(options.seed)  # noqa: S311  # the same run for the same seed
+    random = Random(options.seed)  # the same run for the same seed
     made, beside = RandomNft(random), RandomRules(random)
     check = Check(random, options.packets)
     until = time.monotonic() + options.seconds

@@ -184,7 +184,7 @@ def main() -> None:
     taken = rules = again = 0
     with namespace:
         for number in range(options.rulesets):
-            draw = random.Random(options.seed + number)  # noqa: S311  # a repeatable ruleset
+            draw = random.Random(options.seed + number)  # a repeatable ruleset
             wanted = 25
             taken += load(draw, wanted)
             rules += wanted
