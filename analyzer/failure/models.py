@@ -18,13 +18,24 @@ class Dead:
 
     Attributes:
         uncertain: endpoints of which nobody says where they are: they may die too.
+        assumed: endpoints that are taken to be on the node in whose podCIDR they are.
     """
 
     endpoints: frozenset[Endpoint]
     uncertain: frozenset[Endpoint] = frozenset()
+    assumed: frozenset[Endpoint] = frozenset()
     named: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
+
+    @property
+    def is_anything(self) -> bool:
+        """Whether anything is dead, be there endpoints of the dump on it or not."""
+        return bool(self.endpoints or self.named or self.nodes or self.zones)
+
+    def takes(self, node: str | None, cluster: Cluster) -> bool:
+        """Tell whether a node dies, by itself or with its zone."""
+        return node is not None and (node in self.nodes or cluster.zone_of(node) in self.zones)
 
 
 def dead(
@@ -46,7 +57,9 @@ def dead(
         [e for kind, each in named.items() if each for e in MODELS[kind](each, known, cluster)]
     )
     uncertain: list[Endpoint] = []
+    assumed: list[Endpoint] = []
     if nodes or zones:
+        assumed = [e for e in known if cluster.is_placed_by_pod_network(e.address)]
         placed = [(e, cluster.placement(e.address)) for e in known]
         uncertain = [
             e
@@ -56,12 +69,14 @@ def dead(
     return Dead(
         endpoints=dying,
         uncertain=frozenset(uncertain) - dying,
+        assumed=frozenset(assumed),
         named=tuple(dict.fromkeys(endpoints)),
         nodes=tuple(dict.fromkeys(nodes)),
         zones=tuple(dict.fromkeys(zones)),
     )
 
 
+_IN: Final = {"node": "on", "zone": "in"}
 _Known = Collection[Endpoint]
 _Model = Callable[[Collection[str], _Known, Cluster], Iterable[Endpoint]]
 
@@ -84,37 +99,45 @@ def _endpoints(names: Collection[str], endpoints: _Known, _: Cluster) -> Iterabl
 
 def _nodes(names: Collection[str], endpoints: _Known, cluster: Cluster) -> Iterable[Endpoint]:
     """``--dead-node``: every endpoint on the node, its own addresses included."""
-    _check_known("--dead-node", names, cluster.nodes, endpoints, cluster)
-    return [e for e in endpoints if cluster.placement(e.address).node in names]
+    placed = {e: cluster.placement(e.address).node for e in endpoints}
+    _check_known("node", names, cluster.node_names, placed)
+    return [e for e, node in placed.items() if node in names]
 
 
 def _zones(names: Collection[str], endpoints: _Known, cluster: Cluster) -> Iterable[Endpoint]:
     """``--dead-zone``: every endpoint in the zone."""
-    _check_known("--dead-zone", names, cluster.zones, endpoints, cluster)
-    return [e for e in endpoints if cluster.placement(e.address).zone in names]
+    placed = {e: cluster.placement(e.address).zone for e in endpoints}
+    _check_known("zone", names, cluster.zones, placed)
+    return [e for e, zone in placed.items() if zone in names]
 
 
 def _check_known(
-    option: str, names: Collection[str], known: Collection[str], endpoints: _Known, cluster: Cluster
+    kind: str,
+    names: Collection[str],
+    known: Collection[str],
+    placed: Mapping[Endpoint, str | None],
 ) -> None:
+    """Refuse nodes or zones that nothing names, and input that places no endpoint at all.
+
+    Raises:
+        UsageError: the message says what would tell.
+    """
+    tells = "--objects FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`"
+    if kind == "node":
+        tells += ", or --node-of CIDR=NODE"
     for name in names:
         if name in known:
             continue
-        if not cluster.nodes:
+        if not known:
             raise UsageError(
-                f"{option} {name}: a dump does not say which endpoints are on which node; "
-                "give --objects FILE, from `kubectl get "
-                "services,endpointslices,nodes,pods -A -o json`"
+                f"--dead-{kind} {name}: nothing says which endpoints are {_IN[kind]} which {kind}; "
+                f"give {tells}"
             )
-        kind = option.removeprefix("--dead-")
+        raise UsageError(f"--dead-{kind} {name}: no such {kind} is known" + suggestion(name, known))
+    if names and placed and not any(placed.values()):
         raise UsageError(
-            f"{option} {name}: the objects have no such {kind}" + suggestion(name, known)
-        )
-    placed = [e for e in endpoints if cluster.placement(e.address).node is not None]
-    if names and endpoints and not placed:
-        raise UsageError(
-            f"{option}: the objects do not say on which node any endpoint of this dump is; "
-            "include endpointslices or pods, of the same cluster"
+            f"--dead-{kind}: nothing says {_IN[kind]} which {kind} any endpoint of this dump is; "
+            f"give {tells}, of the same cluster"
         )
 
 

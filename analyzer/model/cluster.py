@@ -8,6 +8,10 @@ from types import MappingProxyType
 from analyzer.model.addresses import Address, Network
 from analyzer.model.value import replace, value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
 
 @value(kw_only=True)
 class Node:
@@ -36,43 +40,96 @@ class Placement:
 
 
 @value
+class Owners:
+    """Which node's a network is; of networks that lie in each other, the narrowest."""
+
+    by_length: Mapping[tuple[int, int], Mapping[int, str | None]] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, networks: Iterable[tuple[Network, str]]) -> Owners:
+        """Return them by version and length; a network of two nodes is nobody's."""
+        found: dict[tuple[int, int], dict[int, str | None]] = {}
+        for network, name in networks:
+            owners = found.setdefault((network.version, network.prefixlen), {})
+            prefix = int(network.network_address) >> (network.max_prefixlen - network.prefixlen)
+            owners[prefix] = name if owners.get(prefix, name) == name else None
+        return cls({key: found[key] for key in sorted(found, reverse=True)})
+
+    def owner(self, address: Address) -> str | None:
+        """Return the node in whose network `address` is."""
+        for (version, length), owners in self.by_length.items():
+            if version == address.version:
+                prefix = int(address) >> (address.max_prefixlen - length)
+                if prefix in owners:
+                    return owners[prefix]
+        return None
+
+
+_NOWHERE: Final = Placement(None, None)
+
+
+@value
 class Cluster:
     """Nodes by name, and the placement of each endpoint's address.
 
     Attributes:
-        networks: which node's a network is, where somebody said so; the narrowest first.
+        networks: which node's a network is, where somebody said so.
+        pod_networks: the nodes' podCIDRs, as far as nothing else says that they are not used.
     """
 
     nodes: Mapping[str, Node] = MappingProxyType({})
     placements: Mapping[Address, Placement] = MappingProxyType({})
-    networks: tuple[tuple[Network, str], ...] = ()
+    networks: Owners = Owners()
+    pod_networks: Owners = Owners()
 
     def placement(self, address: Address) -> Placement:
         """Return where `address` lives; both parts None when nothing says.
 
-        What objects say of an address goes before what was said of its network.
+        What objects say of an address goes before what was said of its network, and that before
+        the nodes' podCIDRs.
         """
-        found = self.placements.get(address, Placement(None, None))
-        if found.node is None:
-            for network, name in self.networks:
-                if address in network:
-                    node = self.nodes.get(name)
-                    return Placement(name, found.zone or (node.zone if node else None))
-        return found
+        found = self.placements.get(address, _NOWHERE)
+        if found.node is not None:
+            return found
+        name = self.networks.owner(address) or self.pod_networks.owner(address)
+        if name is None:
+            return found
+        node = self.nodes.get(name)
+        return Placement(name, found.zone or (node.zone if node is not None else None))
+
+    def is_placed_by_pod_network(self, address: Address) -> bool:
+        """Tell whether nothing but a podCIDR says on which node `address` is."""
+        if self.placements.get(address, _NOWHERE).node or self.networks.owner(address):
+            return False
+        return self.pod_networks.owner(address) is not None
 
     @property
     def places(self) -> bool:
         """Whether it says of anything where it lives."""
-        return bool(self.placements or self.networks)
+        known = self.networks.by_length or self.pod_networks.by_length
+        return bool(self.placements or known)
 
     def with_networks(self, said: Iterable[tuple[Network, str]]) -> Cluster:
         """Return it with networks of nodes besides, of nodes that it need not know."""
-        networks = sorted([*said, *self.networks], key=lambda each: -each[0].prefixlen)
+        networks = list(said)
         nodes = dict(self.nodes)
         for network, name in networks:
             node = nodes.get(name, Node(name=name))
             nodes[name] = replace(node, pod_networks=(*node.pod_networks, network))
-        return Cluster(nodes, self.placements, tuple(networks))
+        return replace(self, nodes=nodes, networks=Owners.of(networks))
+
+    def zone_of(self, name: str) -> str | None:
+        """Return the zone of a node: its own, or that of the endpoints on it."""
+        node = self.nodes.get(name)
+        if node is not None and node.zone is not None:
+            return node.zone
+        zones = {p.zone for p in self.placements.values() if p.node == name and p.zone}
+        return zones.pop() if len(zones) == 1 else None
+
+    @property
+    def node_names(self) -> frozenset[str]:
+        """All nodes, and those of which only an endpoint tells."""
+        return frozenset([*self.nodes, *(p.node for p in self.placements.values() if p.node)])
 
     @property
     def zones(self) -> frozenset[str]:

@@ -10,17 +10,21 @@ from typing import Final
 
 from analyzer.errors import InputError
 from analyzer.model.addresses import Address, network_from_text
-from analyzer.model.cluster import Cluster, Node, Placement
+from analyzer.model.cluster import Cluster, Node, Owners, Placement
 from analyzer.parsers.api_objects import Object, addresses, at, decode, elements, text
 
 #: What says where an address lives.
 _KINDS: Final = ("Node", "EndpointSlice", "Endpoints", "Pod")
 
 _ZONE: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+_HOSTNAME: Final = "kubernetes.io/hostname"
 _CONTROL_PLANE: Final = (
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/master",
 )
+
+#: Phases of pods that run no more.
+_ENDED: Final = ("Succeeded", "Failed")
 
 
 def parse_objects(files: Sequence[tuple[str, bytes]]) -> Cluster:
@@ -58,7 +62,22 @@ def cluster_of(objects: Sequence[Object], files: str) -> Cluster:
         for address in node.addresses:
             _place(placements, address, node.name, node.zone)
     _add_zones(placements, nodes)
-    return Cluster(nodes, placements)
+    return Cluster(nodes, placements, pod_networks=_pod_networks(nodes, placements))
+
+
+def _pod_networks(nodes: dict[str, Node], placements: dict[Address, Placement]) -> Owners:
+    """Return the nodes' podCIDRs, none where they are not what the CNI plugin goes by.
+
+    Calico's address management leaves them unused, for example: then some pod is on another
+    node than the podCIDR that its address is in.
+    """
+    found = Owners.of((n, node.name) for node in nodes.values() for n in node.pod_networks)
+    used = all(
+        found.owner(address) in {None, where.node}
+        for address, where in placements.items()
+        if where.node is not None
+    )
+    return found if used else Owners()
 
 
 def _place(
@@ -101,7 +120,15 @@ _Placed = Iterator[tuple[Address, str | None, str | None]]
 def _slice(item: Object) -> _Placed:
     for endpoint in elements(item, "endpoints"):
         for address in addresses(elements(endpoint, "addresses")):
-            yield address, text(at(endpoint, "nodeName")), text(at(endpoint, "zone"))
+            yield address, *_place_of(endpoint)
+
+
+def _place_of(endpoint: object) -> tuple[str | None, str | None]:
+    """Return node and zone of an endpoint; discovery.k8s.io/v1beta1 has them in `topology`."""
+    topology = at(endpoint, "topology")
+    node = text(at(endpoint, "nodeName")) or text(at(topology, _HOSTNAME))
+    zones = [at(endpoint, "zone"), *(at(topology, key) for key in _ZONE)]
+    return node, next((zone for each in zones if (zone := text(each)) is not None), None)
 
 
 def _endpoints(item: Object) -> _Placed:
@@ -113,6 +140,8 @@ def _endpoints(item: Object) -> _Placed:
 
 
 def _pod(item: Object) -> _Placed:
+    if at(item, "status", "phase") in _ENDED:
+        return  # another pod may have its address by now
     listed = [at(entry, "ip") for entry in elements(item, "status", "podIPs")]
     for address in addresses(listed or [at(item, "status", "podIP")]):
         yield address, text(at(item, "spec", "nodeName")), None

@@ -82,9 +82,9 @@ def plan(view: View, cluster: Cluster, dead: Dead, *, flows: int) -> Plan:
         LabError: the node is dead itself, or a dump is asked for that is not of IPv4.
     """
     node = view.node or "node"
-    if node in dead.nodes:
+    if dead.takes(node, cluster):
         raise LabError(
-            f"{node} is the node whose rules these are: dead, it has no flows to replay; "
+            f"this dump is from {node}, which you declared dead: it has no flows to replay; "
             "take the dump of a node that lives"
         )
     dying = _wholly_dead(view, dead)
@@ -169,9 +169,7 @@ def _host(
     dying: frozenset[Address],
 ) -> HostPlan:
     pods = tuple(a for a in endpoints if a != address)
-    node = cluster.nodes.get(name)
-    zone = node.zone if node is not None else None
-    is_dead = name in dead.nodes or zone in dead.zones or name == _ELSEWHERE_DEAD
+    is_dead = dead.takes(name, cluster) or name == _ELSEWHERE_DEAD
     return HostPlan(
         name=name,
         address=address,
