@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # only what is asked for is loaded
     from types import SimpleNamespace
 
+    from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.diff.side import Side
     from analyzer.kubeproxy.nftables import NftRecogniser
     from analyzer.model.services import ApiServicePort
@@ -36,6 +37,7 @@ class Input:
     Attributes:
         rulesets: all that the node has, that of the dump first.
         services: what the API says of ServicePorts of the dump's IP version; empty without objects.
+        other_services: the same of the other version, where the dump is of one only.
         own: the node's addresses; none: they are not known.
     """
 
@@ -44,6 +46,7 @@ class Input:
     recogniser: Recogniser | NftRecogniser
     view: View
     services: Callable[[], tuple[ApiServicePort, ...]]
+    other_services: Callable[[], tuple[ApiServicePort, ...]]
     own: tuple[Address, ...]
 
     @property
@@ -55,6 +58,12 @@ class Input:
     def versions(self) -> tuple[int, ...]:
         """The IP versions of the rules, 4 or 6 or both."""
         return _versions(self.ruleset)
+
+    def absent(self) -> Absent:
+        """Return the ServicePorts that the objects list and the dump does not show."""
+        from analyzer.kubeproxy.absent import absent
+
+        return absent(self.ruleset, self.view, self.services(), self.other_services())
 
     def side(self, version: int) -> Side:
         """Return what can be compared with another dump, of one IP version."""
@@ -140,12 +149,14 @@ def read_input(options: SimpleNamespace, objects: ApiObjects | None = None) -> I
         own = node_addresses(options, known.cluster)
         recogniser = _recogniser(options, rulesets, known, own, advance)
         view = recogniser.view()
+    versions = _versions(rulesets[0])
     return Input(
         rulesets=rulesets,
         cluster=known.cluster,
         recogniser=recogniser,
         view=view,
-        services=lambda: _services(rulesets[0], known),
+        services=lambda: _services(versions, known),
+        other_services=lambda: _services([v for v in (4, 6) if v not in versions], known),
         own=own,
     )
 
@@ -154,8 +165,8 @@ def _versions(ruleset: Rules) -> tuple[int, ...]:
     return (4 if ruleset.family == "ip" else 6,) if isinstance(ruleset, Ruleset) else (4, 6)
 
 
-def _services(ruleset: Rules, objects: ApiObjects) -> tuple[ApiServicePort, ...]:
-    return tuple(each for version in _versions(ruleset) for each in objects.services(version))
+def _services(versions: Iterable[int], objects: ApiObjects) -> tuple[ApiServicePort, ...]:
+    return tuple(each for version in versions for each in objects.services(version))
 
 
 def _recogniser(
@@ -170,7 +181,7 @@ def _recogniser(
     if options.objects:
         from analyzer.kubeproxy.object_names import ObjectNames
 
-        names = ObjectNames(lambda: _services(ruleset, objects))
+        names = ObjectNames(lambda: _services(_versions(ruleset), objects))
     if isinstance(ruleset, Ruleset):
         return Recogniser(
             ruleset,
@@ -268,12 +279,13 @@ def node_addresses(options: SimpleNamespace, cluster: Cluster) -> tuple[Address,
         UsageError: the objects know no node of that name.
     """
     given = tuple(options.node_ip)
-    if options.node is None or not options.objects:
+    # Objects without nodes name those that have endpoints, and need not name all.
+    if options.node is None or not options.objects or not cluster.nodes:
         return given
-    node = cluster.nodes.get(options.node)
-    if node is None:
+    if options.node not in cluster.node_names:
         raise UsageError(
             f"--node {options.node}: the objects have no such node"
-            + suggestion(options.node, cluster.nodes)
+            + suggestion(options.node, cluster.node_names)
         )
-    return given or node.addresses
+    node = cluster.nodes.get(options.node)
+    return given or (() if node is None else node.addresses)

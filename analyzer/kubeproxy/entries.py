@@ -75,12 +75,15 @@ class _Read:
 class OddRule:
     """A rule that sends flows to a Service's chain, of more than one address or port.
 
+    `name` is that of the Service, or of the chain where the comment does not tell it.
+
     kube-proxy writes none. Where the port is missing altogether, an iptables older than the
     rules has left it out when it saved them: then the frontend is given too, without it.
     """
 
     rule: Rule
     lacks_port: bool
+    name: str
 
 
 #: The kind of a frontend that nothing names, by the chain that it leads to.
@@ -107,12 +110,13 @@ def entries(
         match rule.target:
             case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
                 read = _read(rule)
+                name = names.name_and_kind(read.comment)[0] or to
                 one_place = read.address is not None or (
                     chain == names.NODE_PORTS and not read.other_destination
                 )
                 lacks_port = read.address is not None and not read.names_port
                 if lacks_port and read.protocol is not None:
-                    yield OddRule(rule, lacks_port=True)
+                    yield OddRule(rule, True, name)
                 if (
                     one_place
                     and read.protocol is not None
@@ -122,7 +126,7 @@ def entries(
                     yield _entry(read, read.protocol, read.port, assumed, to, known)
                 elif not (chain == names.NODE_PORTS and read.loopback):
                     # From 1.33 on a rule counts what comes over loopback; the next takes it too.
-                    yield OddRule(rule, lacks_port)
+                    yield OddRule(rule, lacks_port, name)
             case _:
                 pass
 

@@ -204,9 +204,12 @@ class Recogniser:
     def view(self) -> View:
         """Return all ServicePorts with their routes."""
         mode, diagnostics = self._mode()
+        unseen = diagnostics[0].message if diagnostics else ""
         services = tuple(self._services()) if mode == "iptables" else ()
         diagnostics += [self._unfilled(s) for s in services if s.unfilled]
         diagnostics += self._odd_rules()
+        if self._whole.legacy_beside and not self._others and not unseen:
+            diagnostics.append(self._half())
         if self._unnamed:
             diagnostics.append(self._nameless())
         found = [*survey(self._whole, {"nat": self._plain.unread()}), *self._mended]
@@ -219,6 +222,8 @@ class Recogniser:
             node=self._node,
             pod_source=self._sources[Source.POD],
             cut=() if self._has_all_of_nat() else (4 if self._ruleset.family == "ip" else 6,),
+            unseen=unseen,
+            left_out=tuple(dict.fromkeys(odd.name for odd in self._odd if not odd.lacks_port)),
             diagnostics=(*self._ruleset.diagnostics, *found, *diagnostics),
         )
 
@@ -262,9 +267,21 @@ class Recogniser:
             return "iptables", []
         message = (
             "no chain KUBE-SERVICES in table nat: kube-proxy has not written these rules, or "
-            "the dump leaves them out"
+            f"the dump leaves them out; {self._where_else()}"
         )
         return "none", [self._warning("no-kube-proxy-chains", message)]
+
+    def _where_else(self) -> str:
+        """Return what to run on a node whose dump shows nothing of kube-proxy."""
+        program = "iptables" if self._whole.family == "ip" else "ip6tables"
+        if self._whole.legacy_beside:
+            return f"the node has tables of {program}-legacy too: run `{program}-legacy-save`"
+        if "nat" not in self._whole.tables:
+            return f"table nat is not in it: run `{program}-save` without -t"
+        backends = {"legacy": ("nft",), "nft": ("legacy",)}
+        others = backends.get(self._whole.backend or "", ("nft", "legacy"))
+        programs = [f"`{program}-{backend}-save`" for backend in others]
+        return f"run {' and '.join(programs)}, or `nft list ruleset` for nftables mode"
 
     def _warning(self, code: str, message: str) -> Diagnostic:
         return Diagnostic(
@@ -273,6 +290,16 @@ class Recogniser:
             message=message,
             file=self._ruleset.file,
             partial=True,
+        )
+
+    def _half(self) -> Diagnostic:
+        program = "iptables" if self._whole.family == "ip" else "ip6tables"
+        return Diagnostic(
+            severity=Severity.WARNING,
+            code="legacy-tables",
+            message=f"the node has tables of {program}-legacy too, which are not in this dump: add "
+            f"the output of `{program}-legacy-save` with --with",
+            file=self._ruleset.file,
         )
 
     def _nameless(self) -> Diagnostic:

@@ -77,8 +77,9 @@ class NftRecogniser:
         services = tuple(each for family in self._families for each in family.services())
         diagnostics = [each for family in self._families for each in family.diagnostics()]
         mode, message = self._mode()
-        if not any(family.entrances for family in self._families) and message:
-            diagnostics.append(self._warning("no-kube-proxy-chains", message))
+        unseen = "" if any(family.entrances for family in self._families) else message
+        if unseen:
+            diagnostics.append(self._warning("no-kube-proxy-chains", unseen))
         return View(
             services=services,
             mode=mode,
@@ -86,6 +87,7 @@ class NftRecogniser:
             pod_source=self._families[0].pod_source or self._families[1].pod_source,
             diagnostics=(*self._ruleset.diagnostics, *self._survey(), *diagnostics),
             cut=tuple(self._cut()),
+            unseen=unseen,
         )
 
     def _cut(self) -> Iterator[int]:
@@ -150,7 +152,8 @@ class NftRecogniser:
             return "nftables", ""
         return "none", (
             "no map or rule sends packets to an address and port to a chain: kube-proxy in "
-            "nftables mode has not written these rules, or the dump leaves them out"
+            "nftables mode has not written these rules, or the dump leaves them out; run "
+            "`iptables-save` where it runs in iptables mode"
         )
 
     def _warning(self, code: str, message: str) -> Diagnostic:

@@ -164,6 +164,13 @@ class ServicePort:
     refusals: tuple[tuple[Frontend, str], ...] = ()
     unfilled: tuple[Frontend, ...] = ()
 
+    @property
+    def version(self) -> int | None:
+        """The IP version, 4 or 6; None where nothing of it tells."""
+        frontends = (f.address.version for f in self.frontends if f.address is not None)
+        found: int | None = next(frontends, None)
+        return found or next((e.address.version for e in self.endpoints), None)
+
     def state(self, frontend: Frontend) -> FrontendState:
         """Tell whether `frontend` leads to endpoints, for a new flow from anywhere."""
         routes = [r for r in self.routes if r.frontend == frontend]
@@ -216,6 +223,8 @@ class View:
         pod_source: the address that stands for a pod of the cluster in the routes from a pod.
         cut: the IP versions of which there may be more ServicePorts, since the dump ends before
             the table does that holds them.
+        unseen: why the dump shows no Services, and what to run instead; empty where it does.
+        left_out: names of Services of which a rule was not understood, or chains where none says.
     """
 
     services: tuple[ServicePort, ...]
@@ -224,6 +233,8 @@ class View:
     pod_source: Address | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     cut: tuple[int, ...] = ()
+    unseen: str = ""
+    left_out: tuple[str, ...] = ()
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

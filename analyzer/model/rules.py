@@ -94,6 +94,7 @@ class Ruleset:
         input_format: the name of the format it was read as.
         backend: which binary keeps the rules, ``legacy`` or ``nft``; None when the dump does
             not say.
+        legacy_beside: whether iptables-nft-save said that the node has tables of the other backend.
         counted: how many rules the dump holds, where that was counted while it was read.
     """
 
@@ -103,6 +104,7 @@ class Ruleset:
     file: str
     backend: str | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
+    legacy_beside: bool = False
     counted: int | None = None
 
     @property

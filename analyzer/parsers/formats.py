@@ -159,6 +159,8 @@ def _recognised_but_refused(text: str) -> str:
             "a listing of `iptables -L`, which leaves out what is needed; "
             "run `iptables-save` on the node instead"
         )
+    if "iptables-legacy tables present" in head:
+        return "no rules of iptables-nft; run `iptables-legacy-save` on the node instead"
     return (
         "no dump of rules; run `iptables-save` on the node, or `nft list ruleset` where kube-proxy "
         "runs in nftables mode, and give its output"

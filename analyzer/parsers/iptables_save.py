@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from analyzer.model.rules import Chain, Ruleset, Table
+from analyzer.model.value import replace
 from analyzer.parsers.header import family_of, headers
 from analyzer.parsers.rows import Block, Chains, Declared, Skim, Skimmed, SlicedRows
 
@@ -46,6 +47,11 @@ _SNIFF: Final = (
     r"|(?:\[\d+:\d+\]\s*)?-A \S+ )"
 )
 
+#: What iptables-nft-save says on stderr, which is mixed into a dump before or behind the rules.
+#: Source: iptables/nft-shared.c, ``nft_check_xt_legacy``.
+_LEGACY_BESIDE: Final = "tables-legacy tables present"
+_EDGE: Final = 4096
+
 #: Policy, packets and bytes of a chain; None: it has none.
 _Head: TypeAlias = tuple[str | None, tuple[int, int]] | None
 
@@ -71,11 +77,12 @@ def parse(
         InputError: it holds no rule and no chain.
     """
     found = None if table else _clean(text, file, skim)
-    if found is not None:
-        return found
-    from analyzer.parsers.careful import CarefulReader
+    if found is None:
+        from analyzer.parsers.careful import CarefulReader
 
-    return CarefulReader(file, table, advance).read(text)
+        found = CarefulReader(file, table, advance).read(text)
+    warned = any(_LEGACY_BESIDE in part for part in (text[:_EDGE], text[-_EDGE:]))
+    return replace(found, legacy_beside=True) if warned else found
 
 
 def _clean(text: str, file: str, skim: Skim | None) -> Ruleset | None:

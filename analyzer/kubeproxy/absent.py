@@ -1,0 +1,95 @@
+"""ServicePorts that the API objects list and of which a dump has no rule.
+
+What kube-proxy leaves to somebody else (headless Services, ExternalName, its label of other
+proxies) is no ServicePort of the objects to begin with. One without endpoints is refused by a
+rule of the filter table, so it is expected wherever that table can be seen.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.view import Frontend, FrontendKind, ServicePort, View
+from analyzer.model.rules import Ruleset
+from analyzer.model.services import ApiServicePort
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.model.addresses import Address
+    from analyzer.semantics.base_chains import Rules
+
+    #: Protocol, address and port.
+    Place = tuple[str, Address | None, int | None]
+
+#: What refuses flows to Services without endpoints.
+_REFUSING: Final = (names.SERVICES, names.EXTERNAL_SERVICES)
+
+
+@value(kw_only=True)
+class Absent:
+    """ServicePorts of the objects that a dump does not show; they have frontends and no routes.
+
+    Attributes:
+        lacking: of the dump's IP versions: no rule is for them.
+        beyond: of the other IP version, whose rules are in a dump of their own.
+    """
+
+    lacking: tuple[ServicePort, ...] = ()
+    beyond: tuple[ServicePort, ...] = ()
+
+
+def absent(
+    ruleset: Rules, view: View, specs: Iterable[ApiServicePort], others: Iterable[ApiServicePort]
+) -> Absent:
+    """Return what the objects have and the dump has not.
+
+    `specs` are the ServicePorts of the dump's IP versions, `others` those of the other one.
+    """
+    there = {(s.name.text, s.protocol, s.version) for s in view.services}
+    places = {place for service in view.services for place in _places(service)}
+    tells_refusals = _tells_refusals(ruleset, view.mode)
+    lacking = []
+    for spec in specs:
+        if not tells_refusals and not _has_endpoints_everywhere(spec):
+            continue
+        service = _service(spec)
+        named = there & {(spec.name, spec.protocol, v) for v in (service.version, None)}
+        if not named and places.isdisjoint(_places(service)):
+            lacking.append(service)
+    return Absent(lacking=tuple(lacking), beyond=tuple(_service(spec) for spec in others))
+
+
+def _service(spec: ApiServicePort) -> ServicePort:
+    return ServicePort(
+        name=names.service_name(spec.name),
+        protocol=spec.protocol,
+        frontends=tuple(
+            Frontend(FrontendKind(kind), address, port) for kind, address, port in spec.frontends
+        ),
+        routes=(),
+        affinity=spec.affinity,
+    )
+
+
+def _places(service: ServicePort) -> Iterator[Place]:
+    for frontend in service.frontends:
+        if frontend.address is not None:
+            yield service.protocol, frontend.address, frontend.port
+
+
+def _tells_refusals(ruleset: Rules, mode: str) -> bool:
+    if not isinstance(ruleset, Ruleset):
+        return mode == "nftables"  # nft does not print REJECT of iptables-nft
+    table = ruleset.tables.get("filter")
+    return table is not None and table.complete and any(each in table.chains for each in _REFUSING)
+
+
+def _has_endpoints_everywhere(spec: ApiServicePort) -> bool:
+    """Tell whether every node's nat table leads to some endpoint."""
+    return not spec.internal_local and any(each.is_certain for each in spec.endpoints)
