@@ -147,6 +147,7 @@ def _text(document: Document, options: SimpleNamespace) -> str:
 
 
 def _services(options: SimpleNamespace) -> int:
+    from analyzer.judging import lacking
     from analyzer.reports.answers import ServicesAnswer
 
     given = read_input(options)
@@ -155,7 +156,7 @@ def _services(options: SimpleNamespace) -> int:
         from analyzer.kubeproxy.select import in_order, narrow
 
         services = in_order(narrow(given.view, options.service, options.namespace), options.sort)
-    findings, diagnostics = None, given.view.diagnostics
+    findings, diagnostics = None, (*given.view.diagnostics, *lacking(given))
     if options.check:
         findings, diagnostics = _check(options, given)
     answer = ServicesAnswer(
@@ -180,6 +181,7 @@ def _specs(options: SimpleNamespace, given: Input) -> Mapping[tuple[str, str], A
 
 def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnostic, ...]]:
     """Return how many invariants are broken, and all that is to be said of the dump."""
+    from analyzer.judging import lacking
     from analyzer.kubeproxy.check.invariants import check
     from analyzer.model.rules import Ruleset
 
@@ -195,7 +197,7 @@ def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnosti
     )
     # Of the same fault the check says more.
     codes = {each.code for each in checked.diagnostics}
-    others = [each for each in given.view.diagnostics if each.code not in codes]
+    others = [each for each in (*given.view.diagnostics, *lacking(given)) if each.code not in codes]
     return checked.findings, (*others, *checked.diagnostics)
 
 
@@ -266,40 +268,30 @@ def _trace(options: SimpleNamespace) -> int:
 
 def _loss(options: SimpleNamespace) -> int:
     from analyzer.failure.loss import in_order, losses
-    from analyzer.kubeproxy.select import narrow
+    from analyzer.judging import check_marked, judged, placement_warnings
     from analyzer.reports.answers import LossAnswer
 
     given = read_input(options)
+    absent, services = judged(options, given)
     died = dead_of(options, given)
-    found = losses(given.view, died.endpoints, died.uncertain)
-    if (options.service, options.namespace) != (None, None):
-        wanted = set(map(id, narrow(given.view, options.service, options.namespace)))
-        found = tuple(loss for loss in found if id(loss.service) in wanted)
+    check_marked(options, died)
+    found = losses(services, died)
     if options.sort is not None:
         found = in_order(found, options.sort)
-    diagnostics = list(given.view.diagnostics)
-    if options.node is not None and options.node in died.nodes:
-        diagnostics.append(
-            Diagnostic(
-                severity=Severity.WARNING,
-                code="node-is-dead",
-                message=f"{options.node} is the node whose rules these are: dead, it sends "
-                "no flows; the numbers are what its rules would do",
-                file=given.ruleset.file,
-            )
-        )
+    diagnostics = (*given.view.diagnostics, *placement_warnings(options, given, died))
     answer = LossAnswer(
         cluster=given.cluster,
         view=given.view,
         dead=died,
         losses=found,
-        diagnostics=tuple(diagnostics),
+        absent=absent,
+        diagnostics=diagnostics,
         in_order=options.sort is not None,
     )
-    # Of ServicePorts that a cut dump does not tell nobody knows that they lose less.
-    broken = options.max_loss is not None and (
-        bool(given.view.cut)
-        or any(loss.worst.upper.as_fraction() > options.max_loss for loss in found)
+    # Of what is not judged nobody knows that it loses less.
+    broken = options.max_loss is not None and not (
+        answer.is_whole
+        and not any(each.is_lost_beyond(options.max_loss) for loss in found for each in loss.routes)
     )
     return finish(options, options.verb, answer, diagnostics, no=broken)
 

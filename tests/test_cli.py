@@ -152,16 +152,18 @@ def test_nothing_but_blanks_stands_before_a_caret(command: Command) -> None:
         ),
         (
             ["--dead-node", "worker2", *OBJECTS],
-            "--dead-node worker2: the objects have no such node; did you mean worker1?",
+            "--dead-node worker2: no such node is known; did you mean worker1?",
         ),
         (
             ["--dead-zone", "east", *OBJECTS],
-            "--dead-zone east: the objects have no such zone",
+            "--dead-zone east: nothing says which endpoints are in which zone; give --objects "
+            "FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`",
         ),
         (
             ["--dead-node", "worker1"],
-            "--dead-node worker1: a dump does not say which endpoints are on which node; give "
-            "--objects FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`",
+            "--dead-node worker1: nothing says which endpoints are on which node; give --objects "
+            "FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`, or --node-of "
+            "CIDR=NODE",
         ),
         (
             ["--node", "worker9", *OBJECTS],
@@ -250,7 +252,6 @@ def dead_half(*more: str) -> list[str]:
         (dead_half("--max-loss", "50%"), 0),
         (dead_half("--max-loss", "49.9999999999%"), 1),
         (dead_half("--max-loss", "0"), 1),
-        (["--max-loss", "0"], 0),
         (dead_half("--strict"), 0),
     ],
 )
@@ -287,7 +288,7 @@ def test_the_worst_route_breaks_the_threshold(command: Command) -> None:
 
 def test_a_threshold_that_may_be_broken_is_broken(command: Command) -> None:
     unread = chance("0.50000000000", "KUBE-SEP-1", match="-m nonesuch")
-    file = command.file("dump.txt", dump(cluster_ip(), unread, *two_endpoints()[3:]))
+    file = command.file("dump.txt", dump(cluster_ip(), unread, *two_endpoints()[2:]))
     # At most a half is lost, at least nothing.
     for percent, status in (("49%", 1), ("50%", 0)):
         done = command("loss", file, "--dead", "10.0.0.1", "--max-loss", percent)
@@ -321,7 +322,7 @@ def test_the_nodes_own_death_is_warned_of(command: Command) -> None:
     done = command("loss", DUMP, *OBJECTS, "--node", "worker1", "--dead-node", "worker1")
     assert (done.status, done.err) == (
         0,
-        f"{DUMP}: warning: worker1 is the node whose rules these are: dead, it sends no flows; "
+        f"{DUMP}: warning: this dump is from worker1, which you declared dead: it sends no flows; "
         "the numbers are what its rules would do\n",
     )
 

@@ -273,6 +273,12 @@ def test_nobody_vouches_for_the_loss_of_what_a_cut_dump_lacks(
     cut = command.file("cut.txt", whole[: whole.index(begins)])
     asked = ("--dead-node", "worker1", *OBJECTS, "--max-loss", "100%")
     done = command("loss", cut, *asked)
+    assert (done.status, done.out) == (2, "")
+    assert "it ends before its rules do; take it again" in done.err
+    # Behind the frontends, among the chains of Services.
+    behind = "\tchain service-FY5PMXPG" if path == NFT else "-A KUBE-SVC-TCOU7JCQXEZGVUNU"
+    later = command.file("later.txt", whole[: whole.index(behind)])
+    done = command("loss", later, *asked)
     assert done.status == 1
     assert "what others lose is not known" in done.out
     done = command("loss", path, *asked)

@@ -5,27 +5,57 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterable, Sequence
 
-from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fractions import Fraction
+    from typing import Final
 
 
 @enum.unique
 class State(enum.Enum):
-    """What a failure makes of a ServicePort."""
+    """What a failure makes of a ServicePort, over all routes that may lead to an endpoint.
+
+    UNTOUCHED: no new flow lands on a dead endpoint. DEGRADED: on some route some certainly do.
+    SILENCED: some certainly do, and on no route a new flow can reach a living endpoint. UNKNOWN:
+    some may, and none certainly does; or nothing of its endpoints is known. NO_ENDPOINTS: it has
+    none, dead or alive.
+    """
 
     UNTOUCHED = "untouched"
     DEGRADED = "degraded"
     SILENCED = "silenced"
+    UNKNOWN = "unknown"
     NO_ENDPOINTS = "no-endpoints"
 
 
-@value
+@value(kw_only=True)
 class RouteLoss:
-    """The share of new flows on one route that lands on dead endpoints."""
+    """What becomes of the new flows on one route.
+
+    Attributes:
+        loss: the share that lands on dead endpoints.
+        nowhere: the share that reaches no endpoint at all, whatever is dead.
+        survives: the share that reaches a living endpoint.
+    """
 
     route: Route
     loss: Bounds
+    nowhere: Bounds
+    survives: Bounds
+
+    @property
+    def leads(self) -> bool:
+        """Whether a new flow may reach an endpoint, dead or alive."""
+        return self.nowhere.lower != ALWAYS
+
+    def is_lost_beyond(self, most: Fraction) -> bool:
+        """Tell whether flows may land on dead endpoints, and more than `most` on no living one."""
+        return bool(self.loss.upper) and (~self.survives.lower).as_fraction() > most
 
 
 @value(kw_only=True)
@@ -33,15 +63,20 @@ class ServiceLoss:
     """What one ServicePort loses.
 
     Attributes:
-        loss: of new flows from a pod to the ClusterIP; None without a ClusterIP.
+        cluster: of new flows from a pod to the ClusterIP; None without a ClusterIP.
         routes: the same for each frontend and source.
     """
 
     service: ServicePort
-    loss: Bounds | None
+    cluster: RouteLoss | None
     routes: tuple[RouteLoss, ...]
     dead: tuple[Endpoint, ...]
     state: State
+
+    @property
+    def loss(self) -> Bounds | None:
+        """The share of new flows from a pod to the ClusterIP that lands on dead endpoints."""
+        return None if self.cluster is None else self.cluster.loss
 
     @property
     def worst(self) -> Bounds:
@@ -49,16 +84,16 @@ class ServiceLoss:
         every = [r.loss for r in self.routes]
         return max(every, key=lambda b: (b.upper, b.lower), default=Bounds(NEVER, NEVER))
 
+    @property
+    def nowhere(self) -> Bounds:
+        """The highest share that reaches no endpoint at all, of routes that lead to some."""
+        every = [r.nowhere for r in self.routes if r.leads]
+        return max(every, key=lambda b: (b.lower, b.upper), default=Bounds(NEVER, NEVER))
 
-def losses(
-    view: View, dead: Collection[Endpoint], uncertain: Collection[Endpoint] = ()
-) -> tuple[ServiceLoss, ...]:
-    """Return what each ServicePort loses when the endpoints `dead` answer no more.
 
-    Those of `uncertain` may be dead too.
-    """
-    dead, uncertain = frozenset(dead), frozenset(uncertain)
-    return tuple(service_loss(service, dead, uncertain) for service in view.services)
+def losses(services: Iterable[ServicePort], dead: Dead) -> tuple[ServiceLoss, ...]:
+    """Return what each ServicePort loses when what is `dead` answers no more."""
+    return tuple(service_loss(service, dead) for service in services)
 
 
 def in_order(found: Iterable[ServiceLoss], by: str) -> tuple[ServiceLoss, ...]:
@@ -76,80 +111,101 @@ def in_order(found: Iterable[ServiceLoss], by: str) -> tuple[ServiceLoss, ...]:
             return tuple(name)
 
 
-def service_loss(
-    service: ServicePort, dead: Collection[Endpoint], uncertain: Collection[Endpoint] = ()
-) -> ServiceLoss:
+def service_loss(service: ServicePort, dead: Dead) -> ServiceLoss:
     """Return what one ServicePort loses."""
-    drawn = _Drawn(frozenset(dead), frozenset(uncertain))
-    routes = tuple(
-        RouteLoss(route, drawn.loss(route))
-        for route in service.routes
-        if route.source is not Source.HAIRPIN  # the dead send nothing
-    )
+    drawn = _Drawn(dead, service.unfilled)
+    # The dead send nothing.
+    routes = tuple(drawn.of(r) for r in service.routes if r.source is not Source.HAIRPIN)
     cluster = service.cluster_route
     endpoints = service.endpoints
     return ServiceLoss(
         service=service,
-        loss=None if cluster is None else drawn.loss(cluster),
+        cluster=None if cluster is None else drawn.of(cluster),
         routes=routes,
-        dead=tuple(e for e in endpoints if e in dead),
+        dead=tuple(e for e in endpoints if e in dead.endpoints),
         state=_state(endpoints, routes),
     )
 
 
-def route_loss(
-    route: Route, dead: Collection[Endpoint], uncertain: Collection[Endpoint] = ()
-) -> Bounds:
-    """Bound the share of new flows on `route` that lands on `dead`, or on some of `uncertain`.
+def route_loss(route: Route, dead: Dead) -> RouteLoss:
+    """Return what becomes of the flows of one route.
 
-    What is not resolved may land anywhere, so on a dead endpoint too if there is one.
+    What is not resolved may land anywhere: on a dead endpoint if anything is dead, which the
+    dump need not show, on a living one, or on none.
     """
-    return _Drawn(frozenset(dead), frozenset(uncertain)).loss(route)
+    return _Drawn(dead).of(route)
+
+
+_NONE: Final = Bounds(NEVER, NEVER)
+_ANY: Final = Bounds(NEVER, ALWAYS)
 
 
 class _Drawn:
     """What is lost of lists of draws: routes from most sources have one and the same."""
 
-    def __init__(self, dead: frozenset[Endpoint], uncertain: frozenset[Endpoint]) -> None:
+    def __init__(self, dead: Dead, unfilled: Collection[Frontend] = ()) -> None:
         self._dead = dead
-        self._uncertain = uncertain
+        self._unfilled = unfilled
         # By identity; the lists are kept, so that no other gets theirs.
-        self._found: dict[tuple[int, int, Dyadic], tuple[object, Bounds]] = {}
+        self._lost: dict[tuple[int, int, Dyadic], tuple[object, Bounds, Bounds]] = {}
+        self._nowhere: dict[tuple[int, Dyadic], tuple[object, Bounds]] = {}
 
-    def loss(self, route: Route) -> Bounds:
-        """Bound what is lost of a route."""
-        if not self._dead and not self._uncertain:
-            return Bounds(NEVER, NEVER)
+    def of(self, route: Route) -> RouteLoss:
+        """Bound what becomes of the flows of a route."""
+        if route.frontend in self._unfilled:
+            # The middle of a sync, or what is left behind it: there may be endpoints again.
+            loss = _ANY if self._dead.is_anything else _NONE
+            return RouteLoss(route=route, loss=loss, nowhere=_ANY, survives=_ANY)
         endpoints, shares = route.draws()
+        nowhere = self._reaches_none(shares, route.unresolved)
         key = id(endpoints), id(shares), route.unresolved
-        if key not in self._found:
-            found = self._loss(endpoints, shares, route.unresolved)
-            self._found[key] = (endpoints, shares), found
-        return self._found[key][1]
+        if key not in self._lost:
+            loss, survives = self._lot(endpoints, shares, route.unresolved, nowhere)
+            self._lost[key] = (endpoints, shares), loss, survives
+        _, loss, survives = self._lost[key]
+        return RouteLoss(route=route, loss=loss, nowhere=nowhere, survives=survives)
 
-    def _loss(
-        self, endpoints: Sequence[Endpoint], shares: Sequence[Bounds], unresolved: Dyadic
-    ) -> Bounds:
-        dead, uncertain = self._dead, self._uncertain
-        untouched = dead.isdisjoint(endpoints) and uncertain.isdisjoint(endpoints)
-        if untouched and not unresolved:
-            return Bounds(NEVER, NEVER)
+    def _reaches_none(self, shares: Sequence[Bounds], unresolved: Dyadic) -> Bounds:
+        key = id(shares), unresolved
+        if key not in self._nowhere:
+            certain = capped_sum(share.lower for share in shares)
+            possible = capped_sum([*(share.upper for share in shares), unresolved])
+            self._nowhere[key] = shares, Bounds(~possible, ~certain)
+        return self._nowhere[key][1]
+
+    def _lot(
+        self,
+        endpoints: Sequence[Endpoint],
+        shares: Sequence[Bounds],
+        unresolved: Dyadic,
+        nowhere: Bounds,
+    ) -> tuple[Bounds, Bounds]:
+        """Return the shares that land on the dead and on the living."""
+        dead, uncertain = self._dead.endpoints, self._dead.uncertain
+        hidden = unresolved if self._dead.is_anything else NEVER
+        if dead.isdisjoint(endpoints) and uncertain.isdisjoint(endpoints) and not hidden:
+            return _NONE, Bounds(~nowhere.upper, ~nowhere.lower)
         drawn = list(zip(endpoints, shares, strict=True))
         lost = [share for end, share in drawn if end in dead]
         safe = [share for end, share in drawn if end not in dead and end not in uncertain]
         perhaps = [share for end, share in drawn if end in uncertain and end not in dead]
-        upper = capped_sum([*(b.upper for b in (*lost, *perhaps)), unresolved])
-        lower = capped_sum(b.lower for b in lost)
-        surely_kept = capped_sum(b.lower for b in safe)
-        return Bounds(lower, min(upper, ~surely_kept))
+        most_lost = capped_sum([*(b.upper for b in (*lost, *perhaps)), hidden])
+        least_lost = capped_sum(b.lower for b in lost)
+        most_kept = capped_sum([*(b.upper for b in (*safe, *perhaps)), unresolved])
+        least_kept = capped_sum(b.lower for b in safe)
+        return (
+            Bounds(least_lost, min(most_lost, ~least_kept)),
+            Bounds(least_kept, min(most_kept, ~least_lost)),
+        )
 
 
 def _state(endpoints: tuple[Endpoint, ...], routes: tuple[RouteLoss, ...]) -> State:
-    leading = [r.loss for r in routes if r.route.shares]
-    if not endpoints:
+    leading = [each for each in routes if each.leads]
+    if not leading:
         return State.NO_ENDPOINTS
-    if all(loss.lower == ALWAYS for loss in leading):
-        return State.SILENCED
-    if all(not loss.upper for loss in leading):
-        return State.UNTOUCHED
-    return State.DEGRADED
+    if any(each.loss.lower for each in leading):
+        some_survive = any(each.survives.upper for each in leading)
+        return State.DEGRADED if some_survive else State.SILENCED
+    if not endpoints or any(each.loss.upper for each in leading):
+        return State.UNKNOWN
+    return State.UNTOUCHED

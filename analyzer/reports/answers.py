@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from analyzer.model.value import value
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from analyzer.failure.agreement import Verdict
     from analyzer.failure.loss import ServiceLoss
     from analyzer.failure.models import Dead
+    from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.diff.difference import Difference
     from analyzer.kubeproxy.diff.dumps import Dump
     from analyzer.kubeproxy.view import Route, ServicePort, View
@@ -66,6 +67,7 @@ class LossAnswer:
     """Of ``loss``: what each ServicePort loses.
 
     Attributes:
+        absent: ServicePorts of the objects that the dump does not show, of those asked for.
         in_order: whether the order of the losses was asked for.
     """
 
@@ -74,7 +76,30 @@ class LossAnswer:
     dead: Dead
     losses: tuple[ServiceLoss, ...]
     diagnostics: tuple[Diagnostic, ...]
+    absent: Absent
     in_order: bool = False
+
+    @property
+    def not_judged(self) -> tuple[str, ...]:
+        """Names of ServicePorts whose loss, or a part of it, is not told.
+
+        With the IP version where the ServicePort of the same name of the other one is judged.
+        """
+        absent = self.names((*self.absent.lacking, *self.absent.beyond))
+        return tuple(dict.fromkeys([*absent, *self.view.left_out]))
+
+    def names(self, absent: Iterable[ServicePort]) -> tuple[str, ...]:
+        """Return the names of ServicePorts of `absent`, as in `not_judged`."""
+        judged = {service.name.text for service in self.view.services}
+        return tuple(
+            f"{each.name.text} (IPv{each.version})" if each.name.text in judged else each.name.text
+            for each in absent
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is known to be left out."""
+        return not self.not_judged and not self.view.cut
 
 
 @value(kw_only=True)

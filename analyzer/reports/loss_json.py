@@ -23,22 +23,30 @@ def render(answer: LossAnswer) -> str:
         },
         "services": [_service(loss) for loss in answer.losses],
         "totals": {state.value.replace("-", "_"): counts[state] for state in State},
+        "not_judged": list(answer.not_judged),
+        "cut": bool(answer.view.cut),
         "diagnostics": values.diagnostics(answer.diagnostics),
     }
     return values.document("loss", 1, fields)
 
 
 def _service(loss: ServiceLoss) -> dict[str, Any]:
+    cluster = loss.cluster
     return {
         "name": loss.service.name.text,
         "protocol": loss.service.protocol,
-        "loss": None if loss.loss is None else values.bounds(loss.loss),
+        "loss": None if cluster is None else values.bounds(cluster.loss),
+        "no_endpoint": None if cluster is None else values.bounds(cluster.nowhere),
         "endpoints": len(loss.service.endpoints),
         "dead_endpoints": len(loss.dead),
         "state": loss.state.value,
         "routes": [
-            {**values.route(r.route), "loss": values.bounds(r.loss)}
-            for r in loss.routes
-            if r.loss != loss.loss
+            {
+                **values.route(each.route),
+                "loss": values.bounds(each.loss),
+                "no_endpoint": values.bounds(each.nowhere),
+            }
+            for each in loss.routes
+            if cluster is None or (each.loss, each.nowhere) != (cluster.loss, cluster.nowhere)
         ],
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from analyzer.kubeproxy.view import Frontend, FrontendState, ServicePort, Source, View
 from analyzer.reports.document import Piece, Span, Style
 
@@ -22,6 +24,16 @@ SOURCES: Final = {
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """Return ``1 rule``, ``1,001 rules``; `plural` where it is not formed by an s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+#: Names of a list that are told one by one.
+_MOST_LISTED: Final = 5
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return ``a, b and 3 more``."""
+    more = len(names) - _MOST_LISTED
+    return ", ".join(names[:_MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def at_node(view: View) -> str:

@@ -76,7 +76,7 @@ def trials(
         LabError: no client fits, or one is not installed.
     """
     dead = lab.question.dead.endpoints
-    loss = route_loss(route, dead, lab.question.dead.uncertain)
+    succeeds = route_loss(route, lab.question.dead).survives
     frontend = route.frontend
     address = frontend.address or lab.topology.plan.node_address
     port = frontend.port
@@ -94,7 +94,6 @@ def trials(
                 yield _trial(
                     lab, client, servers, runs, progress, _pod(endpoint), Bounds(ALWAYS, ALWAYS)
                 )
-            succeeds = Bounds(~loss.upper, ~loss.lower)
             target = f"{frontend.kind.value} of {service.name.text}"
             yield _trial(
                 lab,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from ipaddress import IPv4Address
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.failure.loss import ServiceLoss, State, losses, route_loss, service_loss
+from analyzer.failure.models import Dead
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.view import (
     Endpoint,
@@ -29,6 +31,11 @@ from tests.support.dumps import (
     only_service,
     two_endpoints,
 )
+
+
+def dying(endpoints: Iterable[Endpoint]) -> Dead:
+    return Dead(endpoints=frozenset(endpoints))
+
 
 HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
 NOTHING = Bounds(NEVER, NEVER)
@@ -60,7 +67,7 @@ sets_of_endpoints = st.sets(st.sampled_from(ENDPOINTS))
 
 @given(exact_routes(), sets_of_endpoints)
 def test_the_loss_of_a_set_is_the_sum_of_its_shares(route: Route, dead: set[Endpoint]) -> None:
-    loss = route_loss(route, dead)
+    loss = route_loss(route, dying(dead)).loss
     assert loss.is_exact
     assert loss.lower.as_fraction() == sum(
         (s.share.lower.as_fraction() for s in route.shares if s.endpoint in dead), Fraction()
@@ -69,7 +76,7 @@ def test_the_loss_of_a_set_is_the_sum_of_its_shares(route: Route, dead: set[Endp
 
 @given(exact_routes(), sets_of_endpoints, sets_of_endpoints)
 def test_more_dead_never_lose_less(route: Route, some: set[Endpoint], more: set[Endpoint]) -> None:
-    less, greater = route_loss(route, some), route_loss(route, some | more)
+    less, greater = (route_loss(route, dying(each)).loss for each in (some, some | more))
     assert less.lower <= greater.lower
     assert less.upper <= greater.upper
 
@@ -96,7 +103,7 @@ def service(rules: list[tuple[str, bool, int]], missing: set[int]) -> str:
 
 
 def loss_of(text: str, dead: set[Endpoint]) -> Bounds:
-    loss = service_loss(only_service(text), dead).loss
+    loss = service_loss(only_service(text), dying(dead)).loss
     assert loss is not None
     return loss
 
@@ -137,7 +144,7 @@ def test_a_range_of_destinations_may_hit_the_dead() -> None:
 
 
 def test_when_nothing_is_dead_nothing_is_lost_whatever_is_unknown() -> None:
-    loss = service_loss(only_service(service([(PROBABILITIES[0], True, 1)], {1})), set())
+    loss = service_loss(only_service(service([(PROBABILITIES[0], True, 1)], {1})), dying(()))
     assert (loss.loss, loss.worst) == (NOTHING, NOTHING)
 
 
@@ -160,17 +167,17 @@ def with_routes(*routes: Route) -> ServicePort:
 )
 def test_a_service_is_untouched_degraded_or_silenced(dead: list[Endpoint], state: State) -> None:
     two = with_routes(route([HALF.lower, HALF.lower]))
-    assert service_loss(two, dead).state is state
+    assert service_loss(two, dying(dead)).state is state
 
 
 def test_a_service_without_endpoints_has_nothing_to_lose() -> None:
-    loss = service_loss(with_routes(route([])), ENDPOINTS)
+    loss = service_loss(with_routes(route([])), dying(ENDPOINTS))
     assert (loss.state, loss.worst, loss.dead) == (State.NO_ENDPOINTS, NOTHING, ())
 
 
 def test_a_service_is_degraded_while_one_route_still_leads_to_the_living() -> None:
     local = Route(FRONTEND, Source.EXTERNAL, route([ALWAYS]).shares, NEVER)
-    loss = service_loss(with_routes(route([HALF.lower, HALF.lower]), local), ENDPOINTS[:1])
+    loss = service_loss(with_routes(route([HALF.lower, HALF.lower]), local), dying(ENDPOINTS[:1]))
     assert (loss.loss, loss.worst, loss.state) == (HALF, ALL, State.DEGRADED)
 
 
@@ -181,7 +188,7 @@ def test_without_a_cluster_ip_there_is_a_worst_route_only() -> None:
         route([ALWAYS]).shares,
         NEVER,
     )
-    loss = service_loss(with_routes(node_port), ENDPOINTS[:1])
+    loss = service_loss(with_routes(node_port), dying(ENDPOINTS[:1]))
     assert (loss.loss, loss.worst) == (None, ALL)
 
 
@@ -191,7 +198,7 @@ def test_without_a_cluster_ip_there_is_a_worst_route_only() -> None:
 @pytest.mark.parametrize("capture", captures_in(FIXTURES, "seed-dns*"), ids=str)
 def test_half_of_the_cluster_dns_is_lost_with_one_of_its_two_endpoints(capture: Capture) -> None:
     view = capture.view()
-    found = losses(view, [e for e in view.endpoints if str(e.address) == "10.1.0.1"])
+    found = losses(view.services, dying(e for e in view.endpoints if str(e.address) == "10.1.0.1"))
     assert {loss.service.name.port: loss.loss for loss in found} == {
         "dns": HALF,
         "dns-tcp": HALF,

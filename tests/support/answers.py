@@ -9,6 +9,7 @@ from ipaddress import IPv4Address
 from analyzer.failure.agreement import judge
 from analyzer.failure.loss import losses
 from analyzer.failure.models import dead
+from analyzer.kubeproxy.absent import Absent
 from analyzer.kubeproxy.diff.difference import difference
 from analyzer.kubeproxy.diff.dumps import Dump
 from analyzer.kubeproxy.diff.side import Side
@@ -169,7 +170,8 @@ class Answers:
                     cluster=Cluster(),
                     view=view,
                     dead=died,
-                    losses=losses(view, died.endpoints),
+                    losses=losses(view.services, died),
+                    absent=Absent(),
                     diagnostics=view.diagnostics,
                 )
             case "diff":

@@ -1,0 +1,122 @@
+"""What of a dump can be judged, what cannot, and what a reader of the answer must know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.errors import InputError, UsageError
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.reports.phrases import count, listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `services` does not need without objects is not loaded
+    from types import SimpleNamespace
+
+    from analyzer.failure.models import Dead
+    from analyzer.inputs import Input
+    from analyzer.kubeproxy.absent import Absent
+    from analyzer.kubeproxy.view import ServicePort
+
+
+def judged(options: SimpleNamespace, given: Input) -> tuple[Absent, tuple[ServicePort, ...]]:
+    """Return the ServicePorts that were asked for: those that the dump lacks, those that it has.
+
+    Raises:
+        InputError: it has none of them; the message says what to give instead.
+        UsageError: there is none of the name or namespace that was asked for.
+    """
+    file, view = given.ruleset.file, given.view
+    if view.unseen:
+        raise InputError(f"{file}: no Service to judge: {view.unseen}")
+    absent, services = given.absent(), view.services
+    if (options.service, options.namespace) != (None, None):
+        from analyzer.kubeproxy.select import narrow
+        from analyzer.model.value import replace
+
+        every = replace(view, services=(*services, *absent.lacking, *absent.beyond))
+        wanted = set(map(id, narrow(every, options.service, options.namespace)))
+        services = tuple(each for each in services if id(each) in wanted)
+        absent = replace(
+            absent,
+            lacking=tuple(each for each in absent.lacking if id(each) in wanted),
+            beyond=tuple(each for each in absent.beyond if id(each) in wanted),
+        )
+    if not services:
+        raise InputError(f"{file}: no Service to judge: {_why_none(absent, is_cut=bool(view.cut))}")
+    return absent, services
+
+
+def check_marked(options: SimpleNamespace, died: Dead) -> None:
+    """Refuse to tell a program that nothing is lost where nothing is dead.
+
+    Raises:
+        UsageError: people get an overview instead.
+    """
+    if died.is_anything:
+        return
+    asked = "--max-loss" if options.max_loss is not None else f"--format {options.format}"
+    if asked != "--format text":
+        raise UsageError(f"{asked}: nothing is marked dead; add --dead-node, --dead-zone or --dead")
+
+
+def lacking(given: Input) -> Iterator[Diagnostic]:
+    """Give what there is to say of ServicePorts that the objects have and the dump lacks."""
+    absent = () if given.view.unseen else given.absent().lacking
+    if absent:
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code="missing-service",
+            message=f"the dump has no rule for {count(len(absent), 'ServicePort')} of the objects "
+            f"({listed([each.name.text for each in absent])}): "
+            + _why_lacking(is_cut=bool(given.view.cut)),
+            file=given.ruleset.file,
+        )
+
+
+def placement_warnings(options: SimpleNamespace, given: Input, died: Dead) -> Iterator[Diagnostic]:
+    """Give what a reader of losses must know of where nodes and endpoints are."""
+    if died.takes(options.node, given.cluster):
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code="node-is-dead",
+            message=f"this dump is from {options.node}, which you declared dead: it sends no "
+            "flows; the numbers are what its rules would do",
+            file=given.ruleset.file,
+        )
+    if died.assumed:
+        number = len({each.address for each in died.assumed})
+        yield Diagnostic(
+            severity=Severity.INFO,
+            code="node-by-pod-cidr",
+            message=f"{count(number, 'endpoint address is', 'endpoint addresses are')} taken to be "
+            "on the node in whose podCIDR they are: neither EndpointSlices nor pods nor --node-of "
+            "say where",
+            file=given.ruleset.file,
+        )
+
+
+def _why_none(absent: Absent, *, is_cut: bool) -> str:
+    """Return why no ServicePort of a dump can be judged, and what to do."""
+    if absent.lacking:
+        lacking = listed([each.name.text for each in absent.lacking])
+        return f"the dump has no rule for {lacking} of the objects: {_why_lacking(is_cut=is_cut)}"
+    if is_cut:
+        return "the dump ends before it has a rule for one; take it again"
+    if absent.beyond:
+        version = absent.beyond[0].version
+        program = {4: "iptables", 6: "ip6tables"}.get(version or 4)
+        number = count(len(absent.beyond), "ServicePort")
+        return (
+            f"the dump has no rule for one, and the objects have {number} of IPv{version}; run "
+            f"`{program}-save`"
+        )
+    return (
+        "the dump has no rule for one; run `iptables-save` on a node where kube-proxy runs, or "
+        "`nft list ruleset` where it runs in nftables mode"
+    )
+
+
+def _why_lacking(*, is_cut: bool) -> str:
+    if is_cut:
+        return "it ends before its rules do; take it again"
+    return "it is older than they are, or was taken in the middle of a sync; take it again"

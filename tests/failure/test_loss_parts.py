@@ -1,0 +1,147 @@
+"""What dies, what survives and what reaches no endpoint: together all new flows of a route."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.failure.loss import RouteLoss, State, route_loss, service_loss
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.model.value import replace
+from tests.failure.test_loss import (
+    ENDPOINTS,
+    FRONTEND,
+    HALF,
+    NOTHING,
+    PROBABILITIES,
+    dying,
+    exact_routes,
+    route,
+    service,
+    sets_of_endpoints,
+    with_routes,
+)
+from tests.support.dumps import only_service
+
+ANY = Bounds(NEVER, ALWAYS)
+NODE = Dead(endpoints=frozenset(), nodes=("n1",))
+
+
+@given(exact_routes(), st.integers(0, 5), sets_of_endpoints)
+def test_exact_parts_sum_to_all_flows(whole: Route, kept: int, dead: set[Endpoint]) -> None:
+    some = replace(whole, shares=tuple(whole.shares)[:kept])
+    found = route_loss(some, dying(dead))
+    parts = (found.loss, found.nowhere, found.survives)
+    assert all(part.is_exact for part in parts)
+    assert sum(part.lower.as_fraction() for part in parts) == 1
+
+
+@given(
+    rules=st.lists(
+        st.tuples(st.sampled_from(PROBABILITIES), st.booleans(), st.integers(1, 4)), max_size=4
+    ),
+    dead=sets_of_endpoints,
+    uncertain=sets_of_endpoints,
+    holds=st.lists(st.booleans(), min_size=4, max_size=4),
+    die=st.booleans(),
+)
+def test_bounds_of_each_part_contain_every_way_the_unknown_may_turn_out(
+    rules: list[tuple[str, bool, int]],
+    dead: set[Endpoint],
+    uncertain: set[Endpoint],
+    holds: list[bool],
+    die: bool,
+) -> None:
+    resolved = [
+        (probability, False, number)
+        for at, (probability, unread, number) in enumerate(rules)
+        if not unread or holds[at]
+    ]
+    truth = of_cluster(
+        only_service(service(resolved, set())), dying(dead | (uncertain if die else set()))
+    )
+    told = of_cluster(
+        only_service(service(rules, set())),
+        Dead(endpoints=frozenset(dead), uncertain=frozenset(uncertain - dead)),
+    )
+    for part in ("loss", "nowhere", "survives"):
+        bounds, exact = getattr(told, part), getattr(truth, part)
+        assert exact.is_exact
+        assert bounds.lower <= exact.lower
+        assert exact.upper <= bounds.upper
+
+
+def of_cluster(found: ServicePort, dead: Dead) -> RouteLoss:
+    cluster = service_loss(found, dead).cluster
+    assert cluster is not None
+    return cluster
+
+
+def test_what_is_not_resolved_may_land_on_an_endpoint_that_the_dump_does_not_show() -> None:
+    hidden = Route(FRONTEND, Source.POD, (), ALWAYS)
+    assert route_loss(hidden, NODE).loss == ANY
+    assert route_loss(hidden, dying(())).loss == NOTHING
+    assert route_loss(hidden, dying(())).nowhere == ANY
+
+
+# --- states ----------------------------------------------------------------------
+
+
+def unsure(endpoint: Endpoint) -> Route:
+    return Route(FRONTEND, Source.EXTERNAL, (Share(endpoint, ANY, None),), ALWAYS)
+
+
+@pytest.mark.parametrize(
+    ("routes", "dead", "state"),
+    [
+        ([route([HALF.lower])], dying(ENDPOINTS[:1]), State.SILENCED),
+        ([route([HALF.lower])], dying(ENDPOINTS[1:]), State.UNTOUCHED),
+        ([route([])], NODE, State.NO_ENDPOINTS),
+        ([Route(FRONTEND, Source.POD, (), ALWAYS)], NODE, State.UNKNOWN),
+        ([Route(FRONTEND, Source.POD, (), ALWAYS)], dying(()), State.UNKNOWN),
+        ([unsure(ENDPOINTS[0])], dying(ENDPOINTS[:1]), State.UNKNOWN),
+        ([route([ALWAYS]), unsure(ENDPOINTS[0])], dying(ENDPOINTS[:1]), State.DEGRADED),
+        ([route([ALWAYS]), unsure(ENDPOINTS[1])], dying(ENDPOINTS[1:]), State.UNKNOWN),
+        ([route([ALWAYS]), route([])], dying(ENDPOINTS[:1]), State.SILENCED),
+        (
+            [route([ALWAYS])],
+            Dead(endpoints=frozenset(), uncertain=frozenset(ENDPOINTS)),
+            State.UNKNOWN,
+        ),
+    ],
+)
+def test_a_state_says_no_more_than_is_known(routes: list[Route], dead: Dead, state: State) -> None:
+    assert service_loss(with_routes(*routes), dead).state is state
+
+
+def test_a_chain_that_is_not_filled_may_lead_anywhere() -> None:
+    unfilled = replace(with_routes(route([])), unfilled=(FRONTEND,))
+    found = service_loss(unfilled, NODE)
+    assert (found.state, found.loss, found.worst) == (State.UNKNOWN, ANY, ANY)
+    assert service_loss(unfilled, dying(())).loss == NOTHING
+
+
+def test_the_most_that_reaches_no_endpoint_is_of_routes_that_lead_to_some() -> None:
+    found = service_loss(with_routes(route([HALF.lower]), route([])), dying(()))
+    assert found.nowhere == HALF
+    assert service_loss(with_routes(route([])), dying(())).nowhere == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("weights", "dead", "most", "beyond"),
+    [
+        ([HALF.lower, HALF.lower], 1, HALF.lower, False),
+        ([HALF.lower, Dyadic.of(1, 2)], 1, HALF.lower, True),
+        ([HALF.lower], 1, Dyadic.of(3, 2), True),
+        ([HALF.lower], 0, NEVER, False),
+        ([ALWAYS], 1, ALWAYS, False),
+    ],
+)
+def test_a_threshold_counts_all_flows_that_reach_no_living_endpoint_where_some_die(
+    weights: list[Dyadic], dead: int, most: Dyadic, beyond: bool
+) -> None:
+    found = route_loss(route(weights), dying(ENDPOINTS[:dead]))
+    assert found.is_lost_beyond(most.as_fraction()) is beyond

@@ -1,0 +1,113 @@
+"""The command line of `loss`: the state of a Service, and flows that reach no endpoint anyway."""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.captures import ROOT
+from tests.support.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
+from tests.test_cli import Command, command
+from tests.test_cli_loss import IDLE, document, with_services
+
+__all__ = ["command"]
+DEFECTS = ROOT / "fixtures" / "defects"
+DEFECT_OBJECTS = ["--objects", str(DEFECTS / "objects.json"), "--node", "worker1"]
+
+
+def states(command: Command, *arguments: str) -> dict[str, str]:
+    found = document(command, *arguments)
+    assert sum(found["totals"].values()) == len(found["services"])
+    return {each["name"]: each["state"] for each in found["services"]}
+
+
+def test_a_flow_that_may_be_dead_is_unknown_not_degraded(command: Command) -> None:
+    given = with_services(command)
+    one = dump(cluster_ip(), "-A KUBE-SVC-A -j KUBE-SEP-1", endpoint("KUBE-SEP-1", "10.0.0.9:80"))
+    asked = command.file("dump.txt", one), *given, "--dead-node", "n1"
+    done = command("loss", *asked)
+    assert (done.status, done.out) == (2, "")  # nothing places its one endpoint
+    both = dump(
+        cluster_ip(),
+        "-A KUBE-SVC-A -j KUBE-SEP-1",
+        endpoint("KUBE-SEP-1", "10.0.0.9:80"),
+        cluster_ip("ns/b:http", "10.96.0.2", chain="KUBE-SVC-B"),
+        "-A KUBE-SVC-B -j KUBE-SEP-2",
+        endpoint("KUBE-SEP-2", "10.0.0.1:80"),
+    )
+    asked = command.file("dump.txt", both), *given, "--dead-node", "n1"
+    assert states(command, *asked) == {"ns/a:http": "unknown", "ns/b:http": "silenced"}
+    assert document(command, *asked)["totals"]["unknown"] == 1
+    text = command("loss", *asked).out
+    assert "Node unknown for 1 endpoint: losses are ranges. Pass --objects or --node-of." in text
+    assert "2 ServicePorts: 1 total loss, 1 unknown." in text
+
+
+def test_what_is_certainly_lost_in_part_is_degraded_whatever_else_may_be(command: Command) -> None:
+    text = dump(*two_endpoints("10.0.0.1:80", "10.0.0.9:80"))
+    asked = command.file("dump.txt", text), *with_services(command), "--dead-node", "n1"
+    assert states(command, *asked) == {"ns/a:http": "degraded"}
+    (found,) = document(command, *asked)["services"]
+    assert (found["loss"]["lower"]["value"], found["loss"]["upper"]["value"]) == (0.5, 1)
+
+
+def test_a_service_whose_chain_is_missing_is_unknown(command: Command) -> None:
+    asked = str(DEFECTS / "nosvc.txt"), *DEFECT_OBJECTS
+    dead = *asked, "--dead-node", "master"
+    assert states(command, *dead)["default/app"] == "unknown"
+    text = command("loss", *dead).out
+    assert "5 ServicePorts: 3 partial loss, 1 total loss, 1 unknown." in text
+    assert re.search(
+        r"^default/app +tcp +endpoints unknown +0.0 to 100.0 % +unknown$", text, re.MULTILINE
+    )
+    assert "5 ServicePorts: 4 with endpoints, 1 unknown." in command("loss", *asked).out
+    assert command("loss", *dead, "--service", "app", "--max-loss", "99%").status == 1
+
+
+def test_a_service_whose_chain_is_empty_is_unknown(command: Command) -> None:
+    text = dump(*two_endpoints(), cluster_ip("ns/b:http", "10.96.0.2", chain="KUBE-SVC-B"))
+    asked = command.file("dump.txt", text), "--dead", "10.0.0.1", "--namespace", "ns"
+    assert states(command, *asked)["ns/b:http"] == "unknown"
+    (b,) = (s for s in document(command, *asked)["services"] if s["name"] == "ns/b:http")
+    assert (b["loss"]["lower"]["value"], b["loss"]["upper"]["value"]) == (0, 1)
+
+
+def test_what_reaches_no_endpoint_is_told_beside_what_dies(command: Command) -> None:
+    asked = str(DEFECTS / "nolast.txt"), *DEFECT_OBJECTS, "--dead-node", "master"
+    (app,) = (s for s in document(command, *asked)["services"] if s["name"] == "default/app")
+    assert app["state"] == "silenced"
+    assert app["loss"] == app["no_endpoint"]
+    assert app["loss"]["lower"]["value"] == app["loss"]["upper"]["value"] == 0.5
+    done = command("loss", *asked, "--service", "app", "--max-loss", "99%")
+    assert done.status == 1  # none of its flows survives
+    assert re.search(r"^default/app .* 50.0 % +total loss$", done.out, re.MULTILINE)
+    assert re.search(r"^ +no endpoint +1/2 +50.0 % +lost anyway$", done.out, re.MULTILINE)
+    assert done.out.endswith(
+        "50.0 % of new flows to default/app land on dead endpoints, and 50.0 % reach no endpoint "
+        "anyway\n"
+    )
+
+
+def test_what_reaches_no_endpoint_is_told_where_nothing_dies(command: Command) -> None:
+    says = "50.0 % of new flows to default/app reach no endpoint anyway"
+    asked = str(DEFECTS / "nolast.txt"), *DEFECT_OBJECTS
+    assert says in command("loss", *asked, "--dead", "10.244.0.3").out
+    assert says in command("loss", *asked).out
+    done = command("loss", *asked, "--service", "app", "--dead", "10.244.0.3", "--max-loss", "0")
+    assert done.status == 0  # nothing of that is the dead one's doing
+    assert says in done.out
+
+
+def test_a_route_that_loses_flows_anyway_is_told_in_json(command: Command) -> None:
+    text = dump(
+        cluster_ip(),
+        cluster_ip("ns/a:http", "10.96.0.7", chain="KUBE-EXT-A").replace("cluster", "external"),
+        chance("0.50000000000", "KUBE-SEP-1", chain="KUBE-EXT-A"),
+        "-A KUBE-SVC-A -j KUBE-SEP-1",
+        endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+        endpoint("KUBE-SEP-2", "10.0.0.2:80"),
+    )
+    found = document(command, command.file("dump.txt", text), *IDLE)
+    (told,) = found["services"]
+    assert told["state"] == "silenced"
+    assert {route["frontend"]["kind"] for route in told["routes"]} == {"ExternalIP"}
+    assert {route["no_endpoint"]["lower"]["value"] for route in told["routes"]} == {0.5}
