@@ -353,10 +353,14 @@ def _lab(arguments: Sequence[str]) -> int:
 
     try:
         lab = import_module("netns_lab.cli")
-    except ImportError as error:
+        gc.enable()  # it may go on for long
+        status: int = lab.main(arguments)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing == "analyzer":
+            raise
         raise InputError(
-            f"the lab is not installed ({error}); pip install 'kubeodds[lab]'"
+            f"the lab needs the module {missing}, which is not installed; "
+            "pip install 'kubeodds[lab]'"
         ) from None
-    gc.enable()  # it may go on for long
-    status: int = lab.main(arguments)
     return status

@@ -26,7 +26,9 @@ class Nft:
         try:
             import nftables  # only here, where libnftables.so.1 is needed
         except ImportError:
-            raise LabError("the nftables bindings are missing; pip install pip-nftables") from None
+            raise LabError(
+                "the nftables bindings are not installed; pip install 'kubeodds[lab]'"
+            ) from None
         self._namespace = namespace
         with namespace:
             try:
