@@ -44,7 +44,7 @@ def fully(verb: str, words: Sequence[str]) -> SimpleNamespace:
     """Return what `words` say to a verb, or exit with help or with what is wrong."""
     from analyzer.argument_parser import Parser
 
-    parser = Parser(prog=f"kubeodds {verb}", description=_VERBS[verb][0])
+    parser = Parser(prog=f"kubeodds {verb}", description=_VERBS[verb][0], epilog=_EPILOGS.get(verb))
     parser.set_defaults(verb=verb)
     _declare(parser, verb)
     return parser.parse_args(words, SimpleNamespace())
@@ -180,7 +180,7 @@ def add_dead_options(parser: Declares) -> None:
     """Add what says who is dead."""
     for option, metavar, says in (
         ("--dead", "IP[:PORT]", "an endpoint that answers no more"),
-        ("--dead-node", "NODE", "a node that is gone (needs --objects)"),
+        ("--dead-node", "NODE", "a node that is gone (needs --objects or --node-of)"),
         ("--dead-zone", "ZONE", "a zone that is gone (needs --objects)"),
     ):
         parser.add_argument(
@@ -280,7 +280,7 @@ def _loss_options(parser: Declares) -> None:
         "--max-loss",
         metavar="PERCENT",
         type=_percentage,
-        help="exit with 1 if a ServicePort may lose more, as 10%%",
+        help="exit with 1 if a ServicePort may lose more (for example 10%%), or is not judged",
     )
 
 
@@ -329,6 +329,15 @@ def _percentage(text: str) -> Fraction:
         raise _refused(f"{text!r} is not between 0% and 100%")
     return value / 100
 
+
+#: What the words of an answer mean, where they need it.
+_EPILOGS: Final = {
+    "loss": "Partial loss (degraded in JSON): some new flows certainly land on dead endpoints. "
+    "Total loss (silenced): some do, and none reaches a living endpoint. Unknown: some may, and "
+    "none certainly does. Without anything dead there is an overview of what could be marked "
+    "dead; with --max-loss or --format json that is bad usage. A dump that shows no Service is bad "
+    "input.",
+}
 
 #: What each verb is for, and what adds the options that only it has.
 _VERBS: Final[dict[str, tuple[str, Callable[[Declares], None] | None]]] = {

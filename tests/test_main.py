@@ -21,11 +21,16 @@ def test_what_an_older_python_reads_first_it_can_read(file: Path) -> None:
     ast.parse(file.read_text(encoding="utf-8"), feature_version=(3, 8))
 
 
-#: How the program is begun; a zipapp calls `main`, as the installed command does.
+def _as_a_zipapp() -> None:
+    # It calls `main`, as the installed command does.
+    runpy.run_module("analyzer.__main__")["main"]()
+
+
+#: How the program is begun.
 BEGINNINGS: dict[str, Callable[[], object]] = {
     "python -m analyzer": lambda: runpy.run_module("analyzer", run_name="__main__"),
     "python analyzer/__main__.py": lambda: runpy.run_path(str(FILES[0]), run_name="__main__"),
-    "zipapp": lambda: runpy.run_module("analyzer.__main__")["main"](),
+    "zipapp": _as_a_zipapp,
 }
 
 

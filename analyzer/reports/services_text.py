@@ -42,7 +42,8 @@ def render(answer: ServicesAnswer) -> Document:
     ruleset, view = answer.ruleset, answer.view
     services = count(len(answer.services), "ServicePort")
     rules = count(ruleset.rules, "rule")
-    head = f"{services} in {rules} of {ruleset.file}{at_node(view)}, {view.mode} mode"
+    mode = "no kube-proxy rules found" if view.mode == "none" else f"{view.mode} mode"
+    head = f"{services} in {rules} of {ruleset.file}{at_node(view)}, {mode}"
     told = [(service, groups(service)) for service in answer.services]
     differ = any(len(d.distributions) > 1 for _, parts in told for d in parts)
     rows = [row for service, parts in told for row in _rows(service, parts, answer)]

@@ -108,15 +108,17 @@ def test_services_show_bounds_refusals_and_what_is_unknown() -> None:
 def test_the_worst_loss_ends_the_report() -> None:
     shown = Answers().plain("loss")
     assert shown.splitlines()[0] == "Dead: endpoint 10.0.0.1 (1 endpoint address)"
-    assert shown.splitlines()[-2:] == [
-        "2 ServicePorts: 1 degraded, 1 no-endpoints.",
+    assert shown.splitlines()[-3:] == [
+        "2 ServicePorts: 1 partial loss, 1 without endpoints.",
+        "Without endpoints, whatever is dead: ns/empty:dns.",
         "100.0 % of new flows to ns/a:http, on the worst route, land on dead endpoints",
     ]
 
 
-def test_who_is_not_hit_is_told_so() -> None:
-    last = Answers(dead=()).plain("loss").splitlines()[-1]
-    assert last == "No new flow lands on a dead endpoint."
+def test_where_nothing_is_dead_nothing_is_said_to_be_well() -> None:
+    shown = Answers(dead=()).plain("loss").splitlines()
+    assert shown[0] == "Nothing marked dead."
+    assert shown[-1].startswith("Say what is dead to see what is lost: ")
 
 
 def test_a_tree_tells_why_it_does_not_know() -> None:
