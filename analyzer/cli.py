@@ -187,13 +187,13 @@ def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnosti
 
     if not isinstance(given.ruleset, Ruleset):
         raise UsageError("--check: it knows the invariants of iptables mode only")
-    node = given.cluster.nodes.get(options.node or "")
+    node = options.node if options.node in given.cluster.node_names else None
     checked = check(
         given.ruleset,
         given.view.mode,
         given.services(),
-        node=None if node is None else node.name,
-        zone=None if node is None else node.zone,
+        node=node,
+        zone=None if node is None else given.cluster.zone_of(node),
     )
     # Of the same fault the check says more.
     codes = {each.code for each in checked.diagnostics}

@@ -1,4 +1,4 @@
-"""The command line of `lab` where what it needs is not installed."""
+"""The command line of `lab` where it cannot start: what it needs is not there, or is dead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from analyzer.failure.models import Dead
+from analyzer.model.cluster import Cluster, Node
+from analyzer.model.value import replace
 from netns_lab import cli as lab
+from netns_lab.errors import LabError
+from netns_lab.plan import plan
+from tests.support.dumps import dump, two_endpoints, view_of
 from tests.test_cli import DUMP, OBJECTS, Command, Done, command
 
 __all__ = ["command"]
@@ -58,3 +64,17 @@ def test_a_module_of_ours_that_is_missing_is_a_fault_of_ours(
     monkeypatch.setattr(lab, "main", run)
     with pytest.raises(ModuleNotFoundError):
         command("lab", "run", DUMP)
+
+
+@pytest.mark.parametrize(
+    "dead",
+    [
+        Dead(endpoints=frozenset(), nodes=("worker1",)),
+        Dead(endpoints=frozenset(), zones=("east",)),
+    ],
+)
+def test_a_dead_node_or_one_of_a_dead_zone_has_no_flows_to_replay(dead: Dead) -> None:
+    view = replace(view_of(dump(*two_endpoints())), node="worker1")
+    cluster = Cluster({"worker1": Node(name="worker1", zone="east")})
+    with pytest.raises(LabError, match="this dump is from worker1, which you declared dead"):
+        plan(view, cluster, dead, flows=1)

@@ -111,3 +111,12 @@ def test_a_route_that_loses_flows_anyway_is_told_in_json(command: Command) -> No
     assert told["state"] == "silenced"
     assert {route["frontend"]["kind"] for route in told["routes"]} == {"ExternalIP"}
     assert {route["no_endpoint"]["lower"]["value"] for route in told["routes"]} == {0.5}
+
+
+def test_the_help_says_what_the_words_of_an_answer_mean(command: Command) -> None:
+    done = command("loss", "--help")
+    assert done.status == 0
+    words = " ".join(done.out.split())
+    assert "Partial loss (degraded in JSON): some new flows certainly land on dead" in words
+    assert "Total loss (silenced): some do, and none reaches a living endpoint." in words
+    assert "Without anything dead there is an overview" in words

@@ -168,3 +168,13 @@ def test_the_death_of_the_dumps_own_node_or_zone_is_warned_of(
     if not nodes:
         elsewhere = command("loss", "dump.txt", *given, "--node", "n2", *dead)
         assert elsewhere.err == ""
+
+
+def test_check_knows_the_node_that_slices_alone_name(command: Command) -> None:
+    # The rules have lost the endpoint on worker1; under this policy the only one that counts.
+    text = (DEFECTS / "obj-nonodes.json").read_text(encoding="utf-8")
+    local = text.replace('"internalTrafficPolicy": "Cluster"', '"internalTrafficPolicy": "Local"')
+    asked = str(DEFECTS / "nolast.txt"), "--objects", command.file("local.json", local), "--check"
+    lacks = "10.96.18.52:80/tcp (default/app) are never sent to 10.244.1.9:8080"
+    assert lacks in command("services", *asked, "--node", "worker1").err
+    assert lacks not in command("services", *asked).err
