@@ -55,6 +55,7 @@ def with_services(command: Command, *services: dict[str, Any]) -> list[str]:
 OWN = service("ns/a", clusterIP="10.96.0.1")
 REFUSING = "*filter\n:KUBE-SERVICES - [0:0]\nCOMMIT\n"
 TWO = dump(*two_endpoints()) + REFUSING
+THIRD = cluster_ip("ns/c:http", "10.96.0.3", chain="KUBE-SVC-C")
 
 
 # --- nothing can be judged -----------------------------------------------------
@@ -96,6 +97,11 @@ def table(name: str, text: str = WHOLE) -> str:
             f"*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n{LEGACY}",
             "the node has tables of iptables-legacy too: run `iptables-legacy-save`",
             id="legacy tables present, said last",
+        ),
+        pytest.param(
+            f"*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n{'# Completed' * 999}\n{LEGACY}",
+            "the node has tables of iptables-legacy too: run `iptables-legacy-save`",
+            id="legacy tables present, far behind",
         ),
         pytest.param(LEGACY, "run `iptables-legacy-save` on the node", id="nothing but legacy"),
         pytest.param(
@@ -150,6 +156,15 @@ def test_a_dump_of_the_other_ip_version_is_bad_input(command: Command) -> None:
         )
 
 
+def test_services_of_a_dump_that_shows_none_says_one_thing(command: Command) -> None:
+    file = command.file("dump.txt", f"{LEGACY}*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n")
+    done = command("services", file, *OBJECTS)
+    assert done.status == 0
+    (line,) = done.err.splitlines()
+    assert line.endswith("tables of iptables-legacy too: run `iptables-legacy-save`")
+    assert "in 0 rules of dump.txt, no kube-proxy rules found\n" in done.out
+
+
 def test_legacy_tables_beside_kube_proxys_are_told(command: Command) -> None:
     file = command.file("dump.txt", LEGACY + TWO)
     done = command("loss", file, *IDLE)
@@ -201,6 +216,12 @@ def test_the_other_ip_version_is_not_judged(command: Command) -> None:
     assert "Not judged: 1 ServicePort of IPv6 (ns/a:http); `ip6tables-save` prints" in done.out
     assert not ALL_CLEAR.search(done.out)
     assert document(command, *asked)["not_judged"] == ["ns/a:http (IPv6)"]
+    other = service("ns/c", clusterIP="10.96.0.3")
+    given = with_services(command, both, other)
+    file = command.file("dump.txt", dump(*two_endpoints(), THIRD, "-A KUBE-SVC-C -j KUBE-SEP-1"))
+    asked = file, *given, "--dead-node", "n3", "--max-loss", "0", "--service"
+    assert command("loss", *asked, "ns/c").status == 0
+    assert command("loss", *asked, "ns/a").status == 1
 
 
 @pytest.mark.parametrize(
@@ -254,6 +275,12 @@ def test_a_rule_that_is_not_understood_hides_a_service(command: Command) -> None
     assert "rules that are not understood lead to ns/b:http." in done.out
     assert not ALL_CLEAR.search(done.out)
     assert document(command, *asked)["not_judged"] == ["ns/b:http"]
+
+
+def test_a_rule_that_has_lost_its_port_hides_nothing(command: Command) -> None:
+    text = TWO.replace(" -m tcp --dport 80 -j KUBE-SVC-A", " -j KUBE-SVC-A")
+    asked = command.file("dump.txt", text), *with_services(command, OWN), "--dead-node", "n3"
+    assert document(command, *asked)["not_judged"] == []
 
 
 def test_json_says_that_a_dump_is_cut(command: Command) -> None:

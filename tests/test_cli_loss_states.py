@@ -59,6 +59,7 @@ def test_a_service_whose_chain_is_missing_is_unknown(command: Command) -> None:
     assert re.search(
         r"^default/app +tcp +endpoints unknown +0.0 to 100.0 % +unknown$", text, re.MULTILINE
     )
+    assert "no endpoint" not in text
     assert "5 ServicePorts: 4 with endpoints, 1 unknown." in command("loss", *asked).out
     assert command("loss", *dead, "--service", "app", "--max-loss", "99%").status == 1
 
@@ -111,6 +112,18 @@ def test_a_route_that_loses_flows_anyway_is_told_in_json(command: Command) -> No
     assert told["state"] == "silenced"
     assert {route["frontend"]["kind"] for route in told["routes"]} == {"ExternalIP"}
     assert {route["no_endpoint"]["lower"]["value"] for route in told["routes"]} == {0.5}
+    # Where nothing dies too, when all that differs is that.
+    (told,) = document(command, "dump.txt", *with_services(command), "--dead-node", "n3")[
+        "services"
+    ]
+    assert told["state"] == "untouched"
+    assert {route["no_endpoint"]["lower"]["value"] for route in told["routes"]} == {0.5}
+
+
+def test_what_perhaps_reaches_no_endpoint_is_not_said_to_be_lost(command: Command) -> None:
+    text = dump(*two_endpoints()).replace("-A KUBE-SVC-A -j", "-A KUBE-SVC-A -m nonesuch -j")
+    out = command("loss", command.file("dump.txt", text), *IDLE).out
+    assert re.search(r"^ +no endpoint +0.0 to 50.0 % +perhaps lost anyway$", out, re.MULTILINE)
 
 
 def test_the_help_says_what_the_words_of_an_answer_mean(command: Command) -> None:

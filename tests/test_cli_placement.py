@@ -72,6 +72,14 @@ def test_a_node_can_die_whatever_knows_it(command: Command, known: list[str]) ->
     assert found["default/app"] == found["kube-system/kube-dns:dns"] == (0.5, 0.5)
 
 
+def test_a_node_that_has_no_endpoints_need_not_be_named(command: Command) -> None:
+    given = objects(command, pod("10.0.0.1", "n1"), pod("10.0.0.2", "n2"))
+    assert loss_of_two(command, *given, "--node", "n3", "--dead-node", "n1") == (0.5, 0.5)
+    named = objects(command, pod("10.0.0.1", "n1"), node("n2", "10.1.0.0/24"))
+    done = command("services", "dump.txt", *named, "--node", "n3")
+    assert done.err == "kubeodds: --node n3: the objects have no such node; there are n1, n2\n"
+
+
 def test_a_node_that_only_pods_name_can_die(command: Command) -> None:
     given = objects(command, pod("10.0.0.1", "n1"), pod("10.0.0.2", "n2"))
     assert loss_of_two(command, *given, "--dead-node", "n1") == (0.5, 0.5)

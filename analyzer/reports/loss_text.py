@@ -51,7 +51,7 @@ def render(answer: LossAnswer) -> Document:
     if not answer.dead.is_anything:
         return overview(answer)
     losses = answer.losses if answer.in_order else in_order(answer.losses, "loss")
-    hit = [loss for loss in losses if loss.worst.upper or loss.state is State.UNKNOWN]
+    hit = [loss for loss in losses if loss.worst.upper]
     rows = [row for loss in hit for row in _rows(loss, answer)]
     head = f"Dead{at_node(answer.view)}: {_dead(answer.dead)}"
     blocks: list[Block] = [Line((head,)), Line()]
@@ -175,7 +175,8 @@ def _endpoints(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ..
     nowhere = loss.cluster.nowhere if loss.cluster is not None else loss.nowhere
     if shares and nowhere.upper:
         name = Span("no endpoint", Style.WARNING)
-        yield ("", "", name, "", bounds_fraction(nowhere), bounds_percent(nowhere), "lost anyway")
+        lost = "lost anyway" if nowhere.lower else "perhaps lost anyway"
+        yield ("", "", name, "", bounds_fraction(nowhere), bounds_percent(nowhere), lost)
 
 
 #: Distinct losses that get a sentence, the highest first.
@@ -218,9 +219,10 @@ def _and_more(lost: Sequence[ServiceLoss]) -> str:
 
 def _nowhere(answer: LossAnswer, hit: Sequence[ServiceLoss]) -> Iterator[Line]:
     """Name ServicePorts that lose flows though nothing of theirs is dead."""
+    told = set(map(id, hit))
     groups: dict[Bounds, list[ServiceLoss]] = {}
     for loss in answer.losses:
-        if loss.nowhere.lower and not any(loss is each for each in hit):
+        if loss.nowhere.lower and id(loss) not in told:
             groups.setdefault(loss.nowhere, []).append(loss)
     for share, lost in groups.items():
         says = f"{bounds_percent(share)} of new flows to {_and_more(lost)} reach no endpoint anyway"

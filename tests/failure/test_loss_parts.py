@@ -87,6 +87,14 @@ def test_what_is_not_resolved_may_land_on_an_endpoint_that_the_dump_does_not_sho
     assert route_loss(hidden, dying(())).nowhere == ANY
 
 
+def test_what_certainly_dies_does_not_survive() -> None:
+    half_or_more = Share(ENDPOINTS[0], Bounds(HALF.lower, ALWAYS), None)
+    overlapping = Route(FRONTEND, Source.POD, (half_or_more, Share(ENDPOINTS[1], ANY, None)), NEVER)
+    found = route_loss(overlapping, dying(ENDPOINTS[:1]))
+    assert found.survives == Bounds(NEVER, HALF.lower)
+    assert found.loss == Bounds(HALF.lower, ALWAYS)
+
+
 # --- states ----------------------------------------------------------------------
 
 
