@@ -108,6 +108,11 @@ def table(name: str, text: str = WHOLE) -> str:
             table("filter"), "table nat is not in it: run `iptables-save` without -t", id="filter"
         ),
         pytest.param(
+            "-A KUBE-SEP-A -p tcp -m tcp -j DNAT --to-destination 10.0.0.1:80\n",
+            "it is a piece of a dump: give all that `iptables-save` prints",
+            id="a piece",
+        ),
+        pytest.param(
             "*nat\n:KUBE-LOAD-BALANCER - [0:0]\nCOMMIT\n", "kube-proxy runs in ipvs mode", id="ipvs"
         ),
         pytest.param(
@@ -272,9 +277,31 @@ def test_a_rule_that_is_not_understood_hides_a_service(command: Command) -> None
     asked = file, *with_services(command), "--dead-node", "n3"
     done = command("loss", *asked, "--max-loss", "100%")
     assert done.status == 1
-    assert "rules that are not understood lead to ns/b:http." in done.out
+    assert "Not judged in whole, since not all rules are understood: ns/b:http." in done.out
     assert not ALL_CLEAR.search(done.out)
     assert document(command, *asked)["not_judged"] == ["ns/b:http"]
+
+
+@pytest.mark.parametrize("table_of", ["service-ips", "service-nodeports"])
+def test_a_map_that_is_not_understood_hides_services(command: Command, table_of: str) -> None:
+    path = FIXTURES / "1.36.2-nftables/two-node@worker1/nft-list-ruleset.txt"
+    whole = path.read_text(encoding="utf-8")
+    lacks = {
+        "service-ips": whole.replace(
+            "10.96.18.52 . tcp . 80 : goto", "10.96.18.52 . tcp . 80 : no"
+        ),
+        # As where the line that begins with `elements` is lost.
+        "service-nodeports": whole.replace(
+            '\t\tcomment "NodePort traffic"\n', "\t\ttcp . 80 : goto x }\n", 1
+        ),
+    }
+    asked = command.file("dump.nft", lacks[table_of]), "--dead", "10.244.0.3"
+    done = command("loss", *asked, "--max-loss", "100%")
+    assert done.status == 1
+    name = f"map {table_of} of table ip kube-proxy"
+    assert f"Not judged in whole, since not all rules are understood: {name}." in done.out
+    assert document(command, *asked)["not_judged"] == [name]
+    assert document(command, str(path), "--dead", "10.244.0.3")["not_judged"] == []
 
 
 def test_a_rule_that_has_lost_its_port_hides_nothing(command: Command) -> None:
@@ -320,51 +347,6 @@ def test_check_says_once_that_a_service_is_missing(command: Command) -> None:
     done = command("services", file, *OBJECTS, "--check")
     assert done.status == 1
     assert done.err.count("default/app") == 1
-
-
-# --- nothing is dead -----------------------------------------------------------
-
-
-def test_without_anything_dead_there_is_an_overview_and_no_all_clear(command: Command) -> None:
-    done = command("loss", DUMP, *OBJECTS)
-    assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("Nothing marked dead.\n")
-    assert "--dead-node  master   3 endpoint addresses\n" in done.out
-    assert "--dead-node  worker1  2 endpoint addresses\n" in done.out
-    assert "5 ServicePorts: 5 with endpoints.\n" in done.out
-    assert "Say what is dead" in done.out.splitlines()[-1]
-    assert "No new flow" not in done.out
-    alone = command("loss", DUMP).out
-    assert "Node unknown for 5 endpoint addresses: pass --objects or --node-of" in alone
-
-
-def test_the_overview_tells_zones_and_what_is_not_judged(command: Command) -> None:
-    slices = {
-        "kind": "EndpointSlice",
-        "endpoints": [{"addresses": ["10.0.0.1"], "nodeName": "n1", "zone": "east"}],
-    }
-    given = with_services(command, slices, OWN, service("ns/gone"))
-    done = command("loss", command.file("dump.txt", TWO), *given)
-    assert "--dead-zone  east  1 endpoint address\n" in done.out
-    assert "Not judged: 1 ServicePort of the objects" in done.out
-
-
-@pytest.mark.parametrize("asked", [["--max-loss", "0"], ["--format", "json"]])
-def test_a_program_is_told_that_nothing_is_marked_dead(command: Command, asked: list[str]) -> None:
-    done = command("loss", DUMP, *OBJECTS, *asked)
-    assert done.status == 2
-    assert done.out == ""
-    words = " ".join(asked) if asked[0] == "--format" else asked[0]
-    assert done.err == (
-        f"kubeodds: {words}: nothing is marked dead; add --dead-node, --dead-zone or --dead\n"
-    )
-
-
-def test_a_node_without_endpoints_may_die_and_nothing_is_lost(command: Command) -> None:
-    done = command("loss", command.file("dump.txt", TWO), *with_services(command, OWN))
-    assert done.out.startswith("Nothing marked dead")
-    done = command("loss", "dump.txt", *with_services(command, OWN), "--dead-node", "n3")
-    assert ALL_CLEAR.search(done.out)
 
 
 # --- captured dumps have all that their objects list ------------------------------

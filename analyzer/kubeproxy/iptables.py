@@ -276,6 +276,8 @@ class Recogniser:
         program = "iptables" if self._whole.family == "ip" else "ip6tables"
         if self._whole.legacy_beside:
             return f"the node has tables of {program}-legacy too: run `{program}-legacy-save`"
+        if not all(table.complete for table in self._whole.tables.values()):
+            return f"it is a piece of a dump: give all that `{program}-save` prints"
         if "nat" not in self._whole.tables:
             return f"table nat is not in it: run `{program}-save` without -t"
         backends = {"legacy": ("nft",), "nft": ("legacy",)}

@@ -25,7 +25,8 @@ from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft import NftRuleset, Set
+from analyzer.model.nft_expressions import Concat, Unknown
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.nft.survey import survey
 from analyzer.semantics.base_chains import Rules
@@ -39,6 +40,21 @@ if TYPE_CHECKING:
 
 _FAMILIES: Final = ("ip", "ip6")
 _IPV4: Final = 4
+#: The table of kube-proxy, in either family.
+_TABLE: Final = "kube-proxy"
+_VERDICTS: Final = ("verdict",)
+
+
+def _has_unknown(held: Set) -> bool:
+    """Tell whether something may be a verdict map some of whose elements nobody can read."""
+    if held.key == ("unknown",):
+        return True
+    return held.value == _VERDICTS and any(
+        isinstance(part, Unknown)
+        for element in held.elements
+        for key in [element.key]
+        for part in (element.value, *(key.parts if isinstance(key, Concat) else (key,)))
+    )
 
 
 class NftRecogniser:
@@ -88,6 +104,7 @@ class NftRecogniser:
             diagnostics=(*self._ruleset.diagnostics, *self._survey(), *diagnostics),
             cut=tuple(self._cut()),
             unseen=unseen,
+            left_out=tuple(self._left_out()),
         )
 
     def _cut(self) -> Iterator[int]:
@@ -126,6 +143,18 @@ class NftRecogniser:
     def _of(self, version: int) -> Family:
         return self._families[0 if version == _IPV4 else 1]
 
+    def _left_out(self) -> Iterator[str]:
+        """Give the verdict maps of kube-proxy's tables that are not understood in whole."""
+        plain = {each for family in self._families for each in family.plain()[1]}
+        theirs = {entrance.table.name for f in self._families for entrance in f.entrances}
+        for (family, name), table in self._ruleset.tables.items():
+            if name != _TABLE and name not in theirs:
+                continue
+            for held in table.sets.values():
+                known = (family, name, held.name) in plain
+                if not known and _has_unknown(held):
+                    yield f"map {held.name} of table {family} {name}"
+
     def _survey(self) -> Iterator[Diagnostic]:
         plain = [family.plain() for family in self._families]
         read = {chain for chains, _ in plain for chain in chains}
@@ -148,7 +177,7 @@ class NftRecogniser:
                     f"table {family} {name} holds rules of iptables-nft, of which nft leaves out "
                     "what is needed; run `iptables-save` on the node and give that instead"
                 )
-        if any(name == "kube-proxy" for _, name in self._ruleset.tables):
+        if any(name == _TABLE for _, name in self._ruleset.tables):
             return "nftables", ""
         return "none", (
             "no map or rule sends packets to an address and port to a chain: kube-proxy in "

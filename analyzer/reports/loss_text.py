@@ -255,5 +255,5 @@ def _not_judged(answer: LossAnswer) -> Iterator[Line]:
         yield Line((Span(says, Style.WARNING),))
     if answer.view.left_out:
         names = listed(answer.view.left_out)
-        says = f"Not judged in whole: rules that are not understood lead to {names}."
+        says = f"Not judged in whole, since not all rules are understood: {names}."
         yield Line((Span(says, Style.WARNING),))
