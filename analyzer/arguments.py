@@ -314,7 +314,7 @@ def _network_of_node(text: str) -> tuple[Network, str]:
     cidr, sign, node = text.partition("=")
     network = network_from_text(cidr)
     if network is None or not sign or not node:
-        raise _refused(f"{text!r} is not CIDR=NODE, as 10.1.0.0/24=worker1")
+        raise _refused(f"{text!r} is not CIDR=NODE, for example 10.1.0.0/24=worker1")
     return network, node
 
 
@@ -324,7 +324,7 @@ def _percentage(text: str) -> Fraction:
     try:
         value = Fraction(text.removesuffix("%").strip())
     except (ValueError, ZeroDivisionError):
-        raise _refused(f"{text!r} is no percentage, as 10%") from None
+        raise _refused(f"{text!r} is not a percentage (for example 10%)") from None
     if not 0 <= value <= 100:  # noqa: PLR2004  # per cent
         raise _refused(f"{text!r} is not between 0% and 100%")
     return value / 100

@@ -148,7 +148,7 @@ def test_nothing_but_blanks_stands_before_a_caret(command: Command) -> None:
         ),
         (
             ["--dead", "worker1"],
-            "--dead worker1: expected an address, as 10.1.0.1 or 10.1.0.1:53",
+            "--dead worker1: expected an address, for example 10.1.0.1 or 10.1.0.1:53",
         ),
         (
             ["--dead-node", "worker2", *OBJECTS],
@@ -222,7 +222,7 @@ def test_objects_that_are_none_are_refused(command: Command, content: str, error
         ([], "the following arguments are required: VERB"),
         (["services"], "the following arguments are required: DUMP"),
         (["loss", "--dead", "10.1.0.1", DUMP], "DUMP; it goes before options that take several"),
-        (["loss", DUMP, "--max-loss", "ten"], "'ten' is no percentage, as 10%"),
+        (["loss", DUMP, "--max-loss", "ten"], "'ten' is not a percentage (for example 10%)"),
         (["loss", DUMP, "--max-loss", "101%"], "'101%' is not between 0% and 100%"),
         (["services", DUMP, "--node-ip", "worker1"], "'worker1' is no IP address"),
         (["services", DUMP, "--format", "xml"], "invalid choice: 'xml'"),

@@ -43,7 +43,7 @@ def rows(section: str, page: str = "reference.md") -> dict[str, str]:
     ("section", "table"),
     [
         ("Input", FORMATS),
-        ("What kills endpoints", MODELS),
+        ("Failure models", MODELS),
         ("Output", RENDERERS),
     ],
 )

@@ -86,7 +86,9 @@ def _endpoints(names: Collection[str], endpoints: _Known, _: Cluster) -> Iterabl
     for name in names:
         given = address_and_port_from_text(name)
         if given is None:
-            raise UsageError(f"--dead {name}: expected an address, as 10.1.0.1 or 10.1.0.1:53")
+            raise UsageError(
+                f"--dead {name}: expected an address, for example 10.1.0.1 or 10.1.0.1:53"
+            )
         address, port = given
         found = [e for e in endpoints if e.address == address and port in (None, e.port)]
         if not found:

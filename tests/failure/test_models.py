@@ -122,11 +122,11 @@ def test_a_host_network_endpoint_dies_with_the_node_of_its_address() -> None:
         ({"endpoints": ["10.1.0.1:53"]}, "--dead 10.1.0.1:53: no Service of this dump has that "),
         (
             {"endpoints": ["pod-1"]},
-            "--dead pod-1: expected an address, as 10.1.0.1 or 10.1.0.1:53",
+            "--dead pod-1: expected an address, for example 10.1.0.1 or 10.1.0.1:53",
         ),
         (
             {"endpoints": ["10.1.0.1:http"]},
-            "--dead 10.1.0.1:http: expected an address, as 10.1.0.1 or 10.1.0.1:53",
+            "--dead 10.1.0.1:http: expected an address, for example 10.1.0.1 or 10.1.0.1:53",
         ),
         (
             {"nodes": ["worker9"]},
