@@ -94,6 +94,7 @@ def _way(way: Way) -> dict[str, Any]:
         "frontend": values.frontend(way.frontend),
         "source": way.source.value,
         "network": network,
+        "but": [str(each) for each in way.but],
     }
 
 

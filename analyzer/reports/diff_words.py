@@ -7,6 +7,7 @@ from typing import Final
 
 from analyzer.kubeproxy.diff.changes import Otherwise, ServiceChange, Way
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Source
+from analyzer.model.addresses import Network
 from analyzer.model.probability import ALWAYS
 from analyzer.reports.numbers import bounds_percent
 
@@ -54,12 +55,15 @@ def _sources(ways: Sequence[Way]) -> str:
     plain = {way.source for way in ways if way.network is None}
     everybody = not set(Source) - plain - {Source.HAIRPIN}
     named = ["anywhere"] if everybody else sources(plain)
-    return ", ".join([*named, *[_network(way) for way in ways if way.network is not None]])
+    told = {(way.source, way.network) for way in ways}
+    return ", ".join([*named, *[_network(way, told) for way in ways if way.network is not None]])
 
 
-def _network(way: Way) -> str:
+def _network(way: Way, told: set[tuple[Source, Network | None]]) -> str:
+    """Return a network in words, less what is within it and is not `told` of too."""
     within = {Source.EXTERNAL: "", Source.NODE: "the node in "}.get(way.source, "pods in ")
-    return f"{within}{way.network}"
+    but = [str(each) for each in way.but if (way.source, each) not in told]
+    return f"{within}{way.network}{' but not ' if but else ''}{' or '.join(but)}"
 
 
 def sources(kinds: set[Source]) -> list[str]:

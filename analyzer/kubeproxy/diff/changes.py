@@ -78,11 +78,16 @@ MASQUERADED, KEPT = "masqueraded", "not-masqueraded"
 
 @value
 class Way:
-    """A route by what identifies it in both dumps; `network` as in a `Route`."""
+    """A route by what identifies it in both dumps; `network` as in a `Route`.
+
+    Attributes:
+        but: the networks within `network` whose sources are told of by themselves.
+    """
 
     frontend: Frontend
     source: Source
     network: Network | None
+    but: tuple[Network, ...] = ()
 
 
 @value

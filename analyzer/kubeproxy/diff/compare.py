@@ -13,7 +13,7 @@ from analyzer.kubeproxy.diff.changes import (
     Way,
 )
 from analyzer.kubeproxy.diff.expected import Expected
-from analyzer.kubeproxy.diff.networks import by_network
+from analyzer.kubeproxy.diff.networks import by_network, inner_networks
 from analyzer.kubeproxy.diff.pairs import common_frontends, pairs, version_of
 from analyzer.kubeproxy.diff.routes import Asked, RouteComparer
 from analyzer.kubeproxy.diff.side import Side
@@ -153,7 +153,6 @@ class _Comparer:
             in_b = {source: of_b(there, source) for source in Source}
             for routes, frontend in ((in_a, here), (in_b, there)):
                 _fill(routes, frontend)
-                _widen(routes)
             for source in Source:
                 one, other = in_a[source], in_b[source]
                 shown = there if self._kinds_of_b else here
@@ -161,7 +160,7 @@ class _Comparer:
                     # Only one of the dumps tells of any such source.
                     yield Way(shown, source, None), Change(unknown=(SHARES,))
                 for network, mine, theirs in by_network(one, other):
-                    way = Way(shown, source, network)
+                    way = Way(shown, source, network, inner_networks(network, (*one, *other)))
                     change = self._routes.change(
                         _asked(self._a, a, mine), _asked(self._b, b, theirs)
                     )
@@ -174,16 +173,6 @@ def _fill(routes: dict[Source, Sequence[Route]], frontend: Frontend) -> None:
         for source in routes:
             if source is not Source.HAIRPIN:  # without endpoints nobody is one
                 routes[source] = (Route(frontend, source, (), NEVER),)
-
-
-def _widen(routes: dict[Source, Sequence[Route]]) -> None:
-    """Let hairpins leave open what others do: of an endpoint that nobody names none are known."""
-    open_ = [route.unresolved for each in routes.values() for route in each if route.unresolved]
-    if open_:
-        most = max(open_)
-        routes[Source.HAIRPIN] = [
-            replace(route, unresolved=most) for route in routes[Source.HAIRPIN]
-        ]
 
 
 def _asked(side: Side, service: ServicePort, route: Route) -> Asked:

@@ -30,6 +30,17 @@ def by_network(
             yield network, here, there
 
 
+def inner_networks(network: Network | None, routes: Iterable[Route]) -> tuple[Network, ...]:
+    """Return the networks within `network` whose sources have routes of their own."""
+    if network is None:
+        return ()
+    asked = {route.network for route in routes} - {network}
+    inner = [n for n in asked if n is not None and _holds(network, n)]
+    four = [n for n in inner if isinstance(n, IPv4Network)]
+    six = [n for n in inner if isinstance(n, IPv6Network)]
+    return (*collapse_addresses(four), *collapse_addresses(six))
+
+
 def _holds(outer: Network | None, inner: Network) -> bool:
     if outer is None:
         return True
