@@ -12,6 +12,7 @@ from contextlib import suppress
 from ipaddress import ip_address
 from typing import TypeAlias
 
+from analyzer.kubeproxy.shapes import are_hosts, is_port
 from analyzer.model.addresses import Address
 from analyzer.model.nft import Set, Table
 from analyzer.model.value import value
@@ -32,7 +33,7 @@ _MAP: Final = re.compile(
 )
 #: One that draws chains of endpoints, and marks flows from outside before.
 _CHAINS: Final = re.compile(
-    r"(?:\t\tip6? daddr (\S+) (tcp|udp|sctp) dport (\d+) ip6? saddr != (\S+) jump (\S+)\n)?"
+    r"(?:\t\tip6? daddr (\S+) (tcp|udp|sctp) dport (\d+) ip6? saddr != ([\da-f.:/]+) jump (\S+)\n)?"
     r"\t\tnumgen random mod (\d+) vmap \{ ([^{}\"]*) \}\n"
 )
 _ENDPOINT: Final = re.compile(
@@ -124,9 +125,17 @@ def chain_of(table: Table, name: str) -> PlainChain | None:
             found = _of_json([body["expr"] for _, body in source], table)
     except (KeyError, TypeError, ValueError):
         return None
+    if found is None or not all(map(_is_end, found.texts)):
+        return None
     # An endpoint that is listed twice has the shares of both numbers.
-    once = found is not None and len(set(found.texts)) == len(found.texts)
-    return found if once else None
+    return found if len(set(found.texts)) == len(found.texts) else None
+
+
+def _is_end(text: str) -> bool:
+    """Tell whether a text is an address as nft prints it, and a port."""
+    address, _, port = text.rpartition(":")
+    family = "ip6" if address.startswith("[") else "ip"
+    return is_port(port) and are_hosts([address.strip("[]")], family)
 
 
 def _of_text(body: str, table: Table) -> PlainChain | None:
