@@ -87,6 +87,10 @@ def _packet(options: SimpleNamespace, own: tuple[Address, ...], family: str) -> 
             )
     elif options.icmp_type is not None:
         raise UsageError("--icmp-type goes with --protocol icmp")
+    # Nothing comes in from loopback: what has such a source the node has made.
+    made_here = options.from_node or (
+        given is not None and given.is_loopback and options.in_interface is None
+    )
     return Packet(
         protocol=protocol,
         source=source,
@@ -95,7 +99,7 @@ def _packet(options: SimpleNamespace, own: tuple[Address, ...], family: str) -> 
         destination_port=port,
         icmp=icmp,
         mark=Mark(_number("--mark", options.mark)),
-        in_interface="" if options.from_node else options.in_interface,
+        in_interface="" if made_here else options.in_interface,
     )
 
 
