@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.names import ServiceName
 from analyzer.model.addresses import Address, Network
 from analyzer.model.diagnostics import Diagnostic
-from analyzer.model.probability import Bounds, Dyadic
-from analyzer.model.value import value
+from analyzer.model.probability import NEVER, Bounds, Dyadic
+from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,6 +145,12 @@ class Route:
         return not self.unresolved and all(share.is_exact for share in self.columns()[1])
 
 
+def open_as(hairpin: Route, others: Iterable[Route]) -> Route:
+    """Return a hairpin route that leaves open what others do: unknown endpoints may return too."""
+    unresolved = max([hairpin.unresolved, *[route.unresolved for route in others]])
+    return replace(hairpin, unresolved=unresolved) if unresolved else hairpin
+
+
 @value(kw_only=True)
 class ServicePort:
     """One port of one Service, at the node whose dump it is.
@@ -196,6 +202,16 @@ class ServicePort:
             found: Iterable[Route] = quick(source)
             return found
         return [route for route in self.routes if route.source is source]
+
+    def every_route(self, source: Source) -> Iterator[Route]:
+        """Give the routes from one kind of source, those of refused frontends to nowhere."""
+        found: dict[Frontend, list[Route]] = {frontend: [] for frontend in self.frontends}
+        for route in self.routes_from(source):
+            found[route.frontend].append(route)
+        for frontend, routes in found.items():
+            if not routes and source is not Source.HAIRPIN:  # without endpoints nobody is one
+                routes.append(Route(frontend, source, (), NEVER))
+            yield from routes
 
     @property
     def cluster_route(self) -> Route | None:

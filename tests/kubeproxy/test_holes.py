@@ -1,0 +1,103 @@
+"""Dumps that have lost rows in their middle, as far as the rest betrays it."""
+
+from __future__ import annotations
+
+import pytest
+
+from analyzer.kubeproxy.view import View
+from tests.support.defects import DEFECTS, app, names_of, text_of, view_of
+from tests.support.dumps import at
+
+WHOLE = text_of("nomangle.txt")
+PIECES = names_of(sorted(DEFECTS.glob("frag-bad-4-*.txt")))
+
+
+def lost(view: View) -> bool:
+    return any(each.code == "lost-rows" and each.partial for each in view.diagnostics)
+
+
+def without(*rows: str) -> str:
+    """Return the dump without the rows that hold all words of one of `rows`."""
+    kept = [
+        line
+        for line in WHOLE.splitlines(keepends=True)
+        if not any(all(word in line for word in row.split(" & ")) for row in rows)
+    ]
+    assert len(kept) < len(WHOLE.splitlines())
+    return "".join(kept)
+
+
+def test_a_whole_dump_has_no_hole() -> None:
+    view = view_of(WHOLE)
+    assert not lost(view)
+    assert all(route.is_exact for service in view.services for route in service.routes)
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_no_share_of_a_piece_with_a_hole_is_called_exact(name: str) -> None:
+    view = view_of(text_of(name))
+    assert lost(view)
+    assert view.services
+    for service in view.services:
+        for route in service.routes:
+            assert not route.is_exact
+            assert all(share.masquerade is None for share in route.shares)
+            assert all(float(share.share.upper) >= 0.5 for share in route.shares)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "-A KUBE-SVC-NZGXMBVUFMQ6OBBQ & --probability",  # the first of two draws
+        "-A KUBE-SVC-NZGXMBVUFMQ6OBBQ & 10.244.1.9:8080",  # the last
+        "-A KUBE-SEP-S5UX5RFD5X5TSEPT",  # an endpoint
+        "-A KUBE-SEP-S5UX5RFD5X5TSEPT & DNAT",  # half of it
+        "-A KUBE-SVC-NZGXMBVUFMQ6OBBQ",  # the draws
+        "-A KUBE-SERVICES & default/kubernetes:https",  # another Service
+    ],
+)
+def test_chains_that_have_no_rows_or_nothing_leads_to_betray_a_hole(rows: str) -> None:
+    view = view_of(without(rows))
+    routes = [route for route in app(view).routes if route.source.value == "pod"]
+    known = {share.endpoint: share.share for share in routes[0].shares}
+    for endpoint in (at("10.244.0.7", 8080), at("10.244.1.9", 8080)):
+        upper = known[endpoint].upper if endpoint in known else routes[0].unresolved
+        assert float(upper) >= 0.5
+        assert endpoint not in known or float(known[endpoint].lower) <= 0.5
+    assert lost(view) or rows == "-A KUBE-SVC-NZGXMBVUFMQ6OBBQ"
+
+
+def test_the_beginning_of_a_dump_has_no_hole() -> None:
+    lines = WHOLE.splitlines(keepends=True)
+    end = next(at for at, line in enumerate(lines) if line.startswith("-A KUBE-SVC-TCOU7")) + 1
+    view = view_of("".join(lines[:end]))
+    assert not lost(view)
+    assert app(view).routes[0].is_exact
+
+
+def test_what_stands_under_no_table_has_no_hole_where_all_is_there() -> None:
+    view = view_of(text_of("frag-cur.txt"))
+    assert not lost(view)
+    assert all(len(service.routes[0].shares) == 2 for service in view.services)
+
+
+def test_large_dumps_may_hold_stale_chains() -> None:
+    stale = [f"KUBE-SEP-STALE{at:010}A" for at in range(1001)]
+    declared = "".join(f":{name} - [0:0]\n" for name in stale)
+    rows = "".join(
+        f"-A {name} -p tcp -m tcp -j DNAT --to-destination 10.9.0.1:1\n" for name in stale
+    )
+    head, star, nat = WHOLE.partition("*nat\n")
+    nat = nat.replace(":KUBE-SERVICES -", f"{declared}:KUBE-SERVICES -")
+    nat = nat.replace("-A KUBE-SERVICES", f"{rows}-A KUBE-SERVICES", 1)
+    view = view_of(f"{head}{star}{nat}")
+    assert not lost(view)
+    assert app(view).routes[0].is_exact
+
+
+def test_a_draw_of_no_chance_is_no_hole() -> None:
+    route = app(view_of(text_of("zero.txt"))).routes[0]
+    assert [(str(s.endpoint), float(s.share.lower)) for s in route.shares] == [
+        ("10.244.1.9:8080", 1.0)
+    ]
+    assert route.is_exact
