@@ -107,6 +107,7 @@ FULL = Packet(
     icmp=(8, 0),
     in_interface="eth0",
     out_interface="eth1",
+    bridge_port=False,
 )
 ASSUMED = (
     Situation(local_addresses=frozenset(), flow=FULL, affinity_lists=("",), under_limits=True),

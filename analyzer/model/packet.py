@@ -69,6 +69,7 @@ class Packet:
         flow_mark: the mark of the flow's conntrack entry; that of a new one is 0.
         in_interface: the device it came in by; the empty string: none.
         out_interface: the device it leaves by; the empty string: none.
+        bridge_port: whether it passes a port of a bridge on its way.
         to_node: whether it goes to an address of the node, where the address is not known.
         from_node: whether its source is an address of the node, where these are not known.
         translated: whether a DNAT of this ruleset has changed its destination.
@@ -87,6 +88,7 @@ class Packet:
     flow_mark: Mark = Mark()
     in_interface: str | None = None
     out_interface: str | None = None
+    bridge_port: bool | None = None
     to_node: bool | None = None
     from_node: bool | None = None
     translated: bool | None = False

@@ -12,7 +12,7 @@ from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
-from analyzer.reports.phrases import at_node, count, listed
+from analyzer.reports.phrases import assumed, at_node, count, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def render(answer: LossAnswer) -> Document:
         blocks += [*doubts, Line()]
     if rows:
         blocks += [Table(_COLUMNS, tuple(rows)), Line()]
-    return Document([*blocks, *verdict(answer, hit)])
+    return Document([*blocks, *verdict(answer, hit), *assumed(answer.diagnostics)])
 
 
 def _doubts(dead: Dead) -> Iterator[Line]:

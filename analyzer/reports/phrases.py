@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from analyzer.kubeproxy.assumed import ASSUMED
 from analyzer.kubeproxy.view import Frontend, FrontendState, ServicePort, Source, View
-from analyzer.reports.document import Piece, Span, Style
+from analyzer.model.diagnostics import Diagnostic
+from analyzer.reports.document import Line, Piece, Span, Style
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +41,13 @@ def listed(names: Sequence[str]) -> str:
 def at_node(view: View) -> str:
     """Return `` at node worker1``, or nothing where nobody said whose dump it is."""
     return f" at node {view.node}" if view.node else ""
+
+
+def assumed(diagnostics: Iterable[Diagnostic]) -> Iterator[Line]:
+    """Give what an answer rests on besides the dump."""
+    found = dict.fromkeys(each.message for each in diagnostics if each.code == ASSUMED)
+    for message in found:
+        yield Line((Span(f"Assumed: {message}.", Style.FAINT),))
 
 
 def state_of_frontend(service: ServicePort, frontend: Frontend) -> tuple[Piece, ...]:

@@ -12,7 +12,7 @@ from analyzer.reports.answers import ServicesAnswer
 from analyzer.reports.distributions import Group, groups
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
-from analyzer.reports.phrases import at_node, count, state_of_frontend
+from analyzer.reports.phrases import assumed, at_node, count, state_of_frontend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def render(answer: ServicesAnswer) -> Document:
     if answer.services and not answer.cluster.places:
         says = "Where endpoints are nobody said: --objects FILE does, or --node-of CIDR=NODE."
         blocks.append(Line((Span(says, Style.FAINT),)))
+    blocks += assumed(answer.diagnostics)
     if answer.findings is not None:
         said = count(answer.findings, "finding") if answer.findings else "no finding"
         style = Style.WARNING if answer.findings else Style.GOOD

@@ -169,9 +169,10 @@ def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
             return MatchResult(_icmp(match, packet))
         case MatchOwner():
             return MatchResult(_owner(match, situation))
+        case MatchPhysdev():
+            return MatchResult(_physdev(match, packet))
         case (
             MatchNth()
-            | MatchPhysdev()
             | MatchSet()
             | MatchSocket()
             | MatchRpfilter()
@@ -298,6 +299,17 @@ def _icmp(match: MatchIcmp | MatchIcmp6, packet: Packet) -> Ternary:
         return asked & Ternary.UNKNOWN
     found, code = packet.icmp
     return asked & Ternary.of(found == match.icmp_type and match.code in (None, code))
+
+
+def _physdev(match: MatchPhysdev, packet: Packet) -> Ternary:
+    """Judge which ports of a bridge the packet passes: of one that passes none, ``!`` holds.
+
+    Source: Linux, net/netfilter/xt_physdev.c, ``physdev_mt``.
+    """
+    if packet.bridge_port is not False and packet.in_interface != "":
+        return Ternary.UNKNOWN
+    asked = (match.in_device, match.is_in, match.out_device, match.is_out, match.is_bridged)
+    return Ternary.of(all(option is None or option.negated for option in asked))
 
 
 def _owner(match: MatchOwner, situation: Situation) -> Ternary:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from analyzer.errors import UsageError
 from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, Way
+from analyzer.kubeproxy.flows import BRIDGE_PORT
 from analyzer.kubeproxy.trace import Question, trace, way
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, Source, View
 from analyzer.model.addresses import Address, Network
@@ -106,6 +107,7 @@ class Side:
             destination_port=frontend.port,
             in_interface="" if source is Source.NODE else None,
             from_node=_FROM_NODE[source],
+            bridge_port=BRIDGE_PORT.get(source),
             to_node=_TO_NODE.get(frontend.kind),
         )
 
