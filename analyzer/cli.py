@@ -203,6 +203,7 @@ def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnosti
 
 def _tree(options: SimpleNamespace) -> int:
     from analyzer.kubeproxy.select import narrow
+    from analyzer.kubeproxy.view import Source
     from analyzer.reports.answers import TreeAnswer
 
     given = read_input(options)
@@ -210,14 +211,8 @@ def _tree(options: SimpleNamespace) -> int:
     trees = tuple(
         (service, route, given.recogniser.tree(service, route))
         for service in narrow(given.view, options.service, options.namespace)
-        for route in service.routes
-        if route.source.value == options.source
+        for route in service.every_route(Source(options.source))
     )
-    if not trees:
-        raise UsageError(
-            f"{options.service}: it has no endpoints at this node, so there is no tree; "
-            "`kubeodds services` says how its frontends answer"
-        )
     answer = TreeAnswer(
         cluster=given.cluster,
         view=given.view,

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
+from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Share, Source
 from analyzer.model.addresses import Address, Network
+from analyzer.model.matches import MatchPhysdev
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.targets import Dnat, NatRange
@@ -33,6 +34,9 @@ _FROM_NODE: Final = {
     Source.NODE: True,
     Source.EXTERNAL: False,
 }
+#: Whether flows pass a port of a bridge. Of those from outside it is assumed, and said where it
+#: matters (`rests_on_bridges`); pods may be behind one.
+BRIDGE_PORT: Final = {Source.EXTERNAL: False}
 #: The address of a source is that of its kind.
 USUAL: Final = "usual"
 
@@ -67,6 +71,11 @@ class FlowWalks:
         # A flow to a NodePort goes to some address of the node, known or not.
         self._node_port_address = node_port_address or (own[0] if own else None)
 
+    @property
+    def rests_on_bridges(self) -> bool:
+        """Whether a rule asked for ports of bridges so far."""
+        return MatchPhysdev in self._hooks.judged
+
     def tree(
         self,
         frontend: Frontend,
@@ -80,6 +89,21 @@ class FlowWalks:
         """
         packet = self._flow(self._packet(source, address), frontend, protocol)
         return self._hooks.to_nat(HOOKS[source], packet)
+
+    def whole(
+        self,
+        frontend: Frontend,
+        protocol: str,
+        source: Source,
+        address: Address | str | None = USUAL,
+    ) -> Tree:
+        """Return what all tables make of a new flow, as far as it gets."""
+        from analyzer.kubeproxy.service_tree import service_tree
+
+        packet = self._flow(self._packet(source, address), frontend, protocol)
+        if frontend.kind is FrontendKind.CLUSTER_IP:
+            packet = replace(packet, to_node=False)
+        return service_tree(self._rulesets, self._family, packet, tuple(self._own))
 
     def _flow(self, packet: Packet, frontend: Frontend, protocol: str) -> Packet:
         return replace(
@@ -97,6 +121,7 @@ class FlowWalks:
             in_interface="" if made_here else None,
             out_interface=None if made_here else "",
             from_node=_FROM_NODE.get(source),
+            bridge_port=BRIDGE_PORT.get(source),
         )
 
     def route(

@@ -118,7 +118,7 @@ class NftRecogniser:
                 yield version
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
-        """Return what the nat hooks make of a new flow on `route`."""
+        """Return what becomes of a new flow on `route`, from its hook on."""
         family = next(f for f in self._families if f.has(service))
         return family.tree(service, route)
 

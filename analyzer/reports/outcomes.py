@@ -20,7 +20,7 @@ class Told:
 
 
 def describe(leaf: Leaf) -> Told:
-    """Return how the nat table's verdict on a new flow is told."""
+    """Return how the end of a new flow is told."""
     match leaf.outcome:
         case Dnat() if leaf.packet.destination is not None:
             endpoint = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
@@ -33,9 +33,9 @@ def describe(leaf: Leaf) -> Told:
             return Told("drop", f"dropped: the policy of {chain} in table {table}")
         case Reject(how):
             return Told("reject", f"rejected with {how}" if how else "rejected")
-        case Delivered(here) if leaf.packet.translated and leaf.packet.destination is not None:
+        case Delivered() if leaf.packet.translated and leaf.packet.destination is not None:
             endpoint = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
-            return Told("endpoint", f"{endpoint}{', on this node' if here else ''}", endpoint)
+            return Told("endpoint", str(endpoint), endpoint)
         case Delivered(here=True):
             return Told("local", "delivered to the node itself")
         case Delivered():

@@ -13,6 +13,7 @@ from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.outcomes import describe
 from analyzer.reports.phrases import SOURCES, at_node, count
 from analyzer.reports.tree_lines import ALL, lines
+from analyzer.semantics.assumptions import every_node
 from analyzer.semantics.tree import Leaf, Tree
 
 #: Of more than twice as many branches only these are shown.
@@ -31,10 +32,21 @@ def render(answer: TreeAnswer) -> Document:
         )
         blocks += [Line(head), Line()]
         most = ALL if answer.every else _MOST
-        told = lines(tree, partial(_leaf, answer), most=most, rest=partial(_rest, answer))
+        told = lines(
+            tree,
+            partial(_leaf, answer),
+            tables=_meets_several(tree),
+            most=most,
+            rest=partial(_rest, answer),
+        )
         blocks += [Line(pieces) for pieces in told]
         blocks.append(Line())
     return Document(blocks[:-1])
+
+
+def _meets_several(tree: Tree) -> bool:
+    """Tell whether rules of several tables are shown, which then have to be told apart."""
+    return len({rule.location.table for node in every_node(tree) for rule in node.rules}) > 1
 
 
 def _leaf(answer: TreeAnswer, leaf: Leaf) -> tuple[Piece, ...]:

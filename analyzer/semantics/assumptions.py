@@ -104,6 +104,11 @@ def is_forwarded(leaf: Leaf) -> bool:
 
 def every_leaf(tree: Tree) -> Iterator[Leaf]:
     """Give each leaf once, however many ways lead there."""
+    return (each for each in every_node(tree) if isinstance(each, Leaf))
+
+
+def every_node(tree: Tree) -> Iterator[Tree]:
+    """Give each node once, however many ways lead there."""
     seen: set[int] = set()
     rest: list[Tree] = [tree]
     while rest:
@@ -111,10 +116,11 @@ def every_leaf(tree: Tree) -> Iterator[Leaf]:
         if id(each) in seen:
             continue
         seen.add(id(each))
+        yield each
         match each:
-            case Leaf():
-                yield each
             case Chance(branches):
                 rest += [child for _, child in reversed(branches)]
             case Either(_, branches):
                 rest += reversed(branches)
+            case _:
+                pass
