@@ -190,13 +190,17 @@ def test_every_verb_refuses_an_unknown_service(command: Command, verb: str) -> N
     assert done.err.startswith("kubeodds: no Service ap in this dump")
 
 
-def test_a_service_without_endpoints_has_no_tree(command: Command) -> None:
-    done = command("tree", command.file("dump.txt", RICH), "ns/empty:dns")
-    assert (done.status, done.out) == (2, "")
-    assert done.err.splitlines() == [
-        "kubeodds: ns/empty:dns: it has no endpoints at this node, so there is no tree; "
-        "`kubeodds services` says how its frontends answer"
-    ]
+def test_the_tree_of_a_service_without_endpoints_ends_where_it_is_refused(
+    command: Command,
+) -> None:
+    forward = ":FORWARD ACCEPT [0:0]\n:KUBE-SERVICES -"
+    rules = RICH.replace("*filter\n:KUBE-SERVICES -", f"*filter\n{forward}").replace(
+        "-A KUBE-SERVICES -d 10.96.0.9",
+        "-A FORWARD -j KUBE-SERVICES\n-A KUBE-SERVICES -d 10.96.0.9",
+    )
+    done = command("tree", command.file("dump.txt", rules), "ns/empty:dns")
+    assert done.status == 0
+    assert done.out.splitlines()[-1].strip().startswith("=> rejected")
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
-from ipaddress import summarize_address_range
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Frontend, FrontendKind
-from analyzer.model.addresses import Address, Network, network_from_text
+from analyzer.model.addresses import Address, Network
 from analyzer.model.matches import (
     MatchAddrtype,
     MatchComment,
     MatchDestination,
-    MatchIprange,
     MatchNot,
     MatchProtocol,
     MatchRecent,
@@ -24,18 +21,16 @@ from analyzer.model.matches import (
     MatchUdp,
     MatchUnknown,
 )
-from analyzer.model.options import AddressRange, Option, Range
+from analyzer.model.options import Option, Range
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.targets import Drop, Goto, Jump, Reject
 from analyzer.model.value import value
-from analyzer.parsers.rows import RuleRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
     from analyzer.kubeproxy.object_names import ObjectNames
-    from analyzer.model.matches import Match
 
 
 @value
@@ -232,75 +227,6 @@ def affinity(table: Table, name: str, seen: frozenset[str] = frozenset()) -> int
             case _:
                 pass
     return None
-
-
-def source_networks(
-    table: Table, name: str, seen: frozenset[str] = frozenset()
-) -> frozenset[Network]:
-    """Return the networks by which the chains of one Service tell sources apart.
-
-    Those of KUBE-SEP chains, which ask for the endpoint itself, are not among them.
-    """
-    chain = table.chains.get(name)
-    if chain is None or name in seen:
-        return frozenset()
-    found: frozenset[Network] = frozenset()
-    for rule in chain.rules:
-        for match in rule.matches:
-            match match:
-                case MatchSource(network) | MatchNot(MatchSource(network)):
-                    found |= {network}
-                case _:
-                    pass
-        match rule.target:
-            case Jump(to) | Goto(to) if to.startswith(names.SERVICE_PREFIXES):
-                found |= source_networks(table, to, seen | {name})
-            case _:
-                pass
-    return found
-
-
-def sources_before(ruleset: Ruleset) -> frozenset[Network]:
-    """Return the networks by which rules before a Service's chains tell sources apart.
-
-    They are others' rules in the hooks, and those of KUBE-SERVICES and KUBE-NODEPORTS.
-    """
-    found: set[Network] = set()
-    for name in ("raw", "mangle", "nat"):
-        table = ruleset.tables.get(name)
-        rest = ["PREROUTING", "OUTPUT"] if table is not None else []
-        seen: set[str] = set()
-        while rest and table is not None:
-            chain = rest.pop()
-            if chain in seen or chain not in table.chains:
-                continue
-            seen.add(chain)
-            rules = table.chains[chain].rules
-            if chain in {names.SERVICES, names.NODE_PORTS} and isinstance(rules, RuleRows):
-                # A row for each Service, which takes too long to understand.
-                texts = set(re.findall(r" -s (\S+)", rules.text))
-                found.update(n for n in map(network_from_text, texts) if n is not None)
-                rest += [names.NODE_PORTS] if chain == names.SERVICES else []
-                continue
-            for rule in rules:
-                for match in rule.matches:
-                    found |= _asked_by(match)
-                match rule.target:
-                    case Jump(to) | Goto(to) if not to.startswith(_OF_SERVICES):
-                        rest.append(to)
-                    case _:
-                        pass
-    return frozenset(found)
-
-
-def _asked_by(match: Match) -> set[Network]:
-    match match:
-        case MatchNot(MatchSource(network)) | MatchSource(network):
-            return {network}
-        case MatchIprange(source=Option(AddressRange(first, last))):
-            return set(summarize_address_range(first, last))
-        case _:
-            return set()
 
 
 def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:

@@ -16,15 +16,17 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.assumed import no_bridge_port
+from analyzer.kubeproxy.holes import without_holes
 from analyzer.kubeproxy.masquerade import Masquerade
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
 from analyzer.kubeproxy.shapes import host
-from analyzer.kubeproxy.sources import node_address, pod_networks, source_addresses
+from analyzer.kubeproxy.sources import pod_networks, source_addresses
 from analyzer.kubeproxy.view import (
     Frontend,
     FrontendKind,
@@ -32,6 +34,7 @@ from analyzer.kubeproxy.view import (
     ServicePort,
     Source,
     View,
+    open_as,
 )
 from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.cluster import Cluster
@@ -45,14 +48,18 @@ from analyzer.parsers.survey import survey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
-    from typing import Final
+    from typing import Final, TypeAlias
 
+    from analyzer.kubeproxy.asked_sources import Asked
     from analyzer.kubeproxy.entries import OddRule
     from analyzer.kubeproxy.object_names import ObjectNames
     from analyzer.kubeproxy.source_parts import SourceParts
     from analyzer.kubeproxy.walks import NatWalks
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.tree import Tree
+
+    #: Sources that rules do not tell apart: the network, an address, and a judge.
+    _Part: TypeAlias = tuple[Network | None, Address | None, Judge]
 
 #: Chains of kube-proxy's other modes, and what to say of a dump that has them.
 _OTHER_MODES: Final = {
@@ -129,6 +136,8 @@ class Recogniser:
             from analyzer.kubeproxy.fragments import mended
 
             ruleset, self._mended = mended(ruleset)
+        ruleset, lost = without_holes(ruleset)
+        self._mended += lost
         self._ruleset = ruleset
         self._cluster = cluster
         self._node = node
@@ -140,7 +149,7 @@ class Recogniser:
             None if advance is None else lambda rules: advance(rules, ruleset.rules),
         )
         self._odd: list[OddRule] = []
-        self._asked_by: dict[str, frozenset[Network]] = {}
+        self._asked_by: dict[str, Asked] = {}
         self._unnamed = 0
         #: By frontend, protocol, source and network: the address that stands for its sources.
         self._addresses: dict[tuple[Frontend, str, Source, Network | None], Address] = {}
@@ -175,20 +184,39 @@ class Recogniser:
         return SourceParts(known)
 
     @cached_property
-    def _asked_before(self) -> frozenset[Network]:
-        from analyzer.kubeproxy.entries import sources_before
+    def _asked_around(self) -> Asked:
+        """What rules before and behind a Service's chains ask about sources."""
+        from analyzer.kubeproxy.asked_sources import ENTERING, LEAVING, asked_around
 
-        return sources_before(self._ruleset)
+        rulesets = (self._ruleset, *self._others)
+        return asked_around(rulesets, self._ruleset.family, (*ENTERING, *LEAVING))
 
-    def _asked(self, chain: str) -> frozenset[Network]:
-        """Return the networks by which rules on the way of a Service's flows tell sources apart."""
+    def _asked(self, chain: str) -> Asked:
+        """Return what rules on the way of a Service's flows ask about sources."""
         found = self._asked_by.get(chain)
         if found is None:
-            from analyzer.kubeproxy.entries import source_networks
+            from analyzer.kubeproxy.asked_sources import asked_behind
 
-            found = source_networks(self._nat, chain) | self._asked_before
+            found = asked_behind(self._nat, chain) | self._asked_around
             self._asked_by[chain] = found
         return found
+
+    def _asked_plainly(self, unmarked: str | None) -> Asked:
+        """Return what rules on the way of plain flows ask, which come untouched to their Service.
+
+        `unmarked` is the network that the Service's own rule spares.
+        """
+        from analyzer.kubeproxy.asked_sources import LEAVING, Asked, asked_around
+
+        network = network_from_text(unmarked) if unmarked else None
+        own = Asked(frozenset() if network is None else frozenset({network}))
+        mangle = self._ruleset.tables.get("mangle")
+        silent = mangle is None or not any(
+            len(mangle.chains[c].rules) for c in LEAVING if c in mangle.chains
+        )
+        if silent and self._plain.masquerades_plainly():
+            return own
+        return own | asked_around((self._ruleset,), self._ruleset.family, LEAVING)
 
     @cached_property
     def _changed_bits(self) -> int:
@@ -210,12 +238,16 @@ class Recogniser:
         diagnostics += self._odd_rules()
         if self._whole.legacy_beside and not self._others and not unseen:
             diagnostics.append(self._half())
+        if "_walks" in vars(self) and self._walks.rests_on_bridges:
+            diagnostics.append(no_bridge_port(self._ruleset.file))
         if self._unnamed:
             diagnostics.append(self._nameless())
         found = [*survey(self._whole, {"nat": self._plain.unread()}), *self._mended]
         if any(each.code == "no-mark-chain" for each in found):  # which says what is taken for it
             missing = f"chain {names.MARK_MASQUERADE} of table nat is not in the dump"
             found = [each for each in found if not each.message.startswith(missing)]
+        if any(each.code == "lost-rows" for each in found):  # then an empty chain is no chain
+            found = [each for each in found if each.code != "empty-chain"]
         return View(
             services=services,
             mode=mode,
@@ -234,9 +266,9 @@ class Recogniser:
         return all(table.complete for table in self._whole.tables.values())
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
-        """Return what the nat table makes of a new flow on `route`, from its hook on."""
+        """Return what becomes of a new flow on `route`, from its hook on."""
         way = route.frontend, service.protocol, route.source
-        return self._walks.tree(*way, self._addresses.get((*way, route.network), "usual"))
+        return self._walks.whole(*way, self._addresses.get((*way, route.network), "usual"))
 
     def node_port_address(self, _: int) -> Address | None:
         """Return the address of the node at which flows come to a NodePort, if it is known."""
@@ -515,15 +547,21 @@ class Recogniser:
                 yield from self._walked(entrance, source)
                 continue
             if plain.unmarked not in judges:
-                judges[plain.unmarked] = (
-                    self._masquerade.judge_hairpin()
-                    if source is Source.HAIRPIN
-                    else self._masquerade.judge(
-                        source, self._address_of(source, plain.unmarked), plain.unmarked
-                    )
-                )
-            shares = PlainShares(plain, judges[plain.unmarked])
-            yield Route(entrance.frontend, source, shares, NEVER)
+                judges[plain.unmarked] = list(self._judges(source, plain.unmarked))
+            for network, address, judge in judges[plain.unmarked]:
+                if network is not None and address is not None:
+                    way = entrance.frontend, entrance.protocol, source, network
+                    self._addresses[way] = address
+                shares = PlainShares(plain, judge)
+                yield Route(entrance.frontend, source, shares, NEVER, network)
+
+    def _judges(self, source: Source, unmarked: str | None) -> Iterator[_Part]:
+        """Give each part of a source, its address, and what tells which flows are masqueraded."""
+        if source is Source.HAIRPIN:
+            yield None, None, self._masquerade.judge_hairpin()
+            return
+        for network, address in self._parts.of(source, self._asked_plainly(unmarked)):
+            yield network, address, self._masquerade.judge(source, address, unmarked)
 
     def _walked(self, entrance: _Entrance, source: Source) -> Iterator[Route]:
         """Give the routes of one frontend from one kind of source, as walks find them."""
@@ -543,21 +581,15 @@ class Recogniser:
                         self._addresses[*way, source, network] = address
                     yield self._walks.route(*way, source, address, network)
 
-    def _address_of(self, source: Source, unmarked: str | None) -> Address | None:
-        """Return what stands for a source that a Service's rule asks for that network."""
-        network = network_from_text(unmarked) if unmarked else None
-        if source is Source.NODE:
-            return node_address(self._own, [] if network is None else [network])
-        return self._sources[source]
-
-    def _hairpin(self, entrance: _Entrance, routes: Iterable[Route]) -> Route:
+    def _hairpin(self, entrance: _Entrance, routes: Sequence[Route]) -> Route:
         """Return the route of the endpoints' own flows; `routes` are those from all others."""
         if entrance.frontend.port is None:
             way = entrance.chain, entrance.frontend, entrance.protocol, Source.HAIRPIN
             return self._walks.behind(*way)
         endpoints = dict.fromkeys(s.endpoint for r in routes for s in r.shares)
-        asked = self._asked(entrance.chain)
-        return self._walks.hairpin(entrance.frontend, entrance.protocol, endpoints, asked)
+        asked = self._asked(entrance.chain).of_endpoints(e.address for e in endpoints)
+        found = self._walks.hairpin(entrance.frontend, entrance.protocol, endpoints, asked)
+        return open_as(found, routes)
 
     def _size(self, name: str) -> int:
         """Return about how many rules a walk from a Service's chain passes, KUBE-SEP's included."""
@@ -565,10 +597,10 @@ class Recogniser:
         return 0 if chain is None else len(chain.rules)
 
     @cached_property
-    def _ways(self) -> list[tuple[Source, bool, dict[str | None, Judge]]]:
-        """Each kind of source, whether its flows come to KUBE-SERVICES untouched, and judges.
+    def _ways(self) -> list[tuple[Source, bool, dict[str | None, list[_Part]]]]:
+        """Each kind of source, whether its flows come to KUBE-SERVICES untouched, and its parts.
 
-        These tell which of its flows are masqueraded, by the network that a Service spares.
+        Those by the network that a Service spares.
         """
         # A flow that is marked must come back from where it is, or its Service is not plain.
         plainly = bool(self._plain.services) and (
@@ -591,10 +623,14 @@ class Recogniser:
         """Tell whether nothing before KUBE-SERVICES can touch a flow from `source`."""
         hook = "OUTPUT" if source is Source.NODE else "PREROUTING"
         before = [self._ruleset.tables.get(name) for name in ("raw", "mangle")]
-        empty = not any(
-            len(table.chains[hook].rules)
-            for table in before
-            if table is not None and hook in table.chains
-        )
+        empty = all(_lets_pass(table, hook) for table in before if table is not None)
         first = self._plain.enters_plainly(hook) or self._walks.reaches_services(source)
         return first and (empty or self._walks.comes_to_nat(source))
+
+
+def _lets_pass(table: Table, hook: str) -> bool:
+    """Tell whether a table does nothing to any packet at a hook."""
+    chain = table.chains.get(hook)
+    if chain is None:
+        return table.complete
+    return not len(chain.rules) and chain.policy == "ACCEPT"

@@ -106,7 +106,7 @@ class Masquerade:
                 *([mark] if certain is not Ternary.FALSE else []),
                 *([None] if certain is not Ternary.TRUE else []),
             }
-            answers = {walks.masquerades(source, protocol, endpoint, m) for m in marks}
+            answers = {walks.masquerades(source, protocol, endpoint, m, address) for m in marks}
             return _known(answers.pop()) if len(answers) == 1 else None
 
         return judge

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -11,42 +11,83 @@ from ipaddress import (
     summarize_address_range,
 )
 
+from analyzer.kubeproxy.nft_chains import reached_by
 from analyzer.model.addresses import Address, Network
-from analyzer.model.nft import Chain, Rule, Table
+from analyzer.model.nft import Chain, NftRuleset, Rule, Table
 from analyzer.model.nft_expressions import (
     AnonymousSet,
     Concat,
+    Ct,
     Expression,
+    Jhash,
     Jump,
     MapLookup,
+    Meta,
     Payload,
     Prefix,
     Range,
+    RawPayload,
     SetRef,
 )
 from analyzer.model.nft_statements import Dnat, Match, MetaSet, SetUpdate, Vmap
+from analyzer.model.value import fields_of
 
 
-def networks_asked(chains: Iterable[Chain], table: Table) -> Iterator[Network]:
-    """Give the networks by which rules tell sources apart.
+def asked_in_hooks(
+    ruleset: NftRuleset, family: str, hooks: Container[str]
+) -> Iterator[Network | None]:
+    """Give what the rules ask that packets of a family meet at `hooks`, Services' chains apart.
+
+    As `asked`.
+    """
+    for table in ruleset.tables.values():
+        if table.family in {family, "inet"} and "dormant" not in table.flags:
+            bases = [chain.name for chain in table.chains.values() if chain.hook in hooks]
+            yield from asked(reached_by(table, bases, _is_of_no_service), table)
+
+
+def _is_of_no_service(given: Vmap) -> bool:
+    """Tell whether a map may lead to chains that are not looked at Service by Service."""
+    match given:
+        case Vmap(Concat(parts), SetRef()):
+            ports = any(isinstance(part, Payload) and part.field == "dport" for part in parts)
+            return not (ports and Meta("l4proto") in parts)
+        case _:
+            return True
+
+
+def asked(chains: Iterable[Chain], table: Table) -> Iterator[Network | None]:
+    """Give the networks by which rules tell sources apart; None: they ask for something else.
 
     Those of `is_of_endpoint` chains, which ask for the endpoint itself, are not among them; nor
     are sets that keep session affinity, of which it is assumed what they hold.
     """
     for chain in chains:
-        if is_of_endpoint(chain):
-            continue
-        for rule in chain.rules:
-            for statement in rule.statements:
-                match statement:
-                    case Match(_, left, right) if _is_source(left):
-                        yield from _networks(right, table)
-                    case Vmap(key, where) if _is_source(key):
-                        yield from _networks(where, table)
-                    case Dnat(address=MapLookup(key, where)) if _is_source(key):
-                        yield from _networks(where, table)
-                    case _:
-                        pass
+        if not is_of_endpoint(chain):
+            for rule in chain.rules:
+                yield from _asked_by(rule.statements, table)
+
+
+def _asked_by(given: object, table: Table) -> Iterator[Network | None]:
+    match given:
+        case Match(_, key, where) | Vmap(key, where) | MapLookup(key, where) if _is_source(key):
+            yield from _networks(where, table, _ends(key))
+        case Payload(_, "saddr"):
+            yield None
+        case Ct(key) if key.endswith(("saddr", "daddr")):
+            yield None
+        case RawPayload("nh"):
+            yield None  # it may lie anywhere in the header
+        case tuple():
+            for each in given:
+                yield from _asked_by(each, table)
+        case AnonymousSet() | SetUpdate() | Jhash():
+            pass  # constants; what is noted; what is not known anyway
+        case _ if hasattr(type(given), "__value_fields__"):
+            for name in fields_of(type(given)):
+                yield from _asked_by(getattr(given, name), table)
+        case _:
+            pass
 
 
 def is_of_endpoint(chain: Chain) -> bool:
@@ -55,23 +96,25 @@ def is_of_endpoint(chain: Chain) -> bool:
     if not len(rules):
         return False
     *before, last = rules
-    return _sends_on(last) and all(_marks_one(rule) or _keeps(rule) for rule in before)
+    own = _sends_on(last)
+    return own is not None and all(_marks_one(rule, own) or _keeps(rule) for rule in before)
 
 
-def _sends_on(rule: Rule) -> bool:
+def _sends_on(rule: Rule) -> Address | None:
+    """Return where a rule sends flows to, whatever their source; None: it may not."""
     match rule.statements:
-        case (Dnat(address=IPv4Address() | IPv6Address()),):
-            return True
-        case (Match(), Dnat(address=IPv4Address() | IPv6Address())):
-            return True
+        case (Dnat(address=IPv4Address() | IPv6Address() as to),):
+            return to
+        case (Match("==", Meta("l4proto")), Dnat(address=IPv4Address() | IPv6Address() as to)):
+            return to
         case _:
-            return False
+            return None
 
 
-def _marks_one(rule: Rule) -> bool:
+def _marks_one(rule: Rule, own: Address) -> bool:
     match rule.statements:
-        case (Match("==", Payload(_, "saddr"), IPv4Address() | IPv6Address()), Jump() | MetaSet()):
-            return True
+        case (Match("==", Payload("ip" | "ip6", "saddr"), address), Jump() | MetaSet()):
+            return address == own
         case _:
             return False
 
@@ -90,7 +133,25 @@ def _is_source(given: Expression) -> bool:
             return False
 
 
-def _networks(given: Expression, table: Table) -> Iterator[Network]:
+def _ends(key: Expression) -> tuple[int, int] | None:
+    """Return the places of source and destination in a key that has both."""
+    match key:
+        case Concat(parts):
+            fields = [part.field if isinstance(part, Payload) else "" for part in parts]
+            if "saddr" in fields and "daddr" in fields:
+                return fields.index("saddr"), fields.index("daddr")
+        case _:
+            pass
+    return None
+
+
+def _networks(
+    given: Expression, table: Table, ends: tuple[int, int] | None = None
+) -> Iterator[Network]:
+    """Give the networks of a constant or a set; `ends` are source and destination in its keys.
+
+    Where both are one address, nobody but an endpoint that is sent back to itself is meant.
+    """
     match given:
         case IPv4Address():
             yield IPv4Network(given)
@@ -104,15 +165,19 @@ def _networks(given: Expression, table: Table) -> Iterator[Network]:
             yield from _of_range(first, last)
         case AnonymousSet(elements):
             for element in elements:
-                yield from _networks(element.key, table)
+                yield from _networks(element.key, table, ends)
         case SetRef(name) if name in table.sets and table.sets[name].timeout is None:
             for element in table.sets[name].elements:
-                yield from _networks(element.key, table)
-        case Concat(parts):
+                yield from _networks(element.key, table, ends)
+        case Concat(parts) if ends is None or not _are_one(parts[ends[0]], parts[ends[1]]):
             for part in parts:
                 yield from _networks(part, table)
         case _:
             pass
+
+
+def _are_one(source: Expression, destination: Expression) -> bool:
+    return isinstance(source, IPv4Address | IPv6Address) and source == destination
 
 
 def _of_range(first: Address, last: Address) -> Iterator[Network]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.model.addresses import Address
@@ -30,13 +30,23 @@ def elements_of(given: Vmap, table: Table) -> Iterable[Element]:
             return ()
 
 
-def leads_to(rule: Rule, table: Table, *, maps: bool = True) -> Iterator[str]:
-    """Give the chains that a rule sends packets to, with `maps` those of its verdict maps too."""
+def every_map(_: Vmap) -> bool:
+    """Follow all verdict maps."""
+    return True
+
+
+def no_map(_: Vmap) -> bool:
+    """Follow no verdict map."""
+    return False
+
+
+def leads_to(rule: Rule, table: Table, maps: Callable[[Vmap], bool] = every_map) -> Iterator[str]:
+    """Give the chains that a rule sends packets to, those of the verdict maps `maps` included."""
     for statement in rule.statements:
         match statement:
             case Jump(chain) | Goto(chain):
                 yield chain
-            case Vmap() if maps:
+            case Vmap() if maps(statement):
                 for element in elements_of(statement, table):
                     match element.value:
                         case Jump(chain) | Goto(chain):
@@ -47,7 +57,9 @@ def leads_to(rule: Rule, table: Table, *, maps: bool = True) -> Iterator[str]:
                 pass
 
 
-def reached_by(table: Table, starts: Iterable[str], *, maps: bool = True) -> Iterator[Chain]:
+def reached_by(
+    table: Table, starts: Iterable[str], maps: Callable[[Vmap], bool] = every_map
+) -> Iterator[Chain]:
     """Give the chains that packets in the chains `starts` may come to, those included."""
     seen = dict.fromkeys(starts)
     rest = list(seen)
@@ -57,7 +69,7 @@ def reached_by(table: Table, starts: Iterable[str], *, maps: bool = True) -> Ite
             continue
         yield chain
         for rule in chain.rules:
-            for name in leads_to(rule, table, maps=maps):
+            for name in leads_to(rule, table, maps):
                 if name not in seen:
                     seen[name] = None
                     rest.append(name)

@@ -7,10 +7,10 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.entries import sources_before
+from analyzer.kubeproxy.asked_sources import ENTERING, LEAVING, Asked, asked_around
 from analyzer.kubeproxy.flows import USUAL
-from analyzer.kubeproxy.nft_asked import affinity, networks_asked, unmarked_network
-from analyzer.kubeproxy.nft_chains import destinations, reached_by
+from analyzer.kubeproxy.nft_asked import affinity, asked, unmarked_network
+from analyzer.kubeproxy.nft_chains import destinations, no_map, reached_by
 from analyzer.kubeproxy.nft_entrances import NAT_HOOKS, Entrance, Entrances, base_chains
 from analyzer.kubeproxy.nft_frame import Frame
 from analyzer.kubeproxy.nft_marks import bits_of_all
@@ -18,14 +18,13 @@ from analyzer.kubeproxy.nft_plain import PlainPlace, PlainServices
 from analyzer.kubeproxy.nft_walks import NftWalks
 from analyzer.kubeproxy.source_parts import Known, SourceParts
 from analyzer.kubeproxy.sources import PodNetworks, pod_networks, source_addresses
-from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, open_as
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.nft import Chain, NftRuleset
 from analyzer.model.nft_expressions import Goto, Jump
 from analyzer.model.nft_statements import Dnat
-from analyzer.model.rules import Ruleset
 from analyzer.parsers.formats import Advance
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.situation import Situation
@@ -84,7 +83,7 @@ class Family:
         """The network of pods as the rules name it."""
         for table in self._tables:
             starts = base_chains(table, NAT_HOOKS, "nat")
-            found = unmarked_network(reached_by(table, starts, maps=False))
+            found = unmarked_network(reached_by(table, starts, no_map))
             if found is not None:
                 return found
         for entrance in self.entrances:
@@ -154,22 +153,13 @@ class Family:
         )
 
     @cached_property
-    def _asked_before(self) -> frozenset[Network]:
-        """The networks by which rules before a Service's chains tell sources apart."""
-        found: set[Network] = set()
-        for ruleset in self._rulesets:
-            if isinstance(ruleset, Ruleset):
-                found |= sources_before(ruleset) if ruleset.family == self._family else set()
-                continue
-            for table in ruleset.tables.values():
-                if table.family in {self._family, "inet"}:
-                    bases = [c.name for c in table.chains.values() if c.hook in NAT_HOOKS]
-                    found.update(networks_asked(reached_by(table, bases, maps=False), table))
-        return frozenset(found)
+    def _asked_around(self) -> Asked:
+        """What rules before and behind a Service's chains ask about sources."""
+        return asked_around(self._rulesets, self._family, (*ENTERING, *LEAVING))
 
-    def _asked(self, entrance: Entrance) -> frozenset[Network]:
-        """Return the networks by which rules on the way of a frontend's flows part sources."""
-        found = set(networks_asked(self._chains(entrance), entrance.table))
+    def _asked(self, entrance: Entrance) -> Asked:
+        """Return what rules on the way of a frontend's flows ask about sources."""
+        found = self._asked_around | Asked.of(asked(self._chains(entrance), entrance.table))
         frontend = entrance.frontend
         for place in self._read.guards.get(
             (entrance.protocol, frontend.address, frontend.port), ()
@@ -177,10 +167,10 @@ class Family:
             match place.verdict:
                 case Jump(chain) | Goto(chain):
                     for table in self._tables:
-                        found.update(networks_asked(reached_by(table, [chain]), table))
+                        found |= Asked.of(asked(reached_by(table, [chain]), table))
                 case _:
                     pass
-        return frozenset(found | self._asked_before)
+        return found
 
     # --- what becomes of flows ---
 
@@ -244,9 +234,9 @@ class Family:
         return id(service) in self._of
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
-        """Return what the nat hooks make of a new flow on `route`."""
+        """Return what becomes of a new flow on `route`, from its hook on."""
         way = route.frontend, service.protocol, route.source
-        return self._walks.tree(*way, self._addresses.get((*way, route.network), USUAL))
+        return self._walks.whole(*way, self._addresses.get((*way, route.network), USUAL))
 
     def _service(
         self,
@@ -290,18 +280,18 @@ class Family:
 
     @cached_property
     def _plain_services(self) -> PlainServices | None:
-        if not self._plainly:
+        around = self._asked_around
+        if not self._plainly or around.otherwise:
             return None
         situation = Situation(affinity_lists=names.AFFINITY_LISTS)
         way = self._family, situation, self._read.plain_map
-        asked = self._asked_before
         return PlainServices(
             self._walks,
             Frame(self._tables, NAT_HOOKS, *way),
             Frame(self._tables, _LEAVING, *way),
             self._own,
-            lambda source: self._parts.of(source, asked),
-            asked,
+            lambda source, asked: self._parts.of(source, Asked(asked)),
+            around.networks,
         )
 
     def _is_empty(self, entrance: Entrance) -> bool:
@@ -313,18 +303,19 @@ class Family:
         if self._advance is not None:
             self._advance(sum(len(c.rules) for c in self._chains(entrance)), self._ruleset.rules)
         way = entrance.frontend, entrance.protocol
-        asked = self._asked(entrance)
+        questions = self._asked(entrance)
         found: list[Route] = []
         for source in Source:
             if source is Source.HAIRPIN:
                 continue
-            for network, address in self._parts.of(source, asked):
+            for network, address in self._parts.of(source, questions):
                 if address is not None:
                     self._addresses[*way, source, network] = address
                 found.append(self._walks.route(*way, source, address, network))
         yield from found
         endpoints = dict.fromkeys(share.endpoint for route in found for share in route.shares)
-        yield self._walks.hairpin(*way, endpoints, asked)
+        parts = questions.of_endpoints(endpoint.address for endpoint in endpoints)
+        yield open_as(self._walks.hairpin(*way, endpoints, parts), found)
 
     # --- what there is to say ---
 

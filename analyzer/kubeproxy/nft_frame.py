@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
-from analyzer.kubeproxy.nft_chains import elements_of, reached_by
+from analyzer.kubeproxy.nft_chains import elements_of, no_map, reached_by
 from analyzer.kubeproxy.nft_rows import words_of
 from analyzer.model.nft import Rule, Table
 from analyzer.model.nft_expressions import (
@@ -111,7 +111,7 @@ class Frame:
         for table in tables:
             lookups = Lookups(table, family, situation)
             bases = [chain.name for chain in table.chains.values() if chain.hook in hooks]
-            for chain in reached_by(table, bases, maps=False):
+            for chain in reached_by(table, bases, no_map):
                 for rule in chain.rules:
                     self._ask(rule, table, lookups)
                     if self._is_plain_map(rule):

@@ -8,7 +8,6 @@ chains ask alike (`nft_frame`); one of each such class is walked from each sourc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 
 from analyzer.kubeproxy.flows import agreed
 from analyzer.kubeproxy.nft_frame import Frame
@@ -16,7 +15,7 @@ from analyzer.kubeproxy.nft_rows import PlainChain
 from analyzer.kubeproxy.nft_walks import NftWalks
 from analyzer.kubeproxy.plain_shares import Drawn, Judge, PlainRoutes, PlainService, PlainShares
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Source
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
 from analyzer.model.value import value
@@ -59,7 +58,8 @@ class PlainServices:
     """Makes the routes of plain Services; asks `walks` for what it does not know.
 
     `before` and `behind` are the rules around the chains of Services; `parts` gives the networks
-    and addresses that stand for a source, `asked` the networks that part sources.
+    and addresses that stand for a source which rules part by networks; those of the rules around
+    are `asked`.
     """
 
     def __init__(
@@ -68,7 +68,9 @@ class PlainServices:
         before: Frame,
         behind: Frame,
         own: tuple[Address, ...],
-        parts: Callable[[Source], Sequence[tuple[Network | None, Address | None]]],
+        parts: Callable[
+            [Source, frozenset[Network]], Sequence[tuple[Network | None, Address | None]]
+        ],
         asked: frozenset[Network],
     ) -> None:
         self._walks = walks
@@ -82,6 +84,7 @@ class PlainServices:
         self._returning: dict[tuple[object, ...], bool | None] = {}
         self._masquerades: dict[tuple[object, ...], bool | None] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
+        self._complete: dict[frozenset[Network], bool] = {}
 
     def routes(self, place: PlainPlace) -> Sequence[Route] | None:
         """Return the routes of a frontend, made when they are asked for; None: it is not plain."""
@@ -95,7 +98,7 @@ class PlainServices:
             if source is not Source.HAIRPIN and self._ways_of(kind, source, place, drawn) is None:
                 return None
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
-        return _Routes(lambda source: self._made(kind, source, place, service))
+        return PlainRoutes(lambda source: self._made(kind, source, place, service))
 
     def _kind(self, place: PlainPlace) -> Kind | None:
         address, port = place.frontend.address, place.frontend.port
@@ -130,7 +133,7 @@ class PlainServices:
             return None
         found = [
             (network, address, self._marks(source, address, place, drawn))
-            for network, address in self._parts(source)
+            for network, address in self._parts(source, self._asked_of(place))
         ]
         known = tuple([_Way(n, a, marks) for n, a, marks in found if marks is not None])
         if len(known) < len(found):
@@ -199,52 +202,48 @@ class PlainServices:
         The sources that were walked stand for all that rules tell apart, endpoints included. So
         the shares are the same, and only the masquerade is to be found.
         """
-        frontend, drawn = place.frontend, service.drawn
-        if not self._stand_for_all:
-            return self._walks.hairpin(frontend, place.protocol, drawn.endpoints, self._asked)
+        frontend, drawn, questions = place.frontend, service.drawn, self._asked_of(place)
+        if not self._stands_for_all(questions):
+            return self._walks.hairpin(frontend, place.protocol, drawn.endpoints, questions)
 
         def judge(protocol: str, endpoint: Endpoint) -> bool | None:
             address = endpoint.address
-            asked = tuple([address in network for network in self._asked])
+            asked = tuple([address in network for network in questions])
             behind = self._behind.answers(str(address), lambda: _sent(address, protocol, endpoint))
             key = kind, asked, address in self._own, behind
             if behind is None or key not in self._returning:
-                found = self._walks.hairpin(frontend, protocol, [endpoint], self._asked)
+                found = self._walks.hairpin(frontend, protocol, [endpoint], questions)
                 (share,) = found.shares
                 self._returning[key] = share.masquerade
             return self._returning[key]
 
         return Route(frontend, Source.HAIRPIN, PlainShares(service, judge), NEVER)
 
-    @cached_property
-    def _stand_for_all(self) -> bool:
-        """Whether a walked source lies in each set of sources that rules tell apart."""
-        addresses = [
-            address
-            for source in Source
-            if source is not Source.HAIRPIN
-            for _, address in self._parts(source)
-            if address is not None
-        ]
-        inmost = {_inmost(address, self._asked) for address in addresses}
-        return inmost.issuperset({None, *self._asked})
+    def _asked_of(self, place: PlainPlace) -> frozenset[Network]:
+        """Return the networks that rules on the way of a frontend's flows ask for."""
+        marks = place.chain.marks
+        spared = None if marks is None else network_from_text(marks[3])
+        return self._asked if spared is None else self._asked | {spared}
+
+    def _stands_for_all(self, asked: frozenset[Network]) -> bool:
+        """Tell whether a walked source lies in each set of sources that rules tell apart."""
+        if asked not in self._complete:
+            addresses = [
+                address
+                for source in Source
+                if source is not Source.HAIRPIN
+                for _, address in self._parts(source, asked)
+                if address is not None
+            ]
+            inmost = {_inmost(address, asked) for address in addresses}
+            self._complete[asked] = inmost.issuperset({None, *asked})
+        return self._complete[asked]
 
 
 def _inmost(address: Address, networks: Iterable[Network]) -> Network | None:
     """Return the smallest of `networks` that holds an address."""
     holding = [network for network in networks if address in network]
     return max(holding, key=lambda network: network.prefixlen, default=None)
-
-
-class _Routes(PlainRoutes):
-    """The routes of one frontend, those of each source together."""
-
-    __slots__ = ()
-
-    def _all(self) -> tuple[Route, ...]:
-        if self._made is None:
-            self._made = tuple([route for source in Source for route in self.from_source(source)])
-        return self._made
 
 
 def _sent(source: Address | None, protocol: str, endpoint: Endpoint) -> Packet:

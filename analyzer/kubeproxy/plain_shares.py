@@ -157,8 +157,10 @@ class PlainRoutes(Sequence[Route]):
 
     def _all(self) -> tuple[Route, ...]:
         if self._made is None:
-            by_frontend = zip(*map(self.from_source, Source), strict=True)
-            self._made = tuple([route for routes in by_frontend for route in routes])
+            by_frontend: dict[int, list[Route]] = {}  # of one and the same value each
+            for route in (route for source in Source for route in self.from_source(source)):
+                by_frontend.setdefault(id(route.frontend), []).append(route)
+            self._made = tuple([route for routes in by_frontend.values() for route in routes])
         return self._made
 
     if TYPE_CHECKING:

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.asked_sources import is_of_endpoint
 from analyzer.kubeproxy.flows import HOOKS, FlowWalks
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import Address
 from analyzer.model.diagnostics import Location
-from analyzer.model.matches import (
-    MatchComment,
-    MatchProtocol,
-    MatchRecent,
-    MatchSctp,
-    MatchSource,
-    MatchTcp,
-    MatchUdp,
-)
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Accept, Dnat, Drop, Goto, Jump
@@ -27,17 +18,6 @@ from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import FellThrough, Leaf
-
-#: What kube-proxy's rules ask for in a KUBE-SEP chain.
-_OF_ENDPOINT: Final = (
-    MatchSource,
-    MatchProtocol,
-    MatchComment,
-    MatchTcp,
-    MatchUdp,
-    MatchSctp,
-    MatchRecent,
-)
 
 
 class NatWalks(FlowWalks):
@@ -75,21 +55,13 @@ class NatWalks(FlowWalks):
             return found
         rules = [rule for rule in leaf.rules if isinstance(rule, Rule)]
         chains = [rule.target.chain for rule in rules if isinstance(rule.target, Jump | Goto)]
-        if not chains or not self._is_usual(chains[-1]):
+        if not chains or not is_of_endpoint(tuple(self._table.chains[chains[-1]].rules)):
             return None
         match Traversal(self._table).tree(chains[-1], replace(came, mark=leaf.packet.mark)):
             case Leaf(Dnat(), packet):
                 return self._masquerades(packet, source)
             case _:
                 return None
-
-    def _is_usual(self, chain: str) -> bool:
-        """Tell whether a chain marks flows of its endpoint, sends all on, and does nothing else."""
-        rules = self._table.chains[chain].rules
-        return all(
-            isinstance(rule.target, Dnat) or rule.target == Jump(names.MARK_MASQUERADE)
-            for rule in rules
-        ) and all(isinstance(match, _OF_ENDPOINT) for rule in rules for match in rule.matches)
 
     def reaches_services(self, source: Source) -> bool:
         """Tell whether every packet from `source` comes to KUBE-SERVICES, unchanged and first.

@@ -1,0 +1,195 @@
+"""What rules ask about the source of a flow.
+
+Two sources that match the same rules on a flow's way fare alike, so one address for each set of
+them is enough (`source_parts`). That holds only where every rule is looked at: those of others in
+any table, before kube-proxy's chains, between them, and behind them in POSTROUTING.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, summarize_address_range
+
+from analyzer.kubeproxy import names
+from analyzer.model.addresses import Address, Network, network_from_text
+from analyzer.model.hooks import TABLES
+from analyzer.model.matches import (
+    MatchComment,
+    MatchConntrack,
+    MatchIprange,
+    MatchNot,
+    MatchProtocol,
+    MatchRecent,
+    MatchSctp,
+    MatchSource,
+    MatchTcp,
+    MatchUdp,
+)
+from analyzer.model.options import AddressRange, Option
+from analyzer.model.rules import Rule, Ruleset, Table
+from analyzer.model.targets import Dnat, Goto, Jump
+from analyzer.model.value import value
+from analyzer.parsers.rows import RuleRows
+from analyzer.parsers.survey import plain_target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.model.matches import Match
+    from analyzer.semantics.base_chains import Rules
+
+#: Hooks, by iptables' names, that a flow meets before the chains of its Service.
+ENTERING: Final = ("PREROUTING", "OUTPUT")
+#: And behind them, where sources are changed.
+LEAVING: Final = ("POSTROUTING",)
+
+#: Tables that a walk as far as nat asks, and those whose rules on the way out it asks.
+_TABLES: Final = ("raw", "mangle", "nat")
+#: Chains with rows for each Service, which are looked at Service by Service.
+_OF_ALL: Final = frozenset({names.SERVICES, names.NODE_PORTS})
+_OF_SERVICES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
+#: Options that ask for sources, besides ``-s``.
+_OTHER_OPTIONS: Final = ("--src-range", "--ctorigsrc", "--ctrepldst")
+#: What kube-proxy's rules ask for in a KUBE-SEP chain, the source apart.
+_OF_ENDPOINT: Final = (MatchProtocol, MatchComment, MatchTcp, MatchUdp, MatchSctp, MatchRecent)
+
+
+@value
+class Asked:
+    """What some rules ask about sources.
+
+    Attributes:
+        networks: those that rules match on.
+        otherwise: whether a rule asks something that no networks say, as a bit of the address:
+            no source then stands for others.
+    """
+
+    networks: frozenset[Network] = frozenset()
+    otherwise: bool = False
+
+    @classmethod
+    def of(cls, asked: Iterable[Network | None]) -> Asked:
+        """Join what rules ask; None stands for what no network says."""
+        found = set(asked)
+        return cls(frozenset(n for n in found if n is not None), None in found)
+
+    def __or__(self, other: Asked) -> Asked:
+        return Asked(self.networks | other.networks, self.otherwise or other.otherwise)
+
+    def of_endpoints(self, addresses: Iterable[Address]) -> frozenset[Network]:
+        """Return networks that part these addresses wherever rules may."""
+        if not self.otherwise:
+            return self.networks
+        return self.networks.union(
+            IPv4Network(each) if isinstance(each, IPv4Address) else IPv6Network(each)
+            for each in addresses
+        )
+
+
+def asked_around(rulesets: Iterable[Rules], family: str, hooks: Sequence[str]) -> Asked:
+    """Return what rules around the chains of Services ask, of all rulesets of a node.
+
+    Those are the rules that packets of `family` meet at `hooks`.
+    """
+    found: set[Network | None] = set()
+    for ruleset in rulesets:
+        if not isinstance(ruleset, Ruleset):
+            from analyzer.kubeproxy.nft_asked import asked_in_hooks
+
+            found.update(asked_in_hooks(ruleset, family, [hook.lower() for hook in hooks]))
+        elif ruleset.family == family:
+            for name in _TABLES:
+                table = ruleset.tables.get(name)
+                bases = [hook for hook in hooks if name in TABLES[hook]]
+                if table is not None:
+                    found.update(_reached(table, bases))
+    return Asked.of(found)
+
+
+def asked_behind(table: Table, chain: str) -> Asked:
+    """Return what the chains of one Service ask, but for those that are `is_of_endpoint`."""
+    return Asked.of(_reached(table, [chain]))
+
+
+def _reached(table: Table, starts: Iterable[str]) -> Iterator[Network]:
+    """Give the networks that the rules of some chains, and of those they lead to, ask for."""
+    rest = list(starts)
+    seen = set(rest)
+    while rest:
+        name = rest.pop()
+        chain = table.chains.get(name)
+        if chain is None:
+            continue
+        rules: Iterable[Rule] = chain.rules
+        if name in _OF_ALL and isinstance(rules, RuleRows):
+            # A row for each Service, which takes too long to understand.
+            texts = set(re.findall(r" -s (\S+)", rules.text))
+            yield from (n for n in map(network_from_text, texts) if n is not None)
+            rules = _others(rules)
+        elif name.startswith(names.ENDPOINT_PREFIX) and is_of_endpoint(tuple(rules)):
+            continue
+        for rule in rules:
+            for match in rule.matches:
+                yield from _asked_by(match)
+            match rule.target:
+                case Jump(to) | Goto(to) if to not in seen:
+                    if name not in _OF_ALL or not to.startswith(_OF_SERVICES):
+                        seen.add(to)
+                        rest.append(to)
+                case _:
+                    pass
+
+
+def _others(rules: RuleRows) -> Iterator[Rule]:
+    """Give the rules of a chain with rows for each Service that may be none of those."""
+    for at, line in enumerate(rules.lines):
+        target = plain_target(line)
+        of_service = target is not None and target.startswith(
+            (*_OF_SERVICES, names.MARK_MASQUERADE)
+        )
+        if not of_service or any(option in line for option in _OTHER_OPTIONS):
+            yield rules.understand(rules.number(at), line)
+
+
+def _asked_by(match: Match) -> Iterator[Network]:
+    match match:
+        case MatchNot(inner):
+            yield from _asked_by(inner)
+        case MatchSource(network):
+            yield network
+        case MatchIprange(source=Option(AddressRange(first, last))):
+            yield from summarize_address_range(first, last)
+        case MatchConntrack(original_source=source, reply_destination=back):
+            yield from (option.value for option in (source, back) if option is not None)
+        case _:
+            pass
+
+
+def is_of_endpoint(rules: Sequence[Rule]) -> bool:
+    """Tell whether the rules of a chain mark flows of one endpoint, send all on, and no more.
+
+    Then nobody but the endpoint itself is a source that fares otherwise.
+    """
+    if not rules:
+        return False
+    *before, last = rules
+    match last.target:
+        case Dnat(to) if to.first_address is not None and to.last_address is None:
+            own = to.first_address
+        case _:
+            return False
+    return all(isinstance(match, _OF_ENDPOINT) for match in last.matches) and all(
+        (rule.target is None or rule.target == Jump(names.MARK_MASQUERADE))
+        and all(
+            isinstance(match, _OF_ENDPOINT)
+            or (
+                isinstance(match, MatchSource)
+                and match.network.num_addresses == 1
+                and match.network.network_address == own
+            )
+            for match in rule.matches
+        )
+        for rule in before
+    )

@@ -1,0 +1,154 @@
+"""What the command line says of dumps that hold more, or less, than kube-proxy's rules."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.captures import ROOT
+from tests.support.defects import path
+from tests.test_cli import DUMP, OBJECTS, Command, command
+
+__all__ = ["command"]
+KNOWN = ("--objects", path("objects.json"), "--node", "worker1")
+OF_MANY = ("--objects", path("masqall-o.json"))
+APP = ("--service", "default/app")
+
+
+def told(command: Command, *arguments: str) -> Any:
+    done = command(*arguments, "--format", "json")
+    assert done.status in {0, 1}
+    return json.loads(done.out)
+
+
+# --- services ---------------------------------------------------------------------
+
+
+def test_json_tells_each_network_of_sources_where_one_of_them_differs(command: Command) -> None:
+    way = "services", path("masqall.txt"), "--service", "feat/lb-ranges", *OF_MANY
+    (service,) = told(command, *way, "--node", "node-a1")["services"]
+    routes = {
+        route["network"]: len(route["endpoints"])
+        for route in service["routes"]
+        if (route["frontend"]["kind"], route["source"]) == ("LoadBalancerIP", "external")
+    }
+    assert routes.pop(None) == 0
+    assert routes
+    assert set(routes.values()) == {2}
+
+
+@pytest.mark.parametrize("name", ["badaddr.json", "badaddr.nft"])
+def test_an_endpoint_that_is_no_address_leaves_its_share_open(command: Command, name: str) -> None:
+    (service,) = told(command, "services", path(name))["services"]
+    (endpoint,) = service["endpoints"]
+    assert (endpoint["address"], endpoint["share"]) == ("10.244.0.11", None)
+    assert [endpoint["bounds"][end]["value"] for end in ("lower", "upper")] == [0.5, 1.0]
+
+
+def test_json_of_nft_that_is_damaged_is_no_reason_to_fail(command: Command) -> None:
+    file = path("crash-nft-1-1.json")
+    assert command("services", file).status == 0
+    assert command("diff", file, file).status == 0
+
+
+# --- diff -------------------------------------------------------------------------
+
+
+def test_only_those_have_lost_who_are_in_no_narrower_network(command: Command) -> None:
+    files = path("diff-range-a.txt"), path("diff-range-b.txt")
+    (change,) = told(command, "diff", *files, *OF_MANY)["services"]
+    (route,) = [way for each in change["routes"] for way in each["routes"]]
+    assert (route["network"], route["but"]) == ("198.18.0.0/15", ["198.18.0.0/16"])
+    text = command("diff", *files, *OF_MANY).out
+    assert "from 198.18.0.0/15 but not 198.18.0.0/16 to LoadBalancerIP" in text
+
+
+def test_who_gets_another_source_address_behind_the_services_is_a_change(
+    command: Command,
+) -> None:
+    done = command("diff", path("nomangle.txt"), path("egress.txt"), *KNOWN, *APP)
+    assert done.status == 1
+    assert "from pods in 10.244.1.64/26 to ClusterIP 10.96.18.52:80" in done.out
+
+
+# --- tree and trace ---------------------------------------------------------------
+
+
+def ends(command: Command, *arguments: str) -> list[str]:
+    done = command("tree", *arguments)
+    assert done.status == 0
+    return [line.partition("=> ")[2] for line in done.out.splitlines() if "=> " in line]
+
+
+def test_a_tree_ends_where_a_policy_drops_the_flow(command: Command) -> None:
+    assert ends(command, path("d1-policy.txt"), "default/app", *KNOWN) == [
+        "dropped: the policy of PREROUTING in table mangle"
+    ]
+
+
+def test_a_tree_ends_where_a_rule_behind_nat_drops_the_flow(command: Command) -> None:
+    text = (ROOT / path("nomangle.txt")).read_text()
+    row = "-A FORWARD -d 10.244.0.7/32 -j DROP\n"
+    dump = command.file("dump.txt", text.replace("-A FORWARD", f"{row}-A FORWARD", 1))
+    assert ends(command, dump, "default/app", *KNOWN) == ["dropped", "10.244.1.9:8080 on worker1"]
+
+
+def test_an_endpoint_stands_where_nat_sends_flows_to_it(command: Command) -> None:
+    done = command("tree", path("nomangle.txt"), "default/app", *KNOWN)
+    assert "FORWARD" not in done.out
+    assert ends(command, path("nomangle.txt"), "default/app", *KNOWN) == [
+        "10.244.0.7:8080 on master",
+        "10.244.1.9:8080 on worker1",
+    ]
+
+
+def test_what_comes_from_loopback_the_node_has_made(command: Command) -> None:
+    way = "trace", DUMP, *OBJECTS, "--node", "worker1", "--to", "10.96.18.52:80"
+    found = told(command, *way, "--from", "127.0.0.1")
+    made = told(command, *way, "--from", "127.0.0.1", "--from-node")
+    assert found == made
+    assert {rule["chain"] for rule in found["outcomes"][0]["rules"]} >= {"OUTPUT"}
+    arrived = told(command, *way, "--from", "127.0.0.1", "--in-interface", "eth0")
+    assert {rule["chain"] for rule in arrived["outcomes"][0]["rules"]} >= {"PREROUTING"}
+
+
+# --- bridges ----------------------------------------------------------------------
+
+EXTERNAL = (
+    "-A KUBE-SERVICES -d 198.51.100.61/32 -p tcp -m comment --comment "
+    '"default/app external IP" -m tcp --dport 80 -m physdev ! --physdev-is-in '
+    "-m addrtype ! --src-type LOCAL -j KUBE-SVC-NZGXMBVUFMQ6OBBQ\n"
+)
+ASSUMED = "flows from outside do not come in by a port of a bridge (-m physdev)"
+
+
+def with_external_ip() -> str:
+    text = (ROOT / path("nomangle.txt")).read_text()
+    head, star, nat = text.partition("*nat")
+    return head + star + nat.replace("-A KUBE-SERVICES", f"{EXTERNAL}-A KUBE-SERVICES", 1)
+
+
+def test_flows_from_outside_are_taken_to_come_by_no_bridge_port(command: Command) -> None:
+    dump = command.file("dump.txt", with_external_ip())
+    found = told(command, "services", dump, *KNOWN, *APP)
+    shares = {
+        route["source"]: [endpoint["share"] for endpoint in route["endpoints"]]
+        for route in found["services"][0]["routes"]
+        if route["frontend"]["kind"] == "ExternalIP"
+    }
+    assert "external" not in shares  # it is as from a pod to the ClusterIP, halves
+    assert shares["pod"] == [None, None]
+    assert shares["node"] == []
+    assert [(d["severity"], d["code"], d["message"]) for d in found["diagnostics"]] == [
+        ("info", "assumed", ASSUMED)
+    ]
+    for verb in (["services"], ["loss", "--dead-node", "master"]):
+        done = command(verb[0], dump, *KNOWN, *APP, *verb[1:])
+        assert f"Assumed: {ASSUMED}." in done.out
+
+
+def test_nothing_is_assumed_of_bridges_that_no_rule_asks_for(command: Command) -> None:
+    assert told(command, "services", path("nomangle.txt"), *KNOWN)["diagnostics"] == []
+    assert "bridge" not in command("services", path("nomangle.txt"), *KNOWN).out
