@@ -128,6 +128,7 @@ def _reached(table: Table, starts: Iterable[str]) -> Iterator[Network]:
             texts = set(re.findall(r" -s (\S+)", rules.text))
             yield from (n for n in map(network_from_text, texts) if n is not None)
             rules = _others(rules)
+            rest.append(names.MARK_MASQUERADE)
         elif name.startswith(names.ENDPOINT_PREFIX) and is_of_endpoint(tuple(rules)):
             continue
         for rule in rules:

@@ -54,7 +54,8 @@ def mended(ruleset: Ruleset) -> tuple[Ruleset, list[Diagnostic]]:
     if names.MARK_DROP not in nat.chains:
         name = names.MARK_DROP
         put[name] = Chain(name, (_rule(name, SetMark(_DROP_BIT, _DROP_BIT)),))
-    tables = {**ruleset.tables, "nat": replace(nat, chains={**nat.chains, **put})}
+    kept = {name: chain for name, chain in nat.chains.items() if not _is_beheaded(chain)}
+    tables = {**ruleset.tables, "nat": replace(nat, chains={**kept, **put})}
     said = [_hooks(ruleset, lacking)] if lacking else []
     if guessed:
         said.append(_guessed(ruleset))
@@ -74,6 +75,14 @@ def _marks(nat: Table) -> Chain | None:
     if not isinstance(rules, RuleRows) or rules.complete or len(rules) == 1:
         return None
     return replace(chain, rules=tuple(rules[:-1]))
+
+
+def _is_beheaded(chain: Chain) -> bool:
+    """Tell whether a chain has lost its first row, by which it knows what to masquerade."""
+    rules = chain.rules
+    if chain.name != _POSTROUTING or not isinstance(rules, RuleRows) or not rules.text:
+        return False
+    return " --mark " not in rules.text
 
 
 def _rule(chain: str, target: Target) -> Rule:

@@ -1,10 +1,13 @@
 """Rows that a dump has lost in its middle, as far as the rest betrays it.
 
 kube-proxy writes a table at once, so each of its chains that is declared has rows, one of a Service
-or an endpoint is jumped to, and one of an endpoint sends flows on. Where that is not so rows are
-lost, and nobody can tell which others went with them: every chain of a Service, what leads there
-and what follows, is then taken to have had more. A chain that nothing leads to may also be a stale
-one: kube-proxy removes them at once from small dumps, and from large ones later.
+or an endpoint is jumped to, one of an endpoint marks hairpins and sends flows on, and base chains
+lead to it. Where that is not so rows are lost, and nobody can tell which others went with them:
+every chain of a Service, what leads there and what follows, is then taken to have had more.
+
+A chain that nothing leads to may also be a stale one: kube-proxy removes them at once from small
+dumps, and from large ones later. Up to 1.23 it also writes chains for a Service with a local policy
+that no rule needs.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``,
 ``largeClusterEndpointsThreshold``; pkg/util/iptables, ``RestoreAll``.
@@ -27,10 +30,24 @@ if TYPE_CHECKING:
 
 #: What leads to the chains of Services, and what is met behind them.
 _BASES: Final = frozenset({"PREROUTING", "OUTPUT", "POSTROUTING"})
-_PREFIXES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
+_OURS: Final = re.compile(r"KUBE-(?:SVC|SVL|EXT|XLB|FW|SEP)-[A-Z2-7]{16}")
 _LED_TO: Final = re.compile(r" -[jg] (KUBE-(?:SVC|SVL|EXT|XLB|FW|SEP)-\S+)")
+#: What the chains of a local policy begin with, up to 1.23.
+_LOCAL: Final = "KUBE-XLB-"
 #: The Service that a row of an endpoint names.
 _NAMED: Final = re.compile(r'-m comment --comment (?:"([^"\\]*)"|([\w-]+))')
+#: A row that marks flows for masquerade.
+_MARKS: Final = " -j KUBE-MARK-MASQ"
+#: Address, protocol and port of a frontend.
+_TO: Final = re.compile(r"-d (\S+ .*--dport \d+)")
+#: What is always in the rows of the chains around those of Services.
+_FRAME: Final = {
+    "PREROUTING": (f" -j {names.SERVICES}",),
+    "OUTPUT": (f" -j {names.SERVICES}",),
+    "POSTROUTING": (" -j KUBE-POSTROUTING",),
+    "KUBE-POSTROUTING": (" --mark ", " -j MASQUERADE"),
+    names.MARK_MASQUERADE: (" -j MARK",),
+}
 #: Endpoints from which on kube-proxy leaves stale chains behind.
 _LARGE: Final = 1000
 #: Chains that are told by name.
@@ -42,21 +59,14 @@ def without_holes(ruleset: Ruleset) -> tuple[Ruleset, list[Diagnostic]]:
     nat = ruleset.tables.get("nat")
     if nat is None or names.SERVICES not in nat.chains:
         return ruleset, []
-    ours = [name for name in nat.chains if name.startswith(_PREFIXES)]
-    if nat.complete and len(ours) > _LARGE:
+    ours = [name for name in nat.chains if _OURS.fullmatch(name)]
+    if not ours or (nat.complete and len(ours) > _LARGE):
         return ruleset, []
-    led_to = set(_LED_TO.findall(_text(nat)))
-    empty = set(_empty(nat, ours))
-    betraying = [*_stray(nat, ours, led_to, empty), *_halves(nat, ours)]
-    # In a whole dump an empty chain of a Service is told of by itself.
-    betraying += [
-        name
-        for name in empty & led_to
-        if not nat.complete or name.startswith(names.ENDPOINT_PREFIX)
-    ]
+    betraying = list(dict.fromkeys(_Survey(nat, ours).betraying()))
     if not betraying:
         return ruleset, []
     lost = _lost(Location(ruleset.file, 0, "nat"))
+    empty = {name for name in betraying if not _has_rows(nat.chains[name])} - _BASES
     chains = {
         name: replace(chain, rules=(*lost, *chain.rules))
         if name in _BASES or name.startswith(names.SERVICE_PREFIXES)
@@ -90,51 +100,109 @@ def _text(nat: Table) -> str:
     return "".join(texts)
 
 
-def _empty(nat: Table, ours: list[str]) -> Iterator[str]:
-    """Give the chains whose rows are lost: in a dump that ends too soon those before its end."""
-    filled = [name for name, chain in nat.chains.items() if _has_rows(chain)]
-    order = {name: at for at, name in enumerate(nat.chains)}
-    last = len(order) if nat.complete or not filled else order[filled[-1]]
-    return (name for name in ours if not _has_rows(nat.chains[name]) and order[name] < last)
+class _Survey:
+    """Looks for what kube-proxy would not have written; `ours` are chains with names of its."""
 
+    def __init__(self, nat: Table, ours: list[str]) -> None:
+        self._nat = nat
+        self._ours = ours
+        self._led_to = set(_LED_TO.findall(_text(nat)))
+        filled = [name for name, chain in nat.chains.items() if _has_rows(chain)]
+        order = {name: at for at, name in enumerate(nat.chains)}
+        # A dump that ends too soon has the rows of the chains before its end.
+        last = len(order) if nat.complete or not filled else order[filled[-1]]
+        self._seen = {name for name, at in order.items() if at < last}
 
-def _halves(nat: Table, ours: list[str]) -> Iterator[str]:
-    """Give the chains of endpoints that mark flows and send none on."""
-    for name in ours:
-        rules = nat.chains[name].rules
-        if not name.startswith(names.ENDPOINT_PREFIX) or not isinstance(rules, RuleRows):
-            continue
-        if rules.complete and rules.text and " -j DNAT" not in rules.text:
-            yield name
+    def betraying(self) -> Iterator[str]:
+        """Give the chains that are not as they were written."""
+        yield from self._frame()
+        yield from self._stray()
+        yield from self._unfilled()
+        for name in self._ours:
+            rows = self._rows(name) if name.startswith(names.ENDPOINT_PREFIX) else None
+            if rows is not None and (" -j DNAT" not in rows or _MARKS not in rows):
+                yield name
+        yield from self._unmarked()
+
+    def _rows(self, name: str) -> str | None:
+        """Return the rows of a chain; None: there are none, not all, or they were put there."""
+        chain = self._nat.chains.get(name)
+        if chain is None or not isinstance(chain.rules, RuleRows) or not chain.rules.complete:
+            return None
+        return chain.rules.text or None
+
+    def _is_empty(self, name: str) -> bool:
+        return name in self._seen and not _has_rows(self._nat.chains[name])
+
+    def _frame(self) -> Iterator[str]:
+        """Give the chains around those of Services that lack what is always there."""
+        for name, needed in _FRAME.items():
+            rows = self._rows(name)
+            lacks = rows is not None and not all(words in rows for words in needed)
+            there = name != "POSTROUTING" or "KUBE-POSTROUTING" in self._nat.chains
+            if there and (lacks or self._is_empty(name)):
+                yield name
+
+    def _stray(self) -> Iterator[str]:
+        """Give the chains that nothing leads to although what does should be there."""
+        stray = [name for name in self._ours if name not in self._led_to]
+        if not self._nat.complete:
+            # What would lead there may lie before or behind the piece; what is in it may not.
+            whole = {
+                service
+                for name in self._ours
+                if name.startswith(names.SERVICE_PREFIXES) and self._rows(name) is not None
+                for service in self._named(name)
+            }
+            for name in stray:
+                of_endpoint = name.startswith(names.ENDPOINT_PREFIX)
+                if self._is_empty(name) or (of_endpoint and whole & self._named(name)):
+                    yield name
+            return
+        local = {
+            service
+            for name in self._ours
+            if name.startswith(_LOCAL)
+            for service in self._named(f"KUBE-SVC-{name.removeprefix(_LOCAL)}")
+        }
+        for name in stray:
+            by_design = name.startswith(_LOCAL) or not local.isdisjoint(self._named(name))
+            if self._is_empty(name) or not by_design:
+                yield name
+
+    def _unfilled(self) -> Iterator[str]:
+        """Give the empty chains that rules lead to."""
+        for name in self._ours:
+            # In a whole dump an empty chain of a Service is told of by itself.
+            told = self._nat.complete and not name.startswith(names.ENDPOINT_PREFIX)
+            if name in self._led_to and self._is_empty(name) and not told:
+                yield name
+
+    def _unmarked(self) -> Iterator[str]:
+        """Give the chains of ClusterIPs that mark no flows where those of others do."""
+        rows = self._rows(names.SERVICES) or ""
+        here = {line for line in rows.splitlines() if " cluster IP" in line}
+        if any(_MARKS in line for line in here):  # up to 1.21 all marks are there
+            marked = {m[1] for line in here if _MARKS in line and (m := _TO.search(line))}
+            others = {m[1] for line in here if _MARKS not in line and (m := _TO.search(line))}
+            if others - marked:
+                yield names.SERVICES
+            return
+        chains = {m[1] for line in here if (m := _LED_TO.search(line))}
+        known = {name: theirs for name in chains if (theirs := self._rows(name)) is not None}
+        marking = {name for name, theirs in known.items() if _MARKS in theirs}
+        if marking:
+            yield from (name for name in known if name not in marking)
+
+    def _named(self, name: str) -> set[str]:
+        """Return the Services that the comments of a chain's rows name."""
+        chain = self._nat.chains.get(name)
+        return set() if chain is None else set(_named(chain))
 
 
 def _has_rows(chain: Chain) -> bool:
     # What may follow where the dump ends counts as a rule.
     return bool(chain.rules.text if isinstance(chain.rules, RuleRows) else chain.rules)
-
-
-def _stray(nat: Table, ours: list[str], led_to: set[str], empty: set[str]) -> Iterator[str]:
-    """Give the chains that nothing leads to although what does should be there."""
-    stray = [name for name in ours if name not in led_to]
-    if nat.complete:
-        yield from stray
-        return
-    # What would lead there may lie before or behind the piece, but for what is in its middle.
-    whole = {
-        name
-        for chain in nat.chains.values()
-        if chain.name.startswith(names.SERVICE_PREFIXES) and _is_whole(chain)
-        for name in _named(chain)
-    }
-    for name in stray:
-        if name in empty or (
-            name.startswith(names.ENDPOINT_PREFIX) and whole & set(_named(nat.chains[name]))
-        ):
-            yield name
-
-
-def _is_whole(chain: Chain) -> bool:
-    return getattr(chain.rules, "complete", True)
 
 
 def _named(chain: Chain) -> Iterator[str]:
@@ -151,8 +219,8 @@ def _told(ruleset: Ruleset, betraying: list[str]) -> Diagnostic:
     return Diagnostic(
         severity=Severity.WARNING,
         code="lost-rows",
-        message=f"the dump has lost rows of table nat: {shown}{more} should have rules and be "
-        "jumped to; which others are lost it does not tell, so shares are bounds",
+        message=f"the dump has lost rows of table nat: {shown}{more} should have other rows, "
+        "or be jumped to; which others are lost it does not tell, so shares are bounds",
         file=ruleset.file,
         partial=True,
     )

@@ -80,8 +80,9 @@ class Masquerade:
         def judge(protocol: str, endpoint: Endpoint) -> bool | None:
             walks = self._walks()
             mark = walks.mark_of_masquerade()
-            # It leaves: were the address the node's own, the node would have made the flow.
-            way = Source.NODE, protocol, endpoint, mark, endpoint.address
+            # From its own address the node has made the flow.
+            source = Source.NODE if endpoint.address in self._own else Source.HAIRPIN
+            way = source, protocol, endpoint, mark, endpoint.address
             return _known(walks.masquerades(*way))
 
         return judge

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -315,7 +316,9 @@ class Walk:
             "proto-dst": to_port,
         }[name]
 
-    def computed(self, operator: str, left: Any, right: int) -> Any:
+    def computed(self, operator: str, left: Any, right: Any) -> Any:
+        if isinstance(left, IPv4Address | IPv6Address):
+            return type(left)(self.computed(operator, int(left), int(right)))
         if isinstance(left, Sample):
             assert operator == "&", operator
             assert right & (right + 1) == 0, right

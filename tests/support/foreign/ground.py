@@ -1,0 +1,111 @@
+"""A captured ruleset as text, the node it was taken at, and its Services by the recognisers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from random import Random
+
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.nftables import NftRecogniser
+from analyzer.kubeproxy.view import View
+from analyzer.model.addresses import Address, Network
+from analyzer.model.cluster import Cluster
+from analyzer.model.rules import Ruleset
+from analyzer.parsers.formats import read_ruleset
+from analyzer.parsers.kubernetes import parse_objects
+from analyzer.semantics.base_chains import Rules
+from tests.support.captures import FIXTURES
+
+#: Cases whose dumps are small enough for an interpreter that follows each draw.
+_CASES = ("two-node*", "seed-dns*", "dual-stack")
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A dump of one family of IPv4, or of nft."""
+
+    path: Path
+
+    @property
+    def is_nft(self) -> bool:
+        return "nftables" in self.path.parent.parent.name
+
+    @cached_property
+    def text(self) -> str:
+        data = self.path.read_bytes()
+        return (gzip.decompress(data) if self.path.suffix == ".gz" else data).decode()
+
+    @cached_property
+    def node(self) -> str:
+        return str(json.loads((self.path.parent / "run.json").read_text())["node"])
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        (objects,) = self.path.parent.glob("objects.json*")
+        return parse_objects([(objects.name, objects.read_bytes())])
+
+    @cached_property
+    def own(self) -> tuple[Address, ...]:
+        return tuple(a for a in self.cluster.nodes[self.node].addresses if a.version == 4)
+
+    @cached_property
+    def pods_here(self) -> tuple[Network, ...]:
+        return tuple(n for n in self.cluster.nodes[self.node].pod_networks if n.version == 4)
+
+    @cached_property
+    def pods_elsewhere(self) -> tuple[Network, ...]:
+        others = [node for name, node in self.cluster.nodes.items() if name != self.node]
+        return tuple(n for node in others for n in node.pod_networks if n.version == 4)
+
+    def view(self, text: str, others: Sequence[str] = (), *, plainly: bool = True) -> View:
+        """Return the Services of a text, `others` being the texts of rules beside it."""
+        ruleset = rules_of(text)
+        beside = [rules_of(other) for other in others]
+        if isinstance(ruleset, Ruleset):
+            return Recogniser(
+                ruleset,
+                self.cluster,
+                node=self.node,
+                node_addresses=self.own,
+                others=beside,
+                plainly=plainly,
+            ).view()
+        return NftRecogniser(
+            ruleset,
+            self.cluster,
+            node=self.node,
+            node_addresses=self.own,
+            others=beside,
+            plainly=plainly,
+        ).view()
+
+
+def rules_of(text: str) -> Rules:
+    """Return the rules of a dump of any kind."""
+    return read_ruleset(text.encode(), "dump")
+
+
+def grounds() -> list[Ground]:
+    """Return the captures that there are, those of ``KUBEODDS_CAPTURES`` if it names a folder."""
+    named = os.environ.get("KUBEODDS_CAPTURES")
+    root = Path(named) if named and Path(named).is_dir() else FIXTURES
+    found = [
+        path
+        for case in _CASES
+        for folder in root.glob(f"*/{case}")
+        for path in folder.iterdir()
+        if path.name.removesuffix(".gz")
+        in {"iptables-legacy-save.txt", "iptables-nft-save.txt", "nft-list-ruleset.txt"}
+    ]
+    return [Ground(path) for path in sorted(found)]
+
+
+def some_ground(random: Random, *, nft: bool | None = None) -> Ground:
+    """Return one of them."""
+    return random.choice([g for g in grounds() if nft is None or g.is_nft is nft])

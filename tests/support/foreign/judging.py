@@ -1,0 +1,156 @@
+"""Holds the routes of Services against the naive interpreters, source by source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from ipaddress import ip_address
+from random import Random
+
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source, View
+from analyzer.model.addresses import Address
+from analyzer.semantics.base_chains import Rules
+from tests.support.foreign.ground import Ground, rules_of
+from tests.support.foreign.naive import Asked, truth
+
+#: Clients outside, among them those that foreign rules ask for.
+_OUTSIDE = ("203.0.113.1", "203.0.113.77", "192.0.2.7", "192.0.2.5", "198.51.100.9", "10.7.7.7")
+_DEVICES = {Source.POD: "cni0", Source.POD_ELSEWHERE: "eth0", Source.EXTERNAL: "eth0"}
+
+
+def faults(
+    ground: Ground, texts: Sequence[str], view: View, random: Random, flows: int = 40
+) -> Iterator[str]:
+    """Give what is wrong about `view`, of the first of `texts` with the others beside it.
+
+    `flows` are asked about, of sources and frontends at random.
+    """
+    rulesets = [rules_of(text) for text in texts]
+    ways = [(service, frontend) for service in view.services for frontend in service.frontends]
+    if not ways:
+        return
+    for _ in range(flows):
+        service, frontend = random.choice(ways)
+        source, address = random.choice(list(_sources(ground, service, random)))
+        yield from _faults_of(ground, rulesets, service, frontend, source, address)
+
+
+def _sources(
+    ground: Ground, service: ServicePort, random: Random
+) -> Iterator[tuple[Source, Address]]:
+    for source, networks in (
+        (Source.POD, ground.pods_here),
+        (Source.POD_ELSEWHERE, ground.pods_elsewhere),
+    ):
+        for network in networks:
+            for part in (network, *network.subnets(min(2, 32 - network.prefixlen))):
+                yield source, part[random.randrange(1, part.num_addresses - 1)]
+    for address in ground.own[:1]:
+        yield Source.NODE, address
+    for text in _OUTSIDE:
+        yield Source.EXTERNAL, ip_address(text)
+    for endpoint in service.endpoints:
+        kind = _kind(ground, endpoint.address)
+        if kind is not None:
+            yield kind, endpoint.address
+
+
+def _kind(ground: Ground, address: Address) -> Source | None:
+    if address in ground.own:
+        return None
+    if any(address in n for n in ground.pods_here):
+        return Source.POD
+    return Source.POD_ELSEWHERE if any(address in n for n in ground.pods_elsewhere) else None
+
+
+def _faults_of(
+    ground: Ground,
+    rulesets: Sequence[Rules],
+    service: ServicePort,
+    frontend: Frontend,
+    source: Source,
+    address: Address,
+) -> Iterator[str]:
+    route = _route_of(service.routes, frontend, source, address)
+    place = f"{service.name.text} {frontend} from {source.value} {address}"
+    hairpin = _route_of(service.routes, frontend, Source.HAIRPIN, None)
+    refused = dict(service.refusals).get(frontend) is not None
+    if route is None and (refused or frontend in service.unfilled):
+        return
+    if route is None:
+        yield f"{place}: no route tells of it"
+        return
+    destination = frontend.address or ground.own[0]
+    asked = Asked(
+        source=address,
+        destination=destination,
+        port=frontend.port or 0,
+        protocol=service.protocol,
+        device=_DEVICES.get(source, ""),
+        made_here=source is Source.NODE,
+    )
+    found = truth(rulesets, ground.own, asked)
+    ends: dict[Endpoint, Fraction] = {}
+    masks: dict[Endpoint, set[bool]] = {}
+    for end, share in found.items():
+        if end is not None:
+            endpoint = Endpoint(end.address, end.port)
+            ends[endpoint] = ends.get(endpoint, Fraction(0)) + share
+            if end.masqueraded is not None:
+                masks.setdefault(endpoint, set()).add(end.masqueraded)
+    others = {e: s for e, s in ends.items() if e.address != address}
+    itself = {e: s for e, s in ends.items() if e.address == address}
+    yield from _differ(place, route, others, masks, besides=address)
+    if hairpin is not None and source is not Source.NODE:
+        theirs = [s.endpoint for s in hairpin.shares if s.endpoint.address == address]
+        for endpoint in {*itself, *theirs}:
+            yield from _share(f"{place} (itself)", hairpin, endpoint, itself, masks)
+
+
+def _route_of(
+    routes: Iterable[Route], frontend: Frontend, source: Source, address: Address | None
+) -> Route | None:
+    """Return the route of the narrowest network that holds an address."""
+    holding = [
+        route
+        for route in routes
+        if route.frontend == frontend
+        and route.source is source
+        and (route.network is None or (address is not None and address in route.network))
+    ]
+    return max(
+        holding, key=lambda r: -1 if r.network is None else r.network.prefixlen, default=None
+    )
+
+
+def _differ(
+    place: str,
+    route: Route,
+    ends: dict[Endpoint, Fraction],
+    masks: dict[Endpoint, set[bool]],
+    besides: Address,
+) -> Iterator[str]:
+    named = [s.endpoint for s in route.shares if s.endpoint.address != besides]
+    for endpoint in {**dict.fromkeys(ends), **dict.fromkeys(named)}:
+        yield from _share(place, route, endpoint, ends, masks)
+
+
+def _share(
+    place: str,
+    route: Route,
+    endpoint: Endpoint,
+    ends: dict[Endpoint, Fraction],
+    masks: dict[Endpoint, set[bool]],
+) -> Iterator[str]:
+    real = ends.get(endpoint, Fraction(0))
+    told = next((share for share in route.shares if share.endpoint == endpoint), None)
+    if told is None:
+        if real > route.unresolved.as_fraction():
+            yield f"{place}: {endpoint} is drawn for {real}, and not told"
+        return
+    low, high = told.share.lower.as_fraction(), told.share.upper.as_fraction()
+    if not low <= real <= high:
+        yield f"{place}: {endpoint} is drawn for {real}, told is {low} to {high}"
+    really = masks.get(endpoint, set())
+    if told.masquerade is not None and really - {told.masquerade}:
+        yield f"{place}: {endpoint} is masqueraded: {really}, told is {told.masquerade}"

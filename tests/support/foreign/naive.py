@@ -1,0 +1,249 @@
+"""What a node makes of one new flow to a Service: by the naive interpreters, as far as nat tells.
+
+It shares no code with analyzer/semantics or analyzer/kubeproxy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+from analyzer.model import matches as m
+from analyzer.model import targets as t
+from analyzer.model.addresses import Address
+from analyzer.model.nft import NftRuleset, Table
+from analyzer.model.options import AddressRange, Option, Range
+from analyzer.model.rules import Ruleset
+from analyzer.semantics.base_chains import Rules
+from tests.support.naive import hooks
+from tests.support.naive.nft import Flow, Script, Verdict, distribution
+from tests.support.naive.node import Ended, Node, registrations
+
+#: Where nat changes destinations; what is called later is met behind it.
+_DSTNAT: Final = -100
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Where nat sends a flow, and whether it then gets another source; None: it ends before."""
+
+    address: Address
+    port: int
+    masqueraded: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A new flow: where from, where to."""
+
+    source: Address
+    destination: Address
+    port: int
+    protocol: str
+    device: str
+    made_here: bool
+
+
+def truth(
+    rulesets: Sequence[Rules], own: Sequence[Address], asked: Asked
+) -> dict[Sent | None, Fraction]:
+    """Return the exact distribution over where nat sends a flow; None: to no endpoint."""
+
+    def start(script: Script) -> Sent | None:
+        flow = Flow(
+            family="ip",
+            protocol=asked.protocol,
+            source=asked.source,
+            source_port=40000,
+            destination=asked.destination,
+            destination_port=asked.port,
+            iif="" if asked.made_here else asked.device,
+            own=frozenset(own),
+        )
+        node = _Node(flow, script, "eth0")
+        given = [r if isinstance(r, Ruleset) else _tables(r) for r in rulesets]
+        for row in registrations(given):
+            for each in row:
+                each(node)
+        return node.sent(made_here=asked.made_here)
+
+    return distribution(start)
+
+
+def _tables(ruleset: Rules) -> list[Table]:
+    assert isinstance(ruleset, NftRuleset)
+    return list(ruleset.tables.values())
+
+
+@dataclass
+class _Node(Node):
+    """One flow through the hooks, nat's verdict looked at on the way."""
+
+    decided: bool = field(default=False)
+
+    def iptables(self, ruleset: Ruleset, table: str, hook: str) -> None:
+        walk = _Walk(self, ruleset)
+        try:
+            walk.base(table, hook)
+        except hooks.Ended as ended:
+            raise Ended(str(ended)) from None
+
+    def sent(self, *, made_here: bool) -> Sent | None:
+        flow = self.flow
+        hook = "OUTPUT" if made_here else "PREROUTING"
+        flow.oif = self.out() if made_here else ""
+        try:
+            for priority, calls in self.hooks[hook].entries:
+                if priority <= _DSTNAT:
+                    calls(self)
+        except Ended:
+            return None
+        if not self.decided:
+            return None
+        to = flow.destination, flow.destination_port
+        return Sent(*to, self._masqueraded(hook, made_here=made_here))
+
+    def _masqueraded(self, hook: str, *, made_here: bool) -> bool | None:
+        flow = self.flow
+        if not made_here and flow.destination in flow.own:
+            return False
+        flow.oif = self.out()
+        try:
+            for priority, calls in self.hooks[hook].entries:
+                if priority > _DSTNAT:
+                    calls(self)
+            if not made_here:
+                self.call("FORWARD")
+            self.call("POSTROUTING")
+        except Ended:
+            return None
+        return flow.snat
+
+    def settled(self, verdict: Verdict, hook: str) -> None:
+        super().settled(verdict, hook)
+        self.decided |= verdict.kind == "dnat"
+
+
+class _Walk:
+    """One table of iptables, every match of captures understood."""
+
+    def __init__(self, node: _Node, ruleset: Ruleset) -> None:
+        self._node = node
+        self._flow = node.flow
+        self._ruleset = ruleset
+
+    def base(self, table: str, hook: str) -> None:
+        held = self._ruleset.tables[table]
+        if hook not in held.chains:
+            return
+        flow = self._flow
+        match self._chain(table, hook):
+            case None | t.Return():
+                if held.chains[hook].policy == "DROP":
+                    raise hooks.Ended("drop")
+            case t.Accept():
+                pass
+            case t.Drop():
+                raise hooks.Ended("drop")
+            case t.Reject():
+                raise hooks.Ended("reject")
+            case t.Dnat(to):
+                assert to.first_address is not None
+                before = flow.destination, flow.destination_port
+                flow.destination = to.first_address
+                flow.destination_port = to.first_port or flow.destination_port
+                flow.dnat |= before != (flow.destination, flow.destination_port)
+                flow.done.add("destination")
+                self._node.decided = True
+            case t.Masquerade() | t.Snat():
+                flow.snat = True
+                flow.done.add("source")
+            case other:
+                raise AssertionError(other)
+
+    def _chain(self, table: str, name: str) -> t.Target | None:
+        flow = self._flow
+        for rule in self._ruleset.tables[table].chains[name].rules:
+            if not all(self._holds(match) for match in rule.matches):
+                continue
+            match rule.target:
+                case None:
+                    pass
+                case t.Jump(to):
+                    found = self._chain(table, to)
+                    if found is not None:
+                        return found
+                case t.Goto(to):
+                    return self._chain(table, to)
+                case t.Return():
+                    return None
+                case t.SetMark(value, mask):
+                    flow.mark = flow.mark & ~mask ^ value
+                case t.NoTrack() | t.ConnectionTracking(no_track=True):
+                    flow.untracked = flow.untracked or flow.seen is None
+                case _:
+                    return rule.target
+        return None
+
+    def _holds(self, match: m.Match) -> bool:
+        flow = self._flow
+        match match:
+            case m.MatchNot(inner):
+                return not self._holds(inner)
+            case m.MatchComment() | m.MatchNfacct():
+                return True
+            case m.MatchMark(mark):
+                return flow.mark & mark.mask == mark.value
+            case m.MatchSource(network):
+                return flow.source in network
+            case m.MatchDestination(network):
+                return flow.destination in network
+            case m.MatchProtocol(name):
+                return flow.protocol == name
+            case m.MatchInInterface(name):
+                return flow.iif == name
+            case m.MatchOutInterface(name):
+                return flow.oif == name
+            case m.MatchTcp(source_port=source, destination_port=to):
+                return self._ports("tcp", source, to)
+            case m.MatchUdp(source_port=source, destination_port=to):
+                return self._ports("udp", source, to)
+            case m.MatchIprange(source=Option(AddressRange(first, last), negated)):
+                return (int(first) <= int(flow.source) <= int(last)) is not negated
+            case m.MatchAddrtype(source_type=source, destination_type=to):
+                return self._is(source, flow.source) and self._is(to, flow.destination)
+            case m.MatchRecent(action=action):
+                # Nobody is in a list yet.
+                return (action.value == "set") is not action.negated
+            case m.MatchPhysdev(is_in=Option(True, negated)):
+                return negated
+            case m.MatchConntrack(state=state) if state is not None:
+                return self._state(state)
+            case m.MatchRandom(threshold):
+                chance = Fraction(threshold, 1 << 31)
+                return self._node.script.draw((chance, 1 - chance)) == 0
+            case _:
+                raise AssertionError(match)
+
+    def _state(self, state: Option[tuple[str, ...]]) -> bool:
+        flow = self._flow
+        now = {"UNTRACKED" if flow.untracked else "INVALID" if flow.seen is None else "NEW"}
+        if flow.dnat:
+            now.add("DNAT")
+        return bool(now & set(state.value)) is not state.negated
+
+    def _ports(self, protocol: str, source: Option[Range] | None, to: Option[Range] | None) -> bool:
+        flow = self._flow
+        asked = ((source, flow.source_port), (to, flow.destination_port))
+        return flow.protocol == protocol and all(
+            option is None or (port in option.value) is not option.negated for option, port in asked
+        )
+
+    def _is(self, kinds: Option[tuple[str, ...]] | None, address: Address) -> bool:
+        if kinds is None:
+            return True
+        assert kinds.value == ("LOCAL",)
+        local = address in self._flow.own or address.is_loopback
+        return local is not kinds.negated

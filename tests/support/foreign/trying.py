@@ -1,0 +1,102 @@
+"""One trial for each seed: a dump made of a capture, and what is answered of it, judged."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from tests.support.foreign.ground import Ground, some_ground
+from tests.support.foreign.judging import faults
+from tests.support.foreign.pieces import pieces_faults
+from tests.support.foreign.rows import Writer, split
+
+
+@dataclass(frozen=True)
+class Found:
+    """A dump that was answered wrongly.
+
+    Attributes:
+        texts: the dump, and what stands beside it.
+        asked_kind: the kind of trial that was asked for, if any was.
+    """
+
+    seed: int
+    kind: str
+    ground: str
+    texts: tuple[str, ...]
+    faults: tuple[str, ...]
+    asked_kind: str | None = None
+
+    def kept(self) -> list[str]:
+        """Write the dumps to files, and return their names."""
+        folder = Path(tempfile.mkdtemp(prefix="foreign-"))
+        names = [folder / f"{at}-{self.seed}.txt" for at, _ in enumerate(self.texts)]
+        for name, text in zip(names, self.texts, strict=True):
+            name.write_text(text)
+        return [str(name) for name in names]
+
+
+def tried(seed: int, kind: str | None = None) -> Found | None:
+    """Try what a seed stands for; None: what is answered is right."""
+    random = Random(seed)  # noqa: S311  # to repeat what was found
+    chosen = random.choice(list(TRIALS)) if kind is None else kind
+    ground, texts, found = TRIALS[chosen](random)
+    if not found:
+        return None
+    place = f"{ground.path.parent.parent.name}/{ground.path.parent.name}"
+    return Found(seed, chosen, place, texts, tuple(found), kind)
+
+
+_Tried = tuple[Ground, tuple[str, ...], list[str]]
+
+
+def _iptables(random: Random) -> _Tried:
+    ground = some_ground(random, nft=False)
+    text = Writer(ground, random).iptables()
+    view = ground.view(text, plainly=random.random() < 0.8)
+    return ground, (text,), list(faults(ground, (text,), view, random))
+
+
+def _nft(random: Random) -> _Tried:
+    ground = some_ground(random, nft=True)
+    made = Writer(ground, random).nft()
+    view = ground.view(made.text, made.beside, plainly=random.random() < 0.8)
+    texts = (made.text, *made.beside)
+    return ground, texts, list(faults(ground, texts, view, random))
+
+
+def _beside(random: Random) -> _Tried:
+    """Rules in two files are answered as in one; nft's beside iptables' by the interpreters."""
+    ground = some_ground(random, nft=False)
+    whole = Writer(ground, random).iptables()
+    first, second = split(whole, random)
+    texts = (first, second) if second else (first,)
+    one, two = ground.view(whole, plainly=False), ground.view(texts[0], texts[1:])
+    found = list(_unlike(one.services, two.services))
+    nft = Writer(ground, random).nft_table()
+    view = ground.view(whole, (nft,))
+    found += faults(ground, (whole, nft), view, random, flows=20)
+    return ground, (whole, nft, *texts), found
+
+
+def _unlike(one: tuple[object, ...], two: tuple[object, ...]) -> Iterator[str]:
+    if one != two:
+        yield "in two files the Services are not as in one"
+
+
+def _piece(random: Random) -> _Tried:
+    ground = some_ground(random, nft=False)
+    text, found = pieces_faults(ground, random)
+    return ground, (text, ground.text), found
+
+
+#: Kinds of trials.
+TRIALS: dict[str, Callable[[Random], _Tried]] = {
+    "iptables": _iptables,
+    "nft": _nft,
+    "beside": _beside,
+    "piece": _piece,
+}
