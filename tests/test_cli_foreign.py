@@ -118,6 +118,8 @@ def test_what_comes_from_loopback_the_node_has_made(command: Command) -> None:
 
 EXTERNAL = (
     "-A KUBE-SERVICES -d 198.51.100.61/32 -p tcp -m comment --comment "
+    '"default/app external IP" -m tcp --dport 80 -j KUBE-MARK-MASQ\n'
+    "-A KUBE-SERVICES -d 198.51.100.61/32 -p tcp -m comment --comment "
     '"default/app external IP" -m tcp --dport 80 -m physdev ! --physdev-is-in '
     "-m addrtype ! --src-type LOCAL -j KUBE-SVC-NZGXMBVUFMQ6OBBQ\n"
 )
@@ -138,7 +140,7 @@ def test_flows_from_outside_are_taken_to_come_by_no_bridge_port(command: Command
         for route in found["services"][0]["routes"]
         if route["frontend"]["kind"] == "ExternalIP"
     }
-    assert "external" not in shares  # it is as from a pod to the ClusterIP, halves
+    assert [share["value"] for share in shares["external"]] == [0.5, 0.5]
     assert shares["pod"] == [None, None]
     assert shares["node"] == []
     assert [(d["severity"], d["code"], d["message"]) for d in found["diagnostics"]] == [

@@ -10,6 +10,7 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``iptablesJumpChains``, ``syn
 from __future__ import annotations
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.holes import lacks_head, lost_rows
 from analyzer.model.diagnostics import Diagnostic, Location, Severity
 from analyzer.model.matches import MatchMark, MatchNot
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
@@ -54,7 +55,11 @@ def mended(ruleset: Ruleset) -> tuple[Ruleset, list[Diagnostic]]:
     if names.MARK_DROP not in nat.chains:
         name = names.MARK_DROP
         put[name] = Chain(name, (_rule(name, SetMark(_DROP_BIT, _DROP_BIT)),))
-    kept = {name: chain for name, chain in nat.chains.items() if not _is_beheaded(chain)}
+    lost = lost_rows(Location(ruleset.file, 0, "nat"))
+    kept = {
+        name: replace(chain, rules=(*lost, *chain.rules)) if lacks_head(chain) else chain
+        for name, chain in nat.chains.items()
+    }
     tables = {**ruleset.tables, "nat": replace(nat, chains={**kept, **put})}
     said = [_hooks(ruleset, lacking)] if lacking else []
     if guessed:
@@ -75,14 +80,6 @@ def _marks(nat: Table) -> Chain | None:
     if not isinstance(rules, RuleRows) or rules.complete or len(rules) == 1:
         return None
     return replace(chain, rules=tuple(rules[:-1]))
-
-
-def _is_beheaded(chain: Chain) -> bool:
-    """Tell whether a chain has lost its first row, by which it knows what to masquerade."""
-    rules = chain.rules
-    if chain.name != _POSTROUTING or not isinstance(rules, RuleRows) or not rules.text:
-        return False
-    return " --mark " not in rules.text
 
 
 def _rule(chain: str, target: Target) -> Rule:

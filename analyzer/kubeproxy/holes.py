@@ -38,14 +38,16 @@ _LOCAL: Final = "KUBE-XLB-"
 _NAMED: Final = re.compile(r'-m comment --comment (?:"([^"\\]*)"|([\w-]+))')
 #: A row that marks flows for masquerade.
 _MARKS: Final = " -j KUBE-MARK-MASQ"
+#: In the comment of a row for a ClusterIP.
+_INSIDE: Final = " cluster IP"
 #: Address, protocol and port of a frontend.
-_TO: Final = re.compile(r"-d (\S+ .*--dport \d+)")
+_PLACE: Final = re.compile(r" (?:-d|-p|--dport) (\S+)")
 #: What is always in the rows of the chains around those of Services.
 _FRAME: Final = {
     "PREROUTING": (f" -j {names.SERVICES}",),
     "OUTPUT": (f" -j {names.SERVICES}",),
     "POSTROUTING": (" -j KUBE-POSTROUTING",),
-    "KUBE-POSTROUTING": (" --mark ", " -j MASQUERADE"),
+    "KUBE-POSTROUTING": (" -j MASQUERADE",),
     names.MARK_MASQUERADE: (" -j MARK",),
 }
 #: Endpoints from which on kube-proxy leaves stale chains behind.
@@ -65,7 +67,7 @@ def without_holes(ruleset: Ruleset) -> tuple[Ruleset, list[Diagnostic]]:
     betraying = list(dict.fromkeys(_Survey(nat, ours).betraying()))
     if not betraying:
         return ruleset, []
-    lost = _lost(Location(ruleset.file, 0, "nat"))
+    lost = lost_rows(Location(ruleset.file, 0, "nat"))
     empty = {name for name in betraying if not _has_rows(nat.chains[name])} - _BASES
     chains = {
         name: replace(chain, rules=(*lost, *chain.rules))
@@ -78,7 +80,7 @@ def without_holes(ruleset: Ruleset) -> tuple[Ruleset, list[Diagnostic]]:
     return replace(ruleset, tables=tables), [_told(ruleset, betraying)]
 
 
-def _lost(location: Location) -> tuple[Rule, ...]:
+def lost_rows(location: Location) -> tuple[Rule, ...]:
     """Return what stands for lost rows: they may have marked the flow, or ended its way."""
     from analyzer.model.matches import MatchUnknown
     from analyzer.model.targets import ChangeSet, Queue
@@ -100,6 +102,20 @@ def _text(nat: Table) -> str:
     return "".join(texts)
 
 
+def lacks_head(chain: Chain) -> bool:
+    """Tell whether a chain has rows, and not the first ones, which mark flows or ask for marks."""
+    rules = chain.rules
+    if not isinstance(rules, RuleRows) or not rules.text:
+        return False
+    if chain.name == "KUBE-POSTROUTING":
+        return " --mark " not in rules.text
+    if chain.name.startswith("KUBE-EXT-"):
+        return _MARKS not in rules.text
+    # Up to 1.21 a row that marks flows stands before each that sends them to all endpoints.
+    first = rules.text[: rules.text.index("\n")]
+    return chain.name == names.NODE_PORTS and " -j KUBE-SVC-" in first and _MARKS in rules.text
+
+
 class _Survey:
     """Looks for what kube-proxy would not have written; `ours` are chains with names of its."""
 
@@ -116,6 +132,7 @@ class _Survey:
     def betraying(self) -> Iterator[str]:
         """Give the chains that are not as they were written."""
         yield from self._frame()
+        yield from (name for name, chain in self._nat.chains.items() if lacks_head(chain))
         yield from self._stray()
         yield from self._unfilled()
         for name in self._ours:
@@ -179,20 +196,25 @@ class _Survey:
                 yield name
 
     def _unmarked(self) -> Iterator[str]:
-        """Give the chains of ClusterIPs that mark no flows where those of others do."""
-        rows = self._rows(names.SERVICES) or ""
-        here = {line for line in rows.splitlines() if " cluster IP" in line}
-        if any(_MARKS in line for line in here):  # up to 1.21 all marks are there
-            marked = {m[1] for line in here if _MARKS in line and (m := _TO.search(line))}
-            others = {m[1] for line in here if _MARKS not in line and (m := _TO.search(line))}
-            if others - marked:
-                yield names.SERVICES
-            return
-        chains = {m[1] for line in here if (m := _LED_TO.search(line))}
-        known = {name: theirs for name in chains if (theirs := self._rows(name)) is not None}
-        marking = {name for name, theirs in known.items() if _MARKS in theirs}
-        if marking:
-            yield from (name for name in known if name not in marking)
+        """Give the chains that mark no flows of a frontend where those of others do."""
+        for chain in (names.SERVICES, names.NODE_PORTS):
+            # Up to 1.21 a row for each frontend marks its flows, unless it has a local policy.
+            rows = (self._rows(chain) or "").splitlines()
+            marking = [row for row in rows if _MARKS in row]
+            marked = {tuple(_PLACE.findall(row)) for row in marking}
+            for inside in (True, False):
+                if any((_INSIDE in row) is inside for row in marking) and not all(
+                    tuple(_PLACE.findall(row)) in marked
+                    for row in rows
+                    if " -j KUBE-SVC-" in row and (_INSIDE in row) is inside
+                ):
+                    yield chain
+        rows = (self._rows(names.SERVICES) or "").splitlines()
+        here = [m[1] for row in rows if _INSIDE in row and (m := _LED_TO.search(row))]
+        known = {name: theirs for name in here if (theirs := self._rows(name)) is not None}
+        marked_by = {name for name, theirs in known.items() if _MARKS in theirs}
+        if marked_by:
+            yield from (name for name in known if name not in marked_by)
 
     def _named(self, name: str) -> set[str]:
         """Return the Services that the comments of a chain's rows name."""

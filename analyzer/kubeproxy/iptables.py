@@ -458,11 +458,13 @@ class Recogniser:
         refused: dict[tuple[str, str], list[tuple[Frontend, str]]] = {}
         for entrance in self._entrances:
             grouped.setdefault((entrance.name, entrance.protocol), []).append(entrance)
-        if self._may_refuse():
+        refusing = [each for each in self._rulesets_of_family() if _may_refuse(each)]
+        if refusing:
             from analyzer.kubeproxy.entries import refusals
 
             known = {_place(e.protocol, e.frontend): e.frontend for e in self._entrances}
-            for entry, refusal in refusals(self._ruleset, self._object_names):
+            every = (each for rules in refusing for each in refusals(rules, self._object_names))
+            for entry, refusal in every:
                 key = entry.name, entry.protocol
                 # A refusal's comment does not tell the kind; that of the rule in nat does.
                 frontend = known.get(_place(entry.protocol, entry.frontend), entry.frontend)
@@ -470,12 +472,12 @@ class Recogniser:
         for key in sorted({**grouped, **refused}):
             yield self._service(*key, grouped.get(key, []), refused.get(key, []))
 
-    def _may_refuse(self) -> bool:
-        table = self._ruleset.tables.get("filter")
-        if table is None:
-            return False
-        chains = (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS)
-        return any(len(table.chains[name].rules) for name in chains if name in table.chains)
+    def _rulesets_of_family(self) -> Iterator[Ruleset]:
+        """Give the rulesets of iptables of the dump's IP version, its own first."""
+        yield self._ruleset
+        for each in self._others:
+            if isinstance(each, Ruleset) and each.family == self._ruleset.family:
+                yield each
 
     def _service(
         self,
@@ -626,6 +628,14 @@ class Recogniser:
         empty = all(_lets_pass(table, hook) for table in before if table is not None)
         first = self._plain.enters_plainly(hook) or self._walks.reaches_services(source)
         return first and (empty or self._walks.comes_to_nat(source))
+
+
+def _may_refuse(ruleset: Ruleset) -> bool:
+    table = ruleset.tables.get("filter")
+    if table is None:
+        return False
+    chains = (names.SERVICES, names.EXTERNAL_SERVICES, names.NODE_PORTS)
+    return any(len(table.chains[name].rules) for name in chains if name in table.chains)
 
 
 def _lets_pass(table: Table, hook: str) -> bool:

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from random import Random
 
@@ -23,7 +23,11 @@ from analyzer.semantics.base_chains import Rules
 from tests.support.captures import FIXTURES
 
 #: Cases whose dumps are small enough for an interpreter that follows each draw.
-_CASES = ("two-node*", "seed-dns*", "dual-stack")
+_SMALL = ("two-node*", "seed-dns*", "dual-stack")
+#: Cases that have everything that kube-proxy writes, and take long.
+_LARGE = ("features*",)
+#: How often one of those is taken, if there are any.
+_RATE = 0.05
 
 
 @dataclass(frozen=True)
@@ -91,13 +95,14 @@ def rules_of(text: str) -> Rules:
     return read_ruleset(text.encode(), "dump")
 
 
-def grounds() -> list[Ground]:
+@cache
+def grounds(cases: tuple[str, ...] = _SMALL) -> list[Ground]:
     """Return the captures that there are, those of ``KUBEODDS_CAPTURES`` if it names a folder."""
     named = os.environ.get("KUBEODDS_CAPTURES")
     root = Path(named) if named and Path(named).is_dir() else FIXTURES
     found = [
         path
-        for case in _CASES
+        for case in cases
         for folder in root.glob(f"*/{case}")
         for path in folder.iterdir()
         if path.name.removesuffix(".gz")
@@ -107,5 +112,10 @@ def grounds() -> list[Ground]:
 
 
 def some_ground(random: Random, *, nft: bool | None = None) -> Ground:
-    """Return one of them."""
-    return random.choice([g for g in grounds() if nft is None or g.is_nft is nft])
+    """Return one of them, of nft or of iptables if that matters."""
+    of_kind = [
+        [ground for ground in grounds(cases) if nft is None or ground.is_nft is nft]
+        for cases in (_SMALL, _LARGE)
+    ]
+    small, large = of_kind
+    return random.choice(large if large and random.random() < _RATE else small)

@@ -26,7 +26,12 @@ def faults(
     `flows` are asked about, of sources and frontends at random.
     """
     rulesets = [rules_of(text) for text in texts]
-    ways = [(service, frontend) for service in view.services for frontend in service.frontends]
+    ways = [
+        (service, frontend)
+        for service in view.services
+        for frontend in service.frontends
+        if {e.address.version for e in service.endpoints} == {4}
+    ]
     if not ways:
         return
     for _ in range(flows):

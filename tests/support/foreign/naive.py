@@ -210,6 +210,8 @@ class _Walk:
                 return self._ports("tcp", source, to)
             case m.MatchUdp(source_port=source, destination_port=to):
                 return self._ports("udp", source, to)
+            case m.MatchSctp(source_port=source, destination_port=to):
+                return self._ports("sctp", source, to)
             case m.MatchIprange(source=Option(AddressRange(first, last), negated)):
                 return (int(first) <= int(flow.source) <= int(last)) is not negated
             case m.MatchAddrtype(source_type=source, destination_type=to):

@@ -15,6 +15,7 @@ _STATUSES: Final = {"seen-reply": 2, "assured": 4, "snat": 16, "dnat": 32}
 NUMBERS: Final = {
     "tcp": 6,
     "udp": 17,
+    "sctp": 132,
     "ipv4": 2,
     "ipv6": 10,
     "original": 0,
