@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Network, summarize_address_range
+from ipaddress import summarize_address_range
 
 from analyzer.kubeproxy import names
-from analyzer.model.addresses import Address, Network, network_from_text
+from analyzer.kubeproxy.sources import Asked
+from analyzer.model.addresses import Network, network_from_text
 from analyzer.model.hooks import TABLES
 from analyzer.model.matches import (
     MatchComment,
@@ -29,7 +30,6 @@ from analyzer.model.matches import (
 from analyzer.model.options import AddressRange, Option
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.targets import Dnat, Goto, Jump
-from analyzer.model.value import value
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import plain_target
 
@@ -54,38 +54,6 @@ _OF_SERVICES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
 _OTHER_OPTIONS: Final = ("--src-range", "--ctorigsrc", "--ctrepldst")
 #: What kube-proxy's rules ask for in a KUBE-SEP chain, the source apart.
 _OF_ENDPOINT: Final = (MatchProtocol, MatchComment, MatchTcp, MatchUdp, MatchSctp, MatchRecent)
-
-
-@value
-class Asked:
-    """What some rules ask about sources.
-
-    Attributes:
-        networks: those that rules match on.
-        otherwise: whether a rule asks something that no networks say, as a bit of the address:
-            no source then stands for others.
-    """
-
-    networks: frozenset[Network] = frozenset()
-    otherwise: bool = False
-
-    @classmethod
-    def of(cls, asked: Iterable[Network | None]) -> Asked:
-        """Join what rules ask; None stands for what no network says."""
-        found = set(asked)
-        return cls(frozenset(n for n in found if n is not None), None in found)
-
-    def __or__(self, other: Asked) -> Asked:
-        return Asked(self.networks | other.networks, self.otherwise or other.otherwise)
-
-    def of_endpoints(self, addresses: Iterable[Address]) -> frozenset[Network]:
-        """Return networks that part these addresses wherever rules may."""
-        if not self.otherwise:
-            return self.networks
-        return self.networks.union(
-            IPv4Network(each) if isinstance(each, IPv4Address) else IPv6Network(each)
-            for each in addresses
-        )
 
 
 def asked_around(rulesets: Iterable[Rules], family: str, hooks: Sequence[str]) -> Asked:

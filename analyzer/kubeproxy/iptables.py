@@ -26,7 +26,7 @@ from analyzer.kubeproxy.masquerade import Masquerade
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
 from analyzer.kubeproxy.shapes import host
-from analyzer.kubeproxy.sources import pod_networks, source_addresses
+from analyzer.kubeproxy.sources import Asked, pod_networks, source_addresses
 from analyzer.kubeproxy.view import (
     Frontend,
     FrontendKind,
@@ -50,7 +50,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from typing import Final, TypeAlias
 
-    from analyzer.kubeproxy.asked_sources import Asked
     from analyzer.kubeproxy.entries import OddRule
     from analyzer.kubeproxy.object_names import ObjectNames
     from analyzer.kubeproxy.source_parts import SourceParts
@@ -206,16 +205,14 @@ class Recogniser:
 
         `unmarked` is the network that the Service's own rule spares.
         """
-        from analyzer.kubeproxy.asked_sources import LEAVING, Asked, asked_around
-
         network = network_from_text(unmarked) if unmarked else None
         own = Asked(frozenset() if network is None else frozenset({network}))
         mangle = self._ruleset.tables.get("mangle")
-        silent = mangle is None or not any(
-            len(mangle.chains[c].rules) for c in LEAVING if c in mangle.chains
-        )
+        silent = mangle is None or _lets_pass(mangle, "POSTROUTING")
         if silent and self._plain.masquerades_plainly():
             return own
+        from analyzer.kubeproxy.asked_sources import LEAVING, asked_around
+
         return own | asked_around((self._ruleset,), self._ruleset.family, LEAVING)
 
     @cached_property

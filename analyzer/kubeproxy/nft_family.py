@@ -7,7 +7,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.asked_sources import ENTERING, LEAVING, Asked, asked_around
+from analyzer.kubeproxy.asked_sources import ENTERING, LEAVING, asked_around
 from analyzer.kubeproxy.flows import USUAL
 from analyzer.kubeproxy.nft_asked import affinity, asked, unmarked_network
 from analyzer.kubeproxy.nft_chains import destinations, no_map, reached_by
@@ -17,7 +17,7 @@ from analyzer.kubeproxy.nft_marks import bits_of_all
 from analyzer.kubeproxy.nft_plain import PlainPlace, PlainServices
 from analyzer.kubeproxy.nft_walks import NftWalks
 from analyzer.kubeproxy.source_parts import Known, SourceParts
-from analyzer.kubeproxy.sources import PodNetworks, pod_networks, source_addresses
+from analyzer.kubeproxy.sources import Asked, PodNetworks, pod_networks, source_addresses
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, open_as
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster

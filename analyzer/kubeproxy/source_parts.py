@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from analyzer.kubeproxy.asked_sources import Asked
-from analyzer.kubeproxy.sources import PodNetworks, ends_of, node_address, parts, told_apart
+from analyzer.kubeproxy.sources import Asked, PodNetworks, ends_of, node_address, parts, told_apart
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.value import value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from itertools import chain
 
 from analyzer.kubeproxy.view import Source
@@ -32,6 +32,38 @@ class PodNetworks:
 
     here: tuple[Network, ...] = ()
     elsewhere: tuple[Network, ...] = ()
+
+
+@value
+class Asked:
+    """What some rules ask about sources.
+
+    Attributes:
+        networks: those that rules match on.
+        otherwise: whether a rule asks something that no networks say, as a bit of the address:
+            no source then stands for others.
+    """
+
+    networks: frozenset[Network] = frozenset()
+    otherwise: bool = False
+
+    @classmethod
+    def of(cls, asked: Iterable[Network | None]) -> Asked:
+        """Join what rules ask; None stands for what no network says."""
+        found = set(asked)
+        return cls(frozenset(n for n in found if n is not None), None in found)
+
+    def __or__(self, other: Asked) -> Asked:
+        return Asked(self.networks | other.networks, self.otherwise or other.otherwise)
+
+    def of_endpoints(self, addresses: Iterable[Address]) -> frozenset[Network]:
+        """Return networks that part these addresses wherever rules may."""
+        if not self.otherwise:
+            return self.networks
+        return self.networks.union(
+            IPv4Network(each) if isinstance(each, IPv4Address) else IPv6Network(each)
+            for each in addresses
+        )
 
 
 def pod_networks(
