@@ -144,6 +144,15 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
             unit="rules",
         ),
         Part(
+            name="rules of others",
+            command=lambda seed, seconds: _module(
+                "tests.support.foreign", "--seed", str(seed), "--seconds", str(seconds)
+            ),
+            counted=r"^(\d+) dumps",
+            unit="dumps",
+            weight=2,
+        ),
+        Part(
             name="fuzzer",
             command=fuzz,
             counted=r"Done (\d+) runs",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from random import Random
 
@@ -26,6 +25,7 @@ from tests.support.captures import FIXTURES
 _SMALL = ("two-node*", "seed-dns*", "dual-stack")
 #: Cases that have everything that kube-proxy writes, and take long.
 _LARGE = ("features*",)
+_DUMPS = {"iptables-legacy-save.txt", "iptables-nft-save.txt", "nft-list-ruleset.txt"}
 #: How often one of those is taken, if there are any.
 _RATE = 0.05
 
@@ -95,27 +95,25 @@ def rules_of(text: str) -> Rules:
     return read_ruleset(text.encode(), "dump")
 
 
-@cache
-def grounds(cases: tuple[str, ...] = _SMALL) -> list[Ground]:
-    """Return the captures that there are, those of ``KUBEODDS_CAPTURES`` if it names a folder."""
-    named = os.environ.get("KUBEODDS_CAPTURES")
-    root = Path(named) if named and Path(named).is_dir() else FIXTURES
-    found = [
-        path
-        for case in cases
-        for folder in root.glob(f"*/{case}")
-        for path in folder.iterdir()
-        if path.name.removesuffix(".gz")
-        in {"iptables-legacy-save.txt", "iptables-nft-save.txt", "nft-list-ruleset.txt"}
-    ]
-    return [Ground(path) for path in sorted(found)]
+class Grounds:
+    """The captures of one folder."""
 
+    def __init__(self, root: Path = FIXTURES) -> None:
+        self._small, self._large = (
+            [
+                Ground(path)
+                for case in cases
+                for folder in sorted(root.glob(f"*/{case}"))
+                for path in sorted(folder.iterdir())
+                if path.name.removesuffix(".gz") in _DUMPS
+            ]
+            for cases in (_SMALL, _LARGE)
+        )
 
-def some_ground(random: Random, *, nft: bool | None = None) -> Ground:
-    """Return one of them, of nft or of iptables if that matters."""
-    of_kind = [
-        [ground for ground in grounds(cases) if nft is None or ground.is_nft is nft]
-        for cases in (_SMALL, _LARGE)
-    ]
-    small, large = of_kind
-    return random.choice(large if large and random.random() < _RATE else small)
+    def one(self, random: Random, *, nft: bool) -> Ground:
+        """Return one of them, of nft or of iptables."""
+        small, large = (
+            [ground for ground in some if ground.is_nft is nft]
+            for some in (self._small, self._large)
+        )
+        return random.choice(large if large and random.random() < _RATE else small)

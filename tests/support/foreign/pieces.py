@@ -18,7 +18,7 @@ def pieces_faults(ground: Ground, random: Random) -> tuple[str, list[str]]:
         view = ground.view(text)
     except AnalyzerError:  # no rule can be read from it: nothing is answered
         return text, []
-    return text, list(_faults(_whole(ground), view))
+    return text, list(faults_between(_whole(ground), view))
 
 
 @cache
@@ -38,7 +38,8 @@ def _part(lines: list[str], random: Random) -> str:
     return "".join([*lines[:at], *lines[at + random.randint(1, 12) :]])
 
 
-def _faults(whole: View, part: View) -> Iterator[str]:
+def faults_between(whole: View, part: View) -> Iterator[str]:
+    """Give what a part of a dump answers otherwise than the whole."""
     known = {(s.name.text, s.protocol): s for s in whole.services}
     for service in part.services:
         real = known.get((service.name.text, service.protocol))

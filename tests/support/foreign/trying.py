@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from tests.support.foreign.ground import Ground, some_ground
+from tests.support.foreign.ground import Ground, Grounds
 from tests.support.foreign.judging import faults
 from tests.support.foreign.pieces import pieces_faults
 from tests.support.foreign.rows import Writer, split
@@ -39,11 +39,11 @@ class Found:
         return [str(name) for name in names]
 
 
-def tried(seed: int, kind: str | None = None) -> Found | None:
+def tried(seed: int, kind: str | None = None, grounds: Grounds | None = None) -> Found | None:
     """Try what a seed stands for; None: what is answered is right."""
     random = Random(seed)  # noqa: S311  # to repeat what was found
     chosen = random.choice(list(TRIALS)) if kind is None else kind
-    ground, texts, found = TRIALS[chosen](random)
+    ground, texts, found = TRIALS[chosen](random, grounds or Grounds())
     if not found:
         return None
     place = f"{ground.path.parent.parent.name}/{ground.path.parent.name}"
@@ -53,24 +53,24 @@ def tried(seed: int, kind: str | None = None) -> Found | None:
 _Tried = tuple[Ground, tuple[str, ...], list[str]]
 
 
-def _iptables(random: Random) -> _Tried:
-    ground = some_ground(random, nft=False)
+def _iptables(random: Random, grounds: Grounds) -> _Tried:
+    ground = grounds.one(random, nft=False)
     text = Writer(ground, random).iptables()
     view = ground.view(text, plainly=random.random() < 0.8)
     return ground, (text,), list(faults(ground, (text,), view, random))
 
 
-def _nft(random: Random) -> _Tried:
-    ground = some_ground(random, nft=True)
+def _nft(random: Random, grounds: Grounds) -> _Tried:
+    ground = grounds.one(random, nft=True)
     made = Writer(ground, random).nft()
     view = ground.view(made.text, made.beside, plainly=random.random() < 0.8)
     texts = (made.text, *made.beside)
     return ground, texts, list(faults(ground, texts, view, random))
 
 
-def _beside(random: Random) -> _Tried:
+def _beside(random: Random, grounds: Grounds) -> _Tried:
     """Rules in two files are answered as in one; nft's beside iptables' by the interpreters."""
-    ground = some_ground(random, nft=False)
+    ground = grounds.one(random, nft=False)
     whole = Writer(ground, random).iptables()
     first, second = split(whole, random)
     texts = (first, second) if second else (first,)
@@ -87,14 +87,14 @@ def _unlike(one: tuple[object, ...], two: tuple[object, ...]) -> Iterator[str]:
         yield "in two files the Services are not as in one"
 
 
-def _piece(random: Random) -> _Tried:
-    ground = some_ground(random, nft=False)
+def _piece(random: Random, grounds: Grounds) -> _Tried:
+    ground = grounds.one(random, nft=False)
     text, found = pieces_faults(ground, random)
     return ground, (text, ground.text), found
 
 
 #: Kinds of trials.
-TRIALS: dict[str, Callable[[Random], _Tried]] = {
+TRIALS: dict[str, Callable[[Random, Grounds], _Tried]] = {
     "iptables": _iptables,
     "nft": _nft,
     "beside": _beside,

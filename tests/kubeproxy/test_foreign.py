@@ -1,0 +1,49 @@
+"""Rules of others in captures, in files beside them, and pieces: a few dumps of each kind."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.support.captures import FIXTURES
+from tests.support.foreign.ground import Ground, Grounds
+from tests.support.foreign.judging import faults
+from tests.support.foreign.pieces import faults_between
+from tests.support.foreign.trying import TRIALS, tried
+
+GROUNDS = Grounds()
+IPTABLES = Ground(FIXTURES / "1.36.2-iptables-legacy" / "two-node" / "iptables-legacy-save.txt")
+NFT = Ground(FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt")
+#: Dumps of each kind.
+FEW = 6
+
+
+@pytest.mark.parametrize("kind", TRIALS)
+@pytest.mark.parametrize("seed", range(FEW))
+def test_whatever_is_answered_is_right(kind: str, seed: int) -> None:
+    found = tried(seed, kind, GROUNDS)
+    assert found is None, (found.ground, found.faults[:3])
+
+
+def test_rules_that_the_answer_does_not_know_are_noticed() -> None:
+    random = Random(1)  # noqa: S311  # to ask the same each time
+    row = "-A POSTROUTING -s 10.0.0.0/8 -j SNAT --to-source 192.168.0.200\n"
+    changed = IPTABLES.text.replace("-A POSTROUTING", f"{row}-A POSTROUTING", 1)
+    assert changed != IPTABLES.text
+    assert not list(faults(IPTABLES, (IPTABLES.text,), IPTABLES.view(IPTABLES.text), random))
+    assert list(faults(IPTABLES, (changed,), IPTABLES.view(IPTABLES.text), random))
+    dropping = (
+        "table ip x {\n\tchain c {\n\t\ttype filter hook prerouting priority -300; "
+        "policy drop;\n\t}\n}\n"
+    )
+    assert not list(faults(NFT, (NFT.text,), NFT.view(NFT.text), random))
+    assert list(faults(NFT, (NFT.text, dropping), NFT.view(NFT.text), random))
+
+
+def test_a_piece_that_says_otherwise_than_the_whole_is_noticed() -> None:
+    whole = IPTABLES.view(IPTABLES.text)
+    other = IPTABLES.text.replace("--probability 0.50000000000", "--probability 0.25000000000")
+    assert other != IPTABLES.text
+    assert not list(faults_between(whole, whole))
+    assert list(faults_between(whole, IPTABLES.view(other)))
