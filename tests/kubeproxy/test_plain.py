@@ -239,4 +239,5 @@ def test_clean_captures_give_no_diagnostic(captures: Path) -> None:
         if not re.search(r"scale-\d{4}", str(path)):
             found = view(path.read_bytes(), plainly=True)
             assert isinstance(found, View)
-            assert found.diagnostics == ()
+            # Of bridges something is assumed up to 1.21.
+            assert {each.code for each in found.diagnostics} <= {"assumed"}

@@ -96,7 +96,8 @@ class RoundTrip:
     """The Services read out of a dump, and what the objects of a cluster promise."""
 
     #: Diagnostics that such a dump may have.
-    codes: frozenset[str] = frozenset()
+    #: What is assumed of bridges up to 1.21 is said.
+    codes: frozenset[str] = frozenset({"assumed"})
 
     def __init__(
         self, cluster: GeneratedCluster, dump: str | None = None, known: Cluster | None = None
