@@ -27,7 +27,7 @@ def test_whatever_is_answered_is_right(kind: str, seed: int) -> None:
 
 
 def test_rules_that_the_answer_does_not_know_are_noticed() -> None:
-    random = Random(1)  # noqa: S311  # to ask the same each time
+    random = Random(1)  # to ask the same each time
     row = "-A POSTROUTING -s 10.0.0.0/8 -j SNAT --to-source 192.168.0.200\n"
     changed = IPTABLES.text.replace("-A POSTROUTING", f"{row}-A POSTROUTING", 1)
     assert changed != IPTABLES.text

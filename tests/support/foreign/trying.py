@@ -41,7 +41,7 @@ class Found:
 
 def tried(seed: int, kind: str | None = None, grounds: Grounds | None = None) -> Found | None:
     """Try what a seed stands for; None: what is answered is right."""
-    random = Random(seed)  # noqa: S311  # to repeat what was found
+    random = Random(seed)  # to repeat what was found
     chosen = random.choice(list(TRIALS)) if kind is None else kind
     ground, texts, found = TRIALS[chosen](random, grounds or Grounds())
     if not found:
