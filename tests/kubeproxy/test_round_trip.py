@@ -95,8 +95,8 @@ class Asked:
 class RoundTrip:
     """The Services read out of a dump, and what the objects of a cluster promise."""
 
-    #: Diagnostics that such a dump may have.
-    #: What is assumed of bridges up to 1.21 is said.
+    #: Diagnostics that such a dump may have. Of bridges something is
+    #: assumed up to 1.21.
     codes: frozenset[str] = frozenset({"assumed"})
 
     def __init__(
