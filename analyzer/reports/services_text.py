@@ -109,7 +109,7 @@ def _endpoints(
 ) -> Iterator[tuple[Cell, ...]]:
     shares = route.shares
     if not len(shares):
-        yield (Span("none", Style.WARNING),)
+        yield (Span("unknown" if route.unresolved else "none", Style.WARNING),)
     elif len(shares) <= _MOST or answer.every:
         for share in shares:
             endpoint = share.endpoint

@@ -17,6 +17,7 @@ from analyzer.model.nft import Table as NftTable
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.semantics.calling_order import NAT, BaseChain, Stage, in_order
+from analyzer.semantics.effort import Effort
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
 
@@ -31,18 +32,19 @@ _FAMILIES: Final = {"ip": ("ip", "inet"), "ip6": ("ip6", "inet")}
 
 
 def base_chains(
-    rulesets: Sequence[Rules], family: str, situation: Situation
+    rulesets: Sequence[Rules], family: str, situation: Situation, effort: Effort | None = None
 ) -> dict[str, tuple[Stage, ...]]:
     """Return what each hook calls, by the names that iptables gives to hooks.
 
-    Chains that can do nothing to a packet are left out.
+    Chains that can do nothing to a packet are left out. All walks share `effort`.
     """
+    effort = effort or Effort()
     found: dict[str, list[BaseChain]] = {hook: [] for hook in TABLES}
     for number, ruleset in enumerate(rulesets):
         if isinstance(ruleset, NftRuleset):
-            each = _of_nft(number, ruleset, family, situation)
+            each = _of_nft(number, ruleset, family, situation, effort)
         elif ruleset.family == family:
-            each = _of_iptables(number, ruleset, situation)
+            each = _of_iptables(number, ruleset, situation, effort)
         else:
             continue
         for chain in each:
@@ -55,11 +57,13 @@ def before_conntrack(situation: Situation) -> Situation:
     return replace(situation, state="INVALID", has_entry=False)
 
 
-def _of_iptables(number: int, ruleset: Ruleset, situation: Situation) -> Iterator[BaseChain]:
+def _of_iptables(
+    number: int, ruleset: Ruleset, situation: Situation, effort: Effort
+) -> Iterator[BaseChain]:
     for name, table in ruleset.tables.items():
-        again = Traversal(table, situation)
+        again = Traversal(table, situation, effort)
         is_before = name == "raw"
-        walker = Traversal(table, before_conntrack(situation)) if is_before else again
+        walker = Traversal(table, before_conntrack(situation), effort) if is_before else again
         for hook, tables in TABLES.items():
             if name not in tables:
                 continue
@@ -84,23 +88,28 @@ def _of_iptables(number: int, ruleset: Ruleset, situation: Situation) -> Iterato
 
 
 def _of_nft(
-    number: int, ruleset: NftRuleset, family: str, situation: Situation
+    number: int, ruleset: NftRuleset, family: str, situation: Situation, effort: Effort
 ) -> Iterator[BaseChain]:
     registered = 0
     for table in ruleset.tables.values():
         if table.family not in _FAMILIES[family] or "dormant" in table.flags:
             continue
-        yield from _of_nft_table(number, registered, table, family, situation)
+        yield from _of_nft_table(number, registered, table, family, situation, effort)
         registered += len(table.chains)
 
 
 def _of_nft_table(
-    number: int, registered: int, table: NftTable, family: str, situation: Situation
+    number: int,
+    registered: int,
+    table: NftTable,
+    family: str,
+    situation: Situation,
+    effort: Effort,
 ) -> Iterator[BaseChain]:
     from analyzer.semantics.nft_traverse import NftTraversal  # not for nodes without nft
 
-    again = NftTraversal(table, family, situation)
-    before = NftTraversal(table, family, before_conntrack(situation))
+    again = NftTraversal(table, family, situation, effort)
+    before = NftTraversal(table, family, before_conntrack(situation), effort)
     name = f"{table.family} {table.name}"
     if not table.complete:
         for hook in TABLES:

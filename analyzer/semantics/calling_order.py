@@ -48,6 +48,9 @@ class Walker(Protocol):
     def tree(self, chain: str, packet: Packet) -> Tree:
         """Return what happens to `packet` from the first rule of `chain` on."""
 
+    def forget(self) -> None:
+        """Forget what was walked."""
+
 
 @value(kw_only=True)
 class BaseChain:

@@ -25,9 +25,9 @@ net/netfilter/nf_nat_core.c, ``nf_nat_inet_fn``; seen on Linux 6.18.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, assert_never
+from typing import Final
 
-from analyzer.model.packet import UNKNOWN_PACKET, Packet
+from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.targets import Accept, Dnat, Masquerade, Redirect, Snat
@@ -43,10 +43,11 @@ from analyzer.semantics.calling_order import (
     without_nat,
 )
 from analyzer.semantics.depth import deep
+from analyzer.semantics.effort import Effort
 from analyzer.semantics.flow_matching import FIRST
+from analyzer.semantics.grow import Grown
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import (
-    Chance,
     Delivered,
     Either,
     FellThrough,
@@ -69,7 +70,8 @@ _Then = Callable[[Packet], Tree] | str
 class Hooks:
     """The ways of packets of one family through all base chains of one node, in one situation.
 
-    `rulesets` are all that the node has; `family` is ``ip`` or ``ip6``.
+    `rulesets` are all that the node has; `family` is ``ip`` or ``ip6``. `asked_bits` gives the
+    bits of marks that any of their rules matches on.
     """
 
     def __init__(
@@ -78,16 +80,30 @@ class Hooks:
         family: str,
         situation: Situation,
         routes: Routes | None = None,
+        asked_bits: Callable[[], int] = lambda: ALL_BITS,
     ) -> None:
         self._situation = situation
         self._routes = routes or Routes()
-        self._stages = base_chains(rulesets, family, situation)
+        self._effort = Effort(asked_bits)
+        self._stages = base_chains(rulesets, family, situation, self._effort)
 
     @property
     def judged(self) -> set[type]:
         """Kinds of matches that were looked at so far."""
         walkers = [walker for each in self._base_chains() for walker in (each.walker, each.again)]
         return {kind for walker in walkers for kind in walker.judged}
+
+    def _begin(self) -> None:
+        """Begin with another packet."""
+        self._effort.begin()
+        for chain in self._base_chains():
+            chain.walker.forget()
+            chain.again.forget()
+
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        """The bounds on work that were met so far, in words: what is behind them is unresolved."""
+        return tuple(self._effort.exceeded)
 
     def visited(self, ruleset: int = 0) -> dict[str, list[str]]:
         """Return the chains of a ruleset, by its number, that packets came to, by table."""
@@ -111,6 +127,7 @@ class Hooks:
 
         Its leaves are Delivered, Drop, PolicyDrop, Reject or Unresolved.
         """
+        self._begin()
         return self._out(packet) if packet.in_interface == "" else self._in(packet)
 
     def _in(self, packet: Packet) -> Tree:
@@ -176,11 +193,13 @@ class Hooks:
     @deep
     def to_nat(self, hook: str, packet: Packet) -> Tree:
         """Return what PREROUTING or OUTPUT makes of `packet` up to nat, and no further."""
+        self._begin()
         return self._run(up_to_nat(self._stages[hook], hook), packet, hook)
 
     @deep
     def before_nat(self, hook: str, packet: Packet) -> Tree:
         """Return what PREROUTING or OUTPUT makes of `packet` before nat."""
+        self._begin()
         return self._run(without_nat(up_to_nat(self._stages[hook], hook)), packet, hook)
 
     @deep
@@ -190,6 +209,7 @@ class Hooks:
         `changed_bits` are those of the mark that tables in between may change. With
         ``in_interface=""`` the packet was made here.
         """
+        self._begin()
         made_here = packet.in_interface == ""
         leaving = replace(
             packet,
@@ -241,7 +261,7 @@ class Hooks:
         if not stage.is_before and packet.template:
             packet = replace(packet, template=False)  # conntrack has made an entry of it
         tree = stage.walker.tree(stage.name, packet)
-        return _grown(tree, lambda leaf: self._behind(stage, leaf, rest, then))
+        return Grown(lambda leaf: self._behind(stage, leaf, rest, then)).of(tree)
 
     def _behind(self, stage: BaseChain, leaf: Leaf, rest: tuple[Stage, ...], then: _Then) -> Tree:
         """Return what becomes of a packet that one table is done with."""
@@ -290,33 +310,3 @@ def _delivered(packet: Packet, *, here: bool) -> Tree:
         # One of a range that the kernel chooses, or all that an unknown target may make of it.
         return Leaf(Unresolved("where the packet is sent is not known"), packet)
     return Leaf(Delivered(here), packet)
-
-
-def _grown(tree: Tree, grow: Callable[[Leaf], Tree]) -> Tree:
-    """Return `tree` with what `grow` makes of each leaf in its place, its rules kept.
-
-    Branches that share what is below them still do.
-    """
-    done: dict[int, Tree] = {}
-
-    def of(each: Tree) -> Tree:
-        found = done.get(id(each))
-        if found is None:
-            found = done[id(each)] = grown(each)
-        return found
-
-    def grown(each: Tree) -> Tree:
-        match each:
-            case Leaf():
-                behind = grow(each)
-                if behind is each:
-                    return each
-                return replace(behind, rules=(*each.rules, *behind.rules))
-            case Chance(branches):
-                return replace(each, branches=tuple([(w, of(child)) for w, child in branches]))
-            case Either(_, branches):
-                return replace(each, branches=tuple([of(child) for child in branches]))
-            case _:
-                assert_never(each)
-
-    return of(tree)

@@ -60,14 +60,15 @@ from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
+from analyzer.semantics.effort import Effort
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_asks import asks, asks_affinity
 from analyzer.semantics.nft_changes import Changes, reject_name
 from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.path import Path
-from analyzer.semantics.positions import Place, Stack, Walks, missing
+from analyzer.semantics.positions import Place, Walks, missing
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import Either, Leaf, Tree, Unresolved, after
+from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
 
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 #: Statements that let every packet pass as it is.
@@ -89,8 +90,10 @@ class _Way:
 class NftTraversal(Walks):
     """The walks of packets of one family through one table in one situation; keeps the cache."""
 
-    def __init__(self, table: Table, family: str, situation: Situation) -> None:
-        super().__init__()
+    def __init__(
+        self, table: Table, family: str, situation: Situation, effort: Effort | None = None
+    ) -> None:
+        super().__init__(effort)
         self._table = table
         #: What is assumed of the flow.
         self.situation = situation
@@ -108,9 +111,9 @@ class NftTraversal(Walks):
     def rest_of(self, rule: _Rule, statement: int, packet: Packet) -> Tree:
         """Return what becomes of a packet from a statement of a rule on."""
         place = Place(rule.place.chain, rule.place.index - 1)
-        return self._meets(place, packet, rule.stack, statement)
+        return self._meets(place, packet, statement)
 
-    def _meets(self, start: Place, packet: Packet, stack: Stack, statement: int = 0) -> Tree:
+    def _meets(self, start: Place, packet: Packet, statement: int = 0) -> Tree:
         """Walk from a statement of a rule on."""
         chain = self._table.chains.get(start.chain)
         if chain is None:
@@ -119,21 +122,21 @@ class NftTraversal(Walks):
         path, rules = Path(), chain.rules
         for at in range(start.index, len(rules)):
             behind = Place(start.chain, at + 1)
-            met = _Rule(self, path, rules[at], behind, stack)
+            met = _Rule(self, path, rules[at], behind)
             reached = met.walk(statement, packet)
             is_rest, statement = statement > 0, 0
             if not isinstance(reached, Packet):
                 return path.tree(reached.tree)
             if is_rest:
                 # The walks of both ways meet behind the rule: kept, they do not double there.
-                return path.tree(self.onward(behind, reached, stack))
+                return path.tree(self.onward(behind, reached))
             if met.forked or reached != packet:
                 # A chain that returned has walked the rest already: share it.
-                rest = self.walked(behind, reached, stack)
+                rest = self.walked(behind, reached)
                 if rest is not None:
                     return path.tree(rest)
             packet = reached
-        return path.tree(self.back(start.chain, packet, stack))
+        return path.tree(self.left(start.chain, packet))
 
 
 @value
@@ -143,18 +146,22 @@ class _End:
     tree: Tree | None
 
 
+@value
+class _Behind:
+    """The walk goes on behind the rule, whether the rest of it is met or not."""
+
+    packet: Packet
+
+
 class _Rule:
     """One walk through one rule."""
 
-    def __init__(
-        self, walks: NftTraversal, path: Path, rule: Rule, place: Place, stack: Stack
-    ) -> None:
+    def __init__(self, walks: NftTraversal, path: Path, rule: Rule, place: Place) -> None:
         self._walks = walks
         self._path = path
         self._rule = rule
         #: Where the walk goes on behind the rule.
         self.place = place
-        self.stack = stack
         #: Whether the walk went on in several ways.
         self.forked = False
 
@@ -165,20 +172,26 @@ class _Rule:
             is_for = self._is_for(statements[-1], packet)
             if is_for is not Ternary.TRUE and any(isinstance(s, _CHANGING) for s in statements):
                 self.forked = True
-                ended = self._walks.onward(self.place, packet, self.stack)
+                ended = self._walks.onward(self.place, packet)
                 self._path.may_take([ended], self._because)
             elif is_for is Ternary.FALSE:
                 return packet
         for at in range(first, len(statements)):
             each = statements[at]
             reached = self._meet(each, at, packet)
-            if not isinstance(reached, Packet):
-                return packet if reached is None else reached
-            packet = reached
+            match reached:
+                case None:
+                    return packet
+                case _Behind(behind):
+                    return behind
+                case _End():
+                    return reached
+                case _:
+                    packet = reached
         self._path.passes(self._rule)
         return packet
 
-    def _meet(self, given: Statement, at: int, packet: Packet) -> Packet | _End | None:
+    def _meet(self, given: Statement, at: int, packet: Packet) -> Packet | _Behind | _End | None:
         """Return the packet behind a statement, an end, or None: the rule ends here."""
         walks, changes = self._walks, self._walks.changes
         match given:
@@ -284,13 +297,42 @@ class _Rule:
         """Tell whether the statements from `first` on let every packet pass as it is."""
         return all(isinstance(each, _PASSING) for each in self._rule.statements[first:])
 
-    def _matched(self, result: MatchResult, at: int, packet: Packet) -> Packet | None:
+    def _marked(self, first: int, packet: Packet) -> Packet | None:
+        """Return the packet behind the rule, if the rest of it certainly does no more than mark."""
+        for each in self._rule.statements[first:]:
+            match each:
+                case MetaSet("mark") | CtSet("mark"):
+                    made = self._walks.changes.changed(each, packet, self._walks.situation)
+                    if not made.is_sure or made.applies is not Ternary.TRUE or made.ways[1:]:
+                        return None
+                    packet = made.ways[0][0]
+                case Jump(chain):
+                    match self._walks.goto(chain, packet):
+                        case Leaf(FellThrough(), left):
+                            packet = left
+                        case _:
+                            return None
+                case Counter() | Log() | Dup() | FlowAdd() | Continue():
+                    pass
+                case _:
+                    return None
+        return packet
+
+    def _matched(self, result: MatchResult, at: int, packet: Packet) -> Packet | _Behind | None:
         if result.known is Ternary.FALSE or not result.chance:
             return None
         if result == _CERTAIN:
             return packet
         if self._only_passes(at + 1):
             return None  # whether it matches or not, the walk goes on alike
+        marked = self._marked(at + 1, packet)
+        if marked is not None and marked != packet:
+            drawn = result.known is Ternary.TRUE
+            both = self._walks.effort.joined(
+                (id(self._walks), self.place), packet, marked, drawn=drawn
+            )
+            if both is not None:
+                return _Behind(both)
         self.forked = True
         taken = self._walks.rest_of(self, at + 1, packet)
         if result.known is Ternary.UNKNOWN:
@@ -329,11 +371,11 @@ class _Rule:
             case Drop():
                 tree = Leaf(targets.Drop(), packet)
             case Jump(chain):
-                tree = walks.into(chain, packet, (*self.stack, self.place), here)
+                tree = walks.jump(chain, packet, self.place)
             case Goto(chain):
-                tree = walks.into(chain, packet, self.stack, here)
+                tree = walks.goto(chain, packet)
             case Return():
-                tree = walks.back(here, packet, self.stack)
+                tree = walks.left(here, packet)
             case Continue():
                 return walks.rest_of(self, at + 1, packet)
             case _:
@@ -344,10 +386,11 @@ class _Rule:
         return _End(after(self._rule, Leaf(outcome, packet or UNKNOWN_PACKET)))
 
     def _anything(self) -> Tree:
-        """Return what becomes of a packet of which a rule may make anything."""
-        ended = after(self._rule, Leaf(Unresolved(self._rule.raw), UNKNOWN_PACKET))
-        goes_on = self._walks.onward(self.place, UNKNOWN_PACKET, self.stack)
-        return Either(self._because, (ended, goes_on))
+        """Return what becomes of a packet of which a rule may make anything.
+
+        It may end the walk, too, so to follow what it may have changed would narrow no bound.
+        """
+        return after(self._rule, Leaf(Unresolved(self._rule.raw), UNKNOWN_PACKET))
 
     # --- forks ---
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from analyzer.model.probability import ALWAYS, NEVER, Dyadic
-from analyzer.semantics.tree import AnyRule, Chance, Either, Tree, after
+from analyzer.model.value import replace
+from analyzer.semantics.tree import AnyRule, Chance, Either, Tree
 
 
 class Path:
@@ -14,6 +15,8 @@ class Path:
 
     def __init__(self) -> None:
         self._around: list[Callable[[Tree], Tree]] = []
+        #: Rules that matched since the node above, then branches, of which one may be drawn.
+        self._passed: list[AnyRule] = []
         self._branches: list[tuple[Dyadic, Tree]] = []
         self._left = ALWAYS
 
@@ -51,12 +54,16 @@ class Path:
             lambda rest: Either(because, (chance_of([(chance, taken), (~chance, rest)]), rest))
         )
 
-    def passes(self, rule: AnyRule) -> None:
-        """Note a rule that matches for certain and after which the walk goes on."""
-        self._close()
-        self._around.append(lambda rest: after(rule, rest))
+    def passes(self, *rules: AnyRule) -> None:
+        """Note rules that match for certain and after which the walk goes on."""
+        if self._branches:
+            self._close()
+        self._passed += rules
 
     def _close(self) -> None:
+        if self._passed:
+            rules, self._passed = tuple(self._passed), []
+            self._around.append(lambda rest: replace(rest, rules=(*rules, *rest.rules)))
         if self._branches:
             branches, left = self._branches, self._left
             self._around.append(lambda rest: chance_of([*branches, (left, rest)]))
@@ -65,6 +72,8 @@ class Path:
     def tree(self, rest: Tree | None) -> Tree:
         """Return the tree, with `rest` at its end; None when no probability is left."""
         tree = chance_of(self._branches if rest is None else [*self._branches, (self._left, rest)])
+        if self._passed:
+            tree = replace(tree, rules=(*self._passed, *tree.rules))
         for around in reversed(self._around):
             tree = around(tree)
         return tree

@@ -1,11 +1,16 @@
 """Positions on a walk through chains, and the cache of walks from them.
 
-A position is a chain, the index of the next rule, the packet as it is by then, and the stack of
-positions to return to. What becomes of the packet is a function of these alone, so it is kept;
-that keeps the tree small where branches meet again.
+Theory of operation
+===================
+
+A position is a chain, the index of the next rule, and the packet as it is by then. What becomes of
+the packet until it leaves that chain is a function of these alone, whoever sent it there: so it is
+kept, and a chain that many rules jump to is walked once for each packet. A leaf `FellThrough` says
+that the packet left the chain at its end; a jump puts what the caller does next in the place of
+each such leaf. This keeps the tree small where branches meet again.
 
 Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``, and
-net/netfilter/nf_tables_core.c, ``nft_do_chain``: both keep such a stack of jumps.
+net/netfilter/nf_tables_core.c, ``nft_do_chain``: both keep a stack of jumps.
 """
 
 from __future__ import annotations
@@ -13,9 +18,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TypeAlias
 
-from analyzer.model.packet import Packet
-from analyzer.model.value import value
+from analyzer.model.packet import UNKNOWN_PACKET, Packet
+from analyzer.model.value import replace, value
 from analyzer.semantics.depth import deep
+from analyzer.semantics.effort import MOST_NESTED, MOST_RULES, Effort, TooMany
+from analyzer.semantics.grow import Grown
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved
 
 
@@ -27,16 +34,20 @@ class Place:
     index: int
 
 
-Stack: TypeAlias = tuple[Place, ...]
-Key: TypeAlias = tuple[Place, Packet, Stack]
+Key: TypeAlias = tuple[Place, Packet]
 
 
 class Walks(ABC):
-    """The walks of packets through the chains of one table; how rules are met is the heir's."""
+    """The walks of packets through the chains of one table; subclasses evaluate the rules."""
 
-    def __init__(self) -> None:
+    def __init__(self, effort: Effort | None = None) -> None:
         self._cache: dict[Key, Tree] = {}
         self._walking: set[Key] = set()
+        self._entered: set[str] = set()
+        #: Nodes of kept trees, by identity, below which no packet leaves its chain.
+        self._staying: set[int] = set()
+        #: What the walks of one question may cost.
+        self.effort = effort or Effort()
         #: What was asked so far, as the matches of iptables that ask it.
         self.judged: set[type] = set()
 
@@ -46,41 +57,68 @@ class Walks(ABC):
         """The chains that packets came to so far."""
 
     @abstractmethod
-    def _meets(self, start: Place, packet: Packet, stack: Stack) -> Tree:
-        """Walk a packet along the rules of a chain, and on."""
+    def _meets(self, start: Place, packet: Packet) -> Tree:
+        """Walk a packet along the rules of a chain, until it leaves that chain."""
 
     @deep
     def tree(self, chain: str, packet: Packet) -> Tree:
         """Return what happens to `packet` from the first rule of `chain` on."""
-        return self.onward(Place(chain, 0), packet, ())
+        return self.goto(chain, packet)
 
-    def onward(self, start: Place, packet: Packet, stack: Stack) -> Tree:
-        """Return what becomes of a packet from a rule on."""
-        key = (start, packet, stack)
+    def forget(self) -> None:
+        """Forget what was walked: other packets would seldom share it."""
+        self._cache.clear()
+        self._staying.clear()
+
+    def onward(self, start: Place, packet: Packet) -> Tree:
+        """Return what becomes of a packet from a rule on, until it leaves that chain."""
+        key = (start, packet)
         if key in self._cache:
             return self._cache[key]
         if key in self._walking:
             return _loops(start.chain, packet)
         self._walking.add(key)
-        tree = self._cache[key] = self._meets(start, packet, stack)
+        tree = self._meets(start, packet)
+        if len(tree.rules) > MOST_RULES:
+            tree = replace(tree, rules=self.effort.shortened(tree.rules))
+        self._cache[key] = tree
         self._walking.remove(key)
         return tree
 
-    def walked(self, start: Place, packet: Packet, stack: Stack) -> Tree | None:
+    def walked(self, start: Place, packet: Packet) -> Tree | None:
         """Return what becomes of a packet from a rule on, if that was walked already."""
-        return self._cache.get((start, packet, stack))
+        return self._cache.get((start, packet))
 
-    def into(self, chain: str, packet: Packet, stack: Stack, here: str) -> Tree:
-        """Return what becomes of a packet that a rule of the chain `here` sends into a chain."""
-        if chain == here or any(place.chain == chain for place in stack):
+    def goto(self, chain: str, packet: Packet) -> Tree:
+        """Return what becomes of a packet that is sent into a chain, until it leaves that."""
+        if chain in self._entered:
             return _loops(chain, packet)
-        return self.onward(Place(chain, 0), packet, stack)
+        if len(self._entered) == MOST_NESTED:
+            return Leaf(Unresolved(self.effort.too_many_chains()), UNKNOWN_PACKET)
+        self._entered.add(chain)
+        tree = self.onward(Place(chain, 0), packet)
+        self._entered.remove(chain)
+        return tree
 
-    def back(self, chain: str, packet: Packet, stack: Stack) -> Tree:
+    def jump(self, chain: str, packet: Packet, behind: Place) -> Tree:
+        """Return what becomes of a packet that is sent into a chain and comes back to `behind`."""
+        return self.returned(self.goto(chain, packet), behind)
+
+    def returned(self, tree: Tree, behind: Place) -> Tree:
+        """Return `tree` with what `behind` makes of each packet that leaves the called chain."""
+
+        def back(leaf: Leaf) -> Tree:
+            left = isinstance(leaf.outcome, FellThrough)
+            return self.onward(behind, leaf.packet) if left else leaf
+
+        try:
+            return Grown(back, self.effort.spend, self._staying).of(tree)
+        except TooMany:
+            return Leaf(Unresolved(self.effort.too_many_branches()), UNKNOWN_PACKET)
+
+    def left(self, chain: str, packet: Packet) -> Tree:
         """Return what becomes of a packet that leaves a chain at its end."""
-        if not stack:
-            return Leaf(FellThrough(chain), packet)
-        return self.onward(stack[-1], packet, stack[:-1])
+        return Leaf(FellThrough(chain), packet)
 
 
 def missing(chain: str, packet: Packet) -> Tree:

@@ -49,19 +49,14 @@ from analyzer.model.targets import (
 )
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
+from analyzer.semantics.effort import Effort
 from analyzer.semantics.index import ChainIndex
 from analyzer.semantics.matching import MatchResult, match_all
 from analyzer.semantics.path import Path
-from analyzer.semantics.positions import Place, Stack, Walks, missing
+from analyzer.semantics.positions import Place, Walks, missing
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.translation import redirected, sourced, translated, with_source
-from analyzer.semantics.tree import (
-    Either,
-    Leaf,
-    Tree,
-    Unresolved,
-    after,
-)
+from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved, after
 
 #: What a rule is that the packet matches, whatever is drawn.
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
@@ -70,8 +65,10 @@ _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 class Traversal(Walks):
     """The walks of packets through one table in one situation; keeps the cache."""
 
-    def __init__(self, table: Table, situation: Situation | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self, table: Table, situation: Situation | None = None, effort: Effort | None = None
+    ) -> None:
+        super().__init__(effort)
         self._table = table
         self._situation = situation or Situation()
         self._indexes: dict[str, ChainIndex] = {}
@@ -81,7 +78,7 @@ class Traversal(Walks):
         """The chains that packets came to so far."""
         return list(self._indexes)
 
-    def _meets(self, start: Place, packet: Packet, stack: Stack) -> Tree:
+    def _meets(self, start: Place, packet: Packet) -> Tree:
         chain = self._table.chains.get(start.chain)
         if chain is None:
             return missing(start.chain, packet)
@@ -98,35 +95,57 @@ class Traversal(Walks):
                 if result.known is Ternary.FALSE or not result.chance:
                     continue
                 behind = Place(start.chain, at + 1)
-                passed = _passed(packet, rule, self._situation)
+                passed = self._passed(packet, rule)
                 if passed is not None and result == _CERTAIN:
-                    path.passes(rule)
-                    if passed == packet:
+                    path.passes(rule, *passed.rules)
+                    if passed.packet == packet:
                         continue
-                    packet, position = passed, at + 1
+                    packet, position = passed.packet, at + 1
                     break  # the packet has changed: other rules may be met from here on
-                if passed == packet:
+                drawn = result.known is Ternary.TRUE
+                if passed is not None and passed.packet != packet:
+                    both = self.effort.joined(
+                        (id(self), behind), packet, passed.packet, drawn=drawn
+                    )
+                    if both is not None:
+                        packet, position = both, at + 1
+                        break
+                elif passed is not None and not (drawn and isinstance(rule.target, Jump)):
                     continue  # whether it matches or not, the walk goes on alike
-                taken = after(rule, self._take(rule, behind, packet, stack))
+                taken = after(rule, self._take(rule, behind, packet))
                 if result.known is Ternary.UNKNOWN:
                     path.may_branch(result.chance, taken, f"{rule.location}: {rule.raw}")
                 elif path.branches(result.chance, taken):
                     return path.tree(None)
                 # A chain that returned has walked the rest already: share it.
-                rest = self.walked(behind, packet, stack)
+                rest = self.walked(behind, packet)
                 if rest is not None:
                     return path.tree(rest)
             else:
-                return path.tree(self.back(start.chain, packet, stack))
+                return path.tree(self.left(start.chain, packet))
 
-    def _take(self, rule: Rule, behind: Place, packet: Packet, stack: Stack) -> Tree:
+    def _passed(self, packet: Packet, rule: Rule) -> Leaf | None:
+        """Return the packet, and the rules that match, where the chain certainly goes on.
+
+        That is so behind a jump, too, to a chain that lets the packet return whatever is drawn.
+        """
+        if isinstance(rule.target, Jump):
+            match self.goto(rule.target.chain, packet):
+                case Leaf(FellThrough()) as left:
+                    return left
+                case _:
+                    return None
+        passed = _passed(packet, rule, self._situation)
+        return None if passed is None else Leaf(FellThrough(""), passed)
+
+    def _take(self, rule: Rule, behind: Place, packet: Packet) -> Tree:
         match rule.target:
             case Jump(chain):
-                return self.into(chain, packet, (*stack, behind), behind.chain)
+                return self.jump(chain, packet, behind)
             case Goto(chain):
-                return self.into(chain, packet, stack, behind.chain)
+                return self.goto(chain, packet)
             case Return():
-                return self.back(behind.chain, packet, stack)
+                return self.left(behind.chain, packet)
             case Dnat(to):
                 return Leaf(rule.target, translated(packet, to))
             case Masquerade():
@@ -156,15 +175,13 @@ class Traversal(Walks):
             ):
                 passed = _passed(packet, rule, self._situation)
                 assert passed is not None
-                return self.onward(behind, passed, stack)
+                return self.onward(behind, passed)
             case Queue() | Tproxy():
                 # A program decides; what we do not hear.
                 return Leaf(Unresolved(f"{rule.location}: {rule.raw}"), UNKNOWN_PACKET)
             case TargetUnknown(text):
-                # It may end the walk, or go on with a packet it has changed at will.
-                ended = Leaf(Unresolved(text), UNKNOWN_PACKET)
-                goes_on = self.onward(behind, UNKNOWN_PACKET, stack)
-                return Either(f"{rule.location}: {rule.raw}", (ended, goes_on))
+                # It may end the walk, or go on with a packet it has changed at will: anything.
+                return Leaf(Unresolved(text), UNKNOWN_PACKET)
             case _:
                 assert_never(rule.target)
 

@@ -32,6 +32,7 @@ from analyzer.semantics.tree import (
     Either,
     FellThrough,
     Leaf,
+    Unresolved,
     bounds,
     distribution,
     shares,
@@ -280,13 +281,11 @@ def test_an_unknown_target_leaves_everything_open() -> None:
     assert bounds(tree, lambda leaf: not is_dead(leaf)) == Bounds(NEVER, ALWAYS)
 
 
-def test_nothing_is_known_of_a_packet_behind_an_unknown_target() -> None:
+def test_nothing_is_walked_behind_an_unknown_target() -> None:
+    """Whatever it may go on to, it may as well end as anything at once."""
     tree = walk(table(A=[([], TargetUnknown("-j TPROXY")), ([], Drop())]))
-    assert isinstance(tree, Either)
-    assert [branch.packet for branch in tree.branches if isinstance(branch, Leaf)] == [
-        UNKNOWN_PACKET,
-        UNKNOWN_PACKET,
-    ]
+    assert isinstance(tree, Leaf)
+    assert (tree.outcome, tree.packet) == (Unresolved("-j TPROXY"), UNKNOWN_PACKET)
 
 
 def test_what_one_rule_may_not_know_is_told_with_its_place() -> None:

@@ -164,9 +164,9 @@ def state(name: str) -> Fault:
 
 
 def returning(right: Any) -> Any:
-    def faulty(self: Any, chain: str, packet: Any, stack: Any) -> Any:
-        found = right(self, chain, packet, stack)
-        return found if stack else Leaf(t.Accept(), packet)
+    def faulty(self: Any, chain: str, packet: Any) -> Any:
+        found = right(self, chain, packet)
+        return found if chain != "base0" else Leaf(t.Accept(), packet)
 
     return faulty
 
@@ -214,7 +214,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "continue as return": verdicts(when(e.Continue, lambda _: e.Return())),
     "accept as return": verdicts(when(e.Accept, lambda _: e.Return())),
     "accept as drop": verdicts(when(e.Accept, lambda _: e.Drop())),
-    "return of a base chain as accept": method(NftTraversal, "back", returning),
+    "return of a base chain as accept": method(NftTraversal, "left", returning),
     "wrong header read": method(nft_matching, "read", applying),
     "!= of what is not there holds": method(Lookups, "judge", broken_is_not_equal),
     "numbers drawn uniformly": method(Draw, "chance", uniform),

@@ -13,10 +13,11 @@ from analyzer.model.targets import Accept, Goto, Jump, Return, SetMark
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics import matching, path, traverse, tree
+from analyzer.semantics.grow import Grown
 from analyzer.semantics.matching import MatchResult
-from analyzer.semantics.positions import Stack
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
+from tests.support.agreement.iptables_table import START
 from tests.support.seeded.fault import Fault, Patch
 
 
@@ -126,13 +127,17 @@ def rules_forgotten(patch: Patch) -> None:
 
 
 def mark_lost_after_a_jump(patch: Patch) -> None:
-    back = Traversal.back
+    goto = Traversal.goto
 
-    def faulty(self: Traversal, chain: str, packet: Packet, stack: Stack) -> tree.Tree:
-        forgotten = replace(packet, mark=Mark()) if stack else packet
-        return back(self, chain, forgotten, stack)
+    def unmarked(leaf: tree.Leaf) -> tree.Tree:
+        left = isinstance(leaf.outcome, tree.FellThrough)
+        return tree.Leaf(leaf.outcome, replace(leaf.packet, mark=Mark())) if left else leaf
 
-    patch.setattr(Traversal, "back", faulty)
+    def faulty(self: Traversal, chain: str, packet: Packet) -> tree.Tree:
+        found = goto(self, chain, packet)
+        return found if chain == START else Grown(unmarked).of(found)
+
+    patch.setattr(Traversal, "goto", faulty)
 
 
 def chances_of_later_rules_not_reduced(patch: Patch) -> None:
