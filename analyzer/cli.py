@@ -225,6 +225,7 @@ def _tree(options: SimpleNamespace) -> int:
 
 
 def _trace(options: SimpleNamespace) -> int:
+    from analyzer.kubeproxy.exceeded import bounded
     from analyzer.kubeproxy.trace import trace
     from analyzer.parsers.survey import survey_any
     from analyzer.question import family_of, question
@@ -246,6 +247,7 @@ def _trace(options: SimpleNamespace) -> int:
         for ruleset, visited in zip(rulesets, found.visited, strict=True)
         for each in (*ruleset.diagnostics, *survey_any(ruleset, visited))
     ]
+    diagnostics += bounded(found.exceeded, rulesets[0].file)
     answer = TraceAnswer(
         cluster=cluster,
         node=options.node,

@@ -15,6 +15,7 @@ from analyzer.model.targets import Dnat, NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Leaf, Tree, shares
@@ -65,7 +66,9 @@ class FlowWalks:
         self._situation = Situation(
             local_addresses=frozenset(own) if own else None, affinity_lists=names.AFFINITY_LISTS
         )
-        self._hooks = Hooks(rulesets, family, self._situation)
+        #: What the walks of one chain alone may cost.
+        self._effort = Effort(self._asked_bits)
+        self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
         self._changed_bits = changed_bits
         self._known: dict[Packet, Ternary] = {}
         # A flow to a NodePort goes to some address of the node, known or not.
@@ -75,6 +78,16 @@ class FlowWalks:
     def rests_on_bridges(self) -> bool:
         """Whether a rule asked for ports of bridges so far."""
         return MatchPhysdev in self._hooks.judged
+
+    def _asked_bits(self) -> int:
+        from analyzer.kubeproxy.asked_bits import asked_bits
+
+        return asked_bits(self._rulesets)
+
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        """The bounds on work that walks met, in words: what is behind them is unresolved."""
+        return tuple(dict.fromkeys((*self._hooks.exceeded, *self._effort.exceeded)))
 
     def tree(
         self,

@@ -245,6 +245,10 @@ class Recogniser:
             found = [each for each in found if not each.message.startswith(missing)]
         if any(each.code == "lost-rows" for each in found):  # then an empty chain is no chain
             found = [each for each in found if each.code != "empty-chain"]
+        if "_walks" in self.__dict__:  # which are not made where nothing has to be walked
+            from analyzer.kubeproxy.exceeded import bounded
+
+            diagnostics += bounded(self._walks.exceeded, self._ruleset.file)
         return View(
             services=services,
             mode=mode,

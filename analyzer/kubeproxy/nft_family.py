@@ -8,6 +8,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.asked_sources import ENTERING, LEAVING, asked_around
+from analyzer.kubeproxy.exceeded import bounded
 from analyzer.kubeproxy.flows import USUAL
 from analyzer.kubeproxy.nft_asked import affinity, asked, unmarked_network
 from analyzer.kubeproxy.nft_chains import destinations, no_map, reached_by
@@ -321,6 +322,8 @@ class Family:
 
     def diagnostics(self) -> Iterator[Diagnostic]:
         """Give what is to be said of the Services of this family."""
+        if "_walks" in self.__dict__:
+            yield from bounded(self._walks.exceeded, self._ruleset.file)
         for entrance in (e for e in self.entrances if self._is_empty(e)):
             yield Diagnostic(
                 severity=Severity.WARNING,

@@ -75,7 +75,8 @@ class NftWalks(FlowWalks):
         return self._again(table, chain, replace(came, mark=leaf.packet.mark), source)
 
     def _again(self, table: Table, chain: Chain, packet: Packet, source: Source) -> Ternary | None:
-        walk = NftTraversal(table, self._family, self._situation)
+        self._effort.begin()
+        walk = NftTraversal(table, self._family, self._situation, self._effort)
         match walk.tree(chain.name, packet):
             case Leaf(Dnat(), sent):
                 return self._masquerades(sent, source)

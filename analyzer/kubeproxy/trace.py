@@ -8,6 +8,7 @@ from typing import Final
 
 from analyzer.errors import UsageError
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.asked_bits import asked_bits
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import Address
 from analyzer.model.nft import NftRuleset
@@ -55,12 +56,14 @@ class Trace:
 
     Attributes:
         visited: of each ruleset the chains that the packet comes to, by table.
+        exceeded: the bounds on work that the walk met: what is behind them is unresolved.
     """
 
     tree: Tree
     ends: tuple[End, ...]
     assumptions: tuple[str, ...]
     visited: tuple[Mapping[str, Sequence[str]], ...]
+    exceeded: tuple[str, ...] = ()
 
 
 def trace(rulesets: Sequence[Rules], question: Question, family: str) -> Trace:
@@ -76,6 +79,7 @@ def trace(rulesets: Sequence[Rules], question: Question, family: str) -> Trace:
         ends=ends(tree),
         assumptions=tuple(assumptions(rulesets, situation, tree, hooks.judged)),
         visited=tuple(hooks.visited(number) for number in range(len(rulesets))),
+        exceeded=hooks.exceeded,
     )
 
 
@@ -114,7 +118,9 @@ def _walk(
         affinity_lists=names.AFFINITY_LISTS,
         under_limits=question.under_limits,
     )
-    hooks = Hooks(rulesets, family, situation, question.routes)
+    hooks = Hooks(
+        rulesets, family, situation, question.routes, asked_bits=lambda: asked_bits(rulesets)
+    )
     return hooks, situation, hooks.way(packet)
 
 

@@ -17,7 +17,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.traverse import Traversal
-from analyzer.semantics.tree import FellThrough, Leaf
+from analyzer.semantics.tree import FellThrough, Leaf, Tree
 
 
 class NatWalks(FlowWalks):
@@ -34,6 +34,11 @@ class NatWalks(FlowWalks):
         super().__init__(rulesets, ruleset.family, own, sources, changed_bits)
         self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
 
+    def _walked(self, chain: str, packet: Packet) -> Tree:
+        """Return what one chain alone makes of a packet."""
+        self._effort.begin()
+        return Traversal(self._table, effort=self._effort).tree(chain, packet)
+
     def behind(self, chain: str, frontend: Frontend, protocol: str, source: Source) -> Route:
         """Return the distribution of the flows that come to a chain of a Service.
 
@@ -41,7 +46,7 @@ class NatWalks(FlowWalks):
         known either, and so neither is the masquerade.
         """
         packet = self._flow(self._packet(source), frontend, protocol)
-        route = self._route(Traversal(self._table).tree(chain, packet), frontend, source)
+        route = self._route(self._walked(chain, packet), frontend, source)
         shares = tuple([replace(share, masquerade=None) for share in route.shares])
         return replace(route, shares=shares)
 
@@ -57,7 +62,7 @@ class NatWalks(FlowWalks):
         chains = [rule.target.chain for rule in rules if isinstance(rule.target, Jump | Goto)]
         if not chains or not is_of_endpoint(tuple(self._table.chains[chains[-1]].rules)):
             return None
-        match Traversal(self._table).tree(chains[-1], replace(came, mark=leaf.packet.mark)):
+        match self._walked(chains[-1], replace(came, mark=leaf.packet.mark)):
             case Leaf(Dnat(), packet):
                 return self._masquerades(packet, source)
             case _:
@@ -95,7 +100,7 @@ class NatWalks(FlowWalks):
 
     def mark_of_masquerade(self) -> Mark | None:
         """Return the mark that KUBE-MARK-MASQ gives to a packet without one, if it is certain."""
-        match Traversal(self._table).tree(names.MARK_MASQUERADE, Packet()):
+        match self._walked(names.MARK_MASQUERADE, Packet()):
             case Leaf(FellThrough(), packet):
                 return packet.mark
             case _:

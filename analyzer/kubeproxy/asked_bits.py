@@ -1,0 +1,100 @@
+"""Which bits of marks any rule of a node matches on.
+
+What a rule sets that no other matches on makes no difference to a flow, so that walks need not
+tell apart the flows that it sets it on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from analyzer.model.nft import NftRuleset
+from analyzer.model.nft import Rule as NftRule
+from analyzer.model.nft_expressions import Binary, Ct, Expression, Meta
+from analyzer.model.nft_statements import CtSet, Match, MetaSet, Statement
+from analyzer.model.packet import ALL_BITS
+from analyzer.model.rules import Ruleset, Table
+from analyzer.parsers.rows import Chains, RuleRows
+from analyzer.semantics.base_chains import Rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: What rows of iptables-save say of marks that are matched on, or that are copied.
+_IN_ROWS: Final = re.compile(r" --(?:mark (\S+)|(?:save|restore)-mark\b)")
+
+
+def asked_bits(rulesets: Iterable[Rules]) -> int:
+    """Return the bits of packets' and flows' marks that rules of `rulesets` match on."""
+    bits = 0
+    for ruleset in rulesets:
+        if isinstance(ruleset, Ruleset):
+            for table in ruleset.tables.values():
+                bits |= _of_text(_text(table))
+        else:
+            bits |= _of_nft(ruleset)
+    return bits
+
+
+def _text(table: Table) -> str:
+    if isinstance(table.chains, Chains):
+        block = table.chains.block
+        return block.text[slice(*block.span)]
+    return "\n".join(
+        chain.rules.text
+        if isinstance(chain.rules, RuleRows)
+        else "\n".join(rule.raw for rule in chain.rules)
+        for chain in table.chains.values()
+    )
+
+
+def _of_text(rows: str) -> int:
+    bits = 0
+    for mark in set(_IN_ROWS.findall(rows)):
+        value, _, mask = mark.partition("/")
+        try:
+            bits |= int(mask or "0xffffffff", 0) | int(value, 0)
+        except ValueError:  # it is copied, so that other rules may match on what becomes of it
+            return ALL_BITS
+    return bits
+
+
+def _of_nft(ruleset: NftRuleset) -> int:
+    bits = 0
+    for table in ruleset.tables.values():
+        for chain in table.chains.values():
+            for rule in chain.rules:
+                bits |= _of_rule(rule) if "mark" in rule.raw else 0
+    return bits
+
+
+def _of_rule(rule: NftRule) -> int:
+    bits = 0
+    for statement in rule.statements:
+        bits |= _of_statement(statement)
+    return bits
+
+
+def _of_statement(statement: Statement) -> int:
+    match statement:
+        case Match(Binary("&", Meta("mark") | Ct("mark"), int() as mask)):
+            return mask
+        case MetaSet("mark", operand) if _is_changed(operand, Meta("mark")):
+            return 0
+        case CtSet("mark", operand) if _is_changed(operand, Ct("mark")):
+            return 0
+        case _:
+            return ALL_BITS if "mark" in repr(statement) else 0
+
+
+def _is_changed(given: Expression, mark: Expression) -> bool:
+    """Tell whether an operand is a constant, or the mark itself with some bits changed."""
+    match given:
+        case int():
+            return True
+        case Binary("&" | "|" | "^", left, int()):
+            return left == mark or (isinstance(left, Binary) and _is_changed(left, mark))
+        case _:
+            return False
