@@ -13,6 +13,7 @@ from analyzer.model.rules import Rule
 from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 from analyzer.model.value import replace, value
 from analyzer.semantics.depth import deep
+from analyzer.semantics.sums import UNKNOWN, Sums, drawn
 
 K = TypeVar("K", bound=Hashable)
 
@@ -135,26 +136,14 @@ class Shares(Mapping[K, Bounds]):
 
 @deep
 def shares(tree: Tree, key: Callable[[Leaf], K]) -> Shares[K]:
-    """Bound the probability of each key that a leaf of `tree` has.
+    """Bound the probability of each key that a leaf of `tree` has, in the order of leaves.
 
     One pass, whatever the number of keys. An unresolved leaf may be any of them.
     """
-    found = _Fold(key).of(tree)
-    bounds = {k: Bounds(found.lower.get(k, NEVER), high) for k, high in found.upper.items()}
-    return Shares(bounds, found.other)
-
-
-@value
-class _Sums(Generic[K]):
-    """Bounds by key.
-
-    Attributes:
-        other: the upper bound of every key that `upper` does not name.
-    """
-
-    lower: Mapping[K, Dyadic]
-    upper: Mapping[K, Dyadic]
-    other: Dyadic
+    fold = _Fold(key)
+    found = fold.of(tree)
+    held = found.all()
+    return Shares({k: Bounds(*held[at]) for k, at in fold.keys.items()}, found.other)
 
 
 class _Fold(Generic[K]):
@@ -162,58 +151,46 @@ class _Fold(Generic[K]):
 
     def __init__(self, key: Callable[[Leaf], K]) -> None:
         self._key = key
+        #: The keys of the leaves, numbered in their order.
+        self.keys: dict[K, int] = {}
         # By identity: the tree keeps its nodes alive, and to compare them would take as long.
-        self._done: dict[int, _Sums[K]] = {}
+        self._done: dict[int, Sums] = {}
+        self._numbers: dict[int, int | None] = {}
 
-    def of(self, tree: Tree) -> _Sums[K]:
+    def of(self, tree: Tree) -> Sums:
         found = self._done.get(id(tree))
         if found is None:
             found = self._done[id(tree)] = self._fold(tree)
         return found
 
-    def _fold(self, tree: Tree) -> _Sums[K]:
+    def _fold(self, tree: Tree) -> Sums:
         match tree:
-            case Leaf(Unresolved()):
-                return _Sums({}, {}, ALWAYS)
             case Leaf():
-                one = {self._key(tree): ALWAYS}
-                return _Sums(one, one, NEVER)
+                return Sums.leaves([(self._number(tree), ALWAYS)])
             case Chance(branches):
-                return _weighted([(weight, self.of(child)) for weight, child in branches])
+                ends: list[tuple[int | None, Dyadic]] = []
+                parts: list[tuple[Dyadic, Sums]] = []
+                for weight, child in branches:
+                    if isinstance(child, Leaf):
+                        ends.append((self._number(child), weight))
+                    else:
+                        parts.append((weight, self.of(child)))
+                return drawn([(ALWAYS, Sums.leaves(ends)), *parts]) if ends else drawn(parts)
             case Either(_, branches):
-                return _widest([self.of(child) for child in branches])
+                found, *rest = [self.of(child) for child in branches]
+                for each in rest:
+                    found = found.mixed(each, UNKNOWN)
+                return found
             case _:
                 assert_never(tree)
 
-
-def _weighted(parts: list[tuple[Dyadic, _Sums[K]]]) -> _Sums[K]:
-    lower: dict[K, Dyadic] = {}
-    upper: dict[K, Dyadic] = {}
-    closed = [(weight, sums) for weight, sums in parts if not sums.other]
-    open_ = [(weight, sums) for weight, sums in parts if sums.other]
-    for weight, sums in parts:
-        for k, share in sums.lower.items():
-            lower[k] = lower.get(k, NEVER) + weight * share
-    for weight, sums in closed:
-        for k, share in sums.upper.items():
-            upper[k] = upper.get(k, NEVER) + weight * share
-    # What a branch leaves open may be any key, those that only others name included.
-    for k in [k for _, sums in open_ for k in sums.upper]:
-        upper.setdefault(k, NEVER)
-    for weight, sums in open_:
-        for k in upper:
-            upper[k] += weight * sums.upper.get(k, sums.other)
-    other = sum((weight * sums.other for weight, sums in open_), NEVER)
-    return _Sums(lower, upper, other)
-
-
-def _widest(each: list[_Sums[K]]) -> _Sums[K]:
-    keys = {k: None for sums in each for k in sums.upper}
-    return _Sums(
-        {k: min(sums.lower.get(k, NEVER) for sums in each) for k in keys},
-        {k: max(sums.upper.get(k, sums.other) for sums in each) for k in keys},
-        max(sums.other for sums in each),
-    )
+    def _number(self, leaf: Leaf) -> int | None:
+        """Return the number of a leaf's key; None: it may be any."""
+        if id(leaf) not in self._numbers:
+            unresolved = isinstance(leaf.outcome, Unresolved)
+            number = None if unresolved else self.keys.setdefault(self._key(leaf), len(self.keys))
+            self._numbers[id(leaf)] = number
+        return self._numbers[id(leaf)]
 
 
 def bounds(tree: Tree, event: Callable[[Leaf], bool]) -> Bounds:

@@ -12,7 +12,7 @@ from analyzer.model.rules import Rule, Table
 from analyzer.model.targets import Accept, Goto, Jump, Return, SetMark
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics import matching, path, traverse, tree
+from analyzer.semantics import matching, path, sums, traverse, tree
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.situation import Situation
@@ -114,12 +114,12 @@ def draws_not_independent(patch: Patch) -> None:
 
 
 def swapped_bounds(patch: Patch) -> None:
-    patch.setattr(tree, "min", max, raising=False)
-    patch.setattr(tree, "max", min, raising=False)
+    patch.setattr(sums, "min", max, raising=False)
+    patch.setattr(sums, "max", min, raising=False)
 
 
 def lower_bound_of_the_last_branch(patch: Patch) -> None:
-    patch.setattr(tree, "min", lambda values: list(values)[-1], raising=False)
+    patch.setattr(sums, "min", lambda *values: values[-1], raising=False)
 
 
 def rules_forgotten(patch: Patch) -> None:
