@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 from analyzer import __version__
 from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
+from analyzer.parsers.contents import MOST_BYTES, size_from_text
 from analyzer.parsers.formats import FORMATS
 from analyzer.plain_words import PlainWords
 from analyzer.reports.renderers import RENDERERS
@@ -169,6 +170,13 @@ def _add_what_is_known(parser: Declares) -> None:
         help="that node's addresses, where no objects say them",
     )
     parser.add_argument(
+        "--max-input",
+        metavar="SIZE",
+        type=_size,
+        default=MOST_BYTES,
+        help="refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)",
+    )
+    parser.add_argument(
         "--strict", action="store_true", help="exit with 3 if the dump was read only in part"
     )
     parser.add_argument(
@@ -308,6 +316,13 @@ def _address(text: str) -> Address:
     if address is None:
         raise _refused(f"{text!r} is no IP address")
     return address
+
+
+def _size(text: str) -> int:
+    size = size_from_text(text)
+    if size is None:
+        raise _refused(f"{text!r} is not a size in bytes (for example 512M)")
+    return size
 
 
 def _network_of_node(text: str) -> tuple[Network, str]:

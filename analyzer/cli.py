@@ -235,7 +235,7 @@ def _trace(options: SimpleNamespace) -> int:
         rulesets, objects = read_dumps(options, advance)
     cluster = objects.cluster
     files = {
-        name: (path, read_file(path))
+        name: (path, read_file(path, options.max_input))
         for name in ("addresses", "routes")
         if (path := getattr(options, name)) is not None
     }

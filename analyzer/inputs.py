@@ -95,7 +95,7 @@ class ApiObjects:
             from analyzer.parsers.api_objects import decode
             from analyzer.parsers.kubernetes import cluster_of
 
-            files = list(_files_of_objects(options.objects))
+            files = list(_files_of_objects(options.objects, options.max_input))
             self._items = decode(files)
             self.cluster = cluster_of(self._items, ", ".join(name for name, _ in files))
         said = dict(options.node_of)
@@ -220,9 +220,10 @@ def read_dumps(
 def _read_all(
     options: SimpleNamespace, advance: Advance | None, skim: Skim | None = None
 ) -> tuple[Rules, ...]:
-    first = _read(options.dump, options.input_format, options.table, advance, skim)
+    most = options.max_input
+    first = _read(options.dump, options.input_format, options.table, advance, skim, most=most)
     # What else the node has is read for its rules, not for its Services.
-    return first, *[_read(name, None, None, advance, None) for name in options.others]
+    return first, *[_read(name, None, None, advance, None, most=most) for name in options.others]
 
 
 def _read(
@@ -231,15 +232,17 @@ def _read(
     table: str | None,
     advance: Advance | None,
     skim: Skim | None,
+    *,
+    most: int,
 ) -> Rules:
     given = input_format, table, advance, skim
     if name == "-":
-        return read_ruleset(sys.stdin.buffer, "<stdin>", *given)
+        return read_ruleset(sys.stdin.buffer, "<stdin>", *given, most=most)
     with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
-        return read_ruleset(file, name, *given)
+        return read_ruleset(file, name, *given, most=most)
 
 
-def _files_of_objects(names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def _files_of_objects(names: Sequence[str], most: int) -> Iterator[tuple[str, bytes]]:
     """Give name and content of each file; of a folder, of all that hold objects by their names.
 
     Raises:
@@ -247,29 +250,36 @@ def _files_of_objects(names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     """
     for name in names:
         if not os.path.isdir(name):  # noqa: PTH112  # pathlib is slow to load
-            yield name, read_file(name)
+            yield name, read_file(name, most)
             continue
         from analyzer.parsers.api_objects import holds_objects
 
         with os.scandir(name) as listed:
             inside = sorted(each.path for each in listed if each.name.split(".")[1:2] == ["json"])
         # Beside them other files may stand, of which nobody said that they are objects.
-        found = [(file, data) for file in inside if holds_objects(data := read_file(file))]
+        found = [(file, data) for file in inside if holds_objects(data := read_file(file, most))]
         if not found:
             raise InputError(f"{name}: no file *.json of this folder holds API objects")
         yield from found
 
 
-def read_file(name: str) -> bytes:
-    """Return what a file holds; of ``-``, standard input.
+def read_file(name: str, most: int) -> bytes:
+    """Return what a file holds, unpacked; of ``-``, standard input.
 
     Raises:
+        InputError: that is more than `most` bytes, or damaged.
         OSError: it cannot be read.
     """
-    if name == "-":
-        return sys.stdin.buffer.read()
-    with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
-        return file.read()
+    from analyzer.parsers.compression import decompress
+    from analyzer.parsers.contents import contents
+
+    try:
+        if name == "-":
+            return decompress(bytes(contents(sys.stdin.buffer, most)), most)
+        with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
+            return decompress(bytes(contents(file, most)), most)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
 
 
 def node_addresses(options: SimpleNamespace, cluster: Cluster) -> tuple[Address, ...]:

@@ -32,13 +32,14 @@ def asked_bits(rulesets: Iterable[Rules]) -> int:
     for ruleset in rulesets:
         if isinstance(ruleset, Ruleset):
             for table in ruleset.tables.values():
-                bits |= _of_text(_text(table))
+                bits |= _of_text(text_of(table))
         else:
             bits |= _of_nft(ruleset)
     return bits
 
 
-def _text(table: Table) -> str:
+def text_of(table: Table) -> str:
+    """Return the rows of all chains of a table."""
     if isinstance(table.chains, Chains):
         block = table.chains.block
         return block.text[slice(*block.span)]

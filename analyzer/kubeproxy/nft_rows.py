@@ -145,24 +145,30 @@ def _of_text(body: str, table: Table) -> PlainChain | None:
         if single is not None:
             return PlainChain(protocol, (single,))
         pairs = [part.split(" : ") for part in inner.split(", ")]
-        return PlainChain(protocol, _drawn(pairs, int(number)))
+        return PlainChain(protocol, _drawn(pairs, number))
     found = _CHAINS.fullmatch(body)
     if found is None:
         return None
     address, protocol, port, network, marks_by, number, inner = found.groups()
     pairs = [part.split(" : goto ") for part in inner.split(", ")]
-    if [key for key, *_ in pairs] != [str(at) for at in range(int(number))]:
+    if not _are_numbered(pairs, number):
         return None
     ends = [_end_of_text(name, table) for _, name in pairs]
     marks = None if address is None else (address, protocol, int(port), network, marks_by)
     return _joined(ends, marks, [name for _, name in pairs])
 
 
-def _drawn(pairs: list[list[str]], number: int) -> tuple[str, ...]:
+def _drawn(pairs: list[list[str]], number: str) -> tuple[str, ...]:
     """Return endpoints of a map, drawn with the numbers from 0 on; or raise ValueError."""
-    if [pair[0] for pair in pairs] != [str(at) for at in range(number)]:
+    if not _are_numbered(pairs, number):
         raise ValueError(pairs)
     return tuple([_joined_text(*pair[1].split(" . ")) for pair in pairs])
+
+
+def _are_numbered(pairs: list[list[str]], number: str) -> bool:
+    """Tell whether there are just so many pairs, in the order of their numbers."""
+    # The number may be any that was made up: nothing of that size is made.
+    return number == str(len(pairs)) and [p[0] for p in pairs] == list(map(str, range(len(pairs))))
 
 
 def _joined_text(address: str, port: str | int) -> str:

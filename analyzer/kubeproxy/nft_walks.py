@@ -57,7 +57,7 @@ class NftWalks(FlowWalks):
             return None
         return [(key, b, frozenset(marks[key])) for key, b in found.items() if key is not None]
 
-    def _returns(self, came: Packet, source: Source, leaf: Leaf) -> Ternary | None:
+    def _returns(self, came: Packet, source: Source, leaf: Leaf) -> set[Ternary] | None:
         found = super()._returns(came, source, leaf)
         if found is not None:
             return found
@@ -71,14 +71,16 @@ class NftWalks(FlowWalks):
         if not is_of_endpoint(chain):
             # No chain asks for the endpoint itself, so the flow comes out as any other does.
             packet = replace(leaf.packet, source=came.source, from_node=came.from_node)
-            return self._masquerades(packet, source)
+            return {self._masquerades(packet, source)}
         return self._again(table, chain, replace(came, mark=leaf.packet.mark), source)
 
-    def _again(self, table: Table, chain: Chain, packet: Packet, source: Source) -> Ternary | None:
+    def _again(
+        self, table: Table, chain: Chain, packet: Packet, source: Source
+    ) -> set[Ternary] | None:
         self._effort.begin()
         walk = NftTraversal(table, self._family, self._situation, self._effort)
         match walk.tree(chain.name, packet):
             case Leaf(Dnat(), sent):
-                return self._masquerades(sent, source)
+                return {self._masquerades(sent, source)}
             case _:
                 return None

@@ -2,22 +2,66 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from ipaddress import ip_network
+from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.asked_sources import is_of_endpoint
+from analyzer.kubeproxy.asked_bits import text_of
 from analyzer.kubeproxy.flows import HOOKS, FlowWalks
 from analyzer.kubeproxy.view import Frontend, Route, Source
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import Address, Network
 from analyzer.model.diagnostics import Location
+from analyzer.model.matches import (
+    MatchComment,
+    MatchDestination,
+    MatchInInterface,
+    MatchMultiport,
+    MatchNot,
+    MatchNth,
+    MatchOutInterface,
+    MatchProtocol,
+    MatchRandom,
+    MatchRecent,
+    MatchSctp,
+    MatchSet,
+    MatchSource,
+    MatchTcp,
+    MatchUdp,
+    MatchUnknown,
+)
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Accept, Dnat, Drop, Goto, Jump
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
+from analyzer.semantics.assumptions import every_leaf
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.traverse import Traversal
-from analyzer.semantics.tree import FellThrough, Leaf, Tree
+from analyzer.semantics.tree import AnyRule, FellThrough, Leaf, Tree
+
+#: Matches that neither a flow's source nor its mark decides.
+_OF_ALL_SOURCES: Final = (
+    MatchComment,
+    MatchDestination,
+    MatchInInterface,
+    MatchMultiport,
+    MatchNth,
+    MatchOutInterface,
+    MatchProtocol,
+    MatchRandom,
+    MatchRecent,
+    MatchSctp,
+    MatchSet,
+    MatchTcp,
+    MatchUdp,
+    MatchUnknown,
+)
+#: Rows of nat that go by marks, in whichever chain.
+_BY_MARK: Final = re.compile(r"-A (\S+) .*--(?:mark|save-mark|restore-mark) ")
+_LEAVING: Final = frozenset({"POSTROUTING", "KUBE-POSTROUTING"})
 
 
 class NatWalks(FlowWalks):
@@ -50,23 +94,51 @@ class NatWalks(FlowWalks):
         shares = tuple([replace(share, masquerade=None) for share in route.shares])
         return replace(route, shares=shares)
 
-    def _returns(self, came: Packet, source: Source, leaf: Leaf) -> Ternary | None:
-        """Tell whether a flow is masqueraded that comes as `came` and goes the way to `leaf`.
-
-        None: that has to be walked, since the way ends in no usual KUBE-SEP chain.
-        """
+    def _returns(self, came: Packet, source: Source, leaf: Leaf) -> set[Ternary] | None:
         found = super()._returns(came, source, leaf)
         if found is not None:
             return found
-        rules = [rule for rule in leaf.rules if isinstance(rule, Rule)]
-        chains = [rule.target.chain for rule in rules if isinstance(rule.target, Jump | Goto)]
-        if not chains or not is_of_endpoint(tuple(self._table.chains[chains[-1]].rules)):
+        last = leaf.rules[-1] if leaf.rules else None
+        chain = _chain_of(last) if isinstance(last, Rule) else None
+        if chain is None or not self._is_usual(chain, last):
             return None
-        match self._walked(chains[-1], replace(came, mark=leaf.packet.mark)):
-            case Leaf(Dnat(), packet):
-                return self._masquerades(packet, source)
-            case _:
-                return None
+        tree = self._walked(chain, replace(came, mark=leaf.packet.mark))
+        if not isinstance(tree, Leaf) and self._goes_by_marks:
+            return None  # what comes back may go elsewhere, since it is marked
+        to = leaf.packet.destination, leaf.packet.destination_port
+        packets = [
+            each.packet
+            for each in every_leaf(tree)
+            if isinstance(each.outcome, Dnat)
+            and (each.packet.destination, each.packet.destination_port) == to
+        ]
+        return {self._masquerades(packet, source) for packet in packets} or None
+
+    def _is_usual(self, chain: str, last: AnyRule | None) -> bool:
+        """Tell whether a chain, as far as `last`, treats flows of all sources alike but for marks.
+
+        So does that of an endpoint, which marks what the endpoint itself sends, and only that.
+        """
+        own = _sent_to(last)
+        for rule in self._table.chains[chain].rules:
+            marks = rule.target == Jump(names.MARK_MASQUERADE)
+            for match in rule.matches:
+                if marks and own is not None and match == MatchSource(own):
+                    continue
+                inner = match.match if isinstance(match, MatchNot) else match
+                if not isinstance(inner, _OF_ALL_SOURCES):
+                    return False
+            if isinstance(rule.target, Jump | Goto) and not marks:
+                return False
+            if rule is last:
+                return True
+        return False
+
+    @cached_property
+    def _goes_by_marks(self) -> bool:
+        """Whether rules of nat match on marks before flows leave."""
+        found = _BY_MARK.finditer(text_of(self._table))
+        return any(row[1] not in _LEAVING for row in found)
 
     def reaches_services(self, source: Source) -> bool:
         """Tell whether every packet from `source` comes to KUBE-SERVICES, unchanged and first.
@@ -105,3 +177,18 @@ class NatWalks(FlowWalks):
                 return packet.mark
             case _:
                 return None
+
+
+def _sent_to(last: AnyRule | None) -> Network | None:
+    """Return the one address that a rule translates to, as ``-s`` asks for it."""
+    match last.target if isinstance(last, Rule) else None:
+        case Dnat(to) if to.first_address is not None and to.last_address is None:
+            return ip_network(to.first_address)
+        case _:
+            return None
+
+
+def _chain_of(rule: Rule) -> str | None:
+    """Return the chain that a rule is of, as its row says."""
+    found = re.match(r"(?:\[\d+:\d+\] )?-A (\S+) ", rule.raw)
+    return None if found is None else found[1]

@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import importlib
+import io
 from collections.abc import Callable, Mapping
 
 from analyzer.errors import InputError
+from analyzer.parsers.contents import MOST_BYTES, too_large
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+#: Unpacked at a time.
+_PIECE: Final = 1 << 20
+#: Of zstd, packed: what its frames may make of it is 2**15 times as much.
+_PACKED_PIECE: Final = 1 << 10
 
-def _library(name: str) -> Callable[[bytes], bytes]:
+
+def _library(name: str) -> Callable[[bytes, int], bytes]:
     """Return what unpacks with a module of the standard library, loaded when it is used."""
 
-    def unpack(data: bytes) -> bytes:
+    def unpack(data: bytes, most: int) -> bytes:
         module, zlib = importlib.import_module(name), importlib.import_module("zlib")
         of_lzma: type[Exception] = getattr(module, "LZMAError", EOFError)
+        unpacked = bytearray()
         try:
-            unpacked: bytes = module.decompress(data)
+            with module.open(io.BytesIO(data)) as file:
+                while piece := file.read(_PIECE):
+                    unpacked += piece
+                    if len(unpacked) > most:
+                        raise too_large(most)
         except (OSError, EOFError, ValueError, zlib.error, of_lzma) as error:
             raise InputError(f"damaged compressed data: {error}") from None
-        return unpacked
+        return bytes(unpacked)
 
     return unpack
 
 
-def _zstd(data: bytes) -> bytes:
+def _zstd(data: bytes, most: int) -> bytes:
     try:
         zstandard = importlib.import_module("zstandard")
     except ImportError:
@@ -35,21 +47,27 @@ def _zstd(data: bytes) -> bytes:
             "compressed with zstd, which needs the package zstandard: "
             "pip install 'kubeodds[zstd]', or unpack it with `zstd -d` first"
         ) from None
-    unpacked = b""
+    unpacked = bytearray()
     try:
         while data:  # one frame after the other
             # A frame written from a pipe does not tell its size, so read it as a stream.
             frame = zstandard.ZstdDecompressor().decompressobj()
-            unpacked += frame.decompress(data)
-            if not frame.eof:
-                raise InputError("damaged zstd data: it ends too early")
-            data = frame.unused_data
+            at = 0
+            while not frame.eof:
+                piece = data[at : at + _PACKED_PIECE]
+                if not piece:
+                    raise InputError("damaged zstd data: it ends too early")
+                at += len(piece)
+                unpacked += frame.decompress(piece)
+                if len(unpacked) > most:
+                    raise too_large(most)
+            data = frame.unused_data + data[at:]
     except zstandard.ZstdError as error:
         raise InputError(f"damaged zstd data: {error}") from None
-    return unpacked
+    return bytes(unpacked)
 
 
-_FORMATS: Final[Mapping[bytes, Callable[[bytes], bytes]]] = {
+_FORMATS: Final[Mapping[bytes, Callable[[bytes, int], bytes]]] = {
     b"\x1f\x8b": _library("gzip"),
     b"BZh": _library("bz2"),
     b"\xfd7zXZ\x00": _library("lzma"),
@@ -62,13 +80,13 @@ def is_compressed(data: bytes) -> bool:
     return data.startswith(tuple(_FORMATS))
 
 
-def decompress(data: bytes) -> bytes:
+def decompress(data: bytes, most: int = MOST_BYTES) -> bytes:
     """Return what `data` holds once unpacked; other data as it is.
 
     Raises:
-        InputError: it is compressed, and damaged or cut off.
+        InputError: it is compressed, and damaged, cut off, or more than `most` bytes once unpacked.
     """
     for magic, unpack in _FORMATS.items():
         if data.startswith(magic):
-            return unpack(data)
+            return unpack(data, most)
     return data

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Callable, Mapping
 
@@ -11,6 +10,7 @@ from analyzer.errors import InputError
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.parsers import iptables_save
+from analyzer.parsers.contents import MOST_BYTES, contents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from analyzer.model.nft import NftRuleset
     from analyzer.parsers.rows import Skim
 
-#: Bytes from which on memory is asked for in large pages.
-_LARGE: Final = 1 << 22
 _LONGEST_MAGIC: Final = 6
 #: How dumps of iptables-save begin, and nothing that is compressed.
 _BEGINNINGS: Final = frozenset({b"#", b"*"})
@@ -78,18 +76,22 @@ def read_ruleset(
     table: str | None = None,
     advance: Advance | None = None,
     skim: Skim | None = None,
+    *,
+    most: int = MOST_BYTES,
 ) -> Ruleset | NftRuleset:
     """Return the rules of one dump, compressed or not; `advance` is told of lines that are read.
 
-    `skim` may take rows of which its owner only wants the words; the rules are the same.
+    `skim` may take rows of which its owner only wants the words; the rules are the same. No more
+    bytes are read or unpacked than `most`.
 
     Raises:
-        InputError: it is no dump that any format reads; the message says what it seems to be.
+        InputError: it is no dump that any format reads; the message says what it seems to be. Or it
+            is too large.
         OSError: the file cannot be read.
         ParseError: a line of it is malformed.
     """
     try:
-        text = _text(io.BytesIO(data) if isinstance(data, bytes) else data)
+        text = _text(io.BytesIO(data) if isinstance(data, bytes) else data, most)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
     if input_format is not None:
@@ -100,20 +102,20 @@ def read_ruleset(
     raise InputError(f"{file}: {_recognised_but_refused(text)}")
 
 
-def _text(file: BinaryIO) -> str:
+def _text(file: BinaryIO, most: int) -> str:
     """Return all text of a file.
 
     Bytes that are no UTF-8 stand in comments only; surrogates carry them through unharmed.
     Windows' shells redirect into UTF-16, and its editors put a mark before UTF-8.
     """
-    data = _contents(file)
+    data = contents(file, most)
     if not data:
         raise InputError("the file is empty")
     if bytes(data[:1]) not in _BEGINNINGS:
         from analyzer.parsers.compression import decompress, is_compressed
 
         if is_compressed(bytes(data[:_LONGEST_MAGIC])):
-            data = decompress(bytes(data))
+            data = decompress(bytes(data), most)
     if bytes(data[:2]) in _UTF_16:
         text = str(data, "utf-16", "replace")
     else:
@@ -126,30 +128,6 @@ def _text(file: BinaryIO) -> str:
     if "\0" in text:
         raise InputError("a binary file, not a dump of rules")
     return text
-
-
-def _contents(file: BinaryIO) -> bytes | memoryview:
-    """Return all bytes of a file.
-
-    Those of a large one stand in large pages of memory: the kernel would else hand out
-    thousands of small ones, which takes longer than to read into them.
-    """
-    try:
-        size = os.fstat(file.fileno()).st_size
-    except OSError:  # no file of the system
-        size = 0
-    if size < _LARGE:
-        return file.read()
-    import mmap
-    from contextlib import suppress
-
-    room = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a kernel without
-            room.madvise(mmap.MADV_HUGEPAGE)
-    read: int = file.readinto(room)  # type: ignore[attr-defined]  # BinaryIO forgets it
-    rest = file.read()  # it grows, or is a device
-    return bytes(room[:read]) + rest if rest else memoryview(room)[:read]
 
 
 def _recognised_but_refused(text: str) -> str:

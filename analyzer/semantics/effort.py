@@ -70,9 +70,7 @@ class Effort:
 
     def shortened(self, rules: tuple[R, ...]) -> tuple[R, ...]:
         """Return the first and the last of too many rules that match on one way."""
-        self._notes(
-            f"more than {MOST_RULES:,} rules match on one way of a packet: not all are told"
-        )
+        self.note(f"more than {MOST_RULES:,} rules match on one way of a packet: not all are told")
         return (*rules[: MOST_RULES // 2], *rules[-MOST_RULES // 2 :])
 
     def joined(self, place: Hashable, one: Packet, other: Packet, *, drawn: bool) -> Packet | None:
@@ -106,10 +104,11 @@ class Effort:
         return self._asked
 
     def _cut_off(self, bound: str) -> str:
-        self._notes(f"{bound}: answers that rest on more are ranges")
+        self.note(f"{bound}: answers that rest on more are ranges")
         return bound
 
-    def _notes(self, bound: str) -> None:
+    def note(self, bound: str) -> None:
+        """Note a bound that was met, and what it means for the answer."""
         self.exceeded[bound] = None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
+from analyzer.model.probability import Dyadic
 from analyzer.model.value import replace
 from analyzer.semantics.tree import Chance, Either, Leaf, Tree
 
@@ -13,8 +14,8 @@ class Grown:
     """Puts what `grow` makes of each leaf in its place, before it the leaf's rules.
 
     Branches that share what is below them still do, and what stays as it is is not made anew.
-    `spend` is told of the branches of each node that is looked at. `staying` holds nodes, by
-    identity, that stay as they are, and is given more of them.
+    `spend` is told of the branches of each node that is looked at. `staying` holds the
+    branches, by identity, of nodes that stay as they are, and is given more of them.
     """
 
     def __init__(
@@ -26,40 +27,57 @@ class Grown:
         self._grow = grow
         self._spend = spend
         self._staying = set() if staying is None else staying
-        # By identity: the tree keeps its nodes alive, and to compare them would take as long.
-        self._done: dict[int, Tree] = {}
+        # By identity: the tree keeps its nodes alive, and to compare them would take as long. Ways
+        # that meet again differ in the rules before, and share their branches.
+        self._leaves: dict[int, Tree] = {}
+        self._drawn: dict[int, tuple[tuple[Dyadic, Tree], ...]] = {}
+        self._either: dict[int, tuple[Tree, ...]] = {}
 
     def of(self, tree: Tree) -> Tree:
         """Return what becomes of a tree, or of a part of it."""
-        if id(tree) in self._staying:
-            return tree
-        found = self._done.get(id(tree))
-        if found is None:
-            found = self._done[id(tree)] = self._made(tree)
-            if found is tree:
-                self._staying.add(id(tree))
-        return found
-
-    def _made(self, tree: Tree) -> Tree:
         match tree:
             case Leaf():
-                behind = self._grow(tree)
-                if behind is tree or not tree.rules:
-                    return behind
-                return replace(behind, rules=(*tree.rules, *behind.rules))
+                return self._leaf(tree)
             case Chance(drawn):
-                self._spends(len(drawn))
-                chances = tuple([(weight, self.of(child)) for weight, child in drawn])
-                same = all(new is old for (_, new), (_, old) in zip(chances, drawn, strict=True))
-                return tree if same else replace(tree, branches=chances)
+                if id(drawn) in self._staying:
+                    return tree
+                chances = self._drawn.get(id(drawn))
+                if chances is None:
+                    chances = self._drawn[id(drawn)] = self._chances(drawn)
+                return tree if chances is drawn else replace(tree, branches=chances)
             case Either(_, either):
-                self._spends(len(either))
-                grown = tuple([self.of(child) for child in either])
-                same = all(new is old for new, old in zip(grown, either, strict=True))
-                return tree if same else replace(tree, branches=grown)
+                if id(either) in self._staying:
+                    return tree
+                grown = self._either.get(id(either))
+                if grown is None:
+                    grown = self._either[id(either)] = self._branches(either)
+                    if grown is either:
+                        self._staying.add(id(either))
+                return tree if grown is either else replace(tree, branches=grown)
             case _:
                 assert_never(tree)
 
-    def _spends(self, branches: int) -> None:
+    def _leaf(self, leaf: Leaf) -> Tree:
+        found = self._leaves.get(id(leaf))
+        if found is None:
+            found = self._grow(leaf)
+            if found is not leaf and leaf.rules:
+                found = replace(found, rules=(*leaf.rules, *found.rules))
+            self._leaves[id(leaf)] = found
+        return found
+
+    def _chances(self, drawn: tuple[tuple[Dyadic, Tree], ...]) -> tuple[tuple[Dyadic, Tree], ...]:
+        trees = tuple([tree for _, tree in drawn])
+        grown = self._branches(trees)
+        if grown is trees:
+            self._staying.add(id(drawn))
+            return drawn
+        return tuple([(weight, new) for (weight, _), new in zip(drawn, grown, strict=True)])
+
+    def _branches(self, trees: tuple[Tree, ...]) -> tuple[Tree, ...]:
         if self._spend is not None:
-            self._spend(branches)
+            self._spend(len(trees))
+        grown = tuple([self.of(tree) for tree in trees])
+        if any(new is not old for new, old in zip(grown, trees, strict=True)):
+            return grown
+        return trees

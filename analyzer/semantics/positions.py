@@ -44,7 +44,7 @@ class Walks(ABC):
         self._cache: dict[Key, Tree] = {}
         self._walking: set[Key] = set()
         self._entered: set[str] = set()
-        #: Nodes of kept trees, by identity, below which no packet leaves its chain.
+        #: Branches of kept trees, by identity, on which no packet leaves its chain.
         self._staying: set[int] = set()
         #: What the walks of one question may cost.
         self.effort = effort or Effort()

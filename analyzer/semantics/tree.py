@@ -158,9 +158,11 @@ class _Fold(Generic[K]):
         self._numbers: dict[int, int | None] = {}
 
     def of(self, tree: Tree) -> Sums:
-        found = self._done.get(id(tree))
+        # Ways that meet again differ in the rules before, and share their branches.
+        node = id(tree if isinstance(tree, Leaf) else tree.branches)
+        found = self._done.get(node)
         if found is None:
-            found = self._done[id(tree)] = self._fold(tree)
+            found = self._done[node] = self._fold(tree)
         return found
 
     def _fold(self, tree: Tree) -> Sums:

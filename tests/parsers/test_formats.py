@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError, InputError
 from analyzer.model.matches import MatchComment
-from analyzer.parsers import formats
+from analyzer.parsers import contents, formats
 from analyzer.parsers.formats import FORMATS
 from analyzer.parsers.iptables_save import render
 from tests.support.reading import read_ruleset
@@ -126,7 +126,7 @@ def test_a_large_file_reads_as_its_bytes_do(
     data = b'*nat\n:A - [0:0]\n-A A -m comment --comment "\xff \xc3\xa9" -j RETURN\nCOMMIT\n'
     path = tmp_path / "dump"
     path.write_bytes(gzip.compress(data) if packed else data)
-    monkeypatch.setattr(formats, "_LARGE", 1)
+    monkeypatch.setattr(contents, "_LARGE", 1)
     with path.open("rb") as file:
         found = read_ruleset(file, "dump")
     assert found.tables["nat"].chains["A"].rules == (
