@@ -7,14 +7,16 @@ tell apart the flows that it sets it on.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from analyzer.model.matches import MatchConnmark, MatchMark, MatchNot
 from analyzer.model.nft import NftRuleset
 from analyzer.model.nft import Rule as NftRule
 from analyzer.model.nft_expressions import Binary, Ct, Expression, Meta
 from analyzer.model.nft_statements import CtSet, Match, MetaSet, Statement
 from analyzer.model.packet import ALL_BITS
-from analyzer.model.rules import Ruleset, Table
+from analyzer.model.rules import Rule, Ruleset, Table
+from analyzer.model.targets import CopyConnmark
 from analyzer.parsers.rows import Chains, RuleRows
 from analyzer.semantics.base_chains import Rules
 
@@ -33,22 +35,28 @@ def asked_bits(rulesets: Iterable[Rules]) -> int:
         if isinstance(ruleset, Ruleset):
             for table in ruleset.tables.values():
                 bits |= _of_text(text_of(table))
+                for rule in _other_rules(table):
+                    bits |= _of_rule(rule)
         else:
             bits |= _of_nft(ruleset)
     return bits
 
 
 def text_of(table: Table) -> str:
-    """Return the rows of all chains of a table."""
+    """Return the rows of all chains of a table; of some that were made up the rows are not."""
     if isinstance(table.chains, Chains):
         block = table.chains.block
         return block.text[slice(*block.span)]
-    return "\n".join(
-        chain.rules.text
-        if isinstance(chain.rules, RuleRows)
-        else "\n".join(rule.raw for rule in chain.rules)
-        for chain in table.chains.values()
-    )
+    rows = [chain.rules for chain in table.chains.values() if isinstance(chain.rules, RuleRows)]
+    return "".join(each.text for each in rows)
+
+
+def _other_rules(table: Table) -> Iterator[Rule]:
+    """Give the rules that are no rows."""
+    if not isinstance(table.chains, Chains):
+        for chain in table.chains.values():
+            if not isinstance(chain.rules, RuleRows):
+                yield from chain.rules
 
 
 def _of_text(rows: str) -> int:
@@ -62,16 +70,29 @@ def _of_text(rows: str) -> int:
     return bits
 
 
+def _of_rule(rule: Rule) -> int:
+    bits = ALL_BITS if isinstance(rule.target, CopyConnmark) else 0
+    for match in rule.matches:
+        match match:
+            case MatchMark(mark) | MatchNot(MatchMark(mark)):
+                bits |= mark.mask | mark.value
+            case MatchConnmark(mark) | MatchNot(MatchConnmark(mark)):
+                bits |= mark.mask | mark.value
+            case _:
+                pass
+    return bits
+
+
 def _of_nft(ruleset: NftRuleset) -> int:
     bits = 0
     for table in ruleset.tables.values():
         for chain in table.chains.values():
             for rule in chain.rules:
-                bits |= _of_rule(rule) if "mark" in rule.raw else 0
+                bits |= _of_nft_rule(rule) if "mark" in rule.raw else 0
     return bits
 
 
-def _of_rule(rule: NftRule) -> int:
+def _of_nft_rule(rule: NftRule) -> int:
     bits = 0
     for statement in rule.statements:
         bits |= _of_statement(statement)

@@ -9,6 +9,7 @@ are understood when they are looked at tell their keys without being understood.
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from analyzer.model.addresses import address_to_text
@@ -75,9 +76,12 @@ class ChainIndex:
                 lists = theirs, self._without_address
             else:
                 lists = theirs, self._by_port.get(port, ()), self._others
-        for index in heapq.merge(*lists):
-            if index >= start:
-                yield index
+        yield from heapq.merge(*(_since(start, each) for each in lists))
+
+
+def _since(start: int, places: Sequence[int]) -> Iterator[int]:
+    """Give the places from `start` on, without a look at those before."""
+    return map(places.__getitem__, range(bisect_left(places, start), len(places)))
 
 
 def _key(rule: Rule) -> tuple[str | None, int | None]:

@@ -16,7 +16,7 @@ offset``: weighted sums, the greatest of several and one map behind another are 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.model.probability import ALWAYS, NEVER, Dyadic
@@ -208,7 +208,13 @@ class Sums:
             named, below = [*self.all()], other
             through = mix.map(_constant(self.other), _SAME)
         own = {key: mix.pair(self.get(key), other.get(key)) for key in named}
+        if below is not None and not own and through == _SAME:
+            return below
         return Sums(own, open_, keys, below, through)
+
+    def told(self) -> Hashable:
+        """Return what two of them have in common that are the same."""
+        return tuple(self.own.items()), id(self.below), self.through, self.other
 
     def _over_the_same(self, other: Sums, mix: Mix) -> tuple[list[int], Sums, _Map] | None:
         """Return the keys above, what is below both, and its map; None: they share too little."""

@@ -155,6 +155,7 @@ class _Fold(Generic[K]):
         self.keys: dict[K, int] = {}
         # By identity: the tree keeps its nodes alive, and to compare them would take as long.
         self._done: dict[int, Sums] = {}
+        self._alike: dict[Hashable, Sums] = {}
         self._numbers: dict[int, int | None] = {}
 
     def of(self, tree: Tree) -> Sums:
@@ -162,7 +163,9 @@ class _Fold(Generic[K]):
         node = id(tree if isinstance(tree, Leaf) else tree.branches)
         found = self._done.get(node)
         if found is None:
-            found = self._done[node] = self._fold(tree)
+            made = self._fold(tree)
+            # Trees that differ in what no key tells, as in marks, are one from here on.
+            found = self._done[node] = self._alike.setdefault(made.told(), made)
         return found
 
     def _fold(self, tree: Tree) -> Sums:

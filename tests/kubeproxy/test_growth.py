@@ -1,0 +1,194 @@
+"""The work to answer a dump grows with it, whatever its shape: steps are counted, not seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from analyzer.failure.loss import losses
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.nftables import NftRecogniser
+from analyzer.kubeproxy.trace import Question, trace
+from analyzer.kubeproxy.view import View
+from analyzer.model.addresses import address_from_text
+from analyzer.model.cluster import Cluster
+from analyzer.model.packet import Packet
+from analyzer.model.rules import Ruleset
+from analyzer.parsers.formats import read_ruleset
+from tests.support.shapes import CLUSTER_IP, endpoint, kube_sep, service
+
+#: Text of a size.
+Shape = Callable[[int], str]
+
+
+def in_front(*rules: str) -> Shape:
+    """Each of the rules n times, of which nobody knows whether they match."""
+    return lambda n: service(
+        20,
+        before=[
+            f"-A PREROUTING -m set --match-set s{at} src {rule.format(at=at, bit=1 << at % 32)}"
+            for at in range(n)
+            for rule in rules
+        ],
+    )
+
+
+def chains(n: int, rule: str, times: int = 1) -> str:
+    """Chains each of which leads into the next, and so often."""
+    rows = [
+        f"-A {'PREROUTING' if at == 0 else f'c{at}'} {rule} -j c{at + 1}"
+        for at in range(n)
+        for _ in range(times)
+    ]
+    return service(5, before=[*rows, f"-A c{n} -m comment --comment end"])
+
+
+def asked(n: int) -> str:
+    """Unknown rules that set a bit of eight, and rules that match on them."""
+    marks = [f"{1 << at % 8:#x}/{1 << at % 8:#x}" for at in range(n)]
+    rows = [
+        f"-A PREROUTING -m set --match-set s{at} src -j MARK --set-xmark {mark}"
+        for at, mark in enumerate(marks)
+    ]
+    return service(
+        5, before=[*rows, *[f"-A PREROUTING -m mark --mark {mark} -j RETURN" for mark in marks]]
+    )
+
+
+def own(row: str) -> Shape:
+    """Chains of endpoints with a row that kube-proxy does not write."""
+    return lambda n: service(n, own=lambda at: [row, *kube_sep(at)])
+
+
+def other_protocol(n: int) -> str:
+    def rows(at: int) -> list[str]:
+        return [row.replace("tcp", "udp") if at % 2 else row for row in kube_sep(at)]
+
+    return service(n, own=rows)
+
+
+def cut(n: int) -> str:
+    """A dump that ends in the middle of its rows."""
+    return service(n).rpartition("-A KUBE-SEP")[0]
+
+
+def rows_only(n: int) -> str:
+    """No line but rules."""
+    return "".join(line for line in service(n).splitlines(keepends=True) if line[0] == "-")
+
+
+def numgen(n: int) -> str:
+    return f"""table ip kube-proxy {{
+    map service-ips {{
+        type ipv4_addr . inet_proto . inet_service : verdict
+        elements = {{ {CLUSTER_IP} . tcp . 80 : goto service-1 }}
+    }}
+    chain nat-prerouting {{
+        type nat hook prerouting priority dstnat; policy accept;
+        ip daddr . meta l4proto . th dport vmap @service-ips
+    }}
+    chain service-1 {{
+        meta l4proto tcp dnat ip to numgen random mod {1 << n} map {{ 0 : {endpoint(0)} . 80 }}
+    }}
+}}
+"""
+
+
+def odd(n: int) -> str:
+    """Chains that send half of what comes to them back, from two rules."""
+    rows = [
+        f"-A {'PREROUTING' if at == 0 else f'c{at}'} -j c{at + 1}"
+        for at in range(n)
+        for _ in range(2)
+    ]
+    last = f"-A c{n} -m statistic --mode random --probability 0.5 -j DROP"
+    return service(5, before=[*rows, last])
+
+
+SHAPES: Final[dict[str, tuple[Shape, int]]] = {
+    "endpoints": (service, 20),
+    "endpoints that may be drawn": (own("-m set --match-set x src -j RETURN"), 20),
+    "endpoints with a row of others": (own("-d 10.0.0.0/8 -j ACCEPT"), 20),
+    "endpoints of another protocol": (other_protocol, 20),
+    "a cut dump": (cut, 20),
+    "rows only": (rows_only, 20),
+    "unknown drops in front": (in_front("-j DROP"), 20),
+    "unknown jumps in front": (in_front("-j KUBE-SERVICES"), 20),
+    "unknown marks in front": (in_front("-j MARK --set-xmark {bit:#x}/{bit:#x}"), 16),
+    "unknown marks that rules match on": (asked, 16),
+    "unknown draws in front": (
+        in_front("-m statistic --mode random --probability 0.5 -j DROP"),
+        20,
+    ),
+    "nested chains": (lambda n: chains(n, "-p tcp"), 100),
+    "nested chains, not known of whom": (lambda n: chains(n, "-m set --match-set x src"), 100),
+    "chains that fan out": (lambda n: chains(n, "-p tcp", 2), 6),
+    "chains that fan out, not known of whom": (
+        lambda n: chains(n, "-m set --match-set x src", 2),
+        20,
+    ),
+    "numbers to draw from": (numgen, 16),
+}
+
+
+def view(text: str) -> View:
+    ruleset = read_ruleset(text.encode(), "dump")
+    if isinstance(ruleset, Ruleset):
+        return Recogniser(ruleset, Cluster()).view()
+    return NftRecogniser(ruleset, Cluster()).view()
+
+
+def steps(work: Callable[[], object]) -> int:
+    """Count the calls of functions."""
+    count = 0
+
+    def called(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def services(text: str) -> None:
+    found = view(text)
+    assert losses(found, found.endpoints[:1])
+
+
+def traced(text: str) -> None:
+    packet = Packet(
+        protocol="tcp",
+        source=address_from_text("10.244.9.9"),
+        source_port=40_000,
+        destination=address_from_text(CLUSTER_IP),
+        destination_port=80,
+    )
+    found = trace([read_ruleset(text.encode(), "dump")], Question(packet=packet), "ip")
+    assert found.ends
+
+
+@pytest.mark.parametrize("asked_for", [services, traced])
+@pytest.mark.parametrize("name", SHAPES)
+def test_twice_the_rules_take_twice_the_steps(name: str, asked_for: Callable[[str], None]) -> None:
+    shape, size = SHAPES[name]
+    once, twice = shape(size), shape(2 * size)
+    asked_for(twice)  # what is made once is made
+    few, many = (steps(lambda text=text: asked_for(text)) for text in (once, twice))  # type: ignore[misc]
+    assert many <= 2.3 * few
+
+
+@pytest.mark.parametrize("asked_for", [services, traced])
+def test_what_grows_with_the_ways_is_cut_off(asked_for: Callable[[str], None]) -> None:
+    deep, deeper = odd(20), odd(24)
+    asked_for(deeper)
+    few, many = (steps(lambda text=text: asked_for(text)) for text in (deep, deeper))  # type: ignore[misc]
+    assert many <= 1.5 * few
+    assert "bounded-work" in {each.code for each in view(deep).diagnostics}

@@ -1,0 +1,125 @@
+"""Bounds on work: what lies beyond them widens answers, which still hold the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from analyzer.kubeproxy.asked_bits import asked_bits
+from analyzer.model.addresses import Address
+from analyzer.model.nft import Table as NftTable
+from analyzer.model.packet import Packet
+from analyzer.model.probability import Bounds
+from analyzer.model.rules import Ruleset, Table
+from analyzer.semantics import effort, positions
+from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.traverse import Traversal
+from analyzer.semantics.tree import Tree, bounds
+from tests.support.agreement import nft_table
+from tests.support.agreement.iptables_hooks import OWN, start, told
+from tests.support.agreement.iptables_table import is_dead
+from tests.support.naive import hooks as naive
+from tests.support.naive.nft import Flow
+from tests.support.naive.table import extremes, reachable
+from tests.support.strategies.iptables_rules import DEAD, walked_tables
+from tests.support.strategies.iptables_tables import (
+    NODE,
+    POD,
+    PORT,
+    SERVICE,
+    open_questions,
+    questions,
+)
+from tests.support.strategies.nft_tables import single_tables
+from tests.support.strategies.nft_walkable import Kinds
+
+#: The fixture that patches is the same for all examples.
+patched = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(params=["forks", "branches", "nested"])
+def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the bounds is met at once."""
+    match request.param:
+        case "forks":
+            monkeypatch.setattr(effort, "MOST_FORKS", {False: 0, True: 0})
+        case "branches":
+            monkeypatch.setattr(effort, "MOST_BRANCHES", 1)
+        case _:
+            monkeypatch.setattr(positions, "MOST_NESTED", 1)
+
+
+FATES = [
+    naive.Fate("drop"),
+    naive.Fate("reject"),
+    *[
+        naive.Fate(kind, address, masked)
+        for kind, address in (("here", NODE), ("sent", POD), ("sent", SERVICE))
+        for masked in (False, True)
+    ],
+]
+
+
+def way(ruleset: Ruleset, destination: Address, *, made_here: bool, bits: int) -> Tree:
+    packet = Packet(
+        protocol="tcp",
+        source=NODE if made_here else POD,
+        source_port=40_000,
+        destination=destination,
+        destination_port=PORT,
+        in_interface="" if made_here else None,
+    )
+    situation = Situation(local_addresses=OWN, flow=packet)
+    return Hooks([ruleset], ruleset.family, situation, asked_bits=lambda: bits).way(packet)
+
+
+def found(tree: Tree) -> Mapping[naive.Fate, Bounds]:
+    return {
+        fate: bounds(tree, lambda leaf, fate=fate: told(leaf).seen == fate)  # type: ignore[misc]
+        for fate in FATES
+    }
+
+
+@pytest.mark.usefixtures("small")
+@patched
+@given(questions | open_questions)
+def test_what_is_cut_off_or_joined_lies_within_the_bounds(
+    question: tuple[Ruleset, Address, bool],
+) -> None:
+    ruleset, destination, made_here = question
+    tree = way(ruleset, destination, made_here=made_here, bits=~0)
+    begin = start(ruleset, destination, made_here=made_here)
+    for fate, share in found(tree).items():
+        least, most = reachable(begin, lambda f, fate=fate: f.seen == fate)  # type: ignore[misc]
+        assert share.lower.as_fraction() <= least
+        assert most <= share.upper.as_fraction()
+
+
+@given(questions | open_questions)
+def test_bits_that_no_rule_matches_on_make_no_difference(
+    question: tuple[Ruleset, Address, bool],
+) -> None:
+    ruleset, destination, made_here = question
+    forgetting = way(ruleset, destination, made_here=made_here, bits=asked_bits([ruleset]))
+    remembering = way(ruleset, destination, made_here=made_here, bits=~0)
+    assert found(forgetting) == found(remembering)
+
+
+@pytest.mark.usefixtures("small")
+@patched
+@given(walked_tables())
+def test_tables_of_iptables_lie_within_the_bounds(made: Table) -> None:
+    share = bounds(Traversal(made).tree("A", Packet()), is_dead)
+    least, most = extremes(made, "A", lambda end: end.target == DEAD)
+    assert share.lower.as_fraction() <= least
+    assert most <= share.upper.as_fraction()
+
+
+@pytest.mark.usefixtures("small")
+@patched
+@given(single_tables(Kinds(counts=True)))
+def test_tables_of_nft_lie_within_the_bounds(question: tuple[NftTable, Flow]) -> None:
+    nft_table.holds(question, frozenset())
