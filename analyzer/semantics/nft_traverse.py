@@ -297,6 +297,17 @@ class _Rule:
         """Tell whether the statements from `first` on let every packet pass as it is."""
         return all(isinstance(each, _PASSING) for each in self._rule.statements[first:])
 
+    def _fails(self, first: int, packet: Packet) -> bool:
+        """Tell whether a comparison from `first` on certainly ends the rule, before it acts."""
+        for each in self._rule.statements[first:]:
+            if isinstance(each, Match):
+                result = self._walks.lookups.judge(each, packet)
+                if result.known is Ternary.FALSE or not result.chance:
+                    return True
+            elif not isinstance(each, _PASSING):
+                return False
+        return False
+
     def _marked(self, first: int, packet: Packet) -> Packet | None:
         """Return the packet behind the rule, if the rest of it certainly does no more than mark."""
         for each in self._rule.statements[first:]:
@@ -323,7 +334,7 @@ class _Rule:
             return None
         if result == _CERTAIN:
             return packet
-        if self._only_passes(at + 1):
+        if self._only_passes(at + 1) or self._fails(at + 1, packet):
             return None  # whether it matches or not, the walk goes on alike
         marked = self._marked(at + 1, packet)
         if marked is not None and marked != packet:
