@@ -101,7 +101,7 @@ def _of_nft_rule(rule: NftRule) -> int:
 
 def _of_statement(statement: Statement) -> int:
     match statement:
-        case Match(Binary("&", Meta("mark") | Ct("mark"), int() as mask)):
+        case Match(_, Binary("&", Meta("mark") | Ct("mark"), int() as mask), int()):
             return mask
         case MetaSet("mark", operand) if _is_changed(operand, Meta("mark")):
             return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from analyzer.kubeproxy import names
@@ -199,7 +199,7 @@ class FlowWalks:
         self,
         frontend: Frontend,
         protocol: str,
-        endpoints: Iterable[Endpoint],
+        endpoints: Sequence[Endpoint],
         asked: frozenset[Network],
     ) -> Route:
         """Return, for each endpoint, the share of its own flows that come back to it.
@@ -210,7 +210,6 @@ class FlowWalks:
         ways: dict[object, tuple[dict[Endpoint, Share], dict[Endpoint, list[Leaf]], Dyadic]] = {}
         found: list[Share] = []
         unresolved = NEVER
-        endpoints = tuple(endpoints)
         left = _MOST_WALKED // max(len(endpoints), 1)
         for endpoint in endpoints:
             source = Source.NODE if endpoint.address in self._own else Source.HAIRPIN

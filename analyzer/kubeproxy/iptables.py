@@ -589,7 +589,7 @@ class Recogniser:
         if entrance.frontend.port is None:
             way = entrance.chain, entrance.frontend, entrance.protocol, Source.HAIRPIN
             return self._walks.behind(*way)
-        endpoints = dict.fromkeys(s.endpoint for r in routes for s in r.shares)
+        endpoints = tuple(dict.fromkeys(s.endpoint for r in routes for s in r.shares))
         asked = self._asked(entrance.chain).of_endpoints(e.address for e in endpoints)
         found = self._walks.hairpin(entrance.frontend, entrance.protocol, endpoints, asked)
         return open_as(found, routes)

@@ -314,7 +314,7 @@ class Family:
                     self._addresses[*way, source, network] = address
                 found.append(self._walks.route(*way, source, address, network))
         yield from found
-        endpoints = dict.fromkeys(share.endpoint for route in found for share in route.shares)
+        endpoints = tuple(dict.fromkeys(s.endpoint for route in found for s in route.shares))
         parts = questions.of_endpoints(endpoint.address for endpoint in endpoints)
         yield open_as(self._walks.hairpin(*way, endpoints, parts), found)
 

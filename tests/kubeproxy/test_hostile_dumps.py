@@ -1,0 +1,66 @@
+"""Small dumps that took minutes or gigabytes: steps are counted for each of their lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from analyzer.failure.loss import losses
+from analyzer.kubeproxy.view import ServicePort, View
+from analyzer.model.probability import ALWAYS, NEVER, Dyadic
+from tests.kubeproxy.test_growth import steps, traced, view
+from tests.support.captures import FIXTURES
+
+DEFECTS = FIXTURES.parent / "defects"
+HALF = Dyadic.of(1, 1)
+
+
+def read(name: str) -> View:
+    return view((DEFECTS / name).read_text(encoding="utf-8"))
+
+
+def named(found: View, name: str) -> ServicePort:
+    return next(service for service in found.services if service.name.text == name)
+
+
+@pytest.mark.parametrize("path", sorted(DEFECTS.glob("*.txt")), ids=lambda path: path.name)
+def test_each_is_answered_in_steps_in_proportion_to_its_lines(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+
+    def work() -> None:
+        found = view(text)
+        losses(found, found.endpoints[:1])
+        traced(text)
+
+    work()  # what is made once is made
+    assert steps(work) <= 10_000 * max(text.count("\n"), 30)
+
+
+@pytest.mark.parametrize("name", ["marks20.txt", "fan.txt"])
+def test_what_rules_in_front_cannot_change_stays_exact(name: str) -> None:
+    found = read(name)
+    for service in found.services:
+        if service.name.text != "default/kubernetes:https":
+            for route in service.routes:
+                assert [share.share.lower for share in route.shares] == [HALF, HALF]
+                assert route.is_exact
+
+
+def test_numbers_that_a_map_does_not_hold_reach_no_endpoint() -> None:
+    service = named(read("numgen-4294967295.txt"), "kube-system/kube-dns:dns")
+    drawn = {share.share.lower for route in service.routes for share in route.shares}
+    # The first of 2**32 - 1 numbers is drawn for two of 2**32.
+    assert drawn == {Dyadic.of(2, 32), Dyadic.of(1, 32)}
+
+
+def test_what_lost_rules_leave_open_names_no_endpoint_of_other_services() -> None:
+    found = read("frag-slow.txt")
+    assert named(found, "ds/ep-1").cluster_route is not None
+    for service in found.services:
+        for route in service.routes:
+            certain = sum((share.share.lower for share in route.shares), NEVER)
+            assert certain == ALWAYS or route.unresolved
+    affinity = named(found, "ds/affinity")
+    assert {route.unresolved for route in affinity.routes} == {ALWAYS}
+    assert affinity.endpoints == ()
