@@ -300,7 +300,7 @@ def test_a_threshold_that_may_be_broken_is_broken(command: Command) -> None:
 
 
 def test_an_interruption_exits_with_130(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> bytes:
+    def interrupted(*_: object, **__: object) -> bytes:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(inputs, "read_ruleset", interrupted)

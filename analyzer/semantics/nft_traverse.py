@@ -127,8 +127,8 @@ class NftTraversal(Walks):
             is_rest, statement = statement > 0, 0
             if not isinstance(reached, Packet):
                 return path.tree(reached.tree)
-            if is_rest:
-                # The walks of both ways meet behind the rule: kept, they do not double there.
+            if is_rest or met.joined:
+                # Several ways meet behind the rule: kept, they do not double there.
                 return path.tree(self.onward(behind, reached))
             if met.forked or reached != packet:
                 # A chain that returned has walked the rest already: share it.
@@ -164,6 +164,8 @@ class _Rule:
         self.place = place
         #: Whether the walk went on in several ways.
         self.forked = False
+        #: Whether a packet goes on that stands for several.
+        self.joined = False
 
     def walk(self, first: int, packet: Packet) -> Packet | _End:
         """Meet the statements from `first` on; return the packet that the next rule meets."""
@@ -183,6 +185,7 @@ class _Rule:
                 case None:
                     return packet
                 case _Behind(behind):
+                    self.joined = True
                     return behind
                 case _End():
                     return reached

@@ -107,9 +107,8 @@ class Traversal(Walks):
                     both = self.effort.joined(
                         (id(self), behind), packet, passed.packet, drawn=drawn
                     )
-                    if both is not None:
-                        packet, position = both, at + 1
-                        break
+                    if both is not None:  # others may come to it too: what is walked is kept
+                        return path.tree(self.onward(behind, both))
                 elif passed is not None and not (drawn and isinstance(rule.target, Jump)):
                     continue  # whether it matches or not, the walk goes on alike
                 taken = after(rule, self._take(rule, behind, packet))
