@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from analyzer.failure.loss import losses
+from analyzer.failure.models import Dead
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.trace import Question, trace
@@ -160,7 +161,7 @@ def steps(work: Callable[[], object]) -> int:
 
 def services(text: str) -> None:
     found = view(text)
-    assert losses(found, found.endpoints[:1])
+    assert losses(found.services, Dead(endpoints=frozenset(found.endpoints[:1])))
 
 
 def traced(text: str) -> None:
