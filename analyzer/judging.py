@@ -33,17 +33,22 @@ def judged(options: SimpleNamespace, given: Input) -> tuple[Absent, tuple[Servic
         from analyzer.kubeproxy.select import narrow
         from analyzer.model.value import replace
 
-        every = replace(view, services=(*services, *absent.lacking, *absent.beyond))
+        every = replace(view, services=(*services, *_every(absent)))
         wanted = set(map(id, narrow(every, options.service, options.namespace)))
         services = tuple(each for each in services if id(each) in wanted)
         absent = replace(
             absent,
             lacking=tuple(each for each in absent.lacking if id(each) in wanted),
             beyond=tuple(each for each in absent.beyond if id(each) in wanted),
+            unled=tuple(each for each in absent.unled if id(each) in wanted),
         )
     if not services:
         raise InputError(f"{file}: no Service to judge: {_why_none(absent, is_cut=bool(view.cut))}")
     return absent, services
+
+
+def _every(absent: Absent) -> tuple[ServicePort, ...]:
+    return (*absent.lacking, *absent.beyond, *absent.unled)
 
 
 def check_marked(options: SimpleNamespace, died: Dead) -> None:

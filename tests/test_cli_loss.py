@@ -199,6 +199,22 @@ def test_services_of_the_objects_that_the_dump_lacks_are_named(command: Command)
     assert "the dump has no rule for default/app of the objects" in done.err
 
 
+def test_a_service_that_no_rule_leads_to_is_not_judged(command: Command) -> None:
+    """Also where no objects tell of it."""
+    text = "".join(
+        line
+        for line in WHOLE.splitlines(keepends=True)
+        if not (line.startswith("-A KUBE-SERVICES") and "default/app" in line)
+    )
+    asked = command.file("dump.txt", text), "--dead", "192.168.0.10:6443"
+    done = command("loss", *asked, "--max-loss", "100%")
+    assert done.status == 1
+    assert "Not judged: 1 ServicePort with chains that no rule leads to (default/app)." in done.out
+    assert document(command, *asked)["not_judged"] == ["default/app"]
+    done = command("loss", *asked, "--max-loss", "100%", "--service", "kubernetes")
+    assert done.status == 0
+
+
 def test_a_part_that_is_not_judged_is_no_all_clear(command: Command) -> None:
     given = with_services(command, OWN, service("ns/gone"))
     asked = command.file("dump.txt", TWO), *given, "--dead-node", "n3"
@@ -333,9 +349,13 @@ def test_services_names_what_the_dump_lacks(command: Command, verb: str) -> None
     file = command.file("dump.txt", rows_without("default/app"))
     done = command("services", file, *OBJECTS, "--format", verb)
     assert done.status == 0
-    assert done.err == (
+    chains, missing = done.err.splitlines()
+    assert chains.endswith(
+        "somebody has changed the rules or the dump, which is taken as it stands"
+    )
+    assert missing == (
         "dump.txt: warning: the dump has no rule for 1 ServicePort of the objects (default/app): "
-        "it is older than they are, or was taken in the middle of a sync; take it again\n"
+        "it is older than they are, or was taken in the middle of a sync; take it again"
     )
     assert command("services", DUMP, *OBJECTS, "--format", verb).err == ""
     if verb == "json":

@@ -1,4 +1,4 @@
-"""ServicePorts that the API objects list and of which a dump has no rule.
+"""ServicePorts of which a dump has no rule, though the API objects list them or it has chains.
 
 What kube-proxy leaves to somebody else (headless Services, ExternalName, its label of other
 proxies) is no ServicePort of the objects to begin with. One without endpoints is refused by a
@@ -38,10 +38,12 @@ class Absent:
     Attributes:
         lacking: of the dump's IP versions: no rule is for them.
         beyond: of the other IP version, whose rules are in a dump of their own.
+        unled: of no objects: the dump has chains of them, and no rule that leads there.
     """
 
     lacking: tuple[ServicePort, ...] = ()
     beyond: tuple[ServicePort, ...] = ()
+    unled: tuple[ServicePort, ...] = ()
 
 
 def absent(
@@ -62,7 +64,14 @@ def absent(
         named = there & {(spec.name, spec.protocol, v) for v in (service.version, None)}
         if not named and places.isdisjoint(_places(service)):
             lacking.append(service)
-    return Absent(lacking=tuple(lacking), beyond=tuple(_service(spec) for spec in others))
+    told = {each.name.text for each in (*view.services, *lacking)}
+    unled = [_unled(name) for name in view.unled if name not in told]
+    beyond = tuple(_service(spec) for spec in others)
+    return Absent(lacking=tuple(lacking), beyond=beyond, unled=tuple(unled))
+
+
+def _unled(name: str) -> ServicePort:
+    return ServicePort(name=names.service_name(name), protocol="", frontends=(), routes=())
 
 
 def _service(spec: ApiServicePort) -> ServicePort:

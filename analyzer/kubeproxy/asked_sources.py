@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from ipaddress import summarize_address_range
+from ipaddress import ip_network, summarize_address_range
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.sources import Asked
@@ -28,7 +28,7 @@ from analyzer.model.matches import (
     MatchUdp,
 )
 from analyzer.model.options import AddressRange, Option
-from analyzer.model.rules import Rule, Ruleset, Table
+from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Dnat, Goto, Jump
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import plain_target
@@ -76,12 +76,15 @@ def asked_around(rulesets: Iterable[Rules], family: str, hooks: Sequence[str]) -
     return Asked.of(found)
 
 
-def asked_behind(table: Table, chain: str) -> Asked:
-    """Return what the chains of one Service ask, but for those that are `is_of_endpoint`."""
-    return Asked.of(_reached(table, [chain]))
+def asked_behind(table: Table, chain: str, *, by_marks: bool) -> Asked:
+    """Return what the chains of one Service ask, but for what an endpoint's asks for the endpoint.
+
+    `by_marks`: rules of the table match on marks, so that who is marked may go elsewhere.
+    """
+    return Asked.of(_reached(table, [chain], by_marks=by_marks))
 
 
-def _reached(table: Table, starts: Iterable[str]) -> Iterator[Network]:
+def _reached(table: Table, starts: Iterable[str], *, by_marks: bool = True) -> Iterator[Network]:
     """Give the networks that the rules of some chains, and of those they lead to, ask for."""
     rest = list(starts)
     seen = set(rest)
@@ -99,9 +102,12 @@ def _reached(table: Table, starts: Iterable[str]) -> Iterator[Network]:
             rest.append(names.MARK_MASQUERADE)
         elif name.startswith(names.ENDPOINT_PREFIX) and is_of_endpoint(tuple(rules)):
             continue
+        own = None if by_marks else _own(name, chain)
         for rule in rules:
             for match in rule.matches:
-                yield from _asked_by(match)
+                # Only what comes back to the endpoint is marked then, which is a route of its own.
+                if own is None or match != own or rule.target != Jump(names.MARK_MASQUERADE):
+                    yield from _asked_by(match)
             match rule.target:
                 case Jump(to) | Goto(to) if to not in seen:
                     if name not in _OF_ALL or not to.startswith(_OF_SERVICES):
@@ -109,6 +115,16 @@ def _reached(table: Table, starts: Iterable[str]) -> Iterator[Network]:
                         rest.append(to)
                 case _:
                     pass
+
+
+def _own(name: str, chain: Chain) -> MatchSource | None:
+    """Return what asks for the endpoint that a chain is of; None: it is of none, or of several."""
+    if not name.startswith(names.ENDPOINT_PREFIX):
+        return None
+    to = {rule.target.to for rule in chain.rules if isinstance(rule.target, Dnat)}
+    addresses = {each.first_address for each in to if each.last_address is None}
+    address = addresses.pop() if len(to) == len(addresses) == 1 else None
+    return None if address is None else MatchSource(ip_network(address))
 
 
 def _others(rules: RuleRows) -> Iterator[Rule]:

@@ -2,8 +2,11 @@
 
 kube-proxy writes a table at once, so each of its chains that is declared has rows, one of a Service
 or an endpoint is jumped to, one of an endpoint marks hairpins and sends flows on, and base chains
-lead to it. Where that is not so rows are lost, and nobody can tell which others went with them:
-every chain of a Service, what leads there and what follows, is then taken to have had more.
+lead to it. Where that is not so in a piece of a dump, rows are lost, and nobody can tell which
+others went with them: every chain of a Service, what leads there and what follows, is then taken to
+have had more. A dump that is whole, with all tables from head to COMMIT, is taken at its word:
+somebody may have changed the rules themselves. What it betrays is said, and Services that nothing
+leads to are named.
 
 A chain that nothing leads to may also be a stale one: kube-proxy removes them at once from small
 dumps, and from large ones later. Up to 1.23 it also writes chains for a Service with a local policy
@@ -21,7 +24,7 @@ from collections.abc import Iterator
 from analyzer.kubeproxy import names
 from analyzer.model.diagnostics import Diagnostic, Location, Severity
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
-from analyzer.model.value import replace
+from analyzer.model.value import replace, value
 from analyzer.parsers.rows import Chains, RuleRows
 
 TYPE_CHECKING = False
@@ -56,17 +59,41 @@ _LARGE: Final = 1000
 _FEW: Final = 3
 
 
-def without_holes(ruleset: Ruleset) -> tuple[Ruleset, list[Diagnostic]]:
+@value
+class Mended:
+    """Rules with what holes leave open put in.
+
+    Attributes:
+        unled: names of Services whose chains nothing in a whole dump leads to.
+    """
+
+    ruleset: Ruleset
+    diagnostics: tuple[Diagnostic, ...] = ()
+    unled: tuple[str, ...] = ()
+
+
+def is_whole(ruleset: Ruleset) -> bool:
+    """Tell whether a dump has all of its tables, each from its head to COMMIT."""
+    odd = {each.code for each in ruleset.diagnostics} & {"guessed-table", "no-commit"}
+    complete = all(table.complete for table in ruleset.tables.values())
+    return not odd and complete and {"nat", "filter"} <= set(ruleset.tables)
+
+
+def without_holes(ruleset: Ruleset, *, whole: bool) -> Mended:
     """Return the rules with what holes leave open put in, and what there is to say of them."""
     nat = ruleset.tables.get("nat")
     if nat is None or names.SERVICES not in nat.chains:
-        return ruleset, []
+        return Mended(ruleset)
     ours = [name for name in nat.chains if _OURS.fullmatch(name)]
     if not ours or (nat.complete and len(ours) > _LARGE):
-        return ruleset, []
-    betraying = list(dict.fromkeys(_Survey(nat, ours).betraying()))
+        return Mended(ruleset)
+    survey = _Survey(nat, ours)
+    betraying = list(dict.fromkeys(survey.betraying()))
     if not betraying:
-        return ruleset, []
+        return Mended(ruleset)
+    told = (_told(ruleset, betraying, whole=whole),)
+    if whole:
+        return Mended(ruleset, told, tuple(survey.unled()))
     lost = lost_rows(Location(ruleset.file, 0, "nat"))
     empty = {name for name in betraying if not _has_rows(nat.chains[name])} - _BASES
     chains = {
@@ -77,7 +104,7 @@ def without_holes(ruleset: Ruleset) -> tuple[Ruleset, list[Diagnostic]]:
         if name not in empty  # what is not there may be anything
     }
     tables = {**ruleset.tables, "nat": replace(nat, chains=chains)}
-    return replace(ruleset, tables=tables), [_told(ruleset, betraying)]
+    return Mended(replace(ruleset, tables=tables), told)
 
 
 def lost_rows(location: Location) -> tuple[Rule, ...]:
@@ -187,6 +214,14 @@ class _Survey:
             if self._is_empty(name) or not by_design:
                 yield name
 
+    def unled(self) -> Iterator[str]:
+        """Give the Services that a chain is for which nothing leads to."""
+        found: set[str] = set()
+        for name in self._stray():
+            if name.startswith(names.SERVICE_PREFIXES):
+                found |= self._named(name)
+        return iter(sorted(found))
+
     def _unfilled(self) -> Iterator[str]:
         """Give the empty chains that rules lead to."""
         for name in self._ours:
@@ -235,14 +270,19 @@ def _named(chain: Chain) -> Iterator[str]:
             yield name or (match[1] or match[2]).partition(" -> ")[0]
 
 
-def _told(ruleset: Ruleset, betraying: list[str]) -> Diagnostic:
+def _told(ruleset: Ruleset, betraying: list[str], *, whole: bool) -> Diagnostic:
     shown = ", ".join(sorted(betraying)[:_FEW])
     more = f" and {len(betraying) - _FEW} more" if betraying[_FEW:] else ""
+    then = (
+        "somebody has changed the rules or the dump, which is taken as it stands"
+        if whole
+        else "which others are lost it does not tell, so shares are bounds"
+    )
     return Diagnostic(
         severity=Severity.WARNING,
         code="lost-rows",
         message=f"the dump has lost rows of table nat: {shown}{more} should have other rows, "
-        "or be jumped to; which others are lost it does not tell, so shares are bounds",
+        f"or be jumped to; {then}",
         file=ruleset.file,
         partial=True,
     )

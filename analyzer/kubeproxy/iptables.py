@@ -21,7 +21,7 @@ from functools import cached_property
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.assumed import no_bridge_port
-from analyzer.kubeproxy.holes import without_holes
+from analyzer.kubeproxy.holes import is_whole, without_holes
 from analyzer.kubeproxy.masquerade import Masquerade
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
@@ -135,9 +135,10 @@ class Recogniser:
             from analyzer.kubeproxy.fragments import mended
 
             ruleset, self._mended = mended(ruleset)
-        ruleset, lost = without_holes(ruleset)
-        self._mended += lost
-        self._ruleset = ruleset
+        lost = without_holes(ruleset, whole=is_whole(self._whole))
+        self._mended += lost.diagnostics
+        self._unled = lost.unled
+        self._ruleset = ruleset = lost.ruleset
         self._cluster = cluster
         self._node = node
         version = 4 if ruleset.family == "ip" else 6
@@ -196,7 +197,8 @@ class Recogniser:
         if found is None:
             from analyzer.kubeproxy.asked_sources import asked_behind
 
-            found = asked_behind(self._nat, chain) | self._asked_around
+            by_marks = self._walks.goes_by_marks
+            found = asked_behind(self._nat, chain, by_marks=by_marks) | self._asked_around
             self._asked_by[chain] = found
         return found
 
@@ -257,6 +259,7 @@ class Recogniser:
             cut=() if self._has_all_of_nat() else (4 if self._ruleset.family == "ip" else 6,),
             unseen=unseen,
             left_out=tuple(dict.fromkeys(odd.name for odd in self._odd if not odd.lacks_port)),
+            unled=self._unled,
             diagnostics=(*self._ruleset.diagnostics, *found, *diagnostics),
         )
 

@@ -241,6 +241,7 @@ class View:
             the table does that holds them.
         unseen: why the dump shows no Services, and what to run instead; empty where it does.
         left_out: names of Services of which a rule was not understood, or chains where none says.
+        unled: names of Services that have chains and no rule that leads there.
     """
 
     services: tuple[ServicePort, ...]
@@ -251,6 +252,7 @@ class View:
     cut: tuple[int, ...] = ()
     unseen: str = ""
     left_out: tuple[str, ...] = ()
+    unled: tuple[str, ...] = ()
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -103,7 +103,7 @@ class NatWalks(FlowWalks):
         if chain is None or not self._is_usual(chain, last):
             return None
         tree = self._walked(chain, replace(came, mark=leaf.packet.mark))
-        if not isinstance(tree, Leaf) and self._goes_by_marks:
+        if not isinstance(tree, Leaf) and self.goes_by_marks:
             return None  # what comes back may go elsewhere, since it is marked
         to = leaf.packet.destination, leaf.packet.destination_port
         packets = [
@@ -135,7 +135,7 @@ class NatWalks(FlowWalks):
         return False
 
     @cached_property
-    def _goes_by_marks(self) -> bool:
+    def goes_by_marks(self) -> bool:
         """Whether rules of nat match on marks before flows leave."""
         found = _BY_MARK.finditer(text_of(self._table))
         return any(row[1] not in _LEAVING for row in found)

@@ -85,7 +85,7 @@ class LossAnswer:
 
         With the IP version where the ServicePort of the same name of the other one is judged.
         """
-        absent = self.names((*self.absent.lacking, *self.absent.beyond))
+        absent = self.names((*self.absent.lacking, *self.absent.beyond, *self.absent.unled))
         return tuple(dict.fromkeys([*absent, *self.view.left_out]))
 
     def names(self, absent: Iterable[ServicePort]) -> tuple[str, ...]:

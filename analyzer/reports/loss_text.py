@@ -253,6 +253,11 @@ def _not_judged(answer: LossAnswer) -> Iterator[Line]:
         names = listed([each.name.text for each in beyond])
         says = f"Not judged: {what} ({names}); `{program}` prints their rules."
         yield Line((Span(says, Style.WARNING),))
+    if unled := answer.absent.unled:
+        what = count(len(unled), "ServicePort", "ServicePorts")
+        names = listed([each.name.text for each in unled])
+        says = f"Not judged: {what} with chains that no rule leads to ({names})."
+        yield Line((Span(says, Style.WARNING),))
     if answer.view.left_out:
         names = listed(answer.view.left_out)
         says = f"Not judged in whole, since not all rules are understood: {names}."

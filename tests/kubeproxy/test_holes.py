@@ -16,6 +16,11 @@ def lost(view: View) -> bool:
     return any(each.code == "lost-rows" and each.partial for each in view.diagnostics)
 
 
+def piece_without(*rows: str) -> str:
+    """Return table nat of the dump without the rows that hold all words of one of `rows`."""
+    return without(*rows).partition("COMMIT\n")[2]
+
+
 def without(*rows: str) -> str:
     """Return the dump without the rows that hold all words of one of `rows`."""
     kept = [
@@ -57,7 +62,7 @@ def test_no_share_of_a_piece_with_a_hole_is_called_exact(name: str) -> None:
     ],
 )
 def test_chains_that_have_no_rows_or_nothing_leads_to_betray_a_hole(rows: str) -> None:
-    view = view_of(without(rows))
+    view = view_of(piece_without(rows))
     routes = [route for route in app(view).routes if route.source.value == "pod"]
     known = {share.endpoint: share.share for share in routes[0].shares}
     for endpoint in (at("10.244.0.7", 8080), at("10.244.1.9", 8080)):
@@ -65,6 +70,24 @@ def test_chains_that_have_no_rows_or_nothing_leads_to_betray_a_hole(rows: str) -
         assert float(upper) >= 0.5
         assert endpoint not in known or float(known[endpoint].lower) <= 0.5
     assert lost(view) or rows == "-A KUBE-SVC-NZGXMBVUFMQ6OBBQ"
+
+
+def test_a_whole_dump_is_taken_at_its_word() -> None:
+    view = view_of(text_of("nolast.txt"))
+    assert lost(view)
+    route = app(view).routes[0]
+    assert [(str(s.endpoint), float(s.share.lower)) for s in route.shares] == [
+        ("10.244.0.7:8080", 0.5)
+    ]
+    assert route.is_exact
+
+
+def test_a_service_that_nothing_leads_to_is_named() -> None:
+    view = view_of(without("-A KUBE-SERVICES & default/app"))
+    assert lost(view)
+    assert view.unled == ("default/app",)
+    assert "default/app" not in {service.name.text for service in view.services}
+    assert all(route.is_exact for service in view.services for route in service.routes)
 
 
 def test_the_beginning_of_a_dump_has_no_hole() -> None:
