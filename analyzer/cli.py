@@ -265,7 +265,7 @@ def _trace(options: SimpleNamespace) -> int:
 
 def _loss(options: SimpleNamespace) -> int:
     from analyzer.failure.loss import in_order, losses
-    from analyzer.judging import check_marked, judged, placement_warnings
+    from analyzer.judging import check_marked, judged, warnings_of_dead
     from analyzer.reports.answers import LossAnswer
 
     given = read_input(options)
@@ -275,7 +275,7 @@ def _loss(options: SimpleNamespace) -> int:
     found = losses(services, died)
     if options.sort is not None:
         found = in_order(found, options.sort)
-    diagnostics = (*given.view.diagnostics, *placement_warnings(options, given, died))
+    diagnostics = (*given.view.diagnostics, *warnings_of_dead(options, given, died))
     answer = LossAnswer(
         cluster=given.cluster,
         view=given.view,

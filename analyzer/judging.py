@@ -78,14 +78,22 @@ def lacking(given: Input) -> Iterator[Diagnostic]:
         )
 
 
-def placement_warnings(options: SimpleNamespace, given: Input, died: Dead) -> Iterator[Diagnostic]:
-    """Give what a reader of losses must know of where nodes and endpoints are."""
+def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iterator[Diagnostic]:
+    """Give what a reader of losses must know of what is dead, and of where it is."""
     if died.takes(options.node, given.cluster):
         yield Diagnostic(
             severity=Severity.WARNING,
             code="node-is-dead",
             message=f"this dump is from {options.node}, which you declared dead: it sends no "
             "flows; the numbers are what its rules would do",
+            file=given.ruleset.file,
+        )
+    for name in died.unseen:
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code="dead-not-shown",
+            message=f"--dead {name}: no Service of this dump shows that endpoint; it may be behind "
+            "what the dump does not show, so losses there are ranges",
             file=given.ruleset.file,
         )
     if died.assumed:

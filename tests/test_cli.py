@@ -83,7 +83,7 @@ def command(
             "the node instead",
         ),
         (
-            gzip.compress(b"*nat\nCOMMIT\n" * 99)[:-9],
+            gzip.compress(b"*nat\nCOMMIT\n" * 99, mtime=0)[:-9],
             "damaged compressed data: Compressed file ended before the end-of-stream marker was "
             "reached",
         ),

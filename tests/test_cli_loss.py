@@ -215,6 +215,18 @@ def test_a_service_that_no_rule_leads_to_is_not_judged(command: Command) -> None
     assert done.status == 0
 
 
+def test_a_dead_endpoint_may_be_behind_what_a_dump_does_not_show(command: Command) -> None:
+    open_ = dump(*two_endpoints()).replace("-A KUBE-SVC-A -j", "-A KUBE-SVC-A -j NONESUCH\n-A X -j")
+    asked = command.file("dump.txt", open_), "--dead", "10.9.9.9"
+    done = command("loss", *asked)
+    assert done.status == 0
+    assert "--dead 10.9.9.9: no Service of this dump shows that endpoint; it may be" in done.err
+    assert "land on dead endpoints" in done.out
+    assert command("loss", *asked, "--max-loss", "1%").status == 1
+    done = command("loss", command.file("whole.txt", TWO), "--dead", "10.9.9.9")
+    assert (done.status, done.out) == (2, "")
+
+
 def test_a_part_that_is_not_judged_is_no_all_clear(command: Command) -> None:
     given = with_services(command, OWN, service("ns/gone"))
     asked = command.file("dump.txt", TWO), *given, "--dead-node", "n3"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from analyzer.errors import UsageError, suggestion
@@ -19,11 +19,13 @@ class Dead:
     Attributes:
         uncertain: endpoints of which nobody says where they are: they may die too.
         assumed: endpoints that are taken to be on the node in whose podCIDR they are.
+        unseen: names of endpoints that may be behind what the dump does not show.
     """
 
     endpoints: frozenset[Endpoint]
     uncertain: frozenset[Endpoint] = frozenset()
     assumed: frozenset[Endpoint] = frozenset()
+    unseen: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
@@ -53,8 +55,9 @@ def dead(
     """
     named = {"endpoint": endpoints, "node": nodes, "zone": zones}
     known = view.endpoints
+    shown = Known(view, known, cluster)
     dying = frozenset(
-        [e for kind, each in named.items() if each for e in MODELS[kind](each, known, cluster)]
+        [e for kind, each in named.items() if each for e in MODELS[kind](each, shown)]
     )
     uncertain: list[Endpoint] = []
     assumed: list[Endpoint] = []
@@ -70,6 +73,7 @@ def dead(
         endpoints=dying,
         uncertain=frozenset(uncertain) - dying,
         assumed=frozenset(assumed),
+        unseen=tuple(name for name in endpoints if not MODELS["endpoint"]([name], shown)),
         named=tuple(dict.fromkeys(endpoints)),
         nodes=tuple(dict.fromkeys(nodes)),
         zones=tuple(dict.fromkeys(zones)),
@@ -77,12 +81,31 @@ def dead(
 
 
 _IN: Final = {"node": "on", "zone": "in"}
-_Known = Collection[Endpoint]
-_Model = Callable[[Collection[str], _Known, Cluster], Iterable[Endpoint]]
 
 
-def _endpoints(names: Collection[str], endpoints: _Known, _: Cluster) -> Iterable[Endpoint]:
+@value
+class Known:
+    """What there is to die: the endpoints that a dump shows, and what says where they are."""
+
+    view: View
+    endpoints: Collection[Endpoint]
+    cluster: Cluster
+
+    @property
+    def hides_some(self) -> bool:
+        """Whether flows may go to endpoints that the dump does not show."""
+        return bool(self.view.cut) or any(
+            service.unfilled or any(route.unresolved for route in service.routes)
+            for service in self.view.services
+        )
+
+
+_Model = Callable[[Collection[str], Known], Sequence[Endpoint]]
+
+
+def _endpoints(names: Collection[str], known: Known) -> list[Endpoint]:
     """``--dead IP[:PORT]``: a pod, or one port of it."""
+    dying: list[Endpoint] = []
     for name in names:
         given = address_and_port_from_text(name)
         if given is None:
@@ -90,25 +113,28 @@ def _endpoints(names: Collection[str], endpoints: _Known, _: Cluster) -> Iterabl
                 f"--dead {name}: expected an address, for example 10.1.0.1 or 10.1.0.1:53"
             )
         address, port = given
-        found = [e for e in endpoints if e.address == address and port in (None, e.port)]
-        if not found:
+        found = [e for e in known.endpoints if e.address == address and port in (None, e.port)]
+        if not found and not known.hides_some:
             raise UsageError(
                 f"--dead {name}: no Service of this dump has that endpoint"
-                + suggestion(name, {str(e.address) for e in endpoints})
+                + suggestion(name, {str(e.address) for e in known.endpoints})
             )
-        yield from found
+        dying += found
+    return dying
 
 
-def _nodes(names: Collection[str], endpoints: _Known, cluster: Cluster) -> Iterable[Endpoint]:
+def _nodes(names: Collection[str], known: Known) -> list[Endpoint]:
     """``--dead-node``: every endpoint on the node, its own addresses included."""
-    placed = {e: cluster.placement(e.address).node for e in endpoints}
+    cluster = known.cluster
+    placed = {e: cluster.placement(e.address).node for e in known.endpoints}
     _check_known("node", names, cluster.node_names, placed)
     return [e for e, node in placed.items() if node in names]
 
 
-def _zones(names: Collection[str], endpoints: _Known, cluster: Cluster) -> Iterable[Endpoint]:
+def _zones(names: Collection[str], known: Known) -> list[Endpoint]:
     """``--dead-zone``: every endpoint in the zone."""
-    placed = {e: cluster.placement(e.address).zone for e in endpoints}
+    cluster = known.cluster
+    placed = {e: cluster.placement(e.address).zone for e in known.endpoints}
     _check_known("zone", names, cluster.zones, placed)
     return [e for e, zone in placed.items() if zone in names]
 
