@@ -45,18 +45,25 @@ def printed(block: Block) -> str:
             where = where / words[1]
             continue
         assert words[0] == "kubeodds"
-        path = {"PYTHONPATH": f"{ROOT}:{ROOT / 'netns-lab'}"}
-        done = subprocess.run(  # noqa: S603  # our own program
-            [sys.executable, "-m", "analyzer", *words[1:]],
-            capture_output=True,
-            text=True,
-            cwd=where,
-            env={**os.environ, **path},
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        done = run(words[1:], where)
+        if done.returncode and block.measures:
+            # Once more: a busy machine may keep a real client waiting for longer than it waits.
+            done = run(words[1:], where)
+        assert done.returncode == 0, done.stdout + done.stderr
         lines.append(done.stdout.rstrip("\n"))
     return "\n".join(lines) + "\n"
+
+
+def run(words: list[str], where: Path) -> subprocess.CompletedProcess[str]:
+    path = {"PYTHONPATH": f"{ROOT}:{ROOT / 'netns-lab'}"}
+    return subprocess.run(  # noqa: S603  # our own program
+        [sys.executable, "-m", "analyzer", *words],
+        capture_output=True,
+        text=True,
+        cwd=where,
+        env={**os.environ, **path},
+        check=False,
+    )
 
 
 def masked(text: str) -> str:
