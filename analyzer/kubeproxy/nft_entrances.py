@@ -66,7 +66,7 @@ class Entrances:
         tables: those that packets of the family meet.
         guards: what the filter hooks do that is not the same for all, by what they do it to.
         refused: what they refuse for certain, and how: reject or drop.
-        guessed: how many frontends the rules do not tell the kind of.
+        guessed: where frontends are of which the rules do not tell the kind.
         plain_map: the map whose elements are read as rows.
         plain_maps: the same by family, table and name, where all that it leads to is there.
         plain_addresses: the endpoints of the chains behind it, as written.
@@ -89,7 +89,7 @@ class Entrances:
             for table in ruleset.tables.values()
             if table.family in {family, "inet"} and "dormant" not in table.flags
         ]
-        self.guessed = 0
+        self.guessed: set[Key] = set()
         self.plain_map: str | None = None
         self.plain_maps: set[tuple[str, str, str]] = set()
         self.plain_addresses: set[str] = set()
@@ -192,7 +192,7 @@ class Entrances:
         if place.address in self._known_ips:
             return FrontendKind.CLUSTER_IP
         if self._known_ips or chain.startswith(_EXTERNAL):
-            self.guessed += 1
+            self.guessed.add((place.protocol, place.address, place.port))
             # Only a balancer's address has source ranges.
             guarded = (place.protocol, place.address, place.port) in self.guards
             return FrontendKind.LOAD_BALANCER_IP if guarded else FrontendKind.EXTERNAL_IP

@@ -334,11 +334,12 @@ class Family:
                 file=self._ruleset.file,
                 partial=True,
             )
-        if self._read.guessed:
+        guessed = len(self._read.guessed)
+        if guessed:
             yield Diagnostic(
                 severity=Severity.INFO,
                 code="kind-guessed",
-                message=f"of {self._read.guessed} frontends the rules do not tell whether they are "
+                message=f"of {guessed} frontends the rules do not tell whether they are "
                 "external IPs or those of balancers; --objects would tell",
                 file=self._ruleset.file,
             )

@@ -166,6 +166,20 @@ def test_an_address_and_port_that_lead_to_two_chains_lead_to_either(layout: Layo
             assert {share.share.lower for share in route.shares} == {NEVER}
 
 
+def test_a_frontend_whose_kind_is_guessed_is_counted_once() -> None:
+    cluster = one_service(Layout.V1_36, endpoints=2, plain=True)
+    address = next(i["spec"]["clusterIP"] for i in cluster.items if i["kind"] == "Service")
+    text = cluster.nft.replace(f"elements = {{ {address} }}", "elements = { 10.96.0.9 }")
+    assert text != cluster.nft
+    check(text, cluster, told=False)
+    (guessed,) = (
+        each
+        for each in view(text, Cluster(), (), node=None, plainly=False).diagnostics
+        if each.code == "kind-guessed"
+    )
+    assert guessed.message.startswith("of 1 frontends")
+
+
 # --- edits ---------------------------------------------------------------------
 
 
