@@ -7,8 +7,9 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.model.packet import ALL_BITS, UNKNOWN_MARK, Mark
+from analyzer.model.packet import ALL_BITS, UNKNOWN_MARK, UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import fields_of
 
 words = st.integers(0, ALL_BITS)
 few_bits = st.sets(st.integers(0, 31), max_size=4).map(lambda at: sum(1 << bit for bit in at))
@@ -53,3 +54,17 @@ def test_a_blurred_mark_may_be_all_that_it_was(mark: Mark, bits: int) -> None:
     assert possible(blurred) >= possible(mark)
     assert blurred.unknown == mark.unknown | bits
     assert UNKNOWN_MARK.blurred(bits) == UNKNOWN_MARK
+
+
+@given(marks, marks)
+def test_a_mark_that_is_one_of_two_may_be_either(one: Mark, other: Mark) -> None:
+    joined = one.joined(other)
+    assert possible(joined) >= possible(one) | possible(other)
+    assert joined.unknown == one.unknown | other.unknown | one.value ^ other.value
+
+
+def test_nothing_is_known_of_the_unknown_packet() -> None:
+    unknown = {name for name in fields_of(Packet) if getattr(UNKNOWN_PACKET, name) is None}
+    # A template is put in the place of a conntrack entry by a rule that was met.
+    assert set(fields_of(Packet)) - unknown == {"mark", "flow_mark", "template"}
+    assert UNKNOWN_PACKET.mark == UNKNOWN_PACKET.flow_mark == UNKNOWN_MARK
