@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from analyzer.model.packet import Packet
+from analyzer.semantics.positions import Place, Stack, Walks, missing
+from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved
+
+PACKET = Packet(protocol="tcp")
+
+
+class Jumps(Walks):
+    """Chains of one rule each, which jumps to another chain, or of none."""
+
+    def __init__(self, **chains: str) -> None:
+        super().__init__()
+        self._chains = chains
+        self._visited: list[str] = []
+
+    @property
+    def visited(self) -> list[str]:
+        return self._visited
+
+    def _meets(self, start: Place, packet: Packet, stack: Stack) -> Tree:
+        self._visited.append(f"{start.chain}:{start.index}")
+        target = self._chains.get(start.chain)
+        if target is None or start.index:
+            return self.back(start.chain, packet, stack)
+        if target not in {*self._chains, "END"}:
+            return missing(target, packet)
+        behind = Place(start.chain, 1)
+        return self.into(target, packet, (*stack, behind), start.chain)
+
+
+def test_a_chain_that_ends_returns_behind_the_jump() -> None:
+    walks = Jumps(A="B", B="END")
+    assert walks.tree("A", PACKET) == Leaf(FellThrough("A"), PACKET)
+    assert walks.visited == ["A:0", "B:0", "END:0", "B:1", "A:1"]
+
+
+def test_a_position_is_walked_once() -> None:
+    walks = Jumps(A="END")
+    first = walks.tree("A", PACKET)
+    assert walks.tree("A", PACKET) is first
+    assert walks.visited == ["A:0", "END:0", "A:1"]
+    assert walks.walked(Place("A", 0), PACKET, ()) is first
+
+
+def test_another_packet_is_walked_anew() -> None:
+    walks = Jumps(A="END")
+    walks.tree("A", PACKET)
+    assert walks.walked(Place("A", 0), Packet(), ()) is None
+    assert walks.tree("A", Packet()) == Leaf(FellThrough("A"), Packet())
+
+
+def test_where_a_packet_returns_to_is_a_part_of_its_position() -> None:
+    walks = Jumps(A="C", B="C", C="END")
+    assert walks.tree("A", PACKET) == Leaf(FellThrough("A"), PACKET)
+    assert walks.tree("B", PACKET) == Leaf(FellThrough("B"), PACKET)
+
+
+def test_a_chain_that_leads_back_to_itself_is_not_followed() -> None:
+    for walks in (Jumps(A="A"), Jumps(A="B", B="A"), Jumps(A="B", B="C", C="B")):
+        found = walks.tree("A", PACKET)
+        assert isinstance(found, Leaf)
+        assert isinstance(found.outcome, Unresolved)
+        assert "leads back to itself" in found.outcome.text
+
+
+def test_a_chain_that_the_dump_lacks_may_do_anything() -> None:
+    found = Jumps(A="GONE").tree("A", PACKET)
+    assert found == Leaf(Unresolved("chain GONE is not in the dump"), PACKET)
