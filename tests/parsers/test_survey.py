@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+
+from analyzer.model.diagnostics import Diagnostic
+from analyzer.parsers import nft_text
+from analyzer.parsers.iptables_save import parse
+from analyzer.parsers.survey import plain_target, survey, survey_any
+
+
+def dump(*rows: str) -> str:
+    return "\n".join(
+        ["*nat", ":PREROUTING ACCEPT [0:0]", ":A - [0:0]", ":B - [0:0]", *rows, "COMMIT", ""]
+    )
+
+
+def told(*rows: str) -> list[Diagnostic]:
+    return list(survey(parse(dump(*rows), "dump")))
+
+
+@pytest.mark.parametrize(
+    ("row", "target"),
+    [
+        ("-A A -j B", "B"),
+        ("-A A -s 10.0.0.0/8 ! -d 10.1.0.1/32 -i eth0 -p tcp -m tcp --dport 80 -j DROP", "DROP"),
+        ('-A A -m comment --comment "ns/a:http -j X" -j B', "B"),
+        ("-A A -m conntrack --ctstate INVALID,NEW -j DROP", "DROP"),
+        ("-A A -m mark ! --mark 0x4000/0x4000 -j RETURN", "RETURN"),
+        ("-A A -m addrtype --dst-type LOCAL -j B", "B"),
+        ("-A A -j MARK --set-xmark 0x4000/0x4000", "MARK"),
+        ("-A A -j MASQUERADE --random-fully", "MASQUERADE"),
+        ("[1:60] -A A -j B", "B"),
+        # Not plain: these have to be understood.
+        ("-A A -m set --match-set x src -j DROP", None),
+        ("-A A -m tcp --dport 123456 -j DROP", None),
+        ("-A A -j MARK --set-xmark 0x4000", None),
+        ("-A A -j MASQUERADE --to-ports 1-9", None),
+        ("-A A -j DNAT --to-destination 10.0.0.1:80", None),
+        ("-A A -g B", None),
+        ("-A A -p tcp", None),
+        (r'-A A -m comment --comment "a\"b" -j B', None),
+    ],
+)
+def test_the_target_of_a_plain_row_is_told_at_a_glance(row: str, target: str | None) -> None:
+    assert plain_target(row) == target
+
+
+def test_rules_that_are_understood_give_no_diagnostic() -> None:
+    assert (
+        told("-A PREROUTING -j A", "-A A -m statistic --mode random --probability 0.5 -j B") == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "named"),
+    [
+        ("-A A -m made-up --x -j DROP", "unknown-extension", "match made-up"),
+        ("-A A -j TEE --gateway 10.0.0.1", "unknown-extension", "target TEE"),
+        ("-A A -j GONE", "missing-chain", "chain GONE of table nat"),
+        ("-A A -g GONE", "missing-chain", "chain GONE of table nat"),
+        ("-A A -j DNAT [unsupported revision]", "older-iptables", "target DNAT"),
+    ],
+)
+def test_what_is_not_understood_is_told(row: str, code: str, named: str) -> None:
+    (found,) = told("-A PREROUTING -j A", row)
+    assert (found.code, found.line, found.partial) == (code, 6, True)
+    assert found.message.startswith(named)
+
+
+def test_a_chain_of_an_endpoint_without_a_rule_is_told_and_another_one_not() -> None:
+    assert told("-A A -j B") == []
+    text = dump("-A A -j KUBE-SEP-X").replace(":B -", ":KUBE-SEP-X -")
+    assert [each.code for each in survey(parse(text, "dump"))] == ["empty-chain"]
+
+
+def test_a_thing_is_told_once_with_its_first_line_and_its_number_of_rules() -> None:
+    (found,) = told("-A A -j GONE", "-A A -j B", "-A B -j GONE")
+    assert found.line == 5
+    assert found.message.endswith("(2 rules)")
+
+
+def test_of_very_many_missing_chains_a_few_are_named() -> None:
+    assert len(told(*[f"-A A -j GONE{n}" for n in range(12)])) == 12
+    found = told(*[f"-A A -j GONE{n}" for n in range(13)])
+    assert len(found) == 4
+    assert found[-1].message.startswith("10 more chains of table nat")
+    assert found[-1].message.endswith("(10 rules)")
+
+
+def test_only_the_chains_that_are_asked_for_are_looked_at() -> None:
+    ruleset = parse(dump("-A A -j GONE", "-A B -j LOST"), "dump")
+    assert [each.line for each in survey(ruleset, {"nat": ["B"]})] == [6]
+    assert [each.line for each in survey(ruleset, {"nat": None, "filter": []})] == [5, 6]
+    assert [each.line for each in survey_any(ruleset, {"nat": ["A"]})] == [5]
+
+
+def test_a_ruleset_of_nft_is_looked_at_too() -> None:
+    text = "table ip t {\n\tchain c {\n\t\tjump gone\n\t}\n}\n"
+    ruleset = nft_text.parse(text, "dump")
+    assert [each.code for each in survey_any(ruleset, {"ip t": ["c"]})] == ["missing-chain"]
+    assert list(survey_any(ruleset, {"ip t": []})) == []
