@@ -1,0 +1,216 @@
+"""Who reads a module finds its tests: at the same place below tests/, or where this table says."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[1]
+#: Where modules are, and where their tests are.
+FOLDERS: Final = {"analyzer": "tests", "netns-lab/netns_lab": "tests/lab"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """Modules that are tested elsewhere.
+
+    Attributes:
+        modules: patterns of paths below the package, without ``.py``.
+        tests: below tests/; none where there is nothing that a test could hold.
+        why: what these tests do for the modules, or why there is nothing to do.
+    """
+
+    modules: str
+    tests: str
+    why: str
+
+
+ANALYZER: Final = (
+    Row(
+        "__init__ __main__ quick_argparse",
+        "test_main.py test_process.py",
+        "as a process of its own",
+    ),
+    Row(
+        "argument_parser plain_words",
+        "test_arguments.py",
+        "two readers of one command line, held against each other",
+    ),
+    Row("judging", "test_cli_loss_states.py", "its words as they stand on the command line"),
+    # --- the model
+    Row(
+        "model/matches model/targets",
+        "parsers/test_xt.py semantics/test_matching.py",
+        "plain values: read, printed and judged there",
+    ),
+    Row(
+        "model/nft_expressions model/nft_statements",
+        "parsers/nft/test_round_trip.py semantics/test_nft_matching.py",
+        "plain values: read, printed and judged there",
+    ),
+    Row("model/services", "parsers/test_services.py", "plain values, which that reader makes"),
+    # --- readers
+    Row(
+        "parsers/xt/extension parsers/xt/matches/* parsers/xt/targets/*",
+        "parsers/test_xt.py",
+        "cases of fixtures/xt/NAME.t and fixtures/xt/targets/NAME.t, one file for each",
+    ),
+    Row(
+        "parsers/nft/__init__ parsers/nft/extension parsers/nft/rendering "
+        "parsers/nft/counter parsers/nft/ct parsers/nft/ct_count parsers/nft/dup "
+        "parsers/nft/exthdr parsers/nft/fib parsers/nft/flow parsers/nft/fwd parsers/nft/hash "
+        "parsers/nft/ipsec parsers/nft/limit parsers/nft/log parsers/nft/mangle parsers/nft/meta "
+        "parsers/nft/nat parsers/nft/notrack parsers/nft/numgen parsers/nft/objref "
+        "parsers/nft/osf parsers/nft/payload parsers/nft/queue parsers/nft/quota "
+        "parsers/nft/reject parsers/nft/rt parsers/nft/set_update parsers/nft/socket "
+        "parsers/nft/tproxy parsers/nft/vmap parsers/nft/xt",
+        "parsers/nft/test_round_trip.py parsers/nft/test_captures.py",
+        "each expression and statement survives its text and its JSON, which shares no code "
+        "with the readers; and what nft prints of all kinds, in both forms, is one model",
+    ),
+    # --- Services out of rules
+    Row(
+        "kubeproxy/check/affinity kubeproxy/check/chains kubeproxy/check/draws "
+        "kubeproxy/check/endpoints kubeproxy/check/entry kubeproxy/check/external "
+        "kubeproxy/check/facts kubeproxy/check/findings kubeproxy/check/frontends "
+        "kubeproxy/check/hashes kubeproxy/check/invariants kubeproxy/check/leftovers "
+        "kubeproxy/check/masquerade kubeproxy/check/objects kubeproxy/check/refusal "
+        "kubeproxy/check/rows",
+        "kubeproxy/test_check.py",
+        "each invariant is silent on clean dumps, and names every kind of fault put into them",
+    ),
+    Row(
+        "kubeproxy/diff/changes kubeproxy/diff/difference kubeproxy/diff/dumps "
+        "kubeproxy/diff/expected kubeproxy/diff/routes kubeproxy/diff/side",
+        "kubeproxy/diff/test_compare.py kubeproxy/diff/test_edits.py kubeproxy/diff/test_modes.py",
+        "two sides compared: what an edit of the objects implies is what differs",
+    ),
+    Row(
+        "kubeproxy/generate/*",
+        "kubeproxy/test_generate.py kubeproxy/test_generate_nft.py",
+        "rules made of a capture's objects are the captured rules, line by line",
+    ),
+    Row(
+        "kubeproxy/entries kubeproxy/flows kubeproxy/masquerade kubeproxy/walks",
+        "kubeproxy/test_iptables.py kubeproxy/test_sources.py kubeproxy/test_round_trip.py",
+        "steps of the recogniser of iptables mode, which is asked as a whole",
+    ),
+    Row(
+        "kubeproxy/source_parts",
+        "kubeproxy/test_sources.py",
+        "sources that rules tell apart, by the Services that come out",
+    ),
+    Row("kubeproxy/shapes", "kubeproxy/test_endpoint_rows.py", "shapes of rows, of real rows"),
+    Row(
+        "kubeproxy/plain_shares",
+        "kubeproxy/test_plain.py kubeproxy/test_nft_plain.py",
+        "shares read off plain rows are those of walks",
+    ),
+    Row(
+        "kubeproxy/nft_asked kubeproxy/nft_chains kubeproxy/nft_entrances kubeproxy/nft_family "
+        "kubeproxy/nft_frame kubeproxy/nft_marks kubeproxy/nft_rows kubeproxy/nft_walks",
+        "kubeproxy/test_nftables.py kubeproxy/test_nft_round_trip.py kubeproxy/test_nft_edited.py",
+        "steps of the recogniser of nftables mode, which is asked as a whole",
+    ),
+    # --- reports
+    Row("reports/answers", "reports/test_renderers.py", "plain values, one for each verb"),
+    Row(
+        "reports/*_json",
+        "reports/test_renderers.py golden/test_schemas.py golden/test_commands.py",
+        "each document follows its schema, and stands in a golden file",
+    ),
+    Row(
+        "reports/clients_text reports/diff_beside reports/diff_text reports/loss_text "
+        "reports/services_text reports/services_tsv",
+        "golden/test_commands.py reports/test_renderers.py",
+        "each report stands in a golden file; its parts have tests of their own",
+    ),
+)
+LAB: Final = (
+    Row(
+        "backend backends cli command count errors experiment plan ready servers topology",
+        "lab/test_run.py",
+        "parts of one experiment, which is run whole on the kernel",
+    ),
+    Row("dns", "lab/test_clients.py", "answers to real resolvers"),
+    Row("iptables", "lab/test_counters.py", "rules loaded and their counters read"),
+    Row("namespace", "lab/test_safety.py", "namespaces that leave nothing behind"),
+    Row("nft", "lab/test_nft_rules.py", "rulesets loaded with and without the library"),
+    Row("trace", "lab/test_kernel_check.py lab/test_nft_check.py", "ways that the kernel traced"),
+    Row("bench", "", "prints times, by hand; no part of an answer"),
+)
+TABLES: Final = dict(zip(FOLDERS, (ANALYZER, LAB), strict=True))
+
+folders = pytest.mark.parametrize("folder", FOLDERS)
+
+
+def modules(folder: str) -> Iterator[str]:
+    """Give each module by its path below the package; of packages those that hold anything."""
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        if path.name != "__init__.py" or _holds_anything(path):
+            yield path.relative_to(ROOT / folder).with_suffix("").as_posix()
+
+
+def _holds_anything(package: Path) -> bool:
+    says = ast.parse(package.read_text(encoding="utf-8")).body
+    return any(isinstance(each, ast.Assign | ast.AnnAssign) for each in says)
+
+
+def own_test(folder: str, module: str) -> Path:
+    place = ROOT / FOLDERS[folder] / module
+    return place.with_name(f"test_{place.name}.py")
+
+
+def elsewhere(module: str, table: Collection[Row]) -> list[str]:
+    """Return the patterns that name a module."""
+    return [each for row in table for each in row.modules.split() if fnmatchcase(module, each)]
+
+
+@folders
+def test_every_module_has_its_test_at_the_same_place_or_a_row(folder: str) -> None:
+    missing = [
+        f"{folder}/{module}.py: no {own_test(folder, module).relative_to(ROOT)}, and no row here"
+        for module in modules(folder)
+        if not own_test(folder, module).exists() and not elsewhere(module, TABLES[folder])
+    ]
+    assert not missing, "\n".join(missing)
+
+
+@folders
+def test_no_module_has_both_or_two_rows(folder: str) -> None:
+    twice = [
+        f"{folder}/{module}.py: {found}"
+        for module in modules(folder)
+        for found in [elsewhere(module, TABLES[folder])]
+        if len(found) + own_test(folder, module).exists() > 1
+    ]
+    assert not twice, "\n".join(twice)
+
+
+@folders
+def test_every_pattern_names_a_module(folder: str) -> None:
+    there = list(modules(folder))
+    idle = [
+        pattern
+        for row in TABLES[folder]
+        for pattern in row.modules.split()
+        if not any(fnmatchcase(module, pattern) for module in there)
+    ]
+    assert idle == []
+
+
+@folders
+def test_every_row_names_tests_that_there_are(folder: str) -> None:
+    gone = [
+        name
+        for row in TABLES[folder]
+        for name in row.tests.split()
+        if not (ROOT / "tests" / name).exists()
+    ]
+    assert gone == []
