@@ -38,6 +38,11 @@ def test_a_whole_dump_stays_as_it_is() -> None:
     assert mended(ruleset) == (ruleset, [])
 
 
+def test_a_whole_chain_that_marks_keeps_all_its_rules() -> None:
+    ruleset = parse(WHOLE.replace("COMMIT", "-A KUBE-MARK-MASQ -j RETURN\nCOMMIT"), "dump")
+    assert mended(ruleset) == (ruleset, [])
+
+
 def test_rules_without_services_stay_as_they_are() -> None:
     ruleset = read("-A KUBE-SVC-A -j KUBE-SEP-A")
     assert mended(ruleset) == (ruleset, [])

@@ -94,7 +94,7 @@ def test_what_is_done_with_the_packets_is_told(verdict: str, want: object) -> No
         "tcp dport 80 goto svc",
         "ip daddr 10.96.0.1 th dport 80 goto svc",
         "ip daddr 10.96.0.1 meta l4proto tcp goto svc",
-        "ip daddr 10.96.0.1 meta l4proto icmp goto svc",
+        "ip daddr 10.96.0.1 meta l4proto icmp th dport 80 goto svc",
         "ip daddr != 10.96.0.1 tcp dport 80 goto svc",
         "ip daddr 10.96.0.1 tcp sport 80 goto svc",
         "ip daddr 10.96.0.1 tcp dport 80 accept",

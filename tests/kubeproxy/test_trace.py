@@ -89,8 +89,9 @@ def test_session_affinity_of_nft_is_that_of_the_dump_unless_it_is_said() -> None
 
 def test_affinity_to_an_endpoint_of_no_service_is_refused() -> None:
     for ruleset in (STICKY, nft()):
-        with pytest.raises(UsageError, match=r"--affinity 10\.0\.0\.9:80"):
-            ends(ruleset, affinity=at("10.0.0.9"))
+        for nobody in (at("10.0.0.9"), at("10.0.0.1", 81)):
+            with pytest.raises(UsageError, match=f"--affinity {nobody}"):
+                ends(ruleset, affinity=nobody)
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,11 @@ def test_of_a_table_without_commit_the_last_chain_met_may_have_lost_rules() -> N
     assert not only(text).complete
 
 
+def test_chains_declared_behind_the_last_one_met_may_have_lost_rules_too() -> None:
+    text = WHOLE.removesuffix("COMMIT\n").replace(":A -", ":A - [0:0]\n:B -")
+    assert complete(only(text)) == {"PREROUTING"}
+
+
 def test_a_last_line_without_its_end_is_left_out() -> None:
     text = WHOLE.removesuffix("ACCEPT\nCOMMIT\n")
     assert codes(text) == ["cut-off", "no-commit"]

@@ -92,4 +92,4 @@ def test_of_very_many_ends_the_first_are_shown_unless_all_are_wanted() -> None:
     given = answer(many(41))
     lines = shown(given)
     assert any("21 more ends; -v shows all" in line for line in lines)
-    assert len([line for line in shown(replace(given, every=True)) if "10.0.0." in line]) >= 82
+    assert not any("more ends" in line for line in shown(replace(given, every=True)))

@@ -44,6 +44,7 @@ def test_what_several_ways_share_is_one_node() -> None:
     shared = [to for _, to in edges(text)]
     assert max(map(shared.count, shared)) == 2
     assert text.count("style=dashed") == 2
+    assert text.count("10.0.0.1:80 on worker1") == 1
 
 
 def test_text_of_a_dump_cannot_end_a_label() -> None:

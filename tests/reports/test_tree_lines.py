@@ -84,6 +84,7 @@ def test_of_more_than_twice_as_many_branches_only_the_first_are_shown() -> None:
     assert len(shown(tree, most=4)) == 16
     told = shown(tree, most=3)
     assert len(told) == 7
+    assert [line[0] for line in told] == [*"├│├│├│└"]
     assert told[-1] == "└─ 5 more branches, together 5/8   62.5 %"
 
 

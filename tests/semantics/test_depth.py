@@ -1,10 +1,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
 from analyzer.semantics.depth import deep
+
+#: More than Python lets anybody recurse that does not ask for it.
+LEVELS: Final = 20_000
+
+
+@pytest.fixture(autouse=True)
+def usual_limit() -> Iterator[None]:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000)
+    yield
+    sys.setrecursionlimit(before)
 
 
 def depth(levels: int) -> int:
@@ -12,10 +25,9 @@ def depth(levels: int) -> int:
 
 
 def test_a_deep_function_recurses_deeper_than_python_lets_others() -> None:
-    levels = 20 * sys.getrecursionlimit()
     with pytest.raises(RecursionError):
-        depth(levels)
-    assert deep(depth)(levels) == levels
+        depth(LEVELS)
+    assert deep(depth)(LEVELS) == LEVELS
 
 
 def test_the_limit_is_back_when_it_returns() -> None:
@@ -36,10 +48,8 @@ def test_the_limit_is_back_when_it_fails() -> None:
 
 
 def test_a_deep_function_may_call_another_one_and_stay_deep() -> None:
-    levels = 20 * sys.getrecursionlimit()
-
     @deep
     def calls() -> int:
-        return deep(depth)(1) + depth(levels)
+        return deep(depth)(1) + depth(LEVELS)
 
-    assert calls() == levels + 1
+    assert calls() == LEVELS + 1

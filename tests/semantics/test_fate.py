@@ -44,8 +44,6 @@ AWAY, HERE_ = Delivered(here=False), Delivered(here=True)
         (HERE_, TRANSLATED, Fate("endpoint", POD, 8080)),
         # Of a range of addresses nobody knows which.
         (AWAY, Packet(translated=True), Fate("no-service")),
-        # Not known whether it was translated is not known to be an endpoint.
-        (AWAY, Packet(destination=POD, translated=None), Fate("no-service", POD)),
         (Unresolved("x"), SENT, UNRESOLVED),
         (Accept(), SENT, UNRESOLVED),
         (FellThrough("A"), SENT, UNRESOLVED),

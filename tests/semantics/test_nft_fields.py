@@ -70,6 +70,7 @@ def held(
         (e.Payload("th", "sport"), UDP, (TRUE, Bits(40_000))),
         # Other protocols have something where ports would stand.
         (e.Payload("th", "dport"), PING, (TRUE, ANY)),
+        (e.Payload("th", "dport"), replace(UDP, protocol="gre"), (TRUE, ANY)),
         (e.RawPayload("nh", 128, 32), PACKET, (TRUE, Bits(int(SERVICE)))),
         (e.RawPayload("nh", 128, 32), SIX, (UNKNOWN, ANY)),
         (e.RawPayload("nh", 192, 128), SIX, (TRUE, Bits(int(ip_address("fd00:2::4"))))),

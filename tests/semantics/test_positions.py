@@ -21,6 +21,7 @@ class Jumps(Walks):
 
     def _meets(self, start: Place, packet: Packet, stack: Stack) -> Tree:
         self._visited.append(f"{start.chain}:{start.index}")
+        assert len(self._visited) < 100, "the walk does not end"
         target = self._chains.get(start.chain)
         if target is None or start.index:
             return self.back(start.chain, packet, stack)

@@ -37,6 +37,7 @@ def binary(operator: str, left: e.Expression, right: e.Expression) -> e.Binary:
         ("meta mark | 1 & 2", binary("|", MARK, binary("&", 1, 2))),
         ("meta mark & 1 | 2", binary("|", binary("&", MARK, 1), 2)),
         ("meta mark ^ 1 | 2 ^ 3", binary("|", binary("^", MARK, 1), binary("^", 2, 3))),
+        ("meta mark ^ 1 & 2", binary("^", MARK, binary("&", 1, 2))),
         ("meta mark & 1 << 2", binary("&", MARK, binary("<<", 1, 2))),
         ("meta mark << 1 >> 2", binary(">>", binary("<<", MARK, 1), 2)),
         ("meta mark & (1 | 2)", binary("&", MARK, binary("|", 1, 2))),

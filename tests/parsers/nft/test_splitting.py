@@ -78,6 +78,11 @@ def test_braces_and_signs_within_quotes_are_text() -> None:
     assert (kind, name, body) == ("chain", "c", ['drop comment "} ; # {"', "accept"])
 
 
+def test_a_quote_may_span_what_looks_like_blocks() -> None:
+    table = only('table ip t {\n\tcomment "x\n\tchain c {\n\t\tdrop\n\t}\n}\n# "\n')
+    assert (table.blocks, table.complete) == ((), False)
+
+
 def test_a_table_that_is_cut_off_keeps_what_there_is() -> None:
     table = only(PRINTED.removesuffix("}\n"))
     assert not table.complete

@@ -64,7 +64,7 @@ def test_from_what_is_not_understood_on_all_is_unknown() -> None:
     assert comment == "x"
 
 
-@pytest.mark.parametrize("text", ['drop "x', 'log prefix "a'])
+@pytest.mark.parametrize("text", ['drop "x', 'log prefix "a comment "b"'])
 def test_a_quote_that_is_never_closed_makes_the_whole_rule_unknown(text: str) -> None:
     assert from_text(text, "ip") == ((e.Unknown(text),), None)
 
