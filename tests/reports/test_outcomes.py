@@ -25,7 +25,7 @@ DNAT = Dnat(NatRange(first_address=POD, last_address=POD, first_port=80, last_po
         (PolicyDrop("filter", "INPUT"), SENT, "drop", "policy of INPUT in table filter"),
         (Reject("tcp-reset"), SENT, "reject", "tcp-reset"),
         (Delivered(here=False), TRANSLATED, "endpoint", "10.0.0.1:80"),
-        (Delivered(here=True), TRANSLATED, "endpoint", "on this node"),
+        (Delivered(here=True), TRANSLATED, "endpoint", "10.0.0.1:80"),
         (Delivered(here=True), SENT, "local", "node itself"),
         (Delivered(here=False), SENT, "no-service", ""),
         (Delivered(here=False), Packet(translated=True), "no-service", ""),
