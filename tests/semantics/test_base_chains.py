@@ -126,7 +126,3 @@ def test_a_table_that_is_cut_off_may_have_had_any_chain() -> None:
 
 def test_a_whole_table_without_a_chain_has_none_at_that_hook() -> None:
     assert chains(saved("mangle", "-A PREROUTING -j ACCEPT"), "FORWARD") == []
-
-
-def test_a_chain_whose_priority_is_not_known_is_not_called() -> None:
-    assert chains(nft("filter hook prerouting priority later; policy drop;")) == []
