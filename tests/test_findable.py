@@ -134,11 +134,10 @@ ANALYZER: Final = (
 )
 LAB: Final = (
     Row(
-        "backend backends cli command count errors experiment plan ready servers topology",
+        "backend cli command count errors experiment plan ready servers topology",
         "lab/test_run.py",
         "parts of one experiment, which is run whole on the kernel",
     ),
-    Row("dns", "lab/test_clients.py", "answers to real resolvers"),
     Row("iptables", "lab/test_counters.py", "rules loaded and their counters read"),
     Row("namespace", "lab/test_safety.py", "namespaces that leave nothing behind"),
     Row("nft", "lab/test_nft_rules.py", "rulesets loaded with and without the library"),
