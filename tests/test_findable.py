@@ -113,8 +113,8 @@ ANALYZER: Final = (
         "shares read off plain rows are those of walks",
     ),
     Row(
-        "kubeproxy/nft_asked kubeproxy/nft_chains kubeproxy/nft_entrances kubeproxy/nft_family "
-        "kubeproxy/nft_frame kubeproxy/nft_marks kubeproxy/nft_rows kubeproxy/nft_walks",
+        "kubeproxy/nft_asked kubeproxy/nft_entrances kubeproxy/nft_family "
+        "kubeproxy/nft_frame kubeproxy/nft_rows kubeproxy/nft_walks",
         "kubeproxy/test_nftables.py kubeproxy/test_nft_round_trip.py kubeproxy/test_nft_edited.py",
         "steps of the recogniser of nftables mode, which is asked as a whole",
     ),

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from analyzer.kubeproxy.nft_marks import bits_of_all
+from analyzer.model.packet import ALL_BITS
+from analyzer.parsers import iptables_save, nft_text
+from analyzer.semantics.base_chains import Rules
+
+FORWARD = "filter hook forward priority filter"
+
+
+def nft(rule: str, head: str = FORWARD, family: str = "ip") -> Rules:
+    return nft_text.parse(
+        f"table {family} t {{\n\tchain c {{\n\t\ttype {head}; policy accept;\n\t\t{rule}\n\t}}\n"
+        "\tchain next {\n\t\tmeta mark set meta mark | 0x8\n\t}\n"
+        "\tchain idle {\n\t\tmeta mark set 0x0\n\t}\n}\n",
+        "dump",
+    )
+
+
+def bits(rule: str, head: str = FORWARD, family: str = "ip") -> int:
+    return bits_of_all([nft(rule, head, family)], "ip")
+
+
+@pytest.mark.parametrize(
+    ("rule", "changed"),
+    [
+        ("accept", 0),
+        ("meta mark 0x1 accept", 0),
+        ("ct mark set 0x1", 0),
+        ("meta mark set meta mark | 0x4000", 0x4000),
+        ("meta mark set meta mark ^ 0x4000", 0x4000),
+        ("meta mark set meta mark & 0xffffbfff", 0x4000),
+        ("meta mark set meta mark & 0xfffffff0 | 0x30", 0x3F),
+        ("meta mark set meta mark & 0xfffffff0 ^ 0x30", 0x3F),
+        ("meta mark set (meta mark | 0x30) & 0xfffffff0", 0x3F),
+        ("meta mark set 0x1", ALL_BITS),
+        ("meta mark set ct mark", ALL_BITS),
+        ("meta mark set meta mark << 1", ALL_BITS),
+        ("queue to 0", ALL_BITS),
+        ("made up", ALL_BITS),
+        ('xt target "MARK"', ALL_BITS),
+        ('xt match "comment"', 0),
+        ("jump next", 0x8),
+        ("meta l4proto vmap { tcp : jump next }", 0x8),
+    ],
+)
+def test_the_bits_that_a_rule_may_change_are_known(rule: str, changed: int) -> None:
+    assert bits(rule) == changed
+
+
+@pytest.mark.parametrize(
+    ("head", "is_between"),
+    [
+        ("filter hook forward priority -300", True),
+        ("filter hook output priority -100", True),
+        ("route hook output priority mangle", False),
+        ("filter hook postrouting priority mangle", True),
+        ("filter hook postrouting priority 101", False),
+        ("nat hook postrouting priority srcnat", False),
+        ("filter hook input priority filter", False),
+        ("filter hook prerouting priority raw", False),
+    ],
+)
+def test_only_chains_between_dnat_and_masquerading_matter(head: str, is_between: bool) -> None:
+    assert bool(bits("meta mark set 0x1", head)) is is_between
+
+
+@pytest.mark.parametrize(("family", "matters"), [("ip", True), ("inet", True), ("ip6", False)])
+def test_only_tables_that_packets_of_the_family_meet_matter(family: str, matters: bool) -> None:
+    assert bool(bits("meta mark set 0x1", family=family)) is matters
+
+
+def test_the_bits_of_all_rulesets_are_put_together() -> None:
+    saved = "*mangle\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j MARK --set-xmark 0x10/0x10\nCOMMIT\n"
+    iptables = iptables_save.parse(saved, "dump")
+    assert bits_of_all([nft("jump next"), iptables], "ip") == 0x18
+    assert bits_of_all([iptables], "ip6") == 0
