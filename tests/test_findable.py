@@ -74,6 +74,12 @@ ANALYZER: Final = (
         "each expression and statement survives its text and its JSON, which shares no code "
         "with the readers; and what nft prints of all kinds, in both forms, is one model",
     ),
+    # --- meaning
+    Row(
+        "semantics/sums",
+        "semantics/test_tree.py",
+        "bounds of whole trees, against every distribution that they allow",
+    ),
     # --- Services out of rules
     Row(
         "kubeproxy/check/affinity kubeproxy/check/chains kubeproxy/check/draws "

@@ -122,7 +122,7 @@ def test_a_dump_of_nft_holds_both_ip_versions(folder: Path) -> None:
 def test_a_minus_is_standard_input(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = (folder / "dump.txt").read_bytes()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
-    assert read_file("-") == data
+    assert read_file("-", len(data)) == data
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
     assert len(read_input(parse(["services", "-"])).view.services) == 1
 

@@ -90,6 +90,17 @@ def test_a_rule_that_matches_stands_behind_the_branches_before_it() -> None:
     ]
 
 
+def test_rules_that_matched_stand_before_those_of_the_only_branch() -> None:
+    first, second = Rule((), None, HERE, "-A X"), Rule((), None, HERE, "-A Y")
+    path = Path()
+    path.passes(first)
+    path.branches(ALWAYS, Leaf(FellThrough("a"), Packet(), (second,)))
+    path.passes(second)
+    tree = path.tree(END)
+    assert isinstance(tree, Leaf)
+    assert tree.rules == (first, second)
+
+
 @pytest.mark.parametrize("branches", [[(ALWAYS, A)], [(NEVER, B), (ALWAYS, A)]])
 def test_where_nothing_is_left_to_chance_there_is_no_fork(
     branches: list[tuple[Dyadic, Tree]],

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from analyzer.model.packet import Packet
-from analyzer.semantics.positions import Place, Stack, Walks, missing
+from analyzer.semantics.positions import Place, Walks, missing
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved
 
 PACKET = Packet(protocol="tcp")
@@ -19,16 +19,15 @@ class Jumps(Walks):
     def visited(self) -> list[str]:
         return self._visited
 
-    def _meets(self, start: Place, packet: Packet, stack: Stack) -> Tree:
+    def _meets(self, start: Place, packet: Packet) -> Tree:
         self._visited.append(f"{start.chain}:{start.index}")
         assert len(self._visited) < 100, "the walk does not end"
         target = self._chains.get(start.chain)
         if target is None or start.index:
-            return self.back(start.chain, packet, stack)
+            return self.left(start.chain, packet)
         if target not in {*self._chains, "END"}:
             return missing(target, packet)
-        behind = Place(start.chain, 1)
-        return self.into(target, packet, (*stack, behind), start.chain)
+        return self.jump(target, packet, Place(start.chain, 1))
 
 
 def test_a_chain_that_ends_returns_behind_the_jump() -> None:
@@ -42,20 +41,28 @@ def test_a_position_is_walked_once() -> None:
     first = walks.tree("A", PACKET)
     assert walks.tree("A", PACKET) is first
     assert walks.visited == ["A:0", "END:0", "A:1"]
-    assert walks.walked(Place("A", 0), PACKET, ()) is first
+    assert walks.walked(Place("A", 0), PACKET) is first
+
+
+def test_what_is_forgotten_is_walked_again() -> None:
+    walks = Jumps(A="END")
+    walks.tree("A", PACKET)
+    walks.forget()
+    assert walks.walked(Place("A", 0), PACKET) is None
 
 
 def test_another_packet_is_walked_anew() -> None:
     walks = Jumps(A="END")
     walks.tree("A", PACKET)
-    assert walks.walked(Place("A", 0), Packet(), ()) is None
+    assert walks.walked(Place("A", 0), Packet()) is None
     assert walks.tree("A", Packet()) == Leaf(FellThrough("A"), Packet())
 
 
-def test_where_a_packet_returns_to_is_a_part_of_its_position() -> None:
+def test_a_chain_that_several_jump_to_is_walked_once_and_returns_to_each() -> None:
     walks = Jumps(A="C", B="C", C="END")
     assert walks.tree("A", PACKET) == Leaf(FellThrough("A"), PACKET)
     assert walks.tree("B", PACKET) == Leaf(FellThrough("B"), PACKET)
+    assert walks.visited.count("C:0") == 1
 
 
 def test_a_chain_that_leads_back_to_itself_is_not_followed() -> None:
