@@ -59,7 +59,8 @@ def state():
         "forward": pathlib.Path("/proc/sys/net/ipv4/ip_forward").read_text(),
         "named": sh("ip", "netns", "list"),
         "run": sorted(os.listdir("/run")),
-        "tmp": sorted(os.listdir(os.environ["TMPDIR"])),
+        # Python's own find_library() leaves an empty file there, if it is killed.
+        "tmp": sorted(n for n in os.listdir(os.environ["TMPDIR"]) if "kubeodds" in n),
         "held": "nsfs" in pathlib.Path("/proc/mounts").read_text(),
     }
 
