@@ -21,7 +21,17 @@ def named(found: View, name: str) -> ServicePort:
     return next(service for service in found.services if service.name.text == name)
 
 
-SLOW = ("fan.txt", "frag-slow.txt", "marks20.txt", "numgen-4294967295.txt", "rows-dual-stack.txt")
+SLOW = (
+    "cut-1.20.txt",
+    "cut-1.23.txt",
+    "deep2000.txt",
+    "fan.txt",
+    "frag-slow.txt",
+    "marks20.txt",
+    "numgen-4294967295.txt",
+    "rows-dual-stack.txt",
+    "rows-features.txt",
+)
 
 
 @pytest.mark.parametrize("name", SLOW)

@@ -88,6 +88,8 @@ class Numbers:
     ruleset: Ruleset
     by_line: dict[int, Met] = field(default_factory=dict)
     leading: set[Met] = field(default_factory=set)
+    jumps: set[Met] = field(default_factory=set)
+    within: set[Met] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for table in self.ruleset.tables.values():
@@ -97,6 +99,10 @@ class Numbers:
                     self.by_line[rule.location.line] = met
                     if isinstance(rule.target, _LEADING):
                         self.leading.add(met)
+                    if isinstance(rule.target, t.Jump):
+                        self.jumps.add(met)
+                    if chain.policy is None and isinstance(rule.target, t.Jump | t.Goto | t.Return):
+                        self.within.add(met)
 
     def path(self, rules: Sequence[AnyRule]) -> Path:
         met = [self.by_line[rule.location.line] for rule in rules]
@@ -105,20 +111,44 @@ class Numbers:
     def leading_only(self, met: Sequence[Met]) -> Path:
         return tuple(each for each in met if each in self.leading)
 
+    def without_excursions(self, path: Path) -> Iterator[Path]:
+        """Give the path, and what is left of it without a jump that came back, at its beginning.
 
-def allows(tree: Tree, path: Path, numbers: Numbers) -> bool:
-    """Tell whether some way through the tree meets just these rules."""
+        A jump that may be taken or not, and that leads back with the packet as it is, is on no way
+        of the tree, as is no other rule that may match and changes nothing.
+        """
+        yield path
+        if path and path[0] in self.jumps:
+            for end in range(1, len(path) + 1):
+                yield from self.without_excursions(path[end:])
+                if end < len(path) and path[end] not in self.within:
+                    return
+
+
+def fitting(tree: Tree, path: Path, numbers: Numbers) -> Path | None:
+    """Return the way through the tree that has just these rules; None: there is none."""
     own = numbers.path(tree.rules)
-    if path[: len(own)] != own:
-        return False
-    rest = path[len(own) :]
-    match tree:
-        case Leaf():
-            return not rest
-        case Chance(branches):
-            return any(allows(child, rest, numbers) for _, child in branches)
-        case Either(_, branches):
-            return any(allows(child, rest, numbers) for child in branches)
+    for rest in _behind(own, path, numbers):
+        match tree:
+            case Leaf():
+                if not rest:
+                    return own
+            case Chance() | Either():
+                children = [each[1] if isinstance(each, tuple) else each for each in tree.branches]
+                for child in children:
+                    found = fitting(child, rest, numbers)
+                    if found is not None:
+                        return own + found
+    return None
+
+
+def _behind(own: Path, path: Path, numbers: Numbers) -> Iterator[Path]:
+    """Give what may be left of a path behind the rules of a node of the tree."""
+    for rest in dict.fromkeys(numbers.without_excursions(path)):
+        if not own:
+            yield rest
+        elif rest[:1] == own[:1]:
+            yield from _behind(own[1:], rest[1:], numbers)
 
 
 def chances(tree: Tree, numbers: Numbers) -> dict[Path, Fraction] | None:
@@ -174,15 +204,15 @@ def check(node: Node, text: str, random: Random, packets: int, findings: Finding
             met = node.send(asked)
             findings.packets += 1
             findings.matched += len(met)
-            path = numbers.leading_only(met)
-            if not allows(found.tree, path, numbers):
+            path = fitting(found.tree, numbers.leading_only(met), numbers)
+            if path is None:
                 time.sleep(_LATE)  # the kernel may have put off the rest of its work
                 met += node.met()
-                path = numbers.leading_only(met)
-            counts[path] += 1
-            if not allows(found.tree, path, numbers):
+                path = fitting(found.tree, numbers.leading_only(met), numbers)
+            if path is None:
                 findings.faults.append(_fault(text, asked, met))
                 break
+            counts[path] += 1
         else:
             for path, chance in (expected or {}).items():
                 value = binomial_p_value(counts[path], packets // 2, float(chance))
