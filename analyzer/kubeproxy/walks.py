@@ -40,7 +40,7 @@ from analyzer.model.value import replace
 from analyzer.semantics.assumptions import every_leaf
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.traverse import Traversal
-from analyzer.semantics.tree import AnyRule, FellThrough, Leaf, Tree
+from analyzer.semantics.tree import AnyRule, FellThrough, Leaf, Outcome, Tree
 
 #: Matches that neither a flow's source nor its mark decides.
 _OF_ALL_SOURCES: Final = (
@@ -103,6 +103,9 @@ class NatWalks(FlowWalks):
         if chain is None or not self._is_usual(chain, last):
             return None
         tree = self._walked(chain, replace(came, mark=leaf.packet.mark))
+        usual = self._walked(chain, replace(came, source=leaf.packet.source, mark=leaf.packet.mark))
+        if _outcomes(tree) != _outcomes(usual):
+            return None  # the endpoint's own flows end elsewhere, as where others' rules mark them
         if not isinstance(tree, Leaf) and self.goes_by_marks:
             return None  # what comes back may go elsewhere, since it is marked
         to = leaf.packet.destination, leaf.packet.destination_port
@@ -177,6 +180,10 @@ class NatWalks(FlowWalks):
                 return packet.mark
             case _:
                 return None
+
+
+def _outcomes(tree: Tree) -> list[Outcome]:
+    return [leaf.outcome for leaf in every_leaf(tree)]
 
 
 def _sent_to(last: AnyRule | None) -> Network | None:

@@ -137,3 +137,11 @@ def test_a_question_that_no_network_says_leaves_sources_open() -> None:
     routes = told(app(view_of(BASE, odd)))
     assert not routes["external", None].is_exact
     assert {float(s.share.upper) for s in routes["external", None].shares} == {0.5}
+
+
+def test_a_rule_of_others_in_kube_mark_masq_may_end_what_comes_back() -> None:
+    dump = with_row("-A KUBE-MARK-MASQ -i eth0 -j ACCEPT", "-A KUBE-MARK-MASQ ")
+    route = told(app(view_of(dump)))["hairpin", None]
+    bounds = {str(s.endpoint): (float(s.share.lower), float(s.share.upper)) for s in route.shares}
+    # Those that come in by eth0 are accepted before they are translated.
+    assert bounds["10.244.0.7:8080"] == (0, 0.5)

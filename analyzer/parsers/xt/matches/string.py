@@ -1,13 +1,16 @@
-"""``-m string``. Source: extensions/libxt_string.c, ``string_save``."""
+"""``-m string``. Source: extensions/libxt_string.c, ``string_save``, ``print_string``."""
 
+import re
 from typing import Final
 
 from analyzer.model.matches import MatchString
-from analyzer.parsers.words import always_quoted
 from analyzer.parsers.xt.options import Codec, Options, flag, negatable, plain
 from analyzer.parsers.xt.values import STRING, WORD, number
 
-_TEXT: Final = Codec(read=STRING.read, write=always_quoted)
+#: Unlike other words it is printed with apostrophes as they are.
+_TEXT: Final = Codec(
+    read=STRING.read, write=lambda text: '"' + re.sub(r"([\\\"])", r"\\\1", text) + '"'
+)
 #: Always between quotes, whatever is in it.
 _HEXADECIMAL: Final = Codec(read=STRING.read, write=lambda text: f'"{text}"')
 _OFFSET: Final = number(most=0xFFFF)
