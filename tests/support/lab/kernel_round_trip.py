@@ -21,7 +21,7 @@ from analyzer.model import matches as m
 from analyzer.model import targets as t
 from analyzer.model.diagnostics import Location
 from analyzer.model.rules import Rule
-from analyzer.model.value import fields_of
+from analyzer.model.value import fields_of, replace
 from analyzer.parsers.iptables_save import parse
 from analyzer.parsers.xt.matches import MATCH_NAMES
 from analyzer.parsers.xt.rule import render_rule
@@ -183,6 +183,11 @@ def _usual(value: Any) -> Any:
             # A type that is named twice is as it was named last, in the order of their numbers.
             named = {each.partition(":")[0]: each for each in types}
             return Option((scope, frozenset(named.values())), negated)
+        case t.NatRange():
+            # A range of one is printed as the one.
+            address = None if value.last_address == value.first_address else value.last_address
+            port = None if value.last_port == value.first_port else value.last_port
+            return replace(value, last_address=address, last_port=port)
         # NONE has no bit.
         case Option(tuple(words), negated) if "NONE" in words and len(set(words)) > 1:
             return Option(tuple(word for word in words if word != "NONE"), negated)
