@@ -31,7 +31,7 @@ from analyzer.model.nft import NftRuleset, Rule
 from analyzer.model.packet import Packet
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Drop, Reject
-from analyzer.parsers.iptables_save import parse
+from analyzer.parsers.iptables_save import parse, render
 from analyzer.semantics.tree import (
     Chance,
     Delivered,
@@ -268,8 +268,13 @@ class Check:
             found.met.update(each.verdict for each in went.told)
             if not fitting:
                 return self._disagreement(asked, f"the kernel:\n{went}", tree)
-            found.ends[end_of(fitting[0].leaf)[0]] += 1
-            counts[path, end_of(fitting[0].leaf)] += 1
+            # A source that the kernel chose may be any, so also the packet's own.
+            shown = went.seen is not None and went.seen.source != asked.source
+            end = end_of(
+                min(fitting, key=lambda way: way.leaf.packet.masqueraded is not shown).leaf
+            )
+            found.ends[end[0]] += 1
+            counts[path, end] += 1
         if times == 1 and all(way.chance is not None for way in tree):
             found.exact += 1
             self._count(asked, tree, counts)
@@ -319,7 +324,7 @@ class Check:
                 if (held := _SET.search(block)) is None or held[1] in named
             )
             found.append("\n".join([head, *kept, "}"]))
-        return "\n".join(found)
+        return "\n".join([*found, *map(render, self._beside)])
 
 
 def _alike(text: dict[tuple[Path, End], Any], listed: dict[tuple[Path, End], Any]) -> bool:
