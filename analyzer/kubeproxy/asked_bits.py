@@ -51,6 +51,11 @@ def text_of(table: Table) -> str:
     return "".join(each.text for each in rows)
 
 
+def rows_of(table: Table) -> str:
+    """Return the rows of all chains of a table, each on a line, of those that were mended too."""
+    return text_of(table) + "".join(f"{rule.raw}\n" for rule in _other_rules(table))
+
+
 def _other_rules(table: Table) -> Iterator[Rule]:
     """Give the rules that are no rows."""
     if not isinstance(table.chains, Chains):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from ipaddress import ip_network
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.asked_bits import text_of
+from analyzer.kubeproxy.asked_bits import rows_of
 from analyzer.kubeproxy.flows import HOOKS, FlowWalks
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import Address, Network
@@ -32,7 +32,7 @@ from analyzer.model.matches import (
     MatchUdp,
     MatchUnknown,
 )
-from analyzer.model.packet import Mark, Packet
+from analyzer.model.packet import ALL_BITS, Mark, Packet
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Accept, Dnat, Drop, Goto, Jump
 from analyzer.model.ternary import Ternary
@@ -59,9 +59,12 @@ _OF_ALL_SOURCES: Final = (
     MatchUdp,
     MatchUnknown,
 )
-#: Rows of nat that go by marks, in whichever chain.
-_BY_MARK: Final = re.compile(r"-A (\S+) .*--(?:mark|save-mark|restore-mark) ")
-_LEAVING: Final = frozenset({"POSTROUTING", "KUBE-POSTROUTING"})
+#: Rows of nat that go by marks, in whichever chain, and the masks under which they match.
+_BY_MARK: Final = re.compile(r"-A (\S+) .*--(?:mark|save-mark|restore-mark) .*")
+_MASKS: Final = re.compile(r"--mark (?:0x[\da-f]+|\d+)(?:/(0x[\da-f]+|\d+))?(?!\S)")
+_LEADS: Final = re.compile(r"-A (\S+) .*-[jg] (\S+)")
+#: Where nat is entered; a piece of a dump may lack the base chains.
+_ENTERING: Final = (*dict.fromkeys(HOOKS.values()), names.SERVICES)
 
 
 class NatWalks(FlowWalks):
@@ -139,9 +142,12 @@ class NatWalks(FlowWalks):
 
     @cached_property
     def goes_by_marks(self) -> bool:
-        """Whether rules of nat match on marks before flows leave."""
-        found = _BY_MARK.finditer(text_of(self._table))
-        return any(row[1] not in _LEAVING for row in found)
+        """Whether rules of nat match, before flows leave, on what KUBE-MARK-MASQ marks."""
+        marked = self.mark_of_masquerade()
+        bits = ALL_BITS if marked is None else marked.value | marked.unknown
+        text = rows_of(self._table)
+        chains = {row[1] for row in _BY_MARK.finditer(text) if _may_match(row[0], bits)}
+        return bool(chains) and not chains.isdisjoint(_reached(text, _ENTERING))
 
     def reaches_services(self, source: Source) -> bool:
         """Tell whether every packet from `source` comes to KUBE-SERVICES, unchanged and first.
@@ -180,6 +186,26 @@ class NatWalks(FlowWalks):
                 return packet.mark
             case _:
                 return None
+
+
+def _reached(text: str, starts: Iterable[str]) -> set[str]:
+    """Return the chains that rows lead to, one from the other, from `starts` on."""
+    leads: dict[str, set[str]] = {}
+    for chain, to in _LEADS.findall(text):
+        leads.setdefault(chain, set()).add(to)
+    found, rest = set(starts), list(starts)
+    while rest:
+        new = leads.get(rest.pop(), set()) - found
+        found |= new
+        rest += new
+    return found
+
+
+def _may_match(row: str, bits: int) -> bool:
+    """Tell whether a row that goes by marks matches on some of `bits`, as far as it is told."""
+    masks = _MASKS.findall(row)
+    whole = len(masks) == row.count("mark ") - row.count("-m mark ") - row.count("-m connmark ")
+    return not whole or any(not mask or int(mask, 0) & bits for mask in masks)
 
 
 def _outcomes(tree: Tree) -> list[Outcome]:
