@@ -8,6 +8,7 @@ from typing import Any
 from analyzer.failure.loss import ServiceLoss, State
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import LossAnswer
+from analyzer.reports.other_routes import other_routes
 
 
 def render(answer: LossAnswer) -> str:
@@ -46,7 +47,13 @@ def _service(loss: ServiceLoss) -> dict[str, Any]:
                 "loss": values.bounds(each.loss),
                 "no_endpoint": values.bounds(each.nowhere),
             }
-            for each in loss.routes
-            if cluster is None or (each.loss, each.nowhere) != (cluster.loss, cluster.nowhere)
+            for each in other_routes(
+                loss.routes,
+                lambda each: each.route,
+                lambda each: (
+                    cluster is not None
+                    and (each.loss, each.nowhere) == (cluster.loss, cluster.nowhere)
+                ),
+            )
         ],
     }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Share, Source
-from analyzer.model.probability import NEVER, Dyadic
+from analyzer.kubeproxy.view import Frontend, ServicePort
+from analyzer.model.probability import NEVER
 from analyzer.model.services import ApiServicePort
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import ServicesAnswer
+from analyzer.reports.other_routes import other_routes
 
 
 def render(answer: ServicesAnswer) -> str:
@@ -45,25 +45,14 @@ def _service(service: ServicePort, answer: ServicesAnswer) -> dict[str, Any]:
                 "endpoints": values.shares(r.shares, cluster),
                 "unresolved": values.probability(r.unresolved),
             }
-            for r in _other_routes(service, shares, unresolved)
+            for r in other_routes(
+                service.routes,
+                lambda route: route,
+                lambda route: route.shares == shares and route.unresolved == unresolved,
+            )
         ],
         "api": _api(answer.specs.get((service.name.text, service.protocol))),
     }
-
-
-def _other_routes(
-    service: ServicePort, shares: Sequence[Share], unresolved: Dyadic
-) -> Iterator[Route]:
-    """Give the routes of each frontend and source of which one is not as those `shares`.
-
-    Where networks part the sources all are given, since none of them speaks for all.
-    """
-    together: dict[tuple[Frontend, Source], list[Route]] = {}
-    for route in service.routes:
-        together.setdefault((route.frontend, route.source), []).append(route)
-    for routes in together.values():
-        if any(r.shares != shares or r.unresolved != unresolved for r in routes):
-            yield from routes
 
 
 def _api(spec: ApiServicePort | None) -> dict[str, Any] | None:
