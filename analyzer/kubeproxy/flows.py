@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.between import NOTHING, Between
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Share, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.matches import MatchPhysdev
@@ -54,7 +55,7 @@ class FlowWalks:
 
     `rulesets` are those of the node, `family` is ``ip`` or ``ip6``; `own` are the node's
     addresses, if known, and flows to a NodePort go to `node_port_address`, if that is.
-    `changed_bits` are those of the mark that rules between DNAT and POSTROUTING may change.
+    `between` is what rules between DNAT and POSTROUTING may change.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class FlowWalks:
         family: str,
         own: tuple[Address, ...],
         sources: Mapping[Source, Address | None],
-        changed_bits: int = 0,
+        between: Between = NOTHING,
         node_port_address: Address | None = None,
     ) -> None:
         self._rulesets = rulesets
@@ -76,7 +77,7 @@ class FlowWalks:
         #: What the walks of one chain alone may cost.
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
-        self._changed_bits = changed_bits
+        self._between = between
         self._known: dict[Packet, Ternary] = {}
         # A flow to a NodePort goes to some address of the node, known or not.
         self._node_port_address = node_port_address or (own[0] if own else None)
@@ -275,7 +276,7 @@ class FlowWalks:
         came = replace(packet, in_interface="" if leaves else None)
         known = self._known.get(came)
         if known is None:  # frontends of one Service lead to the same endpoints
-            known = self._hooks.masquerades(came, changed_bits=self._changed_bits)
+            known = self._hooks.masquerades(self._between.passed(came))
             self._known[came] = known
         return known
 

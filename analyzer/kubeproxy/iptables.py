@@ -50,6 +50,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from typing import Final, TypeAlias
 
+    from analyzer.kubeproxy.between import Between
     from analyzer.kubeproxy.entries import OddRule
     from analyzer.kubeproxy.object_names import ObjectNames
     from analyzer.kubeproxy.source_parts import SourceParts
@@ -159,7 +160,7 @@ class Recogniser:
         self._pods = pod_networks(version, self._written, cluster, node)
         self._sources = source_addresses(ruleset.family, self._pods, self._own, self._is_taken)
         self._masquerade = Masquerade(
-            self._plain, lambda: self._walks, self._own, lambda: self._changed_bits
+            self._plain, lambda: self._walks, self._own, lambda: self._between
         )
 
     @cached_property
@@ -167,7 +168,7 @@ class Recogniser:
         from analyzer.kubeproxy.walks import NatWalks
 
         rulesets = (self._ruleset, *self._others)
-        return NatWalks(rulesets, self._ruleset, self._own, self._sources, self._changed_bits)
+        return NatWalks(rulesets, self._ruleset, self._own, self._sources, self._between)
 
     @cached_property
     def _parts(self) -> SourceParts:
@@ -218,15 +219,16 @@ class Recogniser:
         return own | asked_around((self._ruleset,), self._ruleset.family, LEAVING)
 
     @cached_property
-    def _changed_bits(self) -> int:
-        from analyzer.kubeproxy.marks import bits_that_may_change
+    def _between(self) -> Between:
+        """What rules between DNAT and POSTROUTING may change."""
+        from analyzer.kubeproxy.marks import changed_by
 
-        bits = bits_that_may_change(self._ruleset)
+        found = changed_by(self._ruleset)
         if self._others:
-            from analyzer.kubeproxy.nft_marks import bits_of_all
+            from analyzer.kubeproxy.nft_marks import changed_by_all
 
-            bits |= bits_of_all(self._others, self._ruleset.family)
-        return bits
+            found |= changed_by_all(self._others, self._ruleset.family)
+        return found
 
     def view(self) -> View:
         """Return all ServicePorts with their routes."""

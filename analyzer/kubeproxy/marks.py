@@ -1,14 +1,15 @@
-"""Which bits of a mark may change between DNAT and the chains that masquerade.
+"""What rules of iptables may change between DNAT and the chains that masquerade.
 
 kube-proxy marks a flow in nat's PREROUTING or OUTPUT and masquerades what is marked in nat's
 POSTROUTING. In between the packet meets other tables, and a rule of somebody else may clear the
-mark or set it. Which bits such rules can touch at all follows from the rules alone.
+mark or set it. What such rules can touch at all follows from the rules alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyzer.kubeproxy.between import ANYTHING, NOTHING, Between
 from analyzer.model.hooks import TABLES
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.parsers.rows import RuleRows
@@ -22,14 +23,16 @@ if TYPE_CHECKING:
 _HARMLESS: Final = frozenset({"ACCEPT", "DROP", "LOG", "NFLOG", "REJECT", "RETURN", "TRACE"})
 
 
-def bits_that_may_change(ruleset: Ruleset) -> int:
-    """Return the bits of the mark that rules between DNAT and masquerading may change."""
-    bits = 0
+def changed_by(ruleset: Ruleset) -> Between:
+    """Return what rules between DNAT and masquerading may change."""
+    found = NOTHING
     for name, hook in _between():
         table = ruleset.tables.get(name)
         if table is not None and hook in table.chains:
-            bits |= _bits_of(table, hook)
-    return bits
+            found |= _changed_from(table, hook)
+        elif table is not None and not table.complete:
+            return ANYTHING
+    return found
 
 
 def _between() -> Iterator[tuple[str, str]]:
@@ -40,19 +43,19 @@ def _between() -> Iterator[tuple[str, str]]:
     yield from ((table, "POSTROUTING") for table in last[: last.index("nat")])
 
 
-def _bits_of(table: Table, hook: str) -> int:
-    bits = 0
+def _changed_from(table: Table, hook: str) -> Between:
+    found = NOTHING
     seen, rest = {hook}, [hook]
     while rest:
         for target in _targets(table, rest.pop()):
             if not isinstance(target, str):
-                bits |= _changed(target)
+                found |= _changed(target)
             elif target not in table.chains:
-                bits = _all_bits()  # what it does the dump does not say
+                return ANYTHING  # what it does the dump does not say
             elif target not in seen:
                 seen.add(target)
                 rest.append(target)
-    return bits
+    return found
 
 
 def _targets(table: Table, name: str) -> Iterator[str | Rule]:
@@ -75,17 +78,12 @@ def _led_to(rule: Rule) -> str | Rule:
     return rule.target.chain if isinstance(rule.target, Jump | Goto) else rule
 
 
-def _all_bits() -> int:
-    from analyzer.model.packet import ALL_BITS
-
-    return ALL_BITS
-
-
-def _changed(rule: Rule) -> int:
+def _changed(rule: Rule) -> Between:
     from analyzer.model.targets import (
         ChangeSet,
         CopyConnmark,
         Queue,
+        SetConnmark,
         SetMark,
         TargetUnknown,
         Tproxy,
@@ -93,10 +91,16 @@ def _changed(rule: Rule) -> int:
 
     match rule.target:
         case SetMark(value, mask):
-            return value | mask
+            return Between(mark=value | mask)
+        case SetConnmark(value, mask):
+            return Between(flow_mark=value | mask)
         case CopyConnmark("restore", packet_mask, flow_mask):
-            return packet_mask | flow_mask
-        case ChangeSet(map_mark=True) | Queue() | Tproxy() | TargetUnknown():
-            return _all_bits()
+            return Between(mark=packet_mask | flow_mask)
+        case CopyConnmark(_, packet_mask, flow_mask):
+            return Between(flow_mark=packet_mask | flow_mask)
+        case ChangeSet(map_mark=True):
+            return Between(mark=ANYTHING.mark)
+        case Queue() | Tproxy() | TargetUnknown():
+            return ANYTHING
         case _:
-            return 0
+            return NOTHING

@@ -2,7 +2,8 @@
 
 A flow is masqueraded where its mark says so when it leaves: a Service's rule marks flows from
 outside the cluster, and a KUBE-SEP's those from the endpoint itself (hairpin). A flow that comes
-in and stays on the node never meets POSTROUTING; one that the node makes does, wherever it goes.
+in and stays on the node meets INPUT and never POSTROUTING; one that the node makes meets
+POSTROUTING, wherever it goes.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from analyzer.model.ternary import Ternary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+    from analyzer.kubeproxy.between import Between
     from analyzer.kubeproxy.walks import NatWalks
 
 
 class Masquerade:
     """The judges of plain routes; `own` are the node's addresses, if known.
 
-    `changed_bits` are those of the mark that rules between DNAT and POSTROUTING may change.
+    `between` is what rules between DNAT and POSTROUTING may change.
     """
 
     def __init__(
@@ -31,12 +33,12 @@ class Masquerade:
         table: PlainTable,
         walks: Callable[[], NatWalks],
         own: tuple[Address, ...],
-        changed_bits: Callable[[], int],
+        between: Callable[[], Between],
     ) -> None:
         self._table = table
         self._walks = walks
         self._own = own
-        self._changed_bits = changed_bits
+        self._between = between
 
     def judge(self, source: Source, address: Address | None, unmarked: str | None) -> Judge:
         """Return what says whether flows from `address` are masqueraded; None: not known.
@@ -93,7 +95,7 @@ class Masquerade:
         return (
             mark is not None
             and self._table.masquerades_plainly()
-            and not int(mark, 16) & self._changed_bits()
+            and not int(mark, 16) & self._between().mark
         )
 
     def _walked(self, source: Source, address: Address | None, marked: Ternary) -> Judge:

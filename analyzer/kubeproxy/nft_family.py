@@ -14,7 +14,7 @@ from analyzer.kubeproxy.nft_asked import affinity, asked, unmarked_network
 from analyzer.kubeproxy.nft_chains import destinations, no_map, reached_by
 from analyzer.kubeproxy.nft_entrances import NAT_HOOKS, Entrance, Entrances, base_chains
 from analyzer.kubeproxy.nft_frame import Frame
-from analyzer.kubeproxy.nft_marks import bits_of_all
+from analyzer.kubeproxy.nft_marks import changed_by_all
 from analyzer.kubeproxy.nft_plain import PlainPlace, PlainServices
 from analyzer.kubeproxy.nft_walks import NftWalks
 from analyzer.kubeproxy.source_parts import Known, SourceParts
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
     from analyzer.kubeproxy.object_names import ObjectNames
 
-#: Hooks that it meets behind nat, where sources are changed.
+#: Hooks that it meets behind nat, where sources are changed; the second if it stays on the node.
 _LEAVING: Final = frozenset({"postrouting"})
+_STAYING: Final = frozenset({"input"})
 
 
 class Family:
@@ -177,8 +178,8 @@ class Family:
 
     @cached_property
     def _walks(self) -> NftWalks:
-        bits = bits_of_all(self._rulesets, self._family)
-        own = self._own, self._sources, bits, self.node_port_address
+        between = changed_by_all(self._rulesets, self._family)
+        own = self._own, self._sources, between, self.node_port_address
         return NftWalks(self._rulesets, self._family, *own)
 
     @property
@@ -289,11 +290,17 @@ class Family:
         return PlainServices(
             self._walks,
             Frame(self._tables, NAT_HOOKS, *way),
-            Frame(self._tables, _LEAVING, *way),
+            Frame(self._tables, self._behind, *way),
             self._own,
             lambda source, asked: self._parts.of(source, Asked(asked)),
             around.networks,
         )
+
+    @property
+    def _behind(self) -> frozenset[str]:
+        """The hooks that change sources."""
+        staying = any(base_chains(table, _STAYING, "nat") for table in self._tables)
+        return _LEAVING | _STAYING if staying else _LEAVING
 
     def _is_empty(self, entrance: Entrance) -> bool:
         chain = entrance.table.chains.get(entrance.chain)

@@ -104,11 +104,15 @@ class PlainTable:
         return self._rows(hook)[:1] == [f"-A {hook} -j {names.SERVICES}"]
 
     def masquerades_plainly(self) -> bool:
-        """Tell whether POSTROUTING masquerades what KUBE-MARK-MASQ marks, and nothing else."""
+        """Tell whether POSTROUTING masquerades what KUBE-MARK-MASQ marks, and nothing else.
+
+        Nor does INPUT change sources.
+        """
         return (
             self.mark is not None
             and masquerades(self._rows("KUBE-POSTROUTING"), self.mark)
             and self._rows("POSTROUTING") == ["-A POSTROUTING -j KUBE-POSTROUTING"]
+            and not self._rows("INPUT")
         )
 
     @cached_property

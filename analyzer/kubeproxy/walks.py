@@ -10,6 +10,7 @@ from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.asked_bits import rows_of
+from analyzer.kubeproxy.between import NOTHING, Between
 from analyzer.kubeproxy.flows import HOOKS, FlowWalks
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import Address, Network
@@ -76,9 +77,9 @@ class NatWalks(FlowWalks):
         ruleset: Ruleset,
         own: tuple[Address, ...],
         sources: Mapping[Source, Address | None],
-        changed_bits: int = 0,
+        between: Between = NOTHING,
     ) -> None:
-        super().__init__(rulesets, ruleset.family, own, sources, changed_bits)
+        super().__init__(rulesets, ruleset.family, own, sources, between)
         self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
 
     def _walked(self, chain: str, packet: Packet) -> Tree:

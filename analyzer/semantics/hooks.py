@@ -115,9 +115,12 @@ class Hooks:
         return {table: list(chains) for table, chains in found.items()}
 
     def _base_chains(self) -> Iterator[BaseChain]:
-        for stages in self._stages.values():
-            for stage in stages:
-                yield from stage.chains if isinstance(stage, Tie) else (stage,)
+        for hook in self._stages:
+            yield from self._chains_at(hook)
+
+    def _chains_at(self, hook: str) -> Iterator[BaseChain]:
+        for stage in self._stages[hook]:
+            yield from stage.chains if isinstance(stage, Tie) else (stage,)
 
     # --- whole ways ---
 
@@ -203,28 +206,42 @@ class Hooks:
         return self._run(without_nat(up_to_nat(self._stages[hook], hook)), packet, hook)
 
     @deep
-    def masquerades(self, packet: Packet, *, changed_bits: int = 0) -> Ternary:
-        """Tell whether a packet on its way out, after DNAT, gets another source address.
+    def masquerades(self, packet: Packet) -> Ternary:
+        """Tell whether a packet, after DNAT, gets another source address.
 
-        `changed_bits` are those of the mark that tables in between may change. With
-        ``in_interface=""`` the packet was made here.
+        It is as it comes to POSTROUTING; with ``in_interface=""`` it was made here. One that
+        comes in for the node itself meets INPUT instead, whose chains of nat change sources too.
         """
         self._begin()
         made_here = packet.in_interface == ""
         leaving = replace(
             packet,
-            mark=packet.mark.blurred(changed_bits),
             in_interface=None,
             # By which device it leaves is settled by a route that is seldom known.
             out_interface=self._device(packet),
         )
-        tree = self._run(self._stages["POSTROUTING"], leaving, "POSTROUTING")
+        leaves = self._sourced("POSTROUTING", leaving)
+        local = Ternary.FALSE if made_here else self._situation.is_local(packet)
+        if local is Ternary.FALSE:
+            return leaves
+        stays = self._stays(packet)
+        return stays if local is Ternary.TRUE or stays is leaves else Ternary.UNKNOWN
+
+    def _stays(self, packet: Packet) -> Ternary:
+        """Tell whether INPUT gives a packet another source address."""
+        if all(not chain.is_nat and chain.lost is None for chain in self._chains_at("INPUT")):
+            return Ternary.FALSE
+        # Which sources INPUT tells apart nobody asked, so the answer has to hold for all.
+        staying = replace(packet, source=None, source_port=None, from_node=None, out_interface="")
+        return self._sourced("INPUT", staying)
+
+    def _sourced(self, hook: str, packet: Packet) -> Ternary:
+        """Tell whether a hook gives a packet another source address."""
+        tree = self._run(self._stages[hook], packet, hook)
         found = bounds(tree, lambda leaf: bool(leaf.packet.masqueraded))
         if not found.upper:
             return Ternary.FALSE
-        # What comes in for the node itself goes to INPUT and never meets POSTROUTING.
-        leaves = Ternary.TRUE if made_here else ~self._situation.is_local(packet)
-        return leaves if found.lower == ALWAYS else leaves & Ternary.UNKNOWN
+        return Ternary.TRUE if found.lower == ALWAYS else Ternary.UNKNOWN
 
     # --- stages ---
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.marks import bits_that_may_change
+from analyzer.kubeproxy.marks import changed_by
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address, address_from_text
 from analyzer.model.cluster import Cluster
@@ -41,16 +41,16 @@ FILTER = "*filter\n:FORWARD ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:X - [0:0]\n{}COM
     ],
 )
 def test_bits_that_rules_on_the_way_may_change(rules: str, bits: int) -> None:
-    assert bits_that_may_change(parse(FILTER.format(rules), "dump")) == bits
+    assert changed_by(parse(FILTER.format(rules), "dump")).mark == bits
     # The same, line by line.
     odd = "a line that is no rule\n" + FILTER.format(rules)
-    assert bits_that_may_change(parse(odd, "dump")) == bits
+    assert changed_by(parse(odd, "dump")).mark == bits
 
 
 def test_the_table_says_where_the_packet_is_on_its_way() -> None:
     mangle = "*mangle\n:{0} ACCEPT [0:0]\n-A {0} -j MARK --set-xmark 0x1/0x1\nCOMMIT\n"
     found = {
-        hook: bits_that_may_change(parse(mangle.format(hook), "dump"))
+        hook: changed_by(parse(mangle.format(hook), "dump")).mark
         for hook in ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
     }
     assert found == {"PREROUTING": 0, "INPUT": 0, "FORWARD": 1, "OUTPUT": 0, "POSTROUTING": 1}

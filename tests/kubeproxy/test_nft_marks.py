@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.kubeproxy.nft_marks import bits_of_all
+from analyzer.kubeproxy.between import NOTHING
+from analyzer.kubeproxy.nft_marks import changed_by_all
 from analyzer.model.packet import ALL_BITS
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.semantics.base_chains import Rules
@@ -20,7 +21,7 @@ def nft(rule: str, head: str = FORWARD, family: str = "ip") -> Rules:
 
 
 def bits(rule: str, head: str = FORWARD, family: str = "ip") -> int:
-    return bits_of_all([nft(rule, head, family)], "ip")
+    return changed_by_all([nft(rule, head, family)], "ip").mark
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,11 @@ def test_the_bits_that_a_rule_may_change_are_known(rule: str, changed: int) -> N
         ("filter hook postrouting priority mangle", True),
         ("filter hook postrouting priority 101", False),
         ("nat hook postrouting priority srcnat", False),
+        ("filter hook prerouting priority dstnat", True),
+        ("filter hook prerouting priority filter", True),
+        ("filter hook prerouting priority -101", False),
+        ("filter hook prerouting priority later", True),
+        ("nat hook prerouting priority 0", False),
         ("filter hook input priority filter", False),
         ("filter hook prerouting priority raw", False),
     ],
@@ -72,8 +78,8 @@ def test_only_tables_that_packets_of_the_family_meet_matter(family: str, matters
     assert bool(bits("meta mark set 0x1", family=family)) is matters
 
 
-def test_the_bits_of_all_rulesets_are_put_together() -> None:
+def test_what_all_rulesets_may_change_is_put_together() -> None:
     saved = "*mangle\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j MARK --set-xmark 0x10/0x10\nCOMMIT\n"
     iptables = iptables_save.parse(saved, "dump")
-    assert bits_of_all([nft("jump next"), iptables], "ip") == 0x18
-    assert bits_of_all([iptables], "ip6") == 0
+    assert changed_by_all([nft("jump next"), iptables], "ip").mark == 0x18
+    assert changed_by_all([iptables], "ip6") == NOTHING
