@@ -29,7 +29,7 @@ from analyzer.model.matches import (
 )
 from analyzer.model.options import AddressRange, Option
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
-from analyzer.model.targets import Dnat, Goto, Jump
+from analyzer.model.targets import Dnat, Goto, Jump, Return
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import plain_target
 
@@ -118,13 +118,31 @@ def _reached(table: Table, starts: Iterable[str], *, by_marks: bool = True) -> I
 
 
 def _own(name: str, chain: Chain) -> MatchSource | None:
-    """Return what asks for the endpoint that a chain is of; None: it is of none, or of several."""
-    if not name.startswith(names.ENDPOINT_PREFIX):
+    """Return what asks for the endpoint that a chain is of; None: it is of none, or of several.
+
+    None, too, of a chain that flows may leave for another endpoint, marked by then.
+    """
+    if not name.startswith(names.ENDPOINT_PREFIX) or _may_be_left(chain.rules):
         return None
     to = {rule.target.to for rule in chain.rules if isinstance(rule.target, Dnat)}
     addresses = {each.first_address for each in to if each.last_address is None}
     address = addresses.pop() if len(to) == len(addresses) == 1 else None
     return None if address is None else MatchSource(ip_network(address))
+
+
+def _may_be_left(rules: Iterable[Rule]) -> bool:
+    """Tell whether a flow may come out of a chain that translates, or go to another one."""
+    for rule in rules:
+        match rule.target:
+            case Dnat() if all(isinstance(match, _OF_ENDPOINT) for match in rule.matches):
+                return False
+            case Jump(names.MARK_MASQUERADE):
+                pass
+            case Jump() | Goto() | Return():
+                return True
+            case _:
+                pass
+    return True
 
 
 def _others(rules: RuleRows) -> Iterator[Rule]:

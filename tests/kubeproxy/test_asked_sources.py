@@ -145,3 +145,15 @@ def test_a_rule_of_others_in_kube_mark_masq_may_end_what_comes_back() -> None:
     bounds = {str(s.endpoint): (float(s.share.lower), float(s.share.upper)) for s in route.shares}
     # Those that come in by eth0 are accepted before they are translated.
     assert bounds["10.244.0.7:8080"] == (0, 0.5)
+
+
+@pytest.mark.parametrize("row", ["-j RETURN", "-g MINE"])
+def test_an_endpoint_that_leaves_its_chain_marked_is_told_apart(row: str) -> None:
+    first = "-A KUBE-SEP-J2W2PM2EJNGL7DWU "
+    text = with_row(f"{first}-s 10.244.0.0/24 {row}", f"{first}-p tcp")
+    if "MINE" in row:
+        text = text.replace(":KUBE-MARK-MASQ", ":MINE - [0:0]\n:KUBE-MARK-MASQ")
+    routes = told(app(view_of(text)))
+    itself = routes["pod-elsewhere", "10.244.0.7/32"]
+    (other,) = (share for share in itself.shares if str(share.endpoint) == "10.244.1.9:8080")
+    assert other.masquerade is not False
