@@ -107,16 +107,16 @@ class _Node(Node):
 
     def _masqueraded(self, hook: str, *, made_here: bool) -> bool | None:
         flow = self.flow
-        if not made_here and flow.destination in flow.own:
-            return False
-        flow.oif = self.out()
+        flow.oif = self.out() if made_here else ""
         try:
             for priority, calls in self.hooks[hook].entries:
                 if priority > _DSTNAT:
                     calls(self)
-            if not made_here:
+            stays = not made_here and flow.destination in flow.own
+            flow.oif = "" if stays else self.out()
+            if not stays and not made_here:
                 self.call("FORWARD")
-            self.call("POSTROUTING")
+            self.call("INPUT" if stays else "POSTROUTING")
         except Ended:
             return None
         return flow.snat
@@ -181,6 +181,9 @@ class _Walk:
                     return None
                 case t.SetMark(value, mask):
                     flow.mark = flow.mark & ~mask ^ value
+                case t.SetConnmark(value, mask):
+                    if flow.seen is not None and not flow.untracked:
+                        flow.flow_mark = flow.flow_mark & ~mask ^ value
                 case t.NoTrack() | t.ConnectionTracking(no_track=True):
                     flow.untracked = flow.untracked or flow.seen is None
                 case _:
@@ -196,6 +199,8 @@ class _Walk:
                 return True
             case m.MatchMark(mark):
                 return flow.mark & mark.mask == mark.value
+            case m.MatchConnmark(mark):
+                return not flow.untracked and flow.flow_mark & mark.mask == mark.value
             case m.MatchSource(network):
                 return flow.source in network
             case m.MatchDestination(network):

@@ -21,17 +21,37 @@ _NETWORKS = (
 )
 _BASES = {
     "raw": ("PREROUTING", "OUTPUT"),
-    "mangle": ("PREROUTING", "OUTPUT", "FORWARD", "POSTROUTING"),
-    "nat": ("PREROUTING", "OUTPUT", "POSTROUTING"),
+    "mangle": ("PREROUTING", "INPUT", "OUTPUT", "FORWARD", "POSTROUTING"),
+    "nat": ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"),
 }
 _ENDING = {"raw": ("ACCEPT", "DROP", "RETURN"), "mangle": ("ACCEPT", "DROP", "RETURN")}
 #: nft's names of what a hook is called, and the priorities that there are around conntrack and nat.
 _NFT_HOOKS = {
-    "prerouting": ("filter", (-300, -150, -101)),
-    "output": ("filter", (-300, -150, -101)),
+    "prerouting": ("filter", (-300, -150, -101, -99, 0)),
+    "input": ("filter", (-10, 0)),
+    "output": ("filter", (-300, -150, -101, -99, 0)),
     "forward": ("filter", (-10, 0)),
     "postrouting": ("filter", (-10, 50)),
 }
+#: Those that a flow meets behind its DNAT, where it may be written to.
+_BEHIND = {
+    "prerouting": (-99, 0),
+    "input": (-10, 0),
+    "output": (-99, 0),
+    "forward": (-10, 0),
+    "postrouting": (-10, 50),
+}
+_MARKING = (
+    "meta mark set meta mark | 0x00004000",
+    "meta mark set 0x00000000",
+    "ct mark set 0x00000001",
+)
+#: Chains of iptables where sources may be changed.
+_LEAVING = frozenset({"INPUT", "POSTROUTING", "KUBE-POSTROUTING"})
+#: How often others have a chain that they jump to, and how often a dump lacks it.
+_RATE_OF_JUMPS = 0.3
+_RATE_OF_MISSING = 0.5
+_MINE = re.compile(r"^\tchain mine \{\n.*\n\t\}\n|^:MINE-.*\n|^-A MINE-.*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -71,24 +91,24 @@ class Writer:
         chains = re.findall(r"^:(\S+) ", body, re.MULTILINE)
         ours = [c for c in chains if c.startswith("KUBE-") and "CANARY" not in c]
         chain = self._random.choice([*_BASES[table], *self._random.sample(ours, min(3, len(ours)))])
-        leaving = chain in {"POSTROUTING", "KUBE-POSTROUTING"}
         if chain in _BASES[table] and self._random.random() < 0.1 and table != "nat":
             tables[table] = body.replace(f":{chain} ACCEPT", f":{chain} DROP")
             return "".join(tables.values())
-        rows = [f"-A {chain} {self._match(chain)}-j {self._target(table, leaving=leaving)}"]
+        rows = [f"-A {chain} {self._match(chain)}-j {self._target(table, chain)}"]
         declared = ""
         if self._random.random() < 0.2:
             mine = f"MINE-{number}"
             declared = f":{mine} - [0:0]\n"
-            inside = f"-A {mine} {self._match(chain)}-j {self._target(table, leaving=leaving)}"
+            inside = f"-A {mine} {self._match(chain)}-j {self._target(table, chain)}"
             jump = self._random.choice("jg")
             rows = [f"-A {chain} {self._match(chain)}-{jump} {mine}", inside]
         tables[table] = _put(body, declared, chain, rows, self._random)
         return "".join(tables.values())
 
     def _match(self, chain: str) -> str:
-        entering = chain not in {"POSTROUTING", "KUBE-POSTROUTING", "OUTPUT"}
+        entering = chain not in {*_LEAVING, "OUTPUT"}
         choices = ["", "source", "source", "source", "not", "range", "mark", "port", "to", "local"]
+        choices += ["connmark"] if chain in _LEAVING else []
         match self._random.choice([*choices, *(["device"] if entering else [])]):
             case "source":
                 return f"-s {self._network()} "
@@ -100,6 +120,8 @@ class Writer:
             case "mark":
                 mark = self._random.choice(("0x4000/0x4000", "0x1/0x1", "0x0/0xff"))
                 return f"-m mark {self._random.choice(('', '! '))}--mark {mark} "
+            case "connmark":
+                return "-m connmark --mark 0x1/0x1 "
             case "port":
                 return f"-p tcp -m tcp --sport {self._random.choice((40000, 1024))} "
             case "to":
@@ -114,12 +136,15 @@ class Writer:
     def _network(self) -> str:
         return self._one(*self._networks)
 
-    def _target(self, table: str, *, leaving: bool) -> str:
+    def _target(self, table: str, hook: str) -> str:
+        leaving = hook in _LEAVING
         marks = ("MARK --set-xmark 0x4000/0x4000", "MARK --set-xmark 0x0/0x4000")
         if table == "nat":
-            snat = ("MASQUERADE", "SNAT --to-source 192.168.0.200") if leaving else ()
+            snat = ("SNAT --to-source 192.168.0.200",) if leaving else ()
+            if leaving and hook != "INPUT":
+                snat = ("MASQUERADE", *snat)
             return self._one("ACCEPT", "RETURN", *marks, *snat)
-        also = ("NOTRACK",) if table == "raw" else ()
+        also = ("NOTRACK",) if table == "raw" else ("CONNMARK --set-xmark 0x1/0x1",)
         return self._one(*_ENDING[table], *marks, *also)
 
     def _one(self, *choices: str) -> str:
@@ -137,22 +162,43 @@ class Writer:
 
     def nft_table(self) -> str:
         """Return a table of others, of one base chain."""
-        hook = self._random.choice(("nat-out", *_NFT_HOOKS))
-        if hook == "nat-out":
-            kind, hook = "nat", "postrouting"
+        hook = self._random.choice(("nat-out", "nat-in", *_NFT_HOOKS))
+        if hook in {"nat-out", "nat-in"}:
+            kind, hook = "nat", "postrouting" if hook == "nat-out" else "input"
             priority = self._random.choice((90, 100, 110))
         else:
             kind, priorities = _NFT_HOOKS[hook]
             priority = self._random.choice(priorities)
         policy = self._random.choice(("accept",) * 8 + ("drop",)) if kind == "filter" else "accept"
-        before = "-" if priority < 0 else ""
         rules = [self._rule(hook, kind) for _ in range(self._random.randint(1, 2))]
-        return (
-            f"table ip foreign {{\n\tchain c {{\n\t\ttype {kind} hook {hook} priority "
-            f"{before}{abs(priority)}; policy {policy};\n"
-            + "".join(f"\t\t{rule}\n" for rule in rules)
-            + "\t}\n}\n"
-        )
+        return self._table_of(f"{kind} hook {hook} priority {priority}; policy {policy}", rules)
+
+    def writing_table(self) -> str:
+        """Return a table that writes to flows behind their DNAT, on one hook."""
+        hook, priorities = self._random.choice(list(_BEHIND.items()))
+        rules = [
+            self._match_of_nft(hook)
+            + self._one(*_MARKING, "ip saddr set 192.0.2.7", "ip saddr set 198.51.100.9")
+            for _ in range(self._random.randint(1, 2))
+        ]
+        priority = self._random.choice(priorities)
+        return self._table_of(f"filter hook {hook} priority {priority}; policy accept", rules)
+
+    def _table_of(self, head: str, rules: list[str]) -> str:
+        mine = ""
+        if self._random.random() < _RATE_OF_JUMPS:
+            mine = f"\tchain mine {{\n\t\t{rules.pop()}\n\t}}\n"
+            rules.append(
+                self._one("jump mine", "goto mine", "meta l4proto vmap { tcp : jump mine }")
+            )
+        body = "".join(f"\t\t{rule}\n" for rule in rules)
+        return f"table ip foreign {{\n{mine}\tchain c {{\n\t\ttype {head};\n{body}\t}}\n}}\n"
+
+    def shown(self, text: str) -> str:
+        """Return a dump, or what is left of it without a chain that others jump to."""
+        if self._random.random() < _RATE_OF_MISSING:
+            return _MINE.sub("", text)
+        return text
 
     def _with_rule(self, text: str) -> str:
         lines = text.splitlines(keepends=True)
@@ -167,8 +213,17 @@ class Writer:
         return "".join([*lines[:at], f"\t\t{self._rule('inside', kind)}\n", *lines[at:]])
 
     def _rule(self, hook: str, kind: str) -> str:
+        ends = ["return", *_MARKING]
+        if kind == "nat":
+            ends = ["accept", "return", "snat to 192.168.0.200"]
+            ends += [] if hook == "input" else ["masquerade"]
+        elif hook != "inside":
+            ends += ["accept", "drop"]
+        return self._match_of_nft(hook) + self._one(*ends)
+
+    def _match_of_nft(self, hook: str) -> str:
         network = self._network()
-        match = self._one(
+        return self._one(
             *(
                 "",
                 f"ip saddr {network} ",
@@ -178,18 +233,16 @@ class Writer:
                 "ip saddr & 0.0.0.1 == 0.0.0.1 ",
                 f"ip daddr {self._random.choice(self._hosts)} ",
                 "meta mark & 0x00004000 == 0x00004000 ",
+                "ct mark 0x00000001 ",
                 "tcp sport 40000 ",
                 "fib saddr type local ",
-                *(() if hook in {"postrouting", "output", "inside"} else ('iifname "cni0" ',)),
+                *(
+                    ()
+                    if hook in {"postrouting", "input", "output", "inside"}
+                    else ('iifname "cni0" ',)
+                ),
             )
         )
-        marks = ("meta mark set meta mark | 0x00004000", "meta mark set 0x00000000")
-        ends = ["return", *marks]
-        if kind == "nat":
-            ends = ["accept", "return", "masquerade", "snat to 192.168.0.200"]
-        elif hook != "inside":
-            ends += ["accept", "drop"]
-        return match + self._one(*ends)
 
 
 def _is_rule(lines: list[str], at: int) -> bool:

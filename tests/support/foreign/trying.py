@@ -19,7 +19,7 @@ class Found:
     """A dump that was answered wrongly.
 
     Attributes:
-        texts: the dump, and what stands beside it.
+        texts: the dump and what stands beside it, as given and with the chains that it lacks.
         asked_kind: the kind of trial that was asked for, if any was.
     """
 
@@ -55,36 +55,54 @@ _Tried = tuple[Ground, tuple[str, ...], list[str]]
 
 def _iptables(random: Random, grounds: Grounds) -> _Tried:
     ground = grounds.one(random, nft=False)
-    text = Writer(ground, random).iptables()
-    view = ground.view(text, plainly=random.random() < 0.8)
-    return ground, (text,), list(faults(ground, (text,), view, random))
+    writer = Writer(ground, random)
+    text = writer.iptables()
+    shown = writer.shown(text)
+    view = ground.view(shown, plainly=random.random() < 0.8)
+    return ground, (shown, text), list(faults(ground, (text,), view, random))
 
 
 def _nft(random: Random, grounds: Grounds) -> _Tried:
     ground = grounds.one(random, nft=True)
-    made = Writer(ground, random).nft()
-    view = ground.view(made.text, made.beside, plainly=random.random() < 0.8)
+    writer = Writer(ground, random)
+    made = writer.nft()
     texts = (made.text, *made.beside)
-    return ground, texts, list(faults(ground, texts, view, random))
+    shown = [writer.shown(each) for each in texts]
+    view = ground.view(shown[0], shown[1:], plainly=random.random() < 0.8)
+    return ground, (*shown, *texts), list(faults(ground, texts, view, random))
 
 
 def _beside(random: Random, grounds: Grounds) -> _Tried:
     """Rules in two files are answered as in one; nft's beside iptables' by the interpreters."""
     ground = grounds.one(random, nft=False)
-    whole = Writer(ground, random).iptables()
+    writer = Writer(ground, random)
+    whole = writer.iptables()
     first, second = split(whole, random)
     texts = (first, second) if second else (first,)
     one, two = ground.view(whole, plainly=False), ground.view(texts[0], texts[1:])
     found = list(_unlike(one.services, two.services))
-    nft = Writer(ground, random).nft_table()
-    view = ground.view(whole, (nft,))
+    nft = writer.nft_table()
+    shown = writer.shown(whole), writer.shown(nft)
+    view = ground.view(shown[0], shown[1:])
     found += faults(ground, (whole, nft), view, random, flows=20)
-    return ground, (whole, nft, *texts), found
+    return ground, (*shown, whole, nft, *texts), found
 
 
 def _unlike(one: tuple[object, ...], two: tuple[object, ...]) -> Iterator[str]:
     if one != two:
         yield "in two files the Services are not as in one"
+
+
+def _between(random: Random, grounds: Grounds) -> _Tried:
+    """Others write to flows between DNAT and the chains that change sources."""
+    nft = random.random() < 0.5
+    ground = grounds.one(random, nft=nft)
+    writer = Writer(ground, random)
+    text = ground.text if nft or random.random() < 0.5 else writer.iptables()
+    texts = text, writer.writing_table()
+    shown = text, writer.shown(texts[1])
+    view = ground.view(shown[0], shown[1:])
+    return ground, (*shown, *texts), list(faults(ground, texts, view, random, flows=20))
 
 
 def _piece(random: Random, grounds: Grounds) -> _Tried:
@@ -98,5 +116,6 @@ TRIALS: dict[str, Callable[[Random, Grounds], _Tried]] = {
     "iptables": _iptables,
     "nft": _nft,
     "beside": _beside,
+    "between": _between,
     "piece": _piece,
 }
