@@ -40,8 +40,8 @@ def _changed_by_nft(ruleset: NftRuleset, family: str) -> Between:
     for table in ruleset.tables.values():
         if table.family not in {family, "inet"} or "dormant" in table.flags:
             continue
-        if not table.complete:
-            return ANYTHING
+        if not table.complete or any(chain.is_unplaced for chain in table.chains.values()):
+            return ANYTHING  # what may be called in between is not known
         for chain in reached_by(table, _between(table)):
             for rule in chain.rules:
                 if any(name not in table.chains for name in leads_to(rule, table)):

@@ -17,6 +17,9 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     "POSTROUTING": ("mangle", "nat"),
 }
 
+#: What a base chain may do with packets that none of its rules has decided on.
+POLICIES: Final = frozenset({"ACCEPT", "DROP"})
+
 _BY_TABLE: Final = {"raw": -300, "mangle": -150, "nat": -100, "filter": 0, "security": 50}
 #: Priorities of iptables' chains, by table and hook.
 PRIORITIES: Final[dict[tuple[str, str], int]] = {

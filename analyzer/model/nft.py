@@ -9,8 +9,18 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from analyzer.model.nft_expressions import Constant, Element, Expression
     from analyzer.model.nft_statements import Statement
+
+#: What nft knows of tables and base chains.
+FLAGS: Final = frozenset({"dormant", "owner", "persist"})
+TYPES: Final = frozenset({"filter", "nat", "route"})
+HOOKS: Final = frozenset(
+    {"prerouting", "input", "forward", "output", "postrouting", "ingress", "egress"}
+)
+POLICIES: Final = frozenset({"accept", "drop"})
 
 
 @value
@@ -40,7 +50,8 @@ class Chain:
     Attributes:
         type: ``filter``, ``nat`` or ``route`` of a base chain.
         priority: as a number; chains of a hook are met from the lowest to the highest.
-        policy: of a base chain; nft takes ``accept`` where none is given.
+        policy: of a base chain; nft takes ``accept`` where none is given. A word that is
+            neither that nor ``drop`` is kept: what it means is not known.
         devices: interfaces of an ingress or egress hook.
     """
 
@@ -52,6 +63,13 @@ class Chain:
     policy: str | None = None
     devices: tuple[str, ...] = ()
     comment: str | None = None
+
+    @property
+    def is_unplaced(self) -> bool:
+        """Whether it is a base chain of which nobody knows how, where or when it is called."""
+        if self.type in TYPES and self.hook in HOOKS and self.priority is not None:
+            return False
+        return (self.type, self.hook, self.priority, self.policy) != (None, None, None, None)
 
 
 @value(kw_only=True)
@@ -121,7 +139,8 @@ class Table:
         flags: ``dormant``: none of its chains is met; ``owner``, ``persist``.
         sets: maps too, as they share one name space.
         objects: by kind and name.
-        complete: False when the input ends before the table does.
+        complete: False when the input ends before the table does, or something in the table is
+            not understood: it may have any other chain.
     """
 
     family: str

@@ -71,7 +71,8 @@ class Table:
 
     Attributes:
         family: ``ip`` or ``ip6``.
-        complete: False when the input ends before the table does.
+        complete: False when the input ends before the table does, or a line of the table is not
+            understood.
     """
 
     family: str

@@ -14,6 +14,7 @@ from typing import Final
 
 from analyzer.errors import InputError
 from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.hooks import POLICIES
 from analyzer.model.rules import Chain, Counters, Ruleset, Table
 from analyzer.parsers.header import family_of, header
 from analyzer.parsers.rows import ListedRows
@@ -24,6 +25,12 @@ _ROW: Final = re.compile(r"(?:\[\d+:\d+\]\s*)?(?:-A|--append|-I|--insert)\s+(\S+
 _POLICY: Final = re.compile(r"-P\s+(\S+)\s+(\S+)(?:\s+-c\s+(\d{1,20})\s+(\d{1,20}))?\s*$")
 _NEW_CHAIN: Final = re.compile(r"-N\s+(\S+)\s*$")
 _DELETED: Final = re.compile(r"-X\s+(\S+)\s*$")
+#: What takes rules out of a chain, or out of all; iptables-restore takes it, no dump has it.
+_EDIT: Final = re.compile(
+    r"[+ \t>]*(?:\[\d+:\d+\]\s*)?(?:-[DRF]|--delete|--replace|--flush)(?:\s+(\S+)|\s*$)"
+)
+#: What a line that is no rule has in common with one.
+_LEADS: Final = re.compile(r"\s(?:-[jg]|--jump|--goto)\s")
 #: What a diff, an indented paste or a quotation puts before a line.
 _MARK: Final = re.compile(r"[+ \t>]+(?=[*:]|\[\d+:\d+\]|-[APNIX]\b|COMMIT\b)")
 _DIFF_REMOVED: Final = re.compile(r"-(?:-A |:|\*)")
@@ -60,6 +67,7 @@ class _OpenTable:
     Attributes:
         implied: no ``*table`` line began it: a fragment, or ``iptables -S``.
         listed: it was begun by the ``-P`` and ``-N`` lines of ``iptables -S``.
+        damaged: a line between its head and its COMMIT is not understood.
     """
 
     name: str | None
@@ -67,6 +75,7 @@ class _OpenTable:
     line: int
     implied: bool = False
     listed: bool = False
+    damaged: bool = False
     policies: dict[str, tuple[str | None, Counters | None]] = field(default_factory=dict)
     rows: dict[str, ListedRows] = field(default_factory=dict)
     last: str | None = None
@@ -90,11 +99,25 @@ class _OpenTable:
         for name in names[names.index(self.last) if self.last is not None else 0 :]:
             self.rows[name].complete = False
 
+    def lose(self, number: int, line: str) -> None:
+        """Meet a line that is not understood: what it has done to the chains nobody knows.
+
+        In what stands under no table there is prose as well: that does nothing.
+        """
+        edit = _EDIT.match(line)
+        if edit is None and self.implied and not _LEADS.search(line):
+            return
+        one = self.rows.get(edit[1]) if edit is not None else None
+        for rows in self.rows.values() if one is None else (one,):
+            rows.lose(number, line, at_start=edit is not None)
+        # It may have been the declaration of a chain.
+        self.damaged = self.damaged or edit is None
+
     def close(self, name: str, *, complete: bool) -> Table:
         for rows in self.rows.values():
             rows.table = name
         chains = {n: Chain(n, self.rows[n], *self.policies[n]) for n in self.policies}
-        return Table(self.family, name, chains, complete=complete)
+        return Table(self.family, name, chains, complete=complete and not self.damaged)
 
     def same_as(self, other: Table) -> bool:
         """Tell whether `other` has the same chains with the same rows."""
@@ -183,7 +206,7 @@ class CarefulReader:
         elif found := _POLICY.match(plain):
             self._listed(number, base=True)
             counters = (int(found[3]), int(found[4])) if found[3] else None
-            self._declare(found[1], found[2], counters)
+            self._declare(found[1], self._policy(found[2], number), counters)
         elif found := _NEW_CHAIN.match(plain):
             self._listed(number, base=False)
             self._declare(found[1], None, None)
@@ -193,6 +216,8 @@ class CarefulReader:
             self._warn("diff", "a line that a diff removes is left out", number)
         elif plain and not plain.isspace():
             self._noise.append(number)
+            if self._open is not None:
+                self._open.lose(number, plain)
 
     def _last_line(self, number: int, line: str) -> None:
         found = _ROW.match(_unmarked(line))
@@ -238,7 +263,13 @@ class CarefulReader:
     def _chain(self, found: re.Match[str], number: int) -> None:
         self._table(number)
         counters = (int(found[3]), int(found[4])) if found[3] else None
-        self._declare(found[1], None if found[2] == "-" else found[2], counters)
+        policy = None if found[2] == "-" else self._policy(found[2], number)
+        self._declare(found[1], policy, counters)
+
+    def _policy(self, word: str, number: int) -> str:
+        if word not in POLICIES:
+            self._warn("unknown-policy", f"policy {word} is not known: it may drop or not", number)
+        return word
 
     def _declare(self, chain: str, policy: str | None, counters: Counters | None) -> ListedRows:
         assert self._open is not None
@@ -339,11 +370,12 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
     first = 0
     for number, line in enumerate(text.split("\n"), 1):
         bare = line.rstrip("\r")
-        if pending and _ROW.match(_unmarked(pending[0])) and _BEGINS.match(_unmarked(bare)):
+        if pending and _BEGINS.match(_unmarked(pending[0])) and _BEGINS.match(_unmarked(bare)):
             yield first, _unjoined(pending)
             pending = []
         first = first if pending else number
-        if bare.endswith("\\"):
+        # A comment ends with its line, whatever its last character.
+        if bare.endswith("\\") and (pending or not _unmarked(bare).startswith("#")):
             pending.append(bare[:-1])
             continue
         yield first, "".join([*pending, bare])

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from analyzer.model.hooks import POLICIES
 from analyzer.model.rules import Chain, Ruleset, Table
 from analyzer.model.value import replace
 from analyzer.parsers.header import family_of, headers
@@ -173,7 +174,11 @@ def _declare(found: dict[str, _Head], lines: list[str]) -> bool:
         name, _, rest = line.partition(" ")
         policy, _, counts = rest.partition(" ")
         packets, _, octets = counts[1:-1].partition(":")
-        if not name or not (policy == "-" or policy.isalpha()) or counts != f"[{packets}:{octets}]":
+        if (
+            not name
+            or not (policy == "-" or policy in POLICIES)
+            or counts != f"[{packets}:{octets}]"
+        ):
             return False
         if not (_is_count(packets) and _is_count(octets)):
             return False

@@ -17,7 +17,18 @@ from collections.abc import Callable, Mapping
 
 from analyzer.errors import InputError, ParseError
 from analyzer.model.diagnostics import Diagnostic, Location, Severity
-from analyzer.model.nft import Chain, Flowtable, NamedObject, NftRuleset, Rule, Set, Table
+from analyzer.model.nft import (
+    FLAGS,
+    HOOKS,
+    POLICIES,
+    Chain,
+    Flowtable,
+    NamedObject,
+    NftRuleset,
+    Rule,
+    Set,
+    Table,
+)
 from analyzer.model.nft_expressions import Element, Unknown
 from analyzer.parsers.nft import elements, statements
 from analyzer.parsers.nft.definitions_json import (
@@ -39,7 +50,6 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "nft-json"
 _SNIFF: Final = re.compile(r'\s*\{\s*"nftables"\s*:')
-_FLAGS: Final = frozenset({"dormant", "owner", "persist"})
 #: Rules of one chain: the number of each in the dump, and its object.
 _Numbered = tuple[int, Mapping[str, "Any"]]
 
@@ -96,6 +106,8 @@ class _RulesetReader:
         self._rules: dict[tuple[str, str, str], list[_Numbered]] = {}
         self._diagnostics: list[Diagnostic] = []
         self._version: str | None = None
+        #: Sets of which an object says more, by family, table and name.
+        self._changed: dict[tuple[str, str, str], Mapping[str, Any]] = {}
 
     def read(self, objects: list[Any]) -> NftRuleset:
         for number, each in enumerate(objects, 1):
@@ -108,11 +120,15 @@ class _RulesetReader:
                 ) from None
         if not self._tables:
             raise InputError(f"{self._file}: no table of nft in it")
-        tables = {key: Table(**held) for key, held in self._tables.items()}
         for (family, table, chain), rules in self._rules.items():
-            if chain not in tables[family, table].chains:
+            held = self._tables[family, table]
+            if chain not in held["chains"]:
                 text = f"chain {chain} of table {family} {table} is not declared"
                 self._warn("undeclared-chain", text, rules[0][0])
+                held["complete"] = False
+        for (family, table, name), body in self._changed.items():
+            self._tables[family, table]["sets"][name] = _unread(name, body)
+        tables = {key: Table(**held) for key, held in self._tables.items()}
         return NftRuleset(
             tables=tables,
             input_format=FORMAT,
@@ -133,10 +149,11 @@ class _RulesetReader:
         family, name = string(body.get("family")), string(body.get("name", ""))
         if kind == "table":
             self._tables.setdefault((family, name), _empty(family, name, body))
-            if not _FLAGS.issuperset(self._tables[family, name]["flags"]):
+            if not FLAGS.issuperset(self._tables[family, name]["flags"]):
                 # Source: nftables 1.0.6, src/json.c, ``table_print_json``.
                 text = f"what flags table {family} {name} has is not known: nft prints its name"
                 self._warn("unknown-flag", text, number)
+                self._tables[family, name]["complete"] = False
             return
         key = family, string(body.get("table"))
         table = self._tables.get(key)
@@ -146,8 +163,17 @@ class _RulesetReader:
             place = *key, string(body.get("chain"))
             self._rules_of(place).append((number, body))
         elif kind == "chain":
+            if name in table["chains"]:
+                table["complete"] = False
+                text = f"chain {name} of table {' '.join(key)} is declared twice"
+                self._warn("declared-twice", text, number)
             table["chains"][name] = read_chain(body, self._lazy_rules((*key, name)))
+            self._judge(table["chains"][name], number)
         elif kind in {"set", "map"}:
+            if name in table["sets"]:
+                self._changed[*key, name] = body
+                text = f"{kind} {name} of table {' '.join(key)} may hold anything"
+                self._warn("declared-twice", text, number)
             table["sets"][name] = self._set(name, family, body)
         elif kind == "flowtable":
             table["flowtables"][name] = read_flowtable(body)
@@ -155,6 +181,20 @@ class _RulesetReader:
             table["objects"][kind, name] = read_object(kind, family, body)
         else:
             self._warn("unknown-object", f"{kind} is not understood", number)
+            if kind == "element":
+                self._changed[*key, name] = body
+            else:
+                table["complete"] = False
+
+    def _judge(self, chain: Chain, number: int) -> None:
+        if chain.is_unplaced and chain.hook in HOOKS and chain.priority is None:
+            self._warn("unknown-priority", f"chain {chain.name} has no priority", number)
+        elif chain.is_unplaced:
+            text = f"where chain {chain.name} is called is not known"
+            self._warn("unknown-hook", text, number)
+        if chain.policy not in {None, *POLICIES}:
+            text = f"policy {chain.policy} is not known: it may drop or not"
+            self._warn("unknown-policy", text, number)
 
     def _rules_of(self, place: tuple[str, str, str]) -> list[_Numbered]:
         return self._rules.setdefault(place, [])
@@ -183,8 +223,7 @@ class _RulesetReader:
         try:
             return read_set(name, family, body)
         except NotUnderstood:
-            unread = (Element(key=Unknown(elements.dumped(body))),)
-            return Set(name=name, key=("unknown",), elements=unread)
+            return _unread(name, body)
 
     def _warn(self, code: str, message: str, number: int) -> None:
         self._diagnostics.append(
@@ -196,6 +235,12 @@ class _RulesetReader:
                 partial=True,
             )
         )
+
+
+def _unread(name: str, body: Mapping[str, Any]) -> Set:
+    """Return a set that may hold anything."""
+    unread = (Element(key=Unknown(elements.dumped(body))),)
+    return Set(name=name, key=("unknown",), elements=unread)
 
 
 def _empty(family: str, name: str, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,19 @@ from collections.abc import Callable, Sequence
 
 from analyzer.errors import InputError
 from analyzer.model.diagnostics import Diagnostic, Location, Severity
-from analyzer.model.nft import Chain, Flowtable, NamedObject, NftRuleset, Rule, Set, Table
+from analyzer.model.nft import (
+    FLAGS,
+    HOOKS,
+    POLICIES,
+    TYPES,
+    Chain,
+    Flowtable,
+    NamedObject,
+    NftRuleset,
+    Rule,
+    Set,
+    Table,
+)
 from analyzer.model.nft_expressions import Element, Unknown
 from analyzer.parsers.nft import definitions, statements
 from analyzer.parsers.nft.extension import NotUnderstood
@@ -39,6 +51,8 @@ _BASE: Final = re.compile(
 )
 #: A chain that has something to say before its rules.
 _HEADED: Final = re.compile(r"(?:[\s;\\]|#.*\n)*+(?:type|policy|comment|devices?) ")
+#: What the head of a base chain says, even where its first word is misspelt.
+_HOOKED: Final = re.compile(r"[^\"#\n]* hook \w+[^\"#\n]* priority ")
 _HEADS: Final = ("type ", "policy ", "comment ", "devices ", "device ")
 
 
@@ -104,6 +118,8 @@ class _TableReader:
         self._file = file
         self._of_iptables = statements.is_of_iptables(raw.family, raw.name)
         self._place = f"{raw.family} {raw.name}"
+        #: Whether all that may be called is understood.
+        self._complete = raw.complete
 
     def read(self) -> Table:
         chains: dict[str, Chain] = {}
@@ -115,23 +131,23 @@ class _TableReader:
             match block.kind:
                 case "chain" if name not in chains:
                     chains[name] = self._chain(block)
-                case "set" | "map" | "meter" if name not in sets:
-                    sets[name] = self._set(block)
+                case "set" | "map" | "meter":
+                    if name in sets:
+                        text = f"{block.kind} {name} of table {self._place} may hold anything"
+                        self._warn("declared-twice", text, block.line)
+                    sets[name] = _unread(block) if name in sets else self._set(block)
                 case "flowtable" if name not in flowtables:
                     flowtables[name] = definitions.read_flowtable(
                         name, self._family, _lines(block.body)
                     )
-                case "" | "chain" | "set" | "map" | "meter" | "flowtable":
+                case "" | "chain" | "flowtable":
                     what = f"{block.kind} {name}".strip()[:60]
                     code = "declared-twice" if block.kind else "unknown-block"
                     self._warn(code, f"{what} of table {self._place} is left out", block.line)
+                    self._complete = self._complete and block.kind == "flowtable"
                 case kind:
                     objects[kind, name] = self._object(block)
-        attributes = {
-            head: rest.strip()
-            for _, line in split_statements(self._raw.attributes)
-            for head, _, rest in (line.partition(" "),)
-        }
+        attributes = self._attributes()
         comment = attributes.get("comment")
         return Table(
             family=self._family,
@@ -142,8 +158,23 @@ class _TableReader:
             flowtables=flowtables,
             flags=tuple(f.strip() for f in attributes.get("flags", "").split(",") if f.strip()),
             comment=None if comment is None else definitions.unquoted(comment),
-            complete=self._raw.complete,
+            complete=self._complete,
         )
+
+    def _attributes(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for line, text in self._raw.attributes:
+            head, _, rest = text.strip().partition(" ")
+            if head == "flags" and not FLAGS.issuperset(f.strip() for f in rest.split(",")):
+                self._unclear("unknown-flag", f"flags {rest[:60]}", line)
+            elif head not in {"flags", "comment"}:
+                self._unclear("unknown-block", text.strip()[:60], line)
+            found[head] = rest.strip()
+        return found
+
+    def _unclear(self, code: str, what: str, line: int) -> None:
+        self._warn(code, f"{what} in table {self._place} is not understood", line)
+        self._complete = False
 
     def _chain(self, block: Block) -> Chain:
         head: dict[str, Any] = {}
@@ -152,8 +183,14 @@ class _TableReader:
                 if not text.lstrip().startswith(_HEADS):
                     break
                 self._head(text.strip(), head, block.line + number)
+        elif " hook " in block.body and _HOOKED.match(block.body.lstrip()):
+            number, text = split_statements(block.body)[0]
+            self._head(text.strip(), head, block.line + number)
         source = block.body, block.line, block.name
-        return Chain(name=block.name, rules=Lazy(source, self._rules, _count), **head)
+        made = Chain(name=block.name, rules=Lazy(source, self._rules, _count), **head)
+        if head.keys() <= {"policy"} and made.is_unplaced:
+            self._warn("unknown-hook", f"chain {block.name} has a policy, and no hook", block.line)
+        return made
 
     def _head(self, text: str, head: dict[str, Any], line: int) -> None:
         word, _, rest = text.partition(" ")
@@ -167,9 +204,16 @@ class _TableReader:
             head["priority"] = definitions.priority(number, self._family)
             if head["priority"] is None:
                 self._warn("unknown-priority", f"priority {number.strip()} is not known", line)
+            if kind not in TYPES or hook not in HOOKS:
+                self._warn("unknown-hook", f"not known: type {kind} hook {hook}", line)
         elif word in {"policy", "comment"}:
             head[word] = definitions.unquoted(rest)
+            if word == "policy" and head[word] not in POLICIES:
+                text = f"policy {head[word]} is not known: it may drop or not"
+                self._warn("unknown-policy", text, line)
         else:
+            # That it is a base chain is known all the same.
+            head.setdefault("type", rest.partition(" ")[0])
             self._warn("unknown-hook", f"not understood: {text[:60]}", line)
 
     def _rules(self, source: tuple[str, int, str]) -> tuple[Rule, ...]:
@@ -185,8 +229,7 @@ class _TableReader:
         try:
             return definitions.read_set(block.name, self._family, _lines(block.body))
         except NotUnderstood:
-            unread = (Element(key=Unknown(block.body)),)
-            return Set(name=block.name, key=("unknown",), elements=unread)
+            return _unread(block)
 
     def _object(self, block: Block) -> NamedObject:
         try:
@@ -194,6 +237,12 @@ class _TableReader:
         except NotUnderstood:
             text = (("text", block.body.strip()),)
             return NamedObject(kind=block.kind, name=block.name, properties=text)
+
+
+def _unread(block: Block) -> Set:
+    """Return a set that may hold anything."""
+    unread = (Element(key=Unknown(block.body)),)
+    return Set(name=block.name, key=("unknown",), elements=unread)
 
 
 def _lines(body: str) -> Sequence[str]:

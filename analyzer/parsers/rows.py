@@ -66,7 +66,10 @@ class RuleRows(LazyRules):
         """Return one rule, understood by itself and not kept."""
         from analyzer.parsers.xt.rule import parse_rule
 
-        return parse_rule(line, Location(self._file, number, self.table), self._chains)
+        return parse_rule(line, self._at(number), self._chains)
+
+    def _at(self, number: int) -> Location:
+        return Location(self._file, number, self.table)
 
     def keys(self) -> list[tuple[str | None, int | None]]:
         """Return what each rule asks for at least, as its row says in plain words."""
@@ -79,7 +82,7 @@ class RuleRows(LazyRules):
         if rule is None:
             if at == len(held):
                 last = held[-1][0] if held else 1
-                rule = _lost(Location(self._file, last, self.table))
+                rule = _lost("the dump may have lost rules here", self._at(last))
             else:
                 rule = self.understand(*held[at])
             self._understood[at] = rule
@@ -134,12 +137,11 @@ def _key(line: str) -> tuple[str | None, int | None]:
     return host, None if port is None else int(port)
 
 
-def _lost(location: Location) -> Rule:
+def _lost(text: str, location: Location) -> Rule:
     """Return what stands for rules that the dump may have lost: nobody can read them."""
     from analyzer.model.matches import MatchUnknown
     from analyzer.model.targets import TargetUnknown
 
-    text = "the dump may have lost rules here"
     return Rule((MatchUnknown(text),), TargetUnknown(text), location, f"# {text}")
 
 
@@ -263,11 +265,27 @@ class SlicedRows(RuleRows):
 class ListedRows(RuleRows):
     """Rows gathered one by one from wherever they stood."""
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_lost", "_rows")
 
     def __init__(self, file: str, chains: Container[str], *, complete: bool = True) -> None:
         super().__init__(file, chains, complete=complete)
         self._rows: list[tuple[int, str]] = []
+        #: Numbers of the lines that are no rules, and may stand for some.
+        self._lost: set[int] = set()
+
+    def lose(self, number: int, line: str, *, at_start: bool) -> None:
+        """Add a line that stands for rules nobody can read, behind the rows there are or before.
+
+        Only before the rules were looked at.
+        """
+        self._lost.add(number)
+        self._rows.insert(0 if at_start else len(self._rows), (number, line))
+
+    def understand(self, number: int, line: str) -> Rule:
+        """Return one rule, understood by itself and not kept."""
+        if number in self._lost:
+            return _lost(line, self._at(number))
+        return super().understand(number, line)
 
     def insert(self, at: int, number: int, line: str) -> None:
         """Add a row before the one at `at`, from 0; only before the rules were looked at."""

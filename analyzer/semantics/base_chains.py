@@ -23,6 +23,9 @@ from analyzer.semantics.traverse import Traversal
 
 Rules: TypeAlias = Ruleset | NftRuleset
 
+#: Below all that chains can have, as nobody knows the priority of a chain that was lost: what it
+#: may do to a packet, others may see.
+_LOST: Final = -(2**31) - 1
 #: Of conntrack; what has a lower priority meets packets that it has not seen.
 _CONNTRACK: Final = -200
 #: The hooks where a packet meets conntrack.
@@ -111,23 +114,12 @@ def _of_nft_table(
     again = NftTraversal(table, family, situation, effort)
     before = NftTraversal(table, family, before_conntrack(situation), effort)
     name = f"{table.family} {table.name}"
-    if not table.complete:
-        for hook in TABLES:
-            yield BaseChain(
-                ruleset=number,
-                table=name,
-                name="",
-                hook=hook,
-                priority=0,
-                registered=registered,
-                is_nat=False,
-                policy="ACCEPT",
-                walker=again,
-                again=again,
-                lost=f"{hook.lower()} of table {name}",
-            )
+    lost = set() if table.complete else set(TABLES)
     for at, chain in enumerate(table.chains.values(), registered):
         hook = (chain.hook or "").upper()
+        if chain.is_unplaced:
+            lost.update((hook,) if hook in TABLES else TABLES)
+            continue
         if hook not in TABLES or chain.priority is None:
             continue
         is_before = hook in _FIRST and chain.priority < _CONNTRACK
@@ -143,5 +135,19 @@ def _of_nft_table(
             walker=before if is_before else again,
             again=again,
             is_before=is_before,
-            matters=len(chain.rules) > 0 or chain.policy == "drop",
+            matters=len(chain.rules) > 0 or chain.policy != "accept",
+        )
+    for hook in sorted(lost):
+        yield BaseChain(
+            ruleset=number,
+            table=name,
+            name="",
+            hook=hook,
+            priority=_LOST,
+            registered=registered,
+            is_nat=False,
+            policy="ACCEPT",
+            walker=again,
+            again=again,
+            lost=f"{hook.lower()} of table {name}",
         )

@@ -24,6 +24,7 @@ from itertools import groupby, product
 from math import factorial, prod
 from typing import Final, Protocol, TypeAlias, TypeVar
 
+from analyzer.model.hooks import POLICIES
 from analyzer.model.packet import Packet
 from analyzer.model.value import replace, value
 from analyzer.semantics.tree import Tree
@@ -61,7 +62,7 @@ class BaseChain:
         table: as people call it: ``nat``, ``ip kube-proxy``.
         registered: its place in the order in which its ruleset registered such chains, or 0 where
             no two of them have one priority.
-        policy: ACCEPT or DROP; None: a fragment that does not say it.
+        policy: ACCEPT or DROP; None: a fragment that does not say it; other words are not known.
         is_before: whether conntrack has not seen the packet yet.
         matters: whether it can do anything to a packet.
         lost: of a table that is not whole: which chain it may have had; the walker is not asked.
@@ -89,8 +90,8 @@ class BaseChain:
 
     @property
     def lacks_policy(self) -> bool:
-        """Whether a fragment does not say a policy; iptables lets nat have ACCEPT only."""
-        return self.policy is None and not self.is_nat
+        """Whether its policy is not known; where it is not said, iptables lets nat only accept."""
+        return self.policy not in POLICIES and not (self.is_nat and self.policy is None)
 
 
 @value

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.kubeproxy.between import NOTHING
+from analyzer.kubeproxy.between import ANYTHING, NOTHING, Between
 from analyzer.kubeproxy.nft_marks import changed_by_all
 from analyzer.model.packet import ALL_BITS
 from analyzer.parsers import iptables_save, nft_text
@@ -83,3 +83,18 @@ def test_what_all_rulesets_may_change_is_put_together() -> None:
     iptables = iptables_save.parse(saved, "dump")
     assert changed_by_all([nft("jump next"), iptables], "ip").mark == 0x18
     assert changed_by_all([iptables], "ip6") == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        (
+            "table ip t {\n\tchain c {\n\t\ttype filter hook forward priority later;\n\t}\n}\n",
+            ANYTHING,
+        ),
+        ("table ip t {\n\tmeta mark set 0x1\n}\n", ANYTHING),
+        ("table ip6 t {\n\tmeta mark set 0x1\n}\n", NOTHING),
+    ],
+)
+def test_what_may_be_called_in_between_may_change_any_bit(text: str, changed: Between) -> None:
+    assert changed_by_all([nft_text.parse(text, "dump")], "ip") == changed

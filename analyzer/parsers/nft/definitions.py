@@ -62,6 +62,8 @@ def read_set(name: str, family: str, lines: Sequence[str]) -> Set:
     for line in lines:
         head, _, rest = line.partition(" ")
         rest = rest.strip()
+        if head in found:
+            raise NotUnderstood(line)  # which of the two counts
         match head:
             case "type" | "typeof":
                 found |= _types(rest, family, by_expression=head == "typeof")

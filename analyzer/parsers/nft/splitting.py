@@ -55,12 +55,12 @@ class Block:
 
 @value
 class RawTable:
-    """A table: its own attributes, its blocks, and whether its end was there."""
+    """A table: its own attributes by line, its blocks, and whether its end was there."""
 
     family: str
     name: str
     line: int
-    attributes: str
+    attributes: tuple[tuple[int, str], ...]
     blocks: tuple[Block, ...]
     complete: bool
 
@@ -112,7 +112,8 @@ def _untouched(text: str) -> Split | None:
             return None
         at = end.end()
         line += 1
-        tables.append(RawTable(head[1], head[2], start, head[3], tuple(blocks), True))
+        attributes = tuple((start + 1 + number, each) for number, each in statements(head[3]))
+        tables.append(RawTable(head[1], head[2], start, attributes, tuple(blocks), True))
 
 
 class _Careful:
@@ -131,7 +132,7 @@ class _Careful:
         self._table: tuple[re.Match[str], int] | None = None
         self._block: tuple[str, str, int, int] | None = None
         self._blocks: list[Block] = []
-        self._attributes: list[str] = []
+        self._attributes: list[tuple[int, str]] = []
 
     def read(self) -> Split:
         for token in _TOKEN.finditer(self._text):
@@ -198,11 +199,9 @@ class _Careful:
     def _end_table(self, *, complete: bool) -> None:
         assert self._table is not None
         head, line = self._table
-        attributes = "".join(f"\t{each}\n" for each in self._attributes)
         family = head[1] or "ip"
-        self._tables.append(
-            RawTable(family, head[2], line, attributes, tuple(self._blocks), complete)
-        )
+        found = tuple(self._attributes), tuple(self._blocks)
+        self._tables.append(RawTable(family, head[2], line, *found, complete))
         self._table = None
 
     def _statement(self, end: int) -> None:
@@ -210,7 +209,7 @@ class _Careful:
         if text and self._depth == 0:
             self._noise.append(self._start[1])
         elif text and self._depth == _TABLES:
-            self._attributes.append(text)
+            self._attributes.append((self._start[1], text))
 
     def _since(self, end: int) -> str:
         """Return the statement up to here, its lines joined where a backslash ends them."""
@@ -255,10 +254,15 @@ def _without_indent(body: str, found: list[tuple[int, str]]) -> list[tuple[int, 
     """Take away what indents all statements alike; nft does it with tabs, editors with blanks."""
     if "\t" in body or not found:
         return found
-    lines = [line for line in body.split("\n") if line and not line.isspace()]
-    # The first line stands behind the brace, and may be no line of its own.
-    margin = " " * min(len(line) - len(line.lstrip(" ")) for line in lines[1:] or lines)
-    return [(number, text.removeprefix(margin)) for number, text in found]
+    # What stands right behind the brace is no line of its own.
+    behind, *lines = body.split("\n")
+    indented = [line for line in lines if line and not line.isspace()] or [behind]
+    margin = min(len(line) - len(line.lstrip(" ")) for line in indented)
+    # The brace that ends the block stands half as deep as its lines.
+    if lines and lines[-1] and not lines[-1].strip(" "):
+        margin = min(margin, 2 * len(lines[-1]))
+    blanks = " " * margin
+    return [(number, text.removeprefix(blanks)) for number, text in found]
 
 
 def _split_carefully(body: str) -> Iterator[tuple[int, str]]:

@@ -45,7 +45,7 @@ def test_a_table_has_blocks_at_their_lines() -> None:
     assert (table.family, table.name, table.line, table.complete) == ("ip", "kube-proxy", 1, True)
     assert [(block.name, block.line) for block in table.blocks] == [("nodes", 4), ("services", 8)]
     assert blocks(table) == BLOCKS
-    assert [text for _, text in statements(table.attributes)] == ['comment "rules for kube-proxy"']
+    assert table.attributes == ((2, 'comment "rules for kube-proxy"'),)
 
 
 @pytest.mark.parametrize(
@@ -165,3 +165,15 @@ def test_one_by_one_and_at_once_the_blocks_are_the_same(
 def test_a_block_of_no_known_kind_keeps_its_head() -> None:
     (block,) = only("table ip t {\n\twidget w {\n\t\tx\n\t}\n}\n").blocks
     assert block == Block("", "widget w", 2, "\n\t\tx\n\t")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "\n        accept; \n         drop\n    ",
+        "\n         drop\n    ",
+        "\n     drop\n  ",
+    ],
+)
+def test_blanks_beyond_the_indent_of_a_block_stay(body: str) -> None:
+    assert statements(body)[-1][1] == " drop"
