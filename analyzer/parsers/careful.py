@@ -68,6 +68,7 @@ class _OpenTable:
         implied: no ``*table`` line began it: a fragment, or ``iptables -S``.
         listed: it was begun by the ``-P`` and ``-N`` lines of ``iptables -S``.
         damaged: a line between its head and its COMMIT is not understood.
+        lost: such lines, which may be rules of chains that come later, too.
     """
 
     name: str | None
@@ -76,6 +77,7 @@ class _OpenTable:
     implied: bool = False
     listed: bool = False
     damaged: bool = False
+    lost: list[tuple[int, str]] = field(default_factory=list)
     policies: dict[str, tuple[str | None, Counters | None]] = field(default_factory=dict)
     rows: dict[str, ListedRows] = field(default_factory=dict)
     last: str | None = None
@@ -107,11 +109,16 @@ class _OpenTable:
         edit = _EDIT.match(line)
         if edit is None and self.implied and not _LEADS.search(line):
             return
+        if line.startswith(":"):  # of a chain that it declares the policy is not known
+            self.damaged = True
+            return
         one = self.rows.get(edit[1]) if edit is not None else None
         for rows in self.rows.values() if one is None else (one,):
             rows.lose(number, line, at_start=edit is not None)
-        # It may have been the declaration of a chain.
-        self.damaged = self.damaged or edit is None
+        if edit is None:
+            # It may have been the declaration of a chain.
+            self.damaged = True
+            self.lost.append((number, line))
 
     def close(self, name: str, *, complete: bool) -> Table:
         for rows in self.rows.values():
@@ -148,6 +155,8 @@ class CarefulReader:
         self._open: _OpenTable | None = None
         self._diagnostics: list[Diagnostic] = []
         self._noise: list[int] = []
+        #: Lines before a table that has no head, which may be rules of it.
+        self._before: list[tuple[int, str]] = []
         self._rules = 0
         self._backend: str | None = None
         self._family = "ip"
@@ -201,6 +210,7 @@ class CarefulReader:
         elif found := _TABLE.match(plain):
             self._end(number)
             self._open = _OpenTable(found[1].lower(), self._current, number)
+            self._before = []
         elif plain.strip() == "COMMIT":
             self._commit()
         elif found := _POLICY.match(plain):
@@ -218,6 +228,8 @@ class CarefulReader:
             self._noise.append(number)
             if self._open is not None:
                 self._open.lose(number, plain)
+            elif _LEADS.search(plain):
+                self._before.append((number, plain))
 
     def _last_line(self, number: int, line: str) -> None:
         found = _ROW.match(_unmarked(line))
@@ -234,6 +246,7 @@ class CarefulReader:
         """Return the open table, begun without a header if there is none."""
         if self._open is None:
             self._open = _OpenTable(None, self._current, number, implied=True)
+            self._open.lost, self._before = self._before, []
         return self._open
 
     def _listed(self, number: int, *, base: bool) -> None:
@@ -274,7 +287,11 @@ class CarefulReader:
     def _declare(self, chain: str, policy: str | None, counters: Counters | None) -> ListedRows:
         assert self._open is not None
         self._open.policies[chain] = (policy, counters)
-        return self._open.rows.setdefault(chain, ListedRows(self._file, self._open.rows))
+        if chain not in self._open.rows:
+            rows = self._open.rows[chain] = ListedRows(self._file, self._open.rows)
+            for each in self._open.lost:
+                rows.lose(*each, at_start=False)
+        return self._open.rows[chain]
 
     def _delete(self, chain: str) -> None:
         """Meet ``-X``, as in what kube-proxy feeds to iptables-restore."""

@@ -52,7 +52,7 @@ _BASE: Final = re.compile(
 #: A chain that has something to say before its rules.
 _HEADED: Final = re.compile(r"(?:[\s;\\]|#.*\n)*+(?:type|policy|comment|devices?) ")
 #: What the head of a base chain says, even where its first word is misspelt.
-_HOOKED: Final = re.compile(r"[^\"#\n]* hook \w+[^\"#\n]* priority ")
+_HOOKED: Final = re.compile(r"[^\"]* hook \w+[^\"]* priority ")
 _HEADS: Final = ("type ", "policy ", "comment ", "devices ", "device ")
 
 
@@ -183,9 +183,10 @@ class _TableReader:
                 if not text.lstrip().startswith(_HEADS):
                     break
                 self._head(text.strip(), head, block.line + number)
-        elif " hook " in block.body and _HOOKED.match(block.body.lstrip()):
-            number, text = split_statements(block.body)[0]
-            self._head(text.strip(), head, block.line + number)
+        elif " hook " in block.body:
+            for number, text in split_statements(block.body):
+                if _HOOKED.match(text):
+                    self._unplaced(text.strip(), head, block.line + number)
         source = block.body, block.line, block.name
         made = Chain(name=block.name, rules=Lazy(source, self._rules, _count), **head)
         if head.keys() <= {"policy"} and made.is_unplaced:
@@ -212,9 +213,12 @@ class _TableReader:
                 text = f"policy {head[word]} is not known: it may drop or not"
                 self._warn("unknown-policy", text, line)
         else:
-            # That it is a base chain is known all the same.
-            head.setdefault("type", rest.partition(" ")[0])
-            self._warn("unknown-hook", f"not understood: {text[:60]}", line)
+            self._unplaced(text, head, line)
+
+    def _unplaced(self, text: str, head: dict[str, Any], line: int) -> None:
+        # That it is a base chain is known all the same.
+        head.setdefault("type", text.split()[1])
+        self._warn("unknown-hook", f"not understood: {text[:60]}", line)
 
     def _rules(self, source: tuple[str, int, str]) -> tuple[Rule, ...]:
         body, first, chain = source

@@ -60,6 +60,13 @@ def test_a_line_that_is_not_understood_may_be_a_rule_of_any_chain_at_that_place(
     assert not table.complete
 
 
+def test_a_declaration_that_is_not_understood_is_no_rule() -> None:
+    table = only(saved(":FORWARD DROP [0:0", "-A FORWARD -j X", "-A X -j DROP"))
+    assert (unread(table, "FORWARD"), unread(table, "X")) == ([False], [False])
+    assert table.chains["FORWARD"].policy is None
+    assert not table.complete
+
+
 @pytest.mark.parametrize("option", ["-F", "--flush", "-D", "--delete", "-R", "[0:0] -R"])
 def test_what_takes_rules_out_of_a_chain_leaves_that_chain_open_from_its_start(option: str) -> None:
     table = only(saved("-A INPUT -j X", f"{option} INPUT", "-A X -j DROP"))
@@ -79,6 +86,15 @@ def test_prose_under_no_table_does_nothing_and_what_leads_somewhere_may() -> Non
     assert unread(prose, "X") == [False]
     rule = only(saved("-A X -j DROP", "A X -j DROP", head=""))
     assert unread(rule, "X") == [False, True]
+
+
+def test_what_may_be_a_rule_stands_before_those_of_chains_that_come_later() -> None:
+    begins = only(saved("A X -j DROP", "-A X -j DROP", head=""))
+    assert unread(begins, "X") == [True, False]
+    later = only(saved("A X -j DROP", "-A NEW -j DROP"))
+    assert unread(later, "NEW") == [True, False]
+    headed = only(saved("-A X -j DROP", head="# iptables\niptables -j X\n*filter\n:X - [0:0]\n"))
+    assert unread(headed, "X") == [False]
 
 
 def test_lines_outside_of_tables_do_nothing() -> None:
@@ -104,6 +120,7 @@ def test_a_policy_that_is_no_policy_is_told(head: str) -> None:
         ("type filter hook inptu priority 0; policy drop;", "unknown-hook"),
         ("type fliter hook input priority 0; policy drop;", "unknown-hook"),
         ("tpye filter hook input priority 0; policy drop;", "unknown-hook"),
+        ("counter; type filter hook input priority 0; policy drop;", "unknown-hook"),
         ("type filter hook input at 5;", "unknown-hook"),
         ("policy drop;", "unknown-hook"),
         ("type filter hook input priority later; policy drop;", "unknown-priority"),
