@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from analyzer.model.nft_statements import Statement
 
 #: What nft knows of tables and base chains.
+FAMILIES: Final = frozenset({"ip", "ip6", "inet", "arp", "bridge", "netdev"})
 FLAGS: Final = frozenset({"dormant", "owner", "persist"})
 TYPES: Final = frozenset({"filter", "nat", "route"})
 HOOKS: Final = frozenset(

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from analyzer.errors import InputError, ParseError
 from analyzer.model.diagnostics import Diagnostic, Location, Severity
 from analyzer.model.nft import (
+    FAMILIES,
     FLAGS,
     HOOKS,
     POLICIES,
@@ -149,6 +150,9 @@ class _RulesetReader:
         family, name = string(body.get("family")), string(body.get("name", ""))
         if kind == "table":
             self._tables.setdefault((family, name), _empty(family, name, body))
+            if family not in FAMILIES:
+                self._warn("unknown-family", f"family {family} is not known", number)
+                self._tables[family, name]["complete"] = False
             if not FLAGS.issuperset(self._tables[family, name]["flags"]):
                 # Source: nftables 1.0.6, src/json.c, ``table_print_json``.
                 text = f"what flags table {family} {name} has is not known: nft prints its name"

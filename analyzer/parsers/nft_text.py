@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from analyzer.errors import InputError
 from analyzer.model.diagnostics import Diagnostic, Location, Severity
 from analyzer.model.nft import (
+    FAMILIES,
     FLAGS,
     HOOKS,
     POLICIES,
@@ -147,6 +148,8 @@ class _TableReader:
                     self._complete = self._complete and block.kind == "flowtable"
                 case kind:
                     objects[kind, name] = self._object(block)
+        if self._family not in FAMILIES:
+            self._unclear("unknown-family", f"family {self._family}", self._raw.line)
         attributes = self._attributes()
         comment = attributes.get("comment")
         return Table(

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.model.hooks import PRIORITIES, TABLES
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft import FAMILIES, NftRuleset
 from analyzer.model.nft import Table as NftTable
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
@@ -30,8 +30,8 @@ _LOST: Final = -(2**31) - 1
 _CONNTRACK: Final = -200
 #: The hooks where a packet meets conntrack.
 _FIRST: Final = frozenset({"PREROUTING", "OUTPUT"})
-#: Families of nft whose chains packets of a family meet.
-_FAMILIES: Final = {"ip": ("ip", "inet"), "ip6": ("ip6", "inet")}
+#: Families of nft whose chains packets of a family do not meet; of an unknown one nobody knows.
+_NOT_MET: Final = {family: FAMILIES - {family, "inet"} for family in ("ip", "ip6")}
 
 
 def base_chains(
@@ -95,7 +95,7 @@ def _of_nft(
 ) -> Iterator[BaseChain]:
     registered = 0
     for table in ruleset.tables.values():
-        if table.family not in _FAMILIES[family] or "dormant" in table.flags:
+        if table.family in _NOT_MET[family] or "dormant" in table.flags:
             continue
         yield from _of_nft_table(number, registered, table, family, situation, effort)
         registered += len(table.chains)

@@ -36,6 +36,16 @@ def test_a_chain_of_unknown_hook_may_come_first_at_all(head: str) -> None:
     assert found["INPUT"] == ["input of table ip t", None]
 
 
+def test_packets_may_meet_a_table_of_unknown_family() -> None:
+    text = f"table pi t {{\n{FIRST}}}\ntable ip u {{\n}}\n"
+    found = nft_text.parse(text, "dump")
+    assert [(each.code, each.line) for each in found.diagnostics] == [("unknown-family", 1)]
+    for family in ("ip", "ip6"):
+        first, *_ = base_chains([found], family, Situation())["INPUT"]
+        assert isinstance(first, BaseChain)
+        assert first.lost == "input of table pi t"
+
+
 def test_chains_that_are_known_leave_nothing_open() -> None:
     assert lost("type filter hook input priority 0;") == {"INPUT": [None, None]}
     assert lost("") == {"INPUT": [None]}

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
+from analyzer.model.nft import FAMILIES
 from analyzer.model.packet import Mark
 from analyzer.model.value import replace
 from analyzer.semantics import base_chains, calling_order
@@ -106,8 +107,9 @@ def awake(right: Any) -> Any:
     return faulty
 
 
-def families(**held: tuple[str, ...]) -> Fault:
-    return lambda patch: patch.setattr(base_chains, "_FAMILIES", held)
+def families(**met: tuple[str, ...]) -> Fault:
+    held = {family: FAMILIES - set(theirs) for family, theirs in met.items()}
+    return lambda patch: patch.setattr(base_chains, "_NOT_MET", held)
 
 
 def whole_rulesets_only(right: Any) -> Any:
