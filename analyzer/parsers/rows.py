@@ -82,7 +82,7 @@ class RuleRows(LazyRules):
         if rule is None:
             if at == len(held):
                 last = held[-1][0] if held else 1
-                rule = _lost("the dump may have lost rules here", self._at(last))
+                rule = _lost(_LOST, self._at(last))
             else:
                 rule = self.understand(*held[at])
             self._understood[at] = rule
@@ -117,6 +117,7 @@ class RuleRows(LazyRules):
         return hash(tuple(self))
 
 
+_LOST: Final = "the dump may have lost rules here"
 #: Destination and port where nothing but the source stands before them, without ``!``.
 _KEY: Final = (
     r"(?:\[\d+:\d+\] )?-A \S+ (?:(?:! )?-s \S+ )?"
@@ -142,7 +143,7 @@ def _lost(text: str, location: Location) -> Rule:
     from analyzer.model.matches import MatchUnknown
     from analyzer.model.targets import TargetUnknown
 
-    return Rule((MatchUnknown(text),), TargetUnknown(text), location, f"# {text}")
+    return Rule((MatchUnknown(_LOST),), TargetUnknown(_LOST), location, f"# {text}")
 
 
 class Skimmed:
