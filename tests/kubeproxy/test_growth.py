@@ -181,7 +181,7 @@ def test_twice_the_rules_take_twice_the_steps(name: str, asked_for: Callable[[st
     shape, size = SHAPES[name]
     once, twice = shape(size), shape(2 * size)
     asked_for(twice)  # what is made once is made
-    few, many = (steps(lambda text=text: asked_for(text)) for text in (once, twice))  # type: ignore[misc]
+    few, many = (steps(lambda text=text: asked_for(text)) for text in (once, twice))  # type: ignore[misc]  # a lambda
     assert many <= 2.3 * few
 
 
@@ -189,7 +189,7 @@ def test_endpoints_that_may_leave_their_chains_marked_take_a_walk_each() -> None
     """Each is a source of its own then: with the square of the endpoints, and not faster."""
     shape = own("-m set --match-set x src -j RETURN")
     services(shape(40))  # what is made once is made
-    few, many = (steps(lambda n=n: services(shape(n))) for n in (20, 40))  # type: ignore[misc]
+    few, many = (steps(lambda n=n: services(shape(n))) for n in (20, 40))  # type: ignore[misc]  # a lambda
     assert many <= 4.5 * few
 
 
@@ -197,6 +197,6 @@ def test_endpoints_that_may_leave_their_chains_marked_take_a_walk_each() -> None
 def test_what_grows_with_the_ways_is_cut_off(asked_for: Callable[[str], None]) -> None:
     deep, deeper = odd(20), odd(24)
     asked_for(deeper)
-    few, many = (steps(lambda text=text: asked_for(text)) for text in (deep, deeper))  # type: ignore[misc]
+    few, many = (steps(lambda text=text: asked_for(text)) for text in (deep, deeper))  # type: ignore[misc]  # a lambda
     assert many <= 1.5 * few
     assert "bounded-work" in {each.code for each in view(deep).diagnostics}
