@@ -108,6 +108,7 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
         return _module("pytest", "-q", "--hypothesis-show-statistics", seeded, test)
 
     def fuzz(seed: int, seconds: int) -> Sequence[str]:
+        KEPT.mkdir(exist_ok=True)  # libfuzzer does not make it
         limits = (f"-max_total_time={seconds}", f"-seed={seed}", "-max_len=4096", "-timeout=10")
         kept = f"-artifact_prefix={KEPT}/fuzz-"
         regressions = str(ROOT / "tests" / "fuzz" / "regressions")

@@ -231,7 +231,9 @@ def _is_sensible(value: Any) -> bool:
     """Tell whether the kernel has just this to say; it cuts and converts some values."""
     match _inner(value):
         case m.MatchString(text=text) if text is not None:
-            return bool(text.value.isascii() and text.value.isprintable())
+            # One that ends with a backslash is printed as bytes (libxt_string.c, is_hex_string).
+            plain = text.value.isascii() and text.value.isprintable()
+            return bool(plain and not text.value.endswith("\\"))
         case m.MatchPolicy(policy="none", elements=elements):
             return not elements  # which are neither held nor printed
         case m.MatchConnlimit(mask=mask):
