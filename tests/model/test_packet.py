@@ -59,7 +59,9 @@ def test_a_blurred_mark_may_be_all_that_it_was(mark: Mark, bits: int) -> None:
 @given(marks, marks)
 def test_a_mark_that_is_one_of_two_may_be_either(one: Mark, other: Mark) -> None:
     joined = one.joined(other)
-    assert possible(joined) >= possible(one) | possible(other)
+    # Nearly all bits may differ: too many meanings to list.
+    for word in possible(one) | possible(other):
+        assert word & ~joined.unknown == joined.value
     assert joined.unknown == one.unknown | other.unknown | one.value ^ other.value
 
 
