@@ -127,6 +127,13 @@ def end_of(leaf: Leaf) -> End:
             return "anything", None, None, None
 
 
+def _shown(end: End, asked: Asked) -> End:
+    """Return an end as a packet shows it: masquerade may choose the address that it has."""
+    kind, to, port, source = end
+    unchanged = str(asked.source) if asked.device is None and kind in {"here", "out"} else None
+    return kind, to, port, source or unchanged
+
+
 def fits(way: Way, went: Went, path: Path, asked: Asked, *, beside: bool) -> bool:
     """Tell whether a packet may have gone that way; `beside`: what iptables drops nobody tells."""
     leaf = way.leaf
@@ -286,10 +293,16 @@ class Check:
 
     def _count(self, asked: Asked, tree: list[Way], counts: Counter[tuple[Path, End]]) -> None:
         loaded = self._loaded()
-        for key, chance in _summed(tree).items():
+        expected: dict[tuple[Path, End], Fraction] = {}
+        seen: Counter[tuple[Path, End]] = Counter()
+        for (path, end), chance in _summed(tree).items():
             assert chance is not None
-            value = binomial_p_value(counts[key], self._packets, float(chance))
-            says = f"{asked}: {key} {counts[key]} of {chance}\n{loaded}"
+            key = path, _shown(end, asked)
+            expected[key] = expected.get(key, Fraction(0)) + chance
+            seen[key] += counts[path, end]
+        for key, chance in expected.items():
+            value = binomial_p_value(seen[key], self._packets, float(chance))
+            says = f"{asked}: {key} {seen[key]} of {chance}\n{loaded}"
             self.findings.p_values.append((value, says))
 
     def _shrunk(self, kept: list[str], asked: Asked) -> str | None:
