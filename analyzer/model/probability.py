@@ -52,16 +52,20 @@ class Dyadic:
         twos = min(exponent, (numerator & -numerator).bit_length() - 1)
         return cls(numerator >> twos, exponent - twos)
 
+    # Numerators are odd, but for 0, and so are their products: these are in their one form.
     def __mul__(self, other: Dyadic) -> Dyadic:
-        return Dyadic.of(self.numerator * other.numerator, self.exponent + other.exponent)
+        numerator = self.numerator * other.numerator
+        return Dyadic(numerator, self.exponent + other.exponent) if numerator else NEVER
 
     def __add__(self, other: Dyadic) -> Dyadic:
+        if not other.numerator:
+            return self
         exponent = max(self.exponent, other.exponent)
         return Dyadic.of(self._over(exponent) + other._over(exponent), exponent)
 
     def __invert__(self) -> Dyadic:
         """The probability that the event does not happen."""
-        return Dyadic.of((1 << self.exponent) - self.numerator, self.exponent)
+        return Dyadic((1 << self.exponent) - self.numerator, self.exponent)
 
     def __le__(self, other: Dyadic) -> bool:
         exponent = max(self.exponent, other.exponent)

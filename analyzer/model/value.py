@@ -23,6 +23,8 @@ else:
         return lambda made: made
 
 
+#: What `replace` calls, by the class and the names of the fields that change.
+_REPLACING: Final[dict[tuple[object, ...], Callable[..., Any]]] = {}
 #: Values of a class that are made in the time that it takes to compile its `__init__`.
 _FEW: Final = 32
 
@@ -52,8 +54,11 @@ def replace(old: T, **changes: object) -> T:
     Raises:
         TypeError: it has no such field.
     """
-    held = {name: getattr(old, name) for name in fields_of(type(old))}
-    return type(old)(**(held | changes))
+    cls = type(old)
+    made: Callable[..., T] | None = _REPLACING.get((cls, *changes))
+    if made is None:
+        made = _REPLACING[(cls, *changes)] = _compile_replace(cls, tuple(changes))
+    return made(old, *changes.values())
 
 
 def fields_of(cls: type) -> tuple[str, ...]:
@@ -167,6 +172,19 @@ def _compile_init(
     scope["_d"] = defaults
     exec("\n".join([head, *(lines or ["    pass"])]), scope)  # noqa: S102  # our fields' names
     made: Callable[..., None] = scope["__init__"]
+    return made
+
+
+def _compile_replace(cls: type, names: tuple[str, ...]) -> Callable[..., Any]:
+    """Return a function of a value and of what some of its fields are to be."""
+    fields = fields_of(cls)
+    unknown = [name for name in names if name not in fields]
+    if unknown:
+        raise TypeError(f"{cls.__name__} has no field {', '.join(unknown)}")
+    given = ", ".join(f"{name}={name if name in names else f'_old.{name}'}" for name in fields)
+    scope: dict[str, Any] = {"_make": cls}
+    exec(f"def made({', '.join(['_old', *names])}):\n    return _make({given})", scope)  # noqa: S102
+    made: Callable[..., Any] = scope["made"]
     return made
 
 

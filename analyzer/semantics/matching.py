@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
-from typing import Final, TypeVar, assert_never
+from typing import Any, Final, TypeVar
 
 from analyzer.model.addresses import Address, Network
 from analyzer.model.matches import (
@@ -104,9 +105,11 @@ def match_all(
     for match in matches:
         if judged is not None:
             judged.add(_kind(match))
-        result = result & judge(match, packet, situation)
-        if result.known is Ternary.FALSE:
+        one = judge(match, packet, situation)
+        if one.known is Ternary.FALSE:
             return _FALSE
+        if one is not _TRUE:
+            result = one if result is _TRUE else result & one
     return result
 
 
@@ -116,81 +119,27 @@ def _kind(match: Match) -> type:
     return MatchProtocol if isinstance(inner, MatchTcp) and inner.flags is None else type(inner)
 
 
+def _result(known: Ternary) -> MatchResult:
+    if known is Ternary.TRUE:
+        return _TRUE
+    return _FALSE if known is Ternary.FALSE else _UNKNOWN
+
+
 def judge(match: Match, packet: Packet, situation: Situation) -> MatchResult:
     """Judge one match."""
-    match match:
-        case MatchRandom():
-            return MatchResult(Ternary.TRUE, match.probability)
-        case MatchNot(MatchRandom() as random):
+    if isinstance(match, MatchRandom):
+        return MatchResult(Ternary.TRUE, match.probability)
+    if not isinstance(match, MatchNot):
+        return _result(JUDGES[type(match)](match, packet, situation))
+    match match.match:
+        case MatchRandom() as random:
             return MatchResult(Ternary.TRUE, ~random.probability)
-        case MatchNot(MatchConnmark()) if not packet.template and (
+        case MatchConnmark() if not packet.template and (
             packet.tracked is False or not situation.has_entry
         ):
             return _FALSE  # the kernel answers before it comes to the `!`
-        case MatchNot(inner):
-            return MatchResult(~judge(inner, packet, situation).known)
-        case MatchProtocol(protocol):
-            return MatchResult(_protocol(packet, protocol))
-        case MatchSource(network):
-            return MatchResult(_within(packet.source, network))
-        case MatchDestination(network):
-            return MatchResult(_within(packet.destination, network))
-        case MatchInInterface(name):
-            return MatchResult(_interface(packet.in_interface, name))
-        case MatchOutInterface(name):
-            return MatchResult(_interface(packet.out_interface, name))
-        case MatchFragment():
-            return _FALSE  # conntrack has put the packet together before any rule
-        case MatchComment() | MatchNfacct():
-            return _TRUE
-        case MatchTcp() | MatchUdp() | MatchSctp():
-            return MatchResult(_transport(match, packet, situation))
-        case MatchMultiport():
-            return MatchResult(_multiport(match, packet))
-        case MatchIprange(source=source, destination=destination):
-            return MatchResult(
-                _in_range(packet.source, source) & _in_range(packet.destination, destination)
-            )
-        case MatchState(states):
-            return MatchResult(state_is(states, packet, situation))
-        case MatchMark(mark):
-            return MatchResult(packet.mark.equals(mark.value, mark.mask))
-        case MatchConntrack():
-            return MatchResult(conntrack(match, packet, situation))
-        case MatchAddrtype():
-            return MatchResult(_addrtype(match, packet, situation))
-        case MatchRecent():
-            return MatchResult(recent(match, situation))
-        case MatchLimit() | MatchHashlimit():
-            return MatchResult(limit(match, situation))
-        case MatchConnmark(mark):
-            return MatchResult(flow_mark(mark, packet, situation))
-        case MatchIcmp() | MatchIcmp6():
-            return MatchResult(_icmp(match, packet))
-        case MatchOwner():
-            return MatchResult(_owner(match, situation))
-        case MatchPhysdev():
-            return MatchResult(_physdev(match, packet))
-        case (
-            MatchNth()
-            | MatchSet()
-            | MatchSocket()
-            | MatchRpfilter()
-            | MatchLength()
-            | MatchTtl()
-            | MatchHl()
-            | MatchMac()
-            | MatchPkttype()
-            | MatchString()
-            | MatchTcpmss()
-            | MatchConnlimit()
-            | MatchPolicy()
-            | MatchIpvs()
-            | MatchUnknown()
-        ):
-            return _UNKNOWN
-        case _:
-            assert_never(match)
+        case inner:
+            return _result(~judge(inner, packet, situation).known)
 
 
 def _protocol(packet: Packet, protocol: str) -> Ternary:
@@ -352,3 +301,66 @@ def _type(
     # Which type another address has depends on routes that we do not see; that it is not
     # LOCAL we know.
     return Ternary.FALSE if option.value == ("LOCAL",) else Ternary.UNKNOWN
+
+
+def _limited(match: MatchLimit | MatchHashlimit, _: Packet, situation: Situation) -> Ternary:
+    return limit(match, situation)
+
+
+def _iprange(match: MatchIprange, packet: Packet, _: Situation) -> Ternary:
+    from_there = _in_range(packet.source, match.source)
+    return from_there & _in_range(packet.destination, match.destination)
+
+
+def _is_true(*_: object) -> Ternary:
+    return Ternary.TRUE
+
+
+def _is_unknown(*_: object) -> Ternary:
+    return Ternary.UNKNOWN
+
+
+#: What judges each kind of match, but for random draws and ``!``.
+JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
+    MatchProtocol: lambda match, packet, _: _protocol(packet, match.protocol),
+    MatchSource: lambda match, packet, _: _within(packet.source, match.network),
+    MatchDestination: lambda match, packet, _: _within(packet.destination, match.network),
+    MatchInInterface: lambda match, packet, _: _interface(packet.in_interface, match.name),
+    MatchOutInterface: lambda match, packet, _: _interface(packet.out_interface, match.name),
+    # conntrack has put the packet together before any rule
+    MatchFragment: lambda *_: Ternary.FALSE,
+    MatchComment: _is_true,
+    MatchNfacct: _is_true,
+    MatchTcp: _transport,
+    MatchUdp: _transport,
+    MatchSctp: _transport,
+    MatchMultiport: lambda match, packet, _: _multiport(match, packet),
+    MatchIprange: _iprange,
+    MatchState: lambda match, packet, situation: state_is(match.states, packet, situation),
+    MatchMark: lambda match, packet, _: packet.mark.equals(match.mark.value, match.mark.mask),
+    MatchConntrack: conntrack,
+    MatchAddrtype: _addrtype,
+    MatchRecent: lambda match, _, situation: recent(match, situation),
+    MatchLimit: _limited,
+    MatchHashlimit: _limited,
+    MatchConnmark: lambda match, packet, situation: flow_mark(match.mark, packet, situation),
+    MatchIcmp: lambda match, packet, _: _icmp(match, packet),
+    MatchIcmp6: lambda match, packet, _: _icmp(match, packet),
+    MatchOwner: lambda match, _, situation: _owner(match, situation),
+    MatchPhysdev: lambda match, packet, _: _physdev(match, packet),
+    MatchNth: _is_unknown,
+    MatchSet: _is_unknown,
+    MatchSocket: _is_unknown,
+    MatchRpfilter: _is_unknown,
+    MatchLength: _is_unknown,
+    MatchTtl: _is_unknown,
+    MatchHl: _is_unknown,
+    MatchMac: _is_unknown,
+    MatchPkttype: _is_unknown,
+    MatchString: _is_unknown,
+    MatchTcpmss: _is_unknown,
+    MatchConnlimit: _is_unknown,
+    MatchPolicy: _is_unknown,
+    MatchIpvs: _is_unknown,
+    MatchUnknown: _is_unknown,
+}

@@ -110,7 +110,7 @@ class NftTraversal(Walks):
 
     def rest_of(self, rule: _Rule, statement: int, packet: Packet) -> Tree:
         """Return what becomes of a packet from a statement of a rule on."""
-        place = Place(rule.place.chain, rule.place.index - 1)
+        place = Place(rule.place.chain, rule.place.at - 1)
         return self._meets(place, packet, statement)
 
     def _meets(self, start: Place, packet: Packet, statement: int = 0) -> Tree:
@@ -120,7 +120,7 @@ class NftTraversal(Walks):
             return missing(start.chain, packet)
         self._visited[start.chain] = None
         path, rules = Path(), chain.rules
-        for at in range(start.index, len(rules)):
+        for at in range(start.at, len(rules)):
             behind = Place(start.chain, at + 1)
             met = _Rule(self, path, rules[at], behind)
             reached = met.walk(statement, packet)

@@ -16,22 +16,21 @@ net/netfilter/nf_tables_core.c, ``nft_do_chain``: both keep a stack of jumps.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
-from analyzer.model.value import replace, value
+from analyzer.model.value import replace
 from analyzer.semantics.depth import deep
 from analyzer.semantics.effort import MOST_NESTED, MOST_RULES, Effort, TooMany
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved
 
 
-@value
-class Place:
+class Place(NamedTuple):
     """A rule of a chain, by its index."""
 
     chain: str
-    index: int
+    at: int
 
 
 Key: TypeAlias = tuple[Place, Packet]

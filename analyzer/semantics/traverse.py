@@ -87,7 +87,7 @@ class Traversal(Walks):
         if index is None:
             index = self._indexes[start.chain] = ChainIndex.of(rules)
         path = Path()
-        position = start.index
+        position = start.at
         while True:
             for at in index.candidates(packet, position):
                 rule = rules[at]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address, ip_network
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -56,7 +57,7 @@ from analyzer.model.packet import UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics.matching import MatchResult, judge, match_all
+from analyzer.semantics.matching import JUDGES, MatchResult, judge, match_all
 from analyzer.semantics.situation import Situation
 from tests.support.strategies.iptables_rules import MATCHES as VALUES
 from tests.support.strategies.iptables_rules import matches
@@ -402,3 +403,7 @@ def test_what_is_known_of_a_full_packet_holds_when_less_is_known(match: Match) -
     less = judge(match, UNKNOWN_PACKET, Situation(lists=None))
     assert less.known in (full.known, UNKNOWN)
     assert less.chance == full.chance
+
+
+def test_each_kind_of_match_has_a_meaning() -> None:
+    assert {*JUDGES, MatchRandom, MatchNot} == set(get_args(Match))

@@ -20,10 +20,10 @@ class Jumps(Walks):
         return self._visited
 
     def _meets(self, start: Place, packet: Packet) -> Tree:
-        self._visited.append(f"{start.chain}:{start.index}")
+        self._visited.append(f"{start.chain}:{start.at}")
         assert len(self._visited) < 100, "the walk does not end"
         target = self._chains.get(start.chain)
-        if target is None or start.index:
+        if target is None or start.at:
             return self.left(start.chain, packet)
         if target not in {*self._chains, "END"}:
             return missing(target, packet)
