@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 from analyzer import __version__
+from analyzer.argument_parser import Parser, several
 from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
 from analyzer.parsers.contents import MOST_BYTES, size_from_text
 from analyzer.parsers.formats import FORMATS
-from analyzer.plain_words import PlainWords
 from analyzer.reports.renderers import RENDERERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
     from fractions import Fraction
-    from typing import Any, Final, TypeAlias
-
-    #: What takes the declarations of options.
-    Declares: TypeAlias = argparse.ArgumentParser | PlainWords
+    from typing import Any, Final
 
 
 def parse(words: Sequence[str]) -> SimpleNamespace:
@@ -30,42 +27,26 @@ def parse(words: Sequence[str]) -> SimpleNamespace:
     asked = words[0] if words else ""
     if asked not in _VERBS or _VERBS[asked][1] is None:
         return _all_verbs().parse_args(words, SimpleNamespace())
-    options = plainly(asked, words[1:])
-    return fully(asked, words[1:]) if options is None else options
+    return parser_of(asked).parse_args(words[1:], SimpleNamespace())
 
 
-def plainly(verb: str, words: Sequence[str]) -> SimpleNamespace | None:
-    """Return what `words` say to a verb, if they are plain; else None."""
-    plain = PlainWords(verb=verb)
-    _declare(plain, verb)
-    return plain.read(words)
-
-
-def fully(verb: str, words: Sequence[str]) -> SimpleNamespace:
-    """Return what `words` say to a verb, or exit with help or with what is wrong."""
-    from analyzer.argument_parser import Parser
-
-    parser = Parser(prog=f"kubeodds {verb}", description=_VERBS[verb][0], epilog=_EPILOGS.get(verb))
+def parser_of(verb: str) -> Parser:
+    """Return what reads the options of a verb, or exits with help or with what is wrong."""
+    says, add_options = _VERBS[verb]
+    assert add_options is not None  # the lab's own parser declares them
+    parser = Parser(prog=f"kubeodds {verb}", description=says, epilog=_EPILOGS.get(verb))
     parser.set_defaults(verb=verb)
-    _declare(parser, verb)
-    return parser.parse_args(words, SimpleNamespace())
-
-
-def _declare(parser: Declares, verb: str) -> None:
     if verb == "diff":
         _add_two_dumps(parser)
     else:
         add_input_options(parser)
     add_output_options(parser, verb)
-    add_options = _VERBS[verb][1]
-    assert add_options is not None  # the lab's own parser declares them
     add_options(parser)
+    return parser
 
 
-def _all_verbs() -> argparse.ArgumentParser:
+def _all_verbs() -> Parser:
     """Return what lists the verbs, or says that a word is none."""
-    from analyzer.argument_parser import Parser
-
     found = Parser(
         prog="kubeodds",
         description="The odds that a new connection through kube-proxy's rules reaches a live "
@@ -78,14 +59,14 @@ def _all_verbs() -> argparse.ArgumentParser:
     return found
 
 
-def add_output_options(parser: Declares, verb: str) -> None:
+def add_output_options(parser: ArgumentParser, verb: str) -> None:
     """Add what says how and where the answer is shown."""
     parser.add_argument("--format", choices=sorted(RENDERERS[verb]), default="text")
     parser.add_argument("--output", metavar="FILE", help="write there, not to stdout")
     parser.add_argument("--no-color", action="store_true", help="no colours on a terminal")
 
 
-def add_input_options(parser: Declares) -> None:
+def add_input_options(parser: ArgumentParser) -> None:
     """Add what says which dump to read and what is known besides."""
     parser.add_argument(
         "dump", metavar="DUMP", help="output of iptables-save or `nft list ruleset`; - for stdin"
@@ -93,7 +74,7 @@ def add_input_options(parser: Declares) -> None:
     _add_what_is_known(parser)
 
 
-def _add_two_dumps(parser: Declares) -> None:
+def _add_two_dumps(parser: ArgumentParser) -> None:
     """Add what says which two dumps to compare; the options are of both, or of B."""
     parser.add_argument(
         "a", metavar="A", help="output of iptables-save or `nft list ruleset`; - for stdin"
@@ -106,24 +87,19 @@ def _add_two_dumps(parser: Declares) -> None:
     parser.add_argument(
         "--node-ip-b",
         metavar="IP",
-        nargs="+",
-        action="extend",
-        default=[],
-        type=_address,
+        **several(_address),
         help="that node's addresses, where no objects say them",
     )
     parser.add_argument(
         "--with-b",
         dest="others_b",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **several(),
         help="other rules of the node whose dump B is",
     )
 
 
-def _add_what_is_known(parser: Declares) -> None:
+def _add_what_is_known(parser: ArgumentParser) -> None:
     """Add what says how to read a dump, and what is known besides."""
     parser.add_argument(
         "--input-format",
@@ -134,9 +110,7 @@ def _add_what_is_known(parser: Declares) -> None:
         "--with",
         dest="others",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **several(),
         help="other rules of the same node, as of iptables-legacy beside those of nft",
     )
     parser.add_argument(
@@ -145,28 +119,20 @@ def _add_what_is_known(parser: Declares) -> None:
     parser.add_argument(
         "--objects",
         metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
+        **several(),
         help="kubectl get services,endpointslices,nodes,pods -A -o json; files or folders",
     )
     parser.add_argument(
         "--node-of",
         metavar="CIDR=NODE",
-        nargs="+",
-        action="extend",
-        default=[],
-        type=_network_of_node,
+        **several(_network_of_node),
         help="which node's pods have addresses of a network, where no objects say it",
     )
     parser.add_argument("--node", metavar="NAME", help="the node whose dump it is")
     parser.add_argument(
         "--node-ip",
         metavar="IP",
-        nargs="+",
-        action="extend",
-        default=[],
-        type=_address,
+        **several(_address),
         help="that node's addresses, where no objects say them",
     )
     parser.add_argument(
@@ -184,25 +150,23 @@ def _add_what_is_known(parser: Declares) -> None:
     )
 
 
-def add_dead_options(parser: Declares) -> None:
+def add_dead_options(parser: ArgumentParser) -> None:
     """Add what says who is dead."""
     for option, metavar, says in (
         ("--dead", "IP[:PORT]", "an endpoint that answers no more"),
         ("--dead-node", "NODE", "a node that is gone (needs --objects or --node-of)"),
         ("--dead-zone", "ZONE", "a zone that is gone (needs --objects)"),
     ):
-        parser.add_argument(
-            option, metavar=metavar, nargs="+", action="extend", default=[], help=says
-        )
+        parser.add_argument(option, metavar=metavar, help=says, **several())
 
 
-def _add_filters(parser: Declares) -> None:
+def _add_filters(parser: ArgumentParser) -> None:
     """Add what says which Services are shown."""
     parser.add_argument("--service", metavar="NAME", help="only this one")
     parser.add_argument("--namespace", metavar="NAME", help="only those of this namespace")
 
 
-def _add_order(parser: Declares, loss: str) -> None:
+def _add_order(parser: ArgumentParser, loss: str) -> None:
     """Add what says in which order Services are shown; `loss` tells what that is."""
     parser.add_argument(
         "--sort",
@@ -211,7 +175,7 @@ def _add_order(parser: Declares, loss: str) -> None:
     )
 
 
-def _services_options(parser: Declares) -> None:
+def _services_options(parser: ArgumentParser) -> None:
     _add_filters(parser)
     _add_order(parser, "what the loss of its busiest endpoint costs")
     parser.add_argument(
@@ -225,7 +189,7 @@ def _services_options(parser: Declares) -> None:
     )
 
 
-def _tree_options(parser: Declares) -> None:
+def _tree_options(parser: ArgumentParser) -> None:
     parser.add_argument("service", metavar="SERVICE", help="ns/name:port, a part of it, or IP")
     parser.add_argument(
         "--from",
@@ -239,7 +203,7 @@ def _tree_options(parser: Declares) -> None:
     add_dead_options(parser)
 
 
-def _trace_options(parser: Declares) -> None:
+def _trace_options(parser: ArgumentParser) -> None:
     for option, kinds in _TRACE_OPTIONS.items():
         parser.add_argument(option, **kinds)
 
@@ -280,7 +244,7 @@ _TRACE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _loss_options(parser: Declares) -> None:
+def _loss_options(parser: ArgumentParser) -> None:
     add_dead_options(parser)
     _add_filters(parser)
     _add_order(parser, "what its worst route loses")
@@ -292,7 +256,7 @@ def _loss_options(parser: Declares) -> None:
     )
 
 
-def _diff_options(parser: Declares) -> None:
+def _diff_options(parser: ArgumentParser) -> None:
     _add_filters(parser)
     parser.add_argument(
         "--all", action="store_true", help="each ServicePort and endpoint of many, one by one"
@@ -304,24 +268,17 @@ def _diff_options(parser: Declares) -> None:
     )
 
 
-def _refused(says: str) -> Exception:
-    """Return what makes argparse, the only one that calls what reads a value, say it."""
-    from analyzer.quick_argparse import argparse
-
-    return argparse.ArgumentTypeError(says)
-
-
 def _address(text: str) -> Address:
     address = address_from_text(text)
     if address is None:
-        raise _refused(f"{text!r} is no IP address")
+        raise ArgumentTypeError(f"{text!r} is no IP address")
     return address
 
 
 def _size(text: str) -> int:
     size = size_from_text(text)
     if size is None:
-        raise _refused(f"{text!r} is not a size in bytes (for example 512M)")
+        raise ArgumentTypeError(f"{text!r} is not a size in bytes (for example 512M)")
     return size
 
 
@@ -329,7 +286,7 @@ def _network_of_node(text: str) -> tuple[Network, str]:
     cidr, sign, node = text.partition("=")
     network = network_from_text(cidr)
     if network is None or not sign or not node:
-        raise _refused(f"{text!r} is not CIDR=NODE, for example 10.1.0.0/24=worker1")
+        raise ArgumentTypeError(f"{text!r} is not CIDR=NODE, for example 10.1.0.0/24=worker1")
     return network, node
 
 
@@ -339,9 +296,9 @@ def _percentage(text: str) -> Fraction:
     try:
         value = Fraction(text.removesuffix("%").strip())
     except (ValueError, ZeroDivisionError):
-        raise _refused(f"{text!r} is not a percentage (for example 10%)") from None
+        raise ArgumentTypeError(f"{text!r} is not a percentage (for example 10%)") from None
     if not 0 <= value <= 100:  # noqa: PLR2004  # per cent
-        raise _refused(f"{text!r} is not between 0% and 100%")
+        raise ArgumentTypeError(f"{text!r} is not between 0% and 100%")
     return value / 100
 
 
@@ -355,7 +312,7 @@ _EPILOGS: Final = {
 }
 
 #: What each verb is for, and what adds the options that only it has.
-_VERBS: Final[dict[str, tuple[str, Callable[[Declares], None] | None]]] = {
+_VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = {
     "services": ("every ServicePort with its exact shares", _services_options),
     "tree": ("the probability tree of a Service, rule by rule", _tree_options),
     "trace": ("where one packet can end, and the rules on its way", _trace_options),

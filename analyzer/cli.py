@@ -1,33 +1,26 @@
-"""The command line: the only file that prints and exits."""
+"""The command line: runs a verb and exits."""
 
 from __future__ import annotations
 
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from analyzer.arguments import parse
-from analyzer.errors import AnalyzerError, InputError, ParseError, UsageError
+from analyzer.errors import AnalyzerError, InputError, UsageError
 from analyzer.inputs import Input, node_addresses, read_dumps, read_file, read_input, read_two
-from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.text import printable
+from analyzer.model.diagnostics import Diagnostic
+from analyzer.output import BAD_INPUT, complain, finish, say
 from analyzer.reports.progress import progress
-from analyzer.reports.renderers import renderer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what one verb needs, another need not wait for
     from types import SimpleNamespace
     from typing import Final
 
-    from analyzer.failure.models import Dead
     from analyzer.model.services import ApiServicePort
-    from analyzer.reports.document import Document
 
-DONE: Final = 0
-NO: Final = 1
-BAD_INPUT: Final = 2
-PARTLY: Final = 3
 INTERRUPTED: Final = 130
 
 
@@ -67,80 +60,11 @@ def main(arguments: Sequence[str]) -> int:
         raise
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename or repr('')}: "
-        _stderr(f"kubeodds: {where}{error.strerror or error}")
+        say(f"kubeodds: {where}{error.strerror or error}")
         return BAD_INPUT
     except KeyboardInterrupt:
-        _stderr("kubeodds: interrupted")
+        say("kubeodds: interrupted")
         return INTERRUPTED
-
-
-def complain(error: AnalyzerError) -> None:
-    """Print an error as compilers do, with its place where it has one."""
-    if isinstance(error, ParseError):
-        for line in str(error).split("\n"):
-            _stderr(line)
-    else:
-        _stderr(f"kubeodds: {error}")
-
-
-def _stderr(text: str) -> None:
-    print(printable(text), file=sys.stderr)  # noqa: T201  # the one place that does
-
-
-def finish(
-    options: SimpleNamespace,
-    verb: str,
-    answer: object,
-    diagnostics: Sequence[Diagnostic],
-    *,
-    no: bool,
-) -> int:
-    """Show the answer, say what there is to say, and settle the exit status."""
-    for each in diagnostics:
-        if each.severity is not Severity.INFO or options.verbose:
-            _stderr(_diagnostic(each))
-    rendered = renderer(verb, options.format)(answer)
-    _show(rendered, options)
-    if options.strict and any(each.partial for each in diagnostics):
-        return PARTLY
-    return NO if no else DONE
-
-
-def _diagnostic(each: Diagnostic) -> str:
-    place = "".join(f":{at}" for at in (each.line, each.column) if at is not None)
-    return f"{each.file}{place}: {each.severity.value}: {each.message}"
-
-
-def _show(rendered: Document | str | Iterator[str], options: SimpleNamespace) -> None:
-    """Write a report where the options say: fitted and coloured only for a terminal."""
-    if not isinstance(rendered, (str, Iterator)):
-        rendered = _text(rendered, options)
-    pieces = (rendered,) if isinstance(rendered, str) else rendered
-    if options.output is None:
-        for piece in pieces:
-            sys.stdout.write(piece)
-        sys.stdout.flush()
-    else:
-        with open(options.output, "wb") as file:  # noqa: PTH123  # pathlib is slow to load
-            for piece in pieces:
-                file.write(piece.encode("utf-8", "backslashreplace"))
-
-
-def _text(document: Document, options: SimpleNamespace) -> str:
-    from analyzer.reports.plain import render_plain
-
-    if options.output is not None or not sys.stdout.isatty():
-        return render_plain(document)
-    try:
-        from analyzer.reports import terminal
-    except ImportError:  # rich is not installed: a zipapp on a node
-        return render_plain(document)
-    colour = not (options.no_color or os.environ.get("NO_COLOR"))
-    import shutil
-
-    width = shutil.get_terminal_size().columns
-    shown: str = terminal.render_terminal(document, width=width, colour=colour)
-    return shown
 
 
 # --- verbs -----------------------------------------------------------------
@@ -202,6 +126,7 @@ def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnosti
 
 
 def _tree(options: SimpleNamespace) -> int:
+    from analyzer.judging import dead_of
     from analyzer.kubeproxy.select import narrow
     from analyzer.kubeproxy.view import Source
     from analyzer.reports.answers import TreeAnswer
@@ -265,7 +190,7 @@ def _trace(options: SimpleNamespace) -> int:
 
 def _loss(options: SimpleNamespace) -> int:
     from analyzer.failure.loss import in_order, losses
-    from analyzer.judging import check_marked, judged, warnings_of_dead
+    from analyzer.judging import check_marked, dead_of, judged, warnings_of_dead
     from analyzer.reports.answers import LossAnswer
 
     given = read_input(options)
@@ -317,23 +242,6 @@ def _diff(options: SimpleNamespace) -> int:
     fine = {Verdict.SAME} if options.count_intended else {Verdict.SAME, Verdict.INTENDED}
     no = answer.difference.verdict not in fine
     return finish(options, options.verb, answer, answer.diagnostics, no=no)
-
-
-def dead_of(options: SimpleNamespace, given: Input) -> Dead:
-    """Return what the options say is dead.
-
-    Raises:
-        UsageError: a name that does not occur.
-    """
-    from analyzer.failure.models import dead
-
-    return dead(
-        given.view,
-        given.cluster,
-        endpoints=options.dead,
-        nodes=options.dead_node,
-        zones=options.dead_zone,
-    )
 
 
 _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {

@@ -51,6 +51,23 @@ def _every(absent: Absent) -> tuple[ServicePort, ...]:
     return (*absent.lacking, *absent.beyond, *absent.unled)
 
 
+def dead_of(options: SimpleNamespace, given: Input) -> Dead:
+    """Return what the options say is dead.
+
+    Raises:
+        UsageError: a name that does not occur.
+    """
+    from analyzer.failure.models import dead
+
+    return dead(
+        given.view,
+        given.cluster,
+        endpoints=options.dead,
+        nodes=options.dead_node,
+        zones=options.dead_zone,
+    )
+
+
 def check_marked(options: SimpleNamespace, died: Dead) -> None:
     """Refuse to tell a program that nothing is lost where nothing is dead.
 

@@ -225,7 +225,7 @@ def test_objects_that_are_none_are_refused(command: Command, content: str, error
     [
         ([], "the following arguments are required: VERB"),
         (["services"], "the following arguments are required: DUMP"),
-        (["loss", "--dead", "10.1.0.1", DUMP], "DUMP; it goes before options that take several"),
+        (["loss", "--dead", "10.1.0.1", "10.1.0.2", DUMP], "not plain which word is DUMP; repeat"),
         (["loss", DUMP, "--max-loss", "ten"], "'ten' is not a percentage (for example 10%)"),
         (["loss", DUMP, "--max-loss", "101%"], "'101%' is not between 0% and 100%"),
         (["services", DUMP, "--node-ip", "worker1"], "'worker1' is no IP address"),

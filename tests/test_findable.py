@@ -33,15 +33,16 @@ class Row:
 
 ANALYZER: Final = (
     Row(
-        "__init__ __main__ quick_argparse",
+        "__init__ __main__",
         "test_main.py test_process.py",
         "as a process of its own",
     ),
     Row(
-        "argument_parser plain_words",
+        "argument_parser",
         "test_arguments.py",
-        "two readers of one command line, held against each other",
+        "which words are values of an option",
     ),
+    Row("output", "test_cli.py", "what is printed, and exit statuses, as a user sees them"),
     Row("judging", "test_cli_loss_states.py", "its words as they stand on the command line"),
     # --- the model
     Row(

@@ -7,8 +7,6 @@ import subprocess  # noqa: TID251  # as a shell runs it
 import sys
 from pathlib import Path
 
-import pytest
-
 from analyzer.kubeproxy.generate import iptables_save, services
 from tests.support.captures import FIXTURES, ROOT
 
@@ -56,22 +54,12 @@ def test_the_reading_path_imports_nothing_heavy(tmp_path: Path) -> None:
     assert imported("services", DUMP) & heavy == set()
     plain = tmp_path / "dump"
     plain.write_text(iptables_save(list(services(3, endpoints=(2,)))), encoding="ascii")
-    slow = {"typing", "inspect", "pathlib", "argparse", "gettext", "locale", "bisect"}
+    slow = {"typing", "inspect", "pathlib", "bisect"}
     slow |= {"json", "fractions", "decimal", "contextlib", "importlib", "analyzer.parsers.xt.rule"}
     for kind in ("tsv", "text"):
         found = imported("services", str(plain), "--format", kind)
         assert "analyzer.reports.answers" in found
         assert found & {*heavy, *slow} == set()
-
-
-@pytest.mark.parametrize("before", ["", "import gettext; ", "import argparse; "])
-def test_who_needs_gettext_gets_the_real_one(before: str) -> None:
-    says = "from analyzer.quick_argparse import argparse; import gettext; "
-    says += "print(gettext.translation.__module__, argparse.ArgumentParser('x').format_usage())"
-    done = subprocess.run(  # noqa: S603  # our own program
-        python("-c", before + says), capture_output=True, text=True, cwd=ROOT, check=True
-    )
-    assert done.stdout == "gettext usage: x [-h]\n\n"
 
 
 def test_what_check_needs_is_loaded_for_check_alone() -> None:

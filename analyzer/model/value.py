@@ -2,7 +2,7 @@
 
 A dataclass compiles six functions when its class is made, 0.4 ms each time the program starts,
 and brings `inspect` along; a hundred of them cost more than reading a dump of a thousand rules.
-Here nothing is compiled for the first few dozen values of a class. Type checkers see dataclasses.
+Here one is, and `replace` when it is called. Type checkers see dataclasses.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ else:
 
 #: What `replace` calls, by the class and the names of the fields that change.
 _REPLACING: Final[dict[tuple[object, ...], Callable[..., Any]]] = {}
-#: Values of a class that are made in the time that it takes to compile its `__init__`.
-_FEW: Final = 32
 
 if TYPE_CHECKING:
 
@@ -82,13 +80,11 @@ def _make(cls: type, *, kw_only: bool) -> type:
     namespace.pop("__weakref__", None)
     names = tuple(namespace.get("__annotations__", ()))
     defaults = {name: namespace.pop(name) for name in names if name in namespace}
-    owner: list[type] = []
     namespace |= {
         "__slots__": names,
         "__value_fields__": names,
         "__value_defaults__": defaults,
         "__match_args__": () if kw_only else names,
-        "__init__": _first_init(owner, names, defaults, kw_only=kw_only),
         "__setattr__": _refuse,
         "__delattr__": _refuse,
         "__qualname__": cls.__qualname__,
@@ -102,7 +98,7 @@ def _make(cls: type, *, kw_only: bool) -> type:
         namespace.setdefault("__eq__", lambda self, other: self.__class__ is other.__class__)
         namespace.setdefault("__hash__", lambda self: hash(self.__class__))
     made = type(cls)(cls.__name__, cls.__bases__, namespace)
-    owner.append(made)
+    type.__setattr__(made, "__init__", _compile_init(made, names, defaults, kw_only=kw_only))
     for function in cls.__dict__.values():
         _repair_class_cell(function, cls, made)
     return made
@@ -124,38 +120,6 @@ def _refuse(self: object, name: str, *_: object) -> NoReturn:
 def _repr(self: object) -> str:
     shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in fields_of(type(self)))
     return f"{type(self).__qualname__}({shown})"
-
-
-def _first_init(
-    owners: list[type], names: tuple[str, ...], defaults: dict[str, object], *, kw_only: bool
-) -> Callable[..., None]:
-    """Return what sets the fields of the first values, and compiles the real ``__init__`` then.
-
-    A run makes many values of few classes, and of most others just one. `owners` will hold the
-    class, which that of a value may be derived from.
-    """
-    made = 0
-    fields = frozenset(names)
-
-    def init(self: Any, *arguments: object, **named: object) -> None:
-        nonlocal made
-        made += 1
-        (owner,) = owners
-        given = dict(zip(names, arguments, strict=False))
-        held = {**defaults, **given, **named}
-        fits = len(arguments) == (0 if kw_only else len(given)) and given.keys().isdisjoint(named)
-        if made < _FEW and fits and held.keys() == fields:
-            for name in names:
-                owner.__dict__[name].__set__(self, held[name])
-            if hasattr(owner, "__post_init__"):
-                self.__post_init__()
-            return
-        # Also what does not fit: Python then says how.
-        compiled = _compile_init(owner, names, defaults, kw_only=kw_only)
-        type.__setattr__(owner, "__init__", compiled)
-        compiled(self, *arguments, **named)
-
-    return init
 
 
 def _compile_init(

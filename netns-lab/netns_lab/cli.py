@@ -9,14 +9,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from analyzer import arguments, cli
-from analyzer.argument_parser import Parser
+from analyzer import arguments
+from analyzer.argument_parser import Parser, several
 from analyzer.failure.agreement import judge
 from analyzer.failure.models import Dead
 from analyzer.inputs import Input, read_input
+from analyzer.judging import dead_of
 from analyzer.kubeproxy.select import select
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort
 from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.output import finish
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.reports.answers import ClientsAnswer, LabAnswer
 from analyzer.reports.progress import progress, up_to
@@ -25,6 +27,7 @@ from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.plan import why_not
 
+_SOURCES: Final = ("pod", "node", "external")
 _MOST_FLOWS: Final = 100_000_000
 
 
@@ -54,10 +57,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--from",
         dest="sources",
-        nargs="+",
-        choices=["pod", "node", "external"],
-        default=["pod"],
+        metavar="{pod,node,external}",
         help="where the flows come from (default: pod)",
+        **several(_source),
     )
     run.set_defaults(run=_run)
     clients = _verb(verbs, "clients", "run real programs (nc, dig) in a pod")
@@ -95,6 +97,12 @@ def _verb(
     return parser
 
 
+def _source(text: str) -> str:
+    if text not in _SOURCES:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(_SOURCES)}")
+    return text
+
+
 def _flows(text: str) -> int:
     try:
         value = int(text.replace("_", "").replace(",", ""))
@@ -117,7 +125,7 @@ def _run(options: SimpleNamespace) -> int:
         verdicts=tuple(verdicts),
         diagnostics=(*given.view.diagnostics, *skipped),
     )
-    return cli.finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
+    return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
 
 
 def _clients(options: SimpleNamespace) -> int:
@@ -136,7 +144,7 @@ def _clients(options: SimpleNamespace) -> int:
     )
     agreement = importlib.import_module("analyzer.failure.agreement")
     no = not all(agreement.client_agrees(trial) for trial in trials)
-    return cli.finish(options, "lab clients", answer, answer.diagnostics, no=no)
+    return finish(options, "lab clients", answer, answer.diagnostics, no=no)
 
 
 def _verify(options: SimpleNamespace) -> int:
@@ -144,7 +152,7 @@ def _verify(options: SimpleNamespace) -> int:
     dead, measurements = parse_measurements(data, options.measurement)
     answer = LabAnswer(dead=dead, verdicts=tuple(judge(m) for m in measurements))
     options.strict = options.verbose = False
-    return cli.finish(options, "lab verify", answer, (), no=not answer.agrees)
+    return finish(options, "lab verify", answer, (), no=not answer.agrees)
 
 
 _Routes = list[tuple[ServicePort, Route]]
@@ -155,7 +163,7 @@ def _set_up(options: SimpleNamespace, flows: int) -> _SetUp:
     """Leave the host's network, read what was asked, and build the lab."""
     leave_host()
     given = read_input(options)
-    dead = cli.dead_of(options, given)
+    dead = dead_of(options, given)
     routes, skipped = _replayable(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     experiment = importlib.import_module("netns_lab.experiment")
@@ -201,7 +209,7 @@ def _routes(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePor
         services = select(given.view, options.service)
     for service in services:
         for route in service.routes:
-            asked = route.source.value in options.sources and route.network is None
+            asked = route.source.value in (options.sources or ["pod"]) and route.network is None
             known = route.frontend.port is not None and route.shares
             if asked and known and route.frontend.kind is FrontendKind.CLUSTER_IP:
                 yield service, route

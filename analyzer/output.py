@@ -1,0 +1,94 @@
+"""What a verb prints, where, and with which exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+from analyzer.errors import AnalyzerError, ParseError
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.text import printable
+from analyzer.reports.renderers import renderer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+    from typing import Final
+
+    from analyzer.reports.document import Document
+
+DONE: Final = 0
+NO: Final = 1
+BAD_INPUT: Final = 2
+PARTLY: Final = 3
+
+
+def complain(error: AnalyzerError) -> None:
+    """Print an error as compilers do, with its place where it has one."""
+    if isinstance(error, ParseError):
+        for line in str(error).split("\n"):
+            say(line)
+    else:
+        say(f"kubeodds: {error}")
+
+
+def say(text: str) -> None:
+    """Print a line to stderr, with signs for what would act on a terminal."""
+    print(printable(text), file=sys.stderr)  # noqa: T201  # the one place that does
+
+
+def finish(
+    options: SimpleNamespace,
+    verb: str,
+    answer: object,
+    diagnostics: Sequence[Diagnostic],
+    *,
+    no: bool,
+) -> int:
+    """Show the answer, say what there is to say, and settle the exit status."""
+    for each in diagnostics:
+        if each.severity is not Severity.INFO or options.verbose:
+            say(_diagnostic(each))
+    rendered = renderer(verb, options.format)(answer)
+    _show(rendered, options)
+    if options.strict and any(each.partial for each in diagnostics):
+        return PARTLY
+    return NO if no else DONE
+
+
+def _diagnostic(each: Diagnostic) -> str:
+    place = "".join(f":{at}" for at in (each.line, each.column) if at is not None)
+    return f"{each.file}{place}: {each.severity.value}: {each.message}"
+
+
+def _show(rendered: Document | str | Iterator[str], options: SimpleNamespace) -> None:
+    """Write a report where the options say: fitted and coloured only for a terminal."""
+    if not isinstance(rendered, (str, Iterator)):
+        rendered = _text(rendered, options)
+    pieces = (rendered,) if isinstance(rendered, str) else rendered
+    if options.output is None:
+        for piece in pieces:
+            sys.stdout.write(piece)
+        sys.stdout.flush()
+    else:
+        with open(options.output, "wb") as file:  # noqa: PTH123  # pathlib is slow to load
+            for piece in pieces:
+                file.write(piece.encode("utf-8", "backslashreplace"))
+
+
+def _text(document: Document, options: SimpleNamespace) -> str:
+    from analyzer.reports.plain import render_plain
+
+    if options.output is not None or not sys.stdout.isatty():
+        return render_plain(document)
+    try:
+        from analyzer.reports import terminal
+    except ImportError:  # rich is not installed: a zipapp on a node
+        return render_plain(document)
+    colour = not (options.no_color or os.environ.get("NO_COLOR"))
+    import shutil
+
+    width = shutil.get_terminal_size().columns
+    shown: str = terminal.render_terminal(document, width=width, colour=colour)
+    return shown
