@@ -34,7 +34,7 @@ def parser_of(verb: str) -> Parser:
     """Return what reads the options of a verb, or exits with help or with what is wrong."""
     says, add_options = _VERBS[verb]
     assert add_options is not None  # the lab's own parser declares them
-    epilog = " ".join([*_EPILOGS.get(verb, ()), _LISTS])
+    epilog = f"{_EPILOGS.get(verb, '')} {_LISTS}".lstrip()
     parser = Parser(prog=f"kubeodds {verb}", description=says, epilog=epilog)
     parser.set_defaults(verb=verb)
     if verb == "diff":
@@ -306,13 +306,11 @@ def _percentage(text: str) -> Fraction:
 _LISTS: Final = "Options that take several values are repeated, or the values are joined by commas."
 #: What the words of an answer mean, where they need it.
 _EPILOGS: Final = {
-    "loss": (
-        "Partial loss (degraded in JSON): some new flows certainly land on dead endpoints. "
-        "Total loss (silenced): some do, and none reaches a living endpoint. Unknown: some may, and "
-        "none certainly does. Without anything dead there is an overview of what could be marked "
-        "dead; with --max-loss or --format json that is bad usage. A dump that shows no Service is bad "
-        "input.",
-    ),
+    "loss": "Partial loss (degraded in JSON): some new flows certainly land on dead endpoints. "
+    "Total loss (silenced): some do, and none reaches a living endpoint. Unknown: some may, and "
+    "none certainly does. Without anything dead there is an overview of what could be marked "
+    "dead; with --max-loss or --format json that is bad usage. A dump that shows no Service is bad "
+    "input.",
 }
 
 #: What each verb is for, and what adds the options that only it has.
