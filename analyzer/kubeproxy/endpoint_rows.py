@@ -23,6 +23,8 @@ _Words: TypeAlias = tuple[str, str, str, str, str]
 
 PROTOCOLS: Final = ("tcp", "udp", "sctp")
 ROWS_OF_ENDPOINT: Final = 2
+#: Questions for an address that are answered by a search through the text.
+_FEW: Final = 10
 #: Characters of rows that are searched together: their words fit into a processor's cache.
 _PIECE: Final = 1 << 17
 _FIRST: Final = f"-A {names.ENDPOINT_PREFIX}"
@@ -45,6 +47,8 @@ class EndpointRows(Skimmed):
         self._alone: dict[str, str] = {}
         #: The addresses of all, each between two strokes.
         self._addresses: list[str] = []
+        self._apart: frozenset[str] | None = None
+        self._asked = 0
 
     def __len__(self) -> int:
         return len(self.chains) + len(self._alone)
@@ -57,10 +61,17 @@ class EndpointRows(Skimmed):
         of = "" if protocol == PROTOCOLS[0] else f"/{protocol}"
         self._alone[chain] = destination + of
         self._addresses.append(f"/{address}/")
+        self._apart = None
 
     def has_address(self, address: object) -> bool:
         """Tell whether an endpoint is known to have `address`."""
-        return any(f"/{address}/" in each for each in self._addresses)
+        self._asked += 1
+        if self._asked < _FEW:  # to part the addresses takes longer than to search them once
+            text = f"/{address}/"
+            return any(text in each for each in self._addresses)
+        if self._apart is None:
+            self._apart = frozenset("".join(self._addresses).split("/"))
+        return str(address) in self._apart
 
     def destinations(self, chains: Sequence[str], protocol: str) -> tuple[str, ...] | None:
         """Return where the chains send flows of `protocol`; None: of one that is not known."""
@@ -130,6 +141,7 @@ class EndpointRows(Skimmed):
             self._forget()  # twice the same chain: who reads row by row says what is wrong
             return False
         self._addresses.append(f"/{'/'.join(addresses)}/")
+        self._apart = None
         return True
 
     def _forget(self) -> None:
@@ -137,6 +149,7 @@ class EndpointRows(Skimmed):
         self.chains.clear()
         self._alone.clear()
         self._addresses.clear()
+        self._apart = None
 
 
 def _chains_in(

@@ -50,6 +50,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from typing import Final, TypeAlias
 
+    from analyzer.kubeproxy.alike import Classes, Way
     from analyzer.kubeproxy.between import Between
     from analyzer.kubeproxy.entries import OddRule
     from analyzer.kubeproxy.object_names import ObjectNames
@@ -60,6 +61,8 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
 
     #: Sources that rules do not tell apart: the network, an address, and a judge.
     _Part: TypeAlias = tuple[Network | None, Address | None, Judge]
+    #: A frontend, the protocol, a source, and a network of it.
+    _Way: TypeAlias = tuple[Frontend, str, Source, Network | None]
 
 #: Chains of kube-proxy's other modes, and what to say of a dump that has them.
 _OTHER_MODES: Final = {
@@ -129,6 +132,7 @@ class Recogniser:
         self._object_names = object_names
         self._others = others
         plainly = plainly and not others
+        self._by_class = plainly
         self._mended: list[Diagnostic] = []
         self._whole = ruleset
         self._advance = advance
@@ -153,7 +157,7 @@ class Recogniser:
         self._asked_by: dict[str, Asked] = {}
         self._unnamed = 0
         #: By frontend, protocol, source and network: the address that stands for its sources.
-        self._addresses: dict[tuple[Frontend, str, Source, Network | None], Address] = {}
+        self._addresses: dict[_Way, Address] = {}
         self._entrances = list(self._find_entrances())
         self._is_taken = self._taken()
         self._written = self._unmarked_network()
@@ -183,6 +187,15 @@ class Recogniser:
             is_taken=self._is_taken,
         )
         return SourceParts(known)
+
+    @cached_property
+    def _classes(self) -> Classes | None:
+        """The answers of frontends that are alike; None: each is walked for itself."""
+        if not self._by_class:
+            return None
+        from analyzer.kubeproxy.alike import Classes, Closures
+
+        return Classes(Closures(self._ruleset, self._own, self._pods), self._is_taken)
 
     @cached_property
     def _asked_around(self) -> Asked:
@@ -537,12 +550,32 @@ class Recogniser:
 
     def _all(self, entrance: _Entrance) -> Iterator[Route]:
         """Give the routes of one frontend from all kinds of source."""
-        if entrance.plain is not None:
+        if entrance.plain is not None and (self._all_direct or self._classes is None):
             for source in Source:
                 yield from self._made([entrance], source)
             return
         if self._advance is not None:
             self._advance(self._size(entrance.chain), self._ruleset.rules)
+        if self._classes is None:
+            yield from self._walked_from_all(entrance)
+            return
+
+        def walked() -> tuple[Way, ...]:
+            routes = self._walked_from_all(entrance)
+            return tuple(
+                [(route, self._addresses.get(self._way(entrance, route))) for route in routes]
+            )
+
+        for route, address in self._classes.ways(entrance.frontend, entrance.protocol, walked):
+            if address is not None:
+                self._addresses[self._way(entrance, route)] = address
+            yield route
+
+    def _way(self, entrance: _Entrance, route: Route) -> _Way:
+        return entrance.frontend, entrance.protocol, route.source, route.network
+
+    def _walked_from_all(self, entrance: _Entrance) -> Iterator[Route]:
+        """Give the routes of one frontend from all kinds of source, as walks find them."""
         others = [r for s in Source if s is not Source.HAIRPIN for r in self._walked(entrance, s)]
         yield from others
         yield self._hairpin(entrance, others)

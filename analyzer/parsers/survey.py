@@ -18,15 +18,23 @@ if TYPE_CHECKING:
 
 #: A row of well-known options with well-formed values; what its target is stands first. Only
 #: other rows are understood in full here, which takes fifty times as long.
+_OCTET: Final = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_PORT: Final = r"(?:[1-5]?\d{1,4}|6[0-4]\d{3})"
+_LIST: Final = r"--name [\w-]{1,200} --mask 255\.255\.255\.255 --rsource"
 _PLAIN: Final = (
     r"(?:\[\d+:\d+\] )?-A \S+"
     r"(?: (?:! )?-[sd] [0-9a-f.:]+/\d+| (?:! )?-[io] [\w.+@-]+| (?:! )?-p [a-z]+"
     r'| -m comment --comment (?:"[^"\\]*"|[\w-]+)'
-    r"| -m (?:tcp|udp)(?: --[sd]port \d{1,4})*"
+    rf"| -m (?:tcp|udp|sctp)(?: --[sd]port {_PORT})*"
     r"| -m conntrack (?:! )?--ctstate [A-Z,]+"
     r"| -m mark (?:! )?--mark 0x[0-9a-f]{1,8}(?:/0x[0-9a-f]{1,8})?"
-    r"| -m addrtype (?:! )?--(?:dst|src)-type [A-Z]+)*"
+    r"| -m addrtype (?:! )?--(?:dst|src)-type [A-Z]+"
+    r"| -m statistic --mode random --probability 0\.\d{5,11}"
+    rf"| -m recent (?:--set|--rcheck --seconds [1-9]\d{{0,7}} --reap) {_LIST}"
+    r"| -m nfacct --nfacct-name  ?[\w-]{1,30})*"
     r" -j (MARK(?= --set-xmark 0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}$)"
+    rf"|DNAT(?= --to-destination {_OCTET}(?:\.{_OCTET}){{3}}:{_PORT}$)"
+    r"|REJECT(?= --reject-with icmp-port-unreachable$)"
     r"|MASQUERADE(?=(?: --random-fully)?$)|[\w-]+$)(?: --.*)?"
 )
 

@@ -1,0 +1,404 @@
+"""Frontends of iptables mode whose rules are alike up to names and addresses.
+
+Theory of operation
+===================
+
+What becomes of flows to a frontend follows from the rows that such flows may meet. Of these most
+are the Service's own: the rows of KUBE-SERVICES and KUBE-NODEPORTS for its address and port, and
+the chains behind them. Here their text is taken with the names of chains, the addresses and the
+ports of the frontend and of the endpoints replaced by numbers in the order of appearance. Two
+frontends with the same text have the same answer, with one's endpoints in the place of the
+other's, if the rest of the rules cannot tell their addresses and ports apart: so it is noted, for
+each of them, in which networks and port ranges that stand anywhere in the dump it lies, and
+whether it is the node's own or in a network of pods.
+
+One frontend of each class is walked. Who is in doubt (a row that was not kept as text, a port that
+rows match in other ways than by ``--dport``, a translation to anything but an address and port) is
+in no class.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.sources import PodNetworks
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share
+from analyzer.model.addresses import (
+    Address,
+    Network,
+    address_and_port_from_text,
+    network_from_text,
+)
+from analyzer.model.rules import Ruleset, Table
+from analyzer.model.value import value
+from analyzer.parsers.rows import Chains, RuleRows
+
+#: A route, and the address that stands for its sources, where it is not that of its kind.
+Way: TypeAlias = tuple[Route, Address | None]
+
+_PREFIXES: Final = "|".join((names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES))
+_CHAIN: Final = rf"(?:{_PREFIXES})[^\s\"]+"
+_COMMENT: Final = r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|[^\s"]+)'
+_COUNTS: Final = r"(?m:^)\[\d+:\d+\] "
+_LEADS: Final = re.compile(rf" -[jg] ({_CHAIN})(?!\S)")
+_TO: Final = re.compile(r" --to-destination (\S+)")
+#: What is replaced: comments and counts by nothing.
+_TOKENS: Final = re.compile(
+    rf"{_COMMENT}|{_COUNTS}|(?P<chain>{_CHAIN})|(?<= --to-destination )(?P<to>\S+)"
+    r"|(?<= -s )(?P<from>[\da-f.:]+/(?:32|128))(?!\S)"
+    r"|(?<= -d )(?P<host>[\da-f.:]+/(?:32|128))(?!\S)|(?<= --dport )(?P<port>\d+)(?!\S)"
+)
+#: Rows for one address, and for one port.
+_OF_HOST: Final = re.compile(
+    rf"(?:{_COUNTS})?-A \S+ (?:(?:! )?-s \S+ )?-d ([\d.]+/32|[\da-f:.]+/128) "
+)
+_OF_PORT: Final = re.compile(r"(?<! !) --dport (\d+)(?!\S)")
+#: Chains that list rows of all Services.
+_LISTS: Final = (
+    ("nat", names.SERVICES),
+    ("nat", names.NODE_PORTS),
+    ("filter", names.SERVICES),
+    ("filter", names.EXTERNAL_SERVICES),
+    ("filter", names.NODE_PORTS),
+)
+#: Addresses, networks and ranges as options have them.
+_LITERAL: Final = re.compile(
+    r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-f]*:[\da-f:.]+)(?:/[\d.:a-f]+|-[\d.:a-f]+)?(?![\w:])"
+)
+#: Options that ask for ports, and how; of ``--dport`` one number is told apart.
+_PORTS: Final = re.compile(r"--\S*ports? (\S+)")
+#: Different addresses that the rest of a dump may name, to be held against each of a Service's.
+_MOST_NETWORKS: Final = 2_000
+
+
+@value
+class Closure:
+    """The rows that flows to a frontend may meet, as far as they are its own.
+
+    Attributes:
+        key: equal for frontends that are alike.
+        endpoints: those that the rows translate to, in the order in which `key` numbers them.
+        around: networks that the rows of all name, and those of frontends that are alike.
+    """
+
+    key: Hashable
+    endpoints: tuple[Endpoint, ...]
+    around: frozenset[str]
+
+
+class Closures:
+    """The closures of a dump's frontends.
+
+    `own` are the node's addresses, if known; `pods` are the networks of pods.
+    """
+
+    def __init__(self, ruleset: Ruleset, own: Iterable[Address], pods: PodNetworks) -> None:
+        nat = ruleset.tables.get("nat")
+        whole = nat is not None and nat.complete and isinstance(nat.chains, Chains)
+        self._nat = nat if whole else None
+        self._ruleset = ruleset
+        self._own = frozenset(own)
+        self._pods = pods
+
+    def of(self, frontend: Frontend, protocol: str) -> Closure | None:
+        """Return what flows to a frontend may meet of its own; None: it is in no class."""
+        if self._nat is None or frontend.port is None or self._around is None:
+            return None
+        rows = self._rows(frontend)
+        chains = self._chains(rows)
+        if chains is None:
+            return None
+        numbers = {name: at for at, name in enumerate(chains)}
+        joined = "\n".join((*rows, *[f"\n{chains[name]}" for name in chains]))
+        to = list(dict.fromkeys(_TO.findall(joined)))
+        endpoints = [_endpoint(each) for each in to]
+        if None in endpoints:
+            return None
+        known = [each for each in endpoints if each is not None]
+        hosts: dict[str, str] = {}
+        for each in known:
+            hosts.setdefault(_as_host(each.address), f"@{len(hosts)}")
+        asked = None if frontend.address is None else _as_host(frontend.address)
+        others: dict[str, str] = {}
+        to_numbers = {text: f"@{at}" for at, text in enumerate(to)}
+        port = str(frontend.port)
+
+        def replaced(token: re.Match[str]) -> str:
+            match token.lastgroup:
+                case "chain":
+                    return f"#{numbers.get(token[0], token[0])}"
+                case "to":
+                    return to_numbers[token[0]]
+                case "from":
+                    return hosts.get(token[0], token[0])
+                case "host":
+                    if token[0] == asked:
+                        return "@"
+                    # Others, such as the ClusterIP behind a NodePort, are just not this one.
+                    return hosts.get(token[0]) or others.setdefault(token[0], f"%{len(others)}")
+                case "port":
+                    return "@" if token[0] == port else token[0]
+                case _:
+                    return ""
+
+        text = _TOKENS.sub(replaced, joined)
+        literals = self._around.and_of(text)
+        ports = tuple(dict.fromkeys(each.port for each in known))
+        places, own, listed = list(hosts), set(map(_as_host, self._own)), self._listed
+        key = (
+            *(frontend.kind, protocol, text, hosts.get(asked or "")),
+            None if frontend.address is None else self._relation(frontend.address, literals),
+            tuple([self._relation(each.address, literals) for each in known]),
+            tuple([(places.index(_as_host(e.address)), ports.index(e.port)) for e in known]),
+            *(literals.of_port(each) for each in (frontend.port, *ports)),
+            tuple([each in own for each in others]),
+            # What is sent on may meet rows of others, if these are for its address or port.
+            tuple([row for each in hosts for row in listed.by_host.get(each, ())]),
+            tuple([row for each in ports for row in listed.by_port.get(each or 0, ())]),
+        )
+        return Closure(key, tuple(known), literals.told)
+
+    def _relation(self, address: Address, around: _Around) -> Hashable:
+        pods = self._pods
+        return (
+            address in self._own or address.is_loopback,
+            *(any(address in n for n in theirs) for theirs in (pods.here, pods.elsewhere)),
+            around.of_address(address),
+        )
+
+    def _rows(self, frontend: Frontend) -> list[str]:
+        """Return the rows of chains of all Services that flows to a frontend may meet.
+
+        Before each stands of which chain it is, and how many rows of others are before it.
+        """
+        listed = self._listed
+        rows = list(listed.by_port.get(frontend.port or 0, ()))
+        if frontend.address is not None:
+            return [*listed.by_host.get(_as_host(frontend.address), ()), *rows]
+        # It comes to some address of the node, which need not be known.
+        rows += listed.of_any_host.get(frontend.port or 0, ())
+        rows += listed.of_any_host.get(None, ())
+        for own in sorted(map(_as_host, self._own)):
+            rows += listed.by_host.get(own, ())
+        return rows
+
+    @cached_property
+    def _listed(self) -> _Listed:
+        found = _Listed({}, {}, {})
+        for table, chain in _LISTS:
+            held = self._ruleset.tables.get(table)
+            rules = held.chains[chain].rules if held and chain in held.chains else ()
+            if isinstance(rules, RuleRows):
+                found.add(f"{table} {chain}", rules.lines)
+        return found
+
+    def _chains(self, rows: Sequence[str]) -> dict[str, str] | None:
+        """Return the text of the Service's chains, in the order in which rows lead there."""
+        assert self._nat is not None  # who calls has asked
+        found: dict[str, str] = {}
+        rest = _LEADS.findall("\n".join(rows))[::-1]
+        while rest:
+            name = rest.pop()
+            if name in found:
+                continue
+            chain = self._nat.chains.get(name)
+            if chain is None or not isinstance(chain.rules, RuleRows) or not chain.rules.complete:
+                return None
+            found[name] = chain.rules.text.replace(f"-A {name} ", "-A ")
+            rest += _LEADS.findall(found[name])[::-1]
+        return found
+
+    @cached_property
+    def _around(self) -> _Around | None:
+        """What all rows that are of no Service name; None: some are not kept as text."""
+        pieces: list[str] = []
+        for table in self._ruleset.tables.values():
+            if not table.complete:
+                return None
+            pieces += _outside(table)
+        text = re.sub(_COMMENT, "", "".join(pieces))
+        literals = dict.fromkeys(_LITERAL.findall(text))
+        if len(literals) > _MOST_NETWORKS:
+            return None
+        return _Around.of(literals, _PORTS.findall(text))
+
+
+@value
+class _Listed:
+    """Rows for one Service each, of chains that list those of all.
+
+    Attributes:
+        by_host: those that match one address.
+        of_any_host: the same by their port, or None.
+        by_port: those that match one port, and no address.
+    """
+
+    by_host: dict[str, list[str]]
+    of_any_host: dict[int | None, list[str]]
+    by_port: dict[int, list[str]]
+
+    def add(self, chain: str, rows: Iterable[str]) -> None:
+        """Take the rows of a chain."""
+        others = 0
+        for row in rows:
+            host, port = _host_and_port(row)
+            told = f"{chain} {others} {row}"
+            if host is not None:
+                self.by_host.setdefault(host, []).append(told)
+                self.of_any_host.setdefault(port, []).append(told)
+            elif port is not None:
+                self.by_port.setdefault(port, []).append(told)
+            else:
+                others += 1
+
+
+def _host_and_port(row: str) -> tuple[str | None, int | None]:
+    """Return the one address and the one port that a row matches."""
+    host, ports = _OF_HOST.match(row), _OF_PORT.findall(row)
+    port = int(ports[0]) if len(ports) == 1 else None
+    network = None if host is None else network_from_text(host[1])
+    return None if network is None else str(network), port
+
+
+def _outside(table: Table) -> Iterator[str]:
+    """Give the rows of a table but for those of one Service each."""
+    of_services = (names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES)
+    for name, chain in table.chains.items():
+        rules = chain.rules
+        if table.name == "nat" and name.startswith(of_services):
+            continue
+        if not isinstance(rules, RuleRows):
+            yield "".join(f"{rule.raw}\n" for rule in rules)
+        elif (table.name, name) in _LISTS:
+            yield "".join(f"{row}\n" for row in rules.lines if _host_and_port(row) == (None, None))
+        else:
+            yield rules.text
+
+
+@value
+class _Around:
+    """Networks and ports that rules name."""
+
+    hosts: frozenset[str]
+    networks: tuple[Network, ...]
+    ranges: tuple[tuple[Address, Address], ...]
+    others: frozenset[str]
+    ports: frozenset[str]
+
+    @classmethod
+    def of(cls, literals: Iterable[str], ports: Iterable[str]) -> _Around:
+        hosts, others = set(), set()
+        networks: list[Network] = []
+        ranges: list[tuple[Address, Address]] = []
+        for each in literals:
+            network = network_from_text(each)
+            ends = [address_and_port_from_text(end) for end in each.split("-")]
+            if network is not None:
+                if network.num_addresses == 1:
+                    hosts.add(_as_host(network.network_address))
+                else:
+                    networks.append(network)
+            elif len(ends) > 1 and ends[0] is not None and ends[-1] is not None:
+                ranges.append((ends[0][0], ends[-1][0]))
+            elif "." in each or "/" in each:  # others, such as times of day, are no addresses
+                others.add(each)
+        return cls(
+            frozenset(hosts), tuple(networks), tuple(ranges), frozenset(others), frozenset(ports)
+        )
+
+    def and_of(self, text: str) -> _Around:
+        """Return what these rules and those of `text` name."""
+        found = _Around.of(dict.fromkeys(_LITERAL.findall(text)), _PORTS.findall(text))
+        return _Around(
+            self.hosts | found.hosts,
+            (*self.networks, *found.networks),
+            (*self.ranges, *found.ranges),
+            self.others | found.others,
+            self.ports | (found.ports - {"@"}),
+        )
+
+    @property
+    def told(self) -> frozenset[str]:
+        """The networks as they are printed."""
+        return self.hosts.union(map(str, self.networks))
+
+    def of_address(self, address: Address) -> Hashable:
+        """Return what these rules can tell of an address."""
+        host = _as_host(address)
+        if self.others or host in self.hosts:
+            return host
+        return (
+            tuple([at for at, network in enumerate(self.networks) if address in network]),
+            tuple(
+                [
+                    at
+                    for at, (low, high) in enumerate(self.ranges)
+                    if int(low) <= int(address) <= int(high)
+                ]
+            )
+            if self.ranges
+            else (),
+        )
+
+    def of_port(self, port: int | None) -> Hashable:
+        """Return what these rules can tell of a port."""
+        if port is None or not self.ports:
+            return port is None
+        exact = str(port) in self.ports
+        odd = any(not each.isdecimal() for each in self.ports)
+        return port if exact or odd else None
+
+
+def _endpoint(text: str) -> Endpoint | None:
+    found = address_and_port_from_text(text)
+    return None if found is None or found[1] is None else Endpoint(*found)
+
+
+def _as_host(address: Address) -> str:
+    return f"{address}/{address.max_prefixlen}"
+
+
+class Classes:
+    """The answers of frontends that were walked, for those that are alike.
+
+    `closures` tells who is; `is_taken` who has an address, which then stands for no other source.
+    """
+
+    def __init__(self, closures: Closures, is_taken: Callable[[Address], bool]) -> None:
+        self._closures = closures
+        self._is_taken = is_taken
+        self._known: dict[Hashable, tuple[Closure, tuple[Way, ...]]] = {}
+
+    def ways(
+        self, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]
+    ) -> tuple[Way, ...]:
+        """Return the routes of a frontend, each with the address that stands for its sources."""
+        closure = self._closures.of(frontend, protocol)
+        if closure is None:
+            return walked()
+        known = self._known.get(closure.key)
+        if known is None:
+            ways = walked()
+            if all(self._may_stand(way, closure) for way in ways):
+                self._known[closure.key] = closure, ways
+            return ways
+        first, ways = known
+        endpoints = dict(zip(first.endpoints, closure.endpoints, strict=True))
+        return tuple([(_carried(route, frontend, endpoints), at) for route, at in ways])
+
+    def _may_stand(self, way: Way, closure: Closure) -> bool:
+        route, address = way
+        return (
+            all(share.endpoint in closure.endpoints for share in route.shares)
+            and (route.network is None or str(route.network) in closure.around)
+            and (address is None or not self._is_taken(address))
+        )
+
+
+def _carried(route: Route, frontend: Frontend, endpoints: Mapping[Endpoint, Endpoint]) -> Route:
+    shares = [Share(endpoints[s.endpoint], s.share, s.masquerade) for s in route.shares]
+    return Route(frontend, route.source, tuple(shares), route.unresolved, route.network)

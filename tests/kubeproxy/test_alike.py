@@ -1,0 +1,198 @@
+"""Frontends that are alike have the answer of one of them, and others have their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from ipaddress import IPv4Address, ip_network
+from itertools import groupby
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.kubeproxy.alike import Classes, Way
+from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.view import Frontend, View
+from analyzer.model.cluster import Cluster
+from analyzer.parsers.iptables_save import parse
+from tests.support.clusters import clusters, one_service
+from tests.support.effort import examples
+
+#: What the copy of a Service has instead of its own.
+_CHANGES = (
+    (r"(KUBE-(?:SVC|SVL|EXT|XLB|FW|SEP)-)\w", r"\g<1>9"),
+    (r"(?<=[ :])10\.96\.", "10.97."),
+    (r"10\.244\.(\d+)\.(?!0/1)", lambda found: f"10.244.{int(found[1]) + 8}."),
+    (r"198\.51\.100\.", "198.51.101."),
+    (r"198\.18\.0\.", "198.18.1."),
+    (r"--dport 3(\d{4})\b", r"--dport 4\1"),
+    (r'--comment "?[\w-]+/', r"\g<0>copy-"),
+)
+_OF_SERVICE = re.compile(
+    r":KUBE|-A KUBE-(?:SVC|SVL|EXT|XLB|FW|SEP)-|-A KUBE-(?:SERVICES|NODEPORTS)"
+)
+
+
+def doubled(text: str) -> str:
+    """Return a dump with a copy of each Service, which has names and addresses of its own."""
+    lines: list[str] = []
+    for chain, rows in groupby(text.split("\n"), lambda line: line.split(" ")[:2]):
+        held = list(rows)
+        lines += held
+        if _OF_SERVICE.match(" ".join(chain)):
+            lines += [copy for row in held if (copy := copied(row)) != row]
+    # What is for no Service stays behind what is for one.
+    last = [line for line in lines if line.endswith("-j KUBE-NODEPORTS")]
+    for line in last:
+        chain = " ".join(line.split(" ")[:2])
+        at = max(at for at, each in enumerate(lines) if each.startswith(f"{chain} "))
+        lines.remove(line)
+        lines.insert(at, line)
+    return "\n".join(lines)
+
+
+def copied(row: str) -> str:
+    if row.endswith("-j KUBE-NODEPORTS"):
+        return row
+    for pattern, new in _CHANGES:
+        row = re.sub(pattern, new, row)
+    return row
+
+
+def view(text: str, own: Sequence[IPv4Address] = (), *, plainly: bool) -> View:
+    return Recogniser(
+        parse(text, "dump"), Cluster(), node_addresses=tuple(own), plainly=plainly
+    ).view()
+
+
+def told(found: View) -> object:
+    return [
+        (
+            s.name,
+            s.protocol,
+            s.affinity,
+            sorted(map(str, s.frontends)),
+            # Frontends that need no walk come first.
+            sorted(
+                (*map(str, (r.frontend, r.source, r.network, tuple(r.shares), r.unresolved)),)
+                for r in s.routes
+            ),
+        )
+        for s in found.services
+    ]
+
+
+@st.composite
+def strangers(draw: st.DrawFn, text: str) -> str:
+    """Draw a rule of somebody else that may tell Services apart."""
+    addresses = sorted(set(re.findall(r"\b\d+\.\d+\.\d+\.\d+\b", text)))
+    address = draw(st.sampled_from(addresses))
+    network = ip_network(
+        f"{address}/{draw(st.sampled_from((8, 12, 16, 21, 24, 32)))}", strict=False
+    )
+    ports = sorted(set(re.findall(r"--dport (\d+)", text)) | {"8080"})
+    low = int(draw(st.sampled_from(ports)))
+    asked = draw(
+        st.sampled_from(
+            (
+                f"-d {network}",
+                f"! -d {network}",
+                f"-s {network}",
+                f"-p tcp -m tcp --dport {low}",
+                f"-p tcp -m tcp --dport {low}:{min(low + 900, 65535)}",
+                f"-p tcp -m multiport --dports {low},9",
+                f"-m iprange --dst-range {address}-{IPv4Address(address) + 2000}",
+                "-m mark --mark 0x4000/0x4000",
+                "-m set --match-set x src",
+            )
+        )
+    )
+    chain, target = draw(
+        st.sampled_from(
+            (
+                ("PREROUTING", "ACCEPT"),
+                ("OUTPUT", "DNAT --to-destination 10.9.9.9:99"),
+                ("KUBE-SERVICES", "RETURN"),
+                ("KUBE-SERVICES", "KUBE-MARK-MASQ"),
+                ("POSTROUTING", "ACCEPT"),
+                ("POSTROUTING", "MASQUERADE"),
+                ("KUBE-POSTROUTING", "RETURN"),
+            )
+        )
+    )
+    protocol = "" if asked.startswith("-p") or "DNAT" not in target else "-p tcp "
+    return f"-A {chain} {protocol}{asked} -j {target}"
+
+
+@st.composite
+def dumps(draw: st.DrawFn) -> str:
+    layout = draw(st.sampled_from(Layout))
+    text = doubled(draw(clusters(layout, families=st.just(4))).dump)
+    for _ in range(draw(st.integers(0, 2))):
+        row = draw(strangers(text))
+        # As the first rule of its chain: others would seldom be met.
+        at = re.search(rf"^{re.escape(' '.join(row.split()[:2]))} ", text, re.MULTILINE)
+        if at is not None:
+            text = f"{text[: at.start()]}{row}\n{text[at.start() :]}"
+    return text
+
+
+@examples(20, 1500)
+@given(dumps(), st.sampled_from((None, "192.168.0.1", "192.168.0.2")))
+def test_what_is_alike_is_answered_as_if_it_was_walked(text: str, own: str | None) -> None:
+    addresses = [] if own is None else [IPv4Address(own)]
+    assert told(view(text, addresses, plainly=True)) == told(view(text, addresses, plainly=False))
+
+
+@pytest.fixture
+def carried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The frontends that were not walked."""
+    found: list[str] = []
+    ways = Classes.ways
+
+    def noted(
+        self: Classes, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]
+    ) -> tuple[Way, ...]:
+        found.append(str(frontend))
+
+        def walk() -> tuple[Way, ...]:
+            found.pop()
+            return walked()
+
+        return ways(self, frontend, protocol, walk)
+
+    monkeypatch.setattr(Classes, "ways", noted)
+    return found
+
+
+TEXT = doubled(one_service(Layout.V1_36, endpoints=6).dump)
+COPIES = ["10.97.0.1:80", "198.51.101.1:80", "198.18.1.1:80", "*:40000"]
+
+
+def test_copies_of_a_service_are_not_walked(carried: list[str]) -> None:
+    assert len(view(TEXT, plainly=True).services) == 2
+    assert sorted(carried) == sorted(COPIES)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "-A KUBE-SERVICES -d 10.97.0.0/16 -j RETURN",
+        "-A PREROUTING -d 10.96.0.0/16 -j ACCEPT",
+        "-A OUTPUT ! -d 10.96.0.0/16 -j ACCEPT",
+    ],
+)
+def test_a_rule_that_tells_them_apart_has_each_of_them_walked(carried: list[str], row: str) -> None:
+    chain = " ".join(row.split()[:2])
+    text = TEXT.replace(f"\n{chain} ", f"\n{row}\n{chain} ", 1)
+    assert text != TEXT
+    found = view(text, plainly=True)
+    assert "10.97.0.1:80" not in carried
+    assert told(found) == told(view(text, plainly=False))
+
+
+def test_an_endpoint_that_is_the_node_itself_is_not_as_others(carried: list[str]) -> None:
+    view(TEXT, [IPv4Address("10.244.8.0")], plainly=True)
+    assert carried == []
