@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import compileall
 import gzip
+import math
 import os
 import statistics
 import subprocess
@@ -23,7 +24,20 @@ from pathlib import Path
 from typing import Final
 
 import analyzer
-from analyzer.kubeproxy.generate import iptables_save, nft_json, nft_text, services
+from analyzer.kubeproxy.generate import (
+    FLAGS,
+    Layout,
+    iptables_save,
+    mixed,
+    nft_json,
+    nft_text,
+    node_name,
+    proxy_config,
+    render_nft,
+    render_rules,
+    service_ports,
+    services,
+)
 from analyzer.parsers.formats import read_ruleset
 from netns_lab.command import program
 from netns_lab.errors import LabError
@@ -97,9 +111,63 @@ def main(words: Sequence[str] | None = None) -> int:
         for name, path in _dumps(options, Path(folder)):
             kind, seconds = _compare(name, path, options.rounds, namespace)
             took[kind] = seconds
-    if {"nft", "nft-json"} <= took.keys():
-        print(f"the text of nft takes {took['nft'] / took['nft-json']:.2f}x of what its JSON does")
+        if {"nft", "nft-json"} <= took.keys():
+            ratio = took["nft"] / took["nft-json"]
+            print(f"the text of nft takes {ratio:.2f}x of what its JSON does\n")
+        if not options.dump:
+            _realistic(Path(folder), options.rounds)
+            _one_service(Path(folder), options.rounds)
     return 0
+
+
+def _realistic(folder: Path, rounds: int) -> None:
+    """Compare clusters with Services of all kinds to clusters with as many of the plain kind."""
+    print("Services of all kinds (NodePort, LoadBalancer, Local, affinity, external IPs) as text")
+    took: dict[tuple[str, int], tuple[float, int]] = {}
+    for count, nodes in ((312, 100), (3_125, 300)):
+        items = mixed(count, nodes)
+        config = proxy_config(items, FLAGS, node=node_name(1), layout=Layout.V1_36)
+        ports = list(service_ports(items, Layout.V1_36))
+        text = render_rules(ports, config)
+        rules = text.count("\n-A ")
+        endpoints = [len(each.endpoints) for each in ports]
+        plain = iptables_save(list(services(len(ports), endpoints=tuple(endpoints))))
+        runs = []
+        for kind, held in (("mixed", text), ("plain", plain), ("nft", render_nft(ports, config))):
+            path = folder / f"{kind}-{count}"
+            path.write_text(held, encoding="ascii")
+            runs.append((kind, Contender(kind, [*_kubeodds(), "services", str(path)])))
+        for _ in range(rounds):
+            for _, each in runs:
+                each.run(None)
+        told = {kind: each.median for kind, each in runs}
+        took.update({(kind, count): (each.median, rules) for kind, each in runs})
+        print(
+            f"  {rules:7,} rules: {told['mixed']:7.3f} s, "
+            f"{told['mixed'] / told['plain']:.2f}x of plain ones; in nftables mode "
+            f"{told['nft']:7.3f} s"
+        )
+    for kind in ("mixed", "nft"):
+        (less, few), (more, many) = took[kind, 312], took[kind, 3_125]
+        exponent = math.log(more / less) / math.log(many / few)
+        print(f"  {kind}: grows with the power {exponent:.2f}")
+    print()
+
+
+def _one_service(folder: Path, rounds: int) -> None:
+    """Compare one Service of 5,000 endpoints to one of 1,000, in each format."""
+    print("One Service of 5,000 endpoints to one of 1,000")
+    for form in ("text", "json", "tsv"):
+        runs = []
+        for count in (1_000, 5_000):
+            path = folder / f"one-{count}"
+            path.write_text(iptables_save(list(services(1, endpoints=(count,)))), encoding="ascii")
+            words = [*_kubeodds(), "services", str(path), "--format", form]
+            runs.append(Contender(f"{form}", words))
+        for _ in range(rounds):
+            for each in runs:
+                each.run(None)
+        print(f"  {form:5} {runs[1].median / runs[0].median:6.2f}x, {runs[1].median:7.3f} s")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -158,13 +226,17 @@ def _dumps(options: argparse.Namespace, folder: Path) -> list[tuple[str, Path]]:
 
 def _compare(name: str, path: Path, rounds: int, namespace: Namespace) -> tuple[str, float]:
     """Print what each takes; return the dump's format, and seconds that it takes to analyse."""
-    kubeodds = Contender(
-        "kubeodds services", [*_kubeodds(), "services", str(path), "--format", "tsv"]
-    )
+    words = [*_kubeodds(), "services", str(path)]
+    kubeodds = Contender("kubeodds services --format tsv", [*words, "--format", "tsv"])
     data = path.read_bytes()
     ruleset = read_ruleset(data, name)
     rows = ruleset.rules
+    formats = [
+        Contender(f"kubeodds services --format {form}", [*words, "--format", form])
+        for form in ("text", "json")
+    ]
     others = [
+        *formats,
         Contender("python -c pass", [sys.executable, "-c", "pass"]),
         *(Contender(each, [*command, str(path)]) for each, command in _others(data)),
     ]
@@ -180,7 +252,13 @@ def _compare(name: str, path: Path, rounds: int, namespace: Namespace) -> tuple[
     for each in (kubeodds, *others):
         took = f"  {each.name:32} {each.median:8.3f} s  {each.peak / 1024:7.1f} MiB"
         ratio = statistics.median(map(truediv, kubeodds.seconds, each.seconds))
-        print(took if each is kubeodds else f"{took}   kubeodds takes {ratio:.2f}x")
+        ours = each is kubeodds or each in formats
+        print(took if ours else f"{took}   kubeodds takes {ratio:.2f}x")
+    told = [
+        f"{each.name.rpartition(' ')[2]} {each.median / others[-1].median:.2f}x"
+        for each in (kubeodds, *formats)
+    ]
+    print(f"  {', '.join(told)} of {others[-1].name}")
     each_rule = (kubeodds.peak * 1024 - 15e6) / max(rows, 1)
     print(f"  above 15 MB, kubeodds holds {each_rule / 1000:.2f} kB a rule\n")
     return ruleset.input_format, kubeodds.median

@@ -9,6 +9,7 @@ with `iptables_save`, `nft_text` and `nft_json` make ClusterIP Services alone, o
 """
 
 from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
+from analyzer.kubeproxy.generate.mixed import FLAGS, mixed, node_name
 from analyzer.kubeproxy.generate.objects import proxy_config, service_ports
 from analyzer.kubeproxy.generate.plain import (
     GeneratedService,
@@ -21,14 +22,17 @@ from analyzer.kubeproxy.generate.render import render_nft, render_rules
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
 
 __all__ = [
+    "FLAGS",
     "EndpointSpec",
     "GeneratedService",
     "Layout",
     "ProxyConfig",
     "ServicePortSpec",
     "iptables_save",
+    "mixed",
     "nft_json",
     "nft_text",
+    "node_name",
     "proxy_config",
     "render_nft",
     "render_rules",
