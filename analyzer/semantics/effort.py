@@ -84,8 +84,7 @@ class Effort:
         if bare != replace(other, mark=Mark(), flow_mark=Mark()):
             return None
         both = _joined(one, other)
-        asked = bool(_differing(one, other) & self._asked_bits)
-        if not asked and not drawn:
+        if not drawn and not self._are_asked(one, other):
             return both
         key = place, bare, drawn
         forks = self._forks[key] = self._forks.get(key, 0) + 1
@@ -93,15 +92,15 @@ class Effort:
             return None
         # All that come from now on go on as one, so that their number stays that of the bits.
         widest = self._widest[key] = _joined(self._widest.get(key, both), both)
-        if asked:
+        if self._are_asked(one, other):
             self._cut_off("too many rules that may match or not set marks that others match on")
         return widest
 
-    @property
-    def _asked_bits(self) -> int:
+    def _are_asked(self, one: Packet, other: Packet) -> bool:
+        """Tell whether a rule matches on a bit of the marks in which two packets differ."""
         if self._asked is None:
-            self._asked = self._ask()
-        return self._asked
+            self._asked = self._ask()  # which looks at all rules
+        return bool(_differing(one, other) & self._asked)
 
     def _cut_off(self, bound: str) -> str:
         self.note(f"{bound}: answers that rest on more are ranges")
