@@ -17,6 +17,7 @@ from analyzer.model.nft_statements import CtSet, Match, MetaSet, Statement
 from analyzer.model.packet import ALL_BITS
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.targets import CopyConnmark
+from analyzer.parsers.nft.lazy import Lazy
 from analyzer.parsers.rows import Chains, RuleRows
 from analyzer.semantics.base_chains import Rules
 
@@ -92,6 +93,9 @@ def _of_nft(ruleset: NftRuleset) -> int:
     bits = 0
     for table in ruleset.tables.values():
         for chain in table.chains.values():
+            # Few say a word of marks, and to understand the others takes long.
+            if isinstance(chain.rules, Lazy) and "mark" not in repr(chain.rules.source):
+                continue
             for rule in chain.rules:
                 bits |= _of_nft_rule(rule) if "mark" in rule.raw else 0
     return bits
