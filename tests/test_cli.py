@@ -11,56 +11,16 @@ import json
 import sys
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from analyzer import cli, inputs
 from tests.support.answers import RICH, Answers
-from tests.support.captures import FIXTURES
+from tests.support.commands import DUMP, OBJECTS, Command, Done
 from tests.support.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
 
-CAPTURE = FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1"
-DUMP = str(CAPTURE / "iptables-legacy-save.txt")
-OBJECTS = ["--objects", str(CAPTURE / "objects.json")]
 WANTED = "expected the output of `kubectl get services,endpointslices,nodes,pods -A -o json`"
-
-
-@dataclass(frozen=True)
-class Done:
-    status: int
-    out: str
-    err: str
-
-
-class Command:
-    """Runs the command line where files of the test lie."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-        self._capsys = capsys
-        self.folder = folder
-
-    def __call__(self, *arguments: str) -> Done:
-        try:
-            status = cli.main(list(arguments))
-        except SystemExit as exited:  # of argparse
-            status = int(str(exited.code))
-        printed = self._capsys.readouterr()
-        return Done(status, printed.out, printed.err)
-
-    def file(self, name: str, content: bytes | str) -> str:
-        data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
-        (self.folder / name).write_bytes(data)
-        return name
-
-
-@pytest.fixture
-def command(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Command:
-    monkeypatch.chdir(tmp_path)
-    return Command(capsys, tmp_path)
 
 
 # --- bad input ---------------------------------------------------------------

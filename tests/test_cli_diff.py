@@ -12,10 +12,9 @@ import pytest
 
 from tests.support.answers import AFTER, BEFORE
 from tests.support.captures import ROOT
+from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import cluster_ip, dump, endpoint, two_endpoints
-from tests.test_cli import DUMP, OBJECTS, Command, command
 
-__all__ = ["command"]
 NFT = str(ROOT / "fixtures/captures/1.36.2-nftables/two-node@worker1/nft-list-ruleset.txt")
 IPTABLES_NFT = "fixtures/nft/1.36.2-iptables-nft/two-node/nft-list-ruleset-of-iptables-nft.txt"
 MASTER = str(Path(DUMP).parents[1] / "two-node" / "iptables-legacy-save.txt")

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.captures import ROOT
+from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.defects import path
-from tests.test_cli import DUMP, OBJECTS, Command, command
 
-__all__ = ["command"]
 KNOWN = ("--objects", path("objects.json"), "--node", "worker1")
 OF_MANY = ("--objects", path("masqall-o.json"))
 APP = ("--service", "default/app")

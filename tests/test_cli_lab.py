@@ -13,10 +13,8 @@ from analyzer.model.value import replace
 from netns_lab import cli as lab
 from netns_lab.errors import LabError
 from netns_lab.plan import plan
+from tests.support.commands import DUMP, OBJECTS, Command, Done
 from tests.support.dumps import dump, two_endpoints, view_of
-from tests.test_cli import DUMP, OBJECTS, Command, Done, command
-
-__all__ = ["command"]
 
 
 def says(module: str) -> Done:

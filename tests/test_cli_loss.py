@@ -2,59 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.captures import FIXTURES
+from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import cluster_ip, dump, two_endpoints
-from tests.test_cli import DUMP, OBJECTS, Command, command
+from tests.support.losses import (
+    ALL_CLEAR,
+    IDLE,
+    OWN,
+    TWO,
+    document,
+    service,
+    with_services,
+)
 
-__all__ = ["command"]
-ALL_CLEAR = re.compile(r"^No new flow lands on a dead endpoint\.$", re.MULTILINE)
 WHOLE = Path(DUMP).read_text(encoding="utf-8")
 LEGACY = "# Warning: iptables-legacy tables present, use iptables-legacy-save to see them\n"
-IDLE = ["--dead", "10.0.0.1"]
 
 
 def rows_without(words: str, text: str = WHOLE) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if words not in line)
 
 
-def document(command: Command, *arguments: str, status: int = 0) -> Any:
-    done = command("loss", *arguments, "--format", "json")
-    assert done.status == status, done.err
-    return json.loads(done.out)
-
-
-def service(name: str, **spec: Any) -> dict[str, Any]:
-    namespace, _, bare = name.partition("/")
-    address = spec.get("clusterIP", "10.96.9.9")
-    ports = [{"port": 80, "protocol": "TCP", "name": "http"}]
-    return {
-        "kind": "Service",
-        "metadata": {"namespace": namespace, "name": bare, "labels": spec.pop("labels", {})},
-        "spec": {"clusterIP": address, "ports": ports, **spec},
-    }
-
-
-def with_services(command: Command, *services: dict[str, Any]) -> list[str]:
-    """Return objects that also place the endpoints of a small dump."""
-    pods = [
-        {"kind": "Pod", "spec": {"nodeName": f"n{n}"}, "status": {"podIP": f"10.0.0.{n}"}}
-        for n in (1, 2, 3)
-    ]
-    text = json.dumps({"items": [*pods, *services]})
-    return ["--objects", command.file("services.json", text)]
-
-
-#: A small dump's own Service, and the filter table in which one without endpoints would stand.
-OWN = service("ns/a", clusterIP="10.96.0.1")
-REFUSING = "*filter\n:KUBE-SERVICES - [0:0]\nCOMMIT\n"
-TWO = dump(*two_endpoints()) + REFUSING
 THIRD = cluster_ip("ns/c:http", "10.96.0.3", chain="KUBE-SVC-C")
 
 

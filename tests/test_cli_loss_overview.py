@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.test_cli import DUMP, OBJECTS, Command, command
-from tests.test_cli_loss import ALL_CLEAR, OWN, TWO, service, with_services
-
-__all__ = ["command"]
+from tests.support.commands import DUMP, OBJECTS, Command
+from tests.support.losses import ALL_CLEAR, OWN, TWO, service, with_services
 
 
 def test_without_anything_dead_there_is_an_overview_and_no_all_clear(command: Command) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 
 from tests.support.captures import ROOT
+from tests.support.commands import Command
 from tests.support.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
-from tests.test_cli import Command, command
-from tests.test_cli_loss import IDLE, document, with_services
+from tests.support.losses import IDLE, document, with_services
 
-__all__ = ["command"]
 DEFECTS = ROOT / "fixtures" / "defects"
 DEFECT_OBJECTS = ["--objects", str(DEFECTS / "objects.json"), "--node", "worker1"]
 

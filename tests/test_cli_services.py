@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import cluster_ip, dump, endpoint, two_endpoints
-from tests.test_cli import DUMP, OBJECTS, Command, command
 
-__all__ = ["command"]
 OBJECTS_FILE = OBJECTS[1]
 NODES = ["--node-of", "10.244.0.0/24=master", "10.244.1.0/24=worker1"]
 #: Three Services, of one, two and two endpoints.

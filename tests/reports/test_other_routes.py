@@ -9,10 +9,9 @@ import pytest
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Share, Source
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.reports.other_routes import other_routes
+from tests.support.commands import Command
 from tests.support.defects import path
-from tests.test_cli import Command, command
 
-__all__ = ["command"]
 FRONTEND = Frontend(FrontendKind.LOAD_BALANCER_IP, ip_address("203.0.113.9"), 80)
 TO_ONE = (Share(Endpoint(ip_address("10.0.0.1"), 80), Bounds(ALWAYS, ALWAYS), None),)
 
