@@ -1,68 +1,41 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
-from ipaddress import IPv4Address
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.failure.loss import ServiceLoss, State, losses, route_loss, service_loss
-from analyzer.failure.models import Dead
-from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.view import (
     Endpoint,
     Frontend,
     FrontendKind,
     Route,
-    ServicePort,
-    Share,
     Source,
 )
-from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from tests.support.captures import FIXTURES, Capture, captures_in
 from tests.support.dumps import (
     at,
-    chance,
-    cluster_ip,
     dump,
-    endpoint,
     only_service,
     two_endpoints,
 )
-
-
-def dying(endpoints: Iterable[Endpoint]) -> Dead:
-    return Dead(endpoints=frozenset(endpoints))
-
-
-HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
-NOTHING = Bounds(NEVER, NEVER)
-ALL = Bounds(ALWAYS, ALWAYS)
-FRONTEND = Frontend(FrontendKind.CLUSTER_IP, IPv4Address("10.96.0.1"), 80)
-ENDPOINTS = [at(f"10.0.0.{number}") for number in range(1, 7)]
-
-
-def route(weights: list[Dyadic]) -> Route:
-    shares = (
-        Share(e, Bounds(w, w), masquerade=False) for e, w in zip(ENDPOINTS, weights, strict=False)
-    )
-    return Route(FRONTEND, Source.POD, tuple(shares), NEVER)
-
-
-@st.composite
-def exact_routes(draw: st.DrawFn) -> Route:
-    """Draw a route as a chain of statistic rules gives it: each takes a part of what is left."""
-    left, weights = ALWAYS, []
-    for threshold in draw(st.lists(st.integers(1, 2**31 - 1), max_size=5)):
-        taken = Dyadic.of(threshold, 31)
-        weights.append(left * taken)
-        left = left * ~taken
-    return route([*weights, left])
-
-
-sets_of_endpoints = st.sets(st.sampled_from(ENDPOINTS))
+from tests.support.routes import (
+    ALL,
+    ENDPOINTS,
+    FRONTEND,
+    HALF,
+    NOTHING,
+    PROBABILITIES,
+    dying,
+    exact_routes,
+    route,
+    service,
+    sets_of_endpoints,
+    with_routes,
+)
 
 
 @given(exact_routes(), sets_of_endpoints)
@@ -82,24 +55,6 @@ def test_more_dead_never_lose_less(route: Route, some: set[Endpoint], more: set[
 
 
 # --- what is not known -------------------------------------------------------
-
-PROBABILITIES = ("0.50000000000", "0.33333333302", "0.10000000009")
-UNREAD = "-m nonesuch --of src"
-
-
-def service(rules: list[tuple[str, bool, int]], missing: set[int]) -> str:
-    """Return the dump of a Service whose rules draw, perhaps with a match, an endpoint each."""
-    numbers = {number for _, _, number in rules}
-    return dump(
-        cluster_ip(),
-        "-A KUBE-SVC-A",
-        *(
-            chance(probability, f"KUBE-SEP-{number}", match=UNREAD if unread else "")
-            for probability, unread, number in rules
-        ),
-        *(endpoint(f"KUBE-SEP-{n}", f"10.0.0.{n}:80") for n in sorted(numbers - missing)),
-        missing={f"KUBE-SEP-{n}" for n in missing},
-    )
 
 
 def loss_of(text: str, dead: set[Endpoint]) -> Bounds:
@@ -149,12 +104,6 @@ def test_when_nothing_is_dead_nothing_is_lost_whatever_is_unknown() -> None:
 
 
 # --- states ------------------------------------------------------------------
-
-
-def with_routes(*routes: Route) -> ServicePort:
-    return ServicePort(
-        name=service_name("ns/a"), protocol="tcp", frontends=(FRONTEND,), routes=routes
-    )
 
 
 @pytest.mark.parametrize(

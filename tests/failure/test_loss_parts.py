@@ -11,7 +11,8 @@ from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
-from tests.failure.test_loss import (
+from tests.support.dumps import only_service
+from tests.support.routes import (
     ENDPOINTS,
     FRONTEND,
     HALF,
@@ -24,7 +25,6 @@ from tests.failure.test_loss import (
     sets_of_endpoints,
     with_routes,
 )
-from tests.support.dumps import only_service
 
 ANY = Bounds(NEVER, ALWAYS)
 NODE = Dead(endpoints=frozenset(), nodes=("n1",))
