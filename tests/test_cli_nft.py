@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from analyzer import cli
-from tests.kubeproxy.test_nftables import DRAWS, ELSEWHERE, PLAIN, chain, nat, ruleset
 from tests.support.captures import FIXTURES, ROOT
+from tests.support.nft.dumps import DRAWS, ELSEWHERE, PLAIN, chain, nat, ruleset
 
 CAPTURE = FIXTURES / "1.36.2-nftables" / "two-node@worker1"
 DUMP = str(CAPTURE / "nft-list-ruleset.txt")

@@ -12,26 +12,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.rules import Ruleset
 from analyzer.parsers import nft_text
 from analyzer.parsers.iptables_save import parse
-
-HALF = "0 : 10.0.0.1 . 80, 1 : 10.0.0.2 . 80"
-DRAWS = f"meta l4proto tcp dnat ip to numgen random mod 2 map {{ {HALF} }}"
-
-
-def ruleset(*blocks: str, table: str = "ip kube-proxy", more: str = "") -> str:
-    inside = "".join(f"\t{block}\n\n" for block in blocks)
-    return f"table {table} {{\n{inside}}}\n{more}"
-
-
-def chain(name: str, *rules: str) -> str:
-    return f"chain {name} {{\n" + "".join(f"\t\t{rule}\n" for rule in rules) + "\t}"
-
-
-def base(name: str, head: str, *rules: str) -> str:
-    return chain(name, f"type {head}; policy accept;", *rules)
-
-
-def nat(*rules: str) -> str:
-    return base("nat-prerouting", "nat hook prerouting priority dstnat", *rules)
+from tests.support.nft.dumps import DRAWS, ELSEWHERE, HALF, PLAIN, base, chain, nat, ruleset
 
 
 def view(text: str, *others: Ruleset, own: tuple[str, ...] = ()) -> View:
@@ -59,7 +40,7 @@ LAYOUTS = {
         nat("ip daddr . meta l4proto . th dport vmap { 10.96.0.1 . tcp . 80 : goto x }"),
         chain("x", DRAWS),
     ),
-    "a rule": ruleset(nat("ip daddr 10.96.0.1 tcp dport 80 goto x"), chain("x", DRAWS)),
+    "a rule": PLAIN,
     "parts in another order": ruleset(
         nat("th dport . ip daddr . meta l4proto vmap { 80 . 10.96.0.1 . tcp : jump x }"),
         chain("x", DRAWS),
@@ -170,12 +151,6 @@ def test_node_ports_are_where_a_named_set_or_the_node_says() -> None:
 
 
 # --- beside other rules --------------------------------------------------------
-
-PLAIN = LAYOUTS["a rule"]
-ELSEWHERE = (
-    "*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -d 10.96.0.1/32 -p tcp -m tcp --dport 80 "
-    "-j DNAT --to-destination 10.9.9.9:80\nCOMMIT\n"
-)
 
 
 def test_of_two_rulesets_nobody_tells_whose_nat_is_first() -> None:
