@@ -13,8 +13,7 @@ from analyzer.reports.answers import TraceAnswer
 from analyzer.reports.plain import render_plain
 from analyzer.reports.trace_text import render, told
 from analyzer.semantics.fate import Fate
-from tests.reports.test_tree_text import many
-from tests.support.dumps import dump, two_endpoints
+from tests.support.dumps import dump, many_endpoints, two_endpoints
 
 POD = ip_address("10.0.0.1")
 PACKET = Packet(
@@ -89,7 +88,7 @@ def test_what_the_answer_rests_on_comes_last() -> None:
 
 
 def test_of_very_many_ends_the_first_are_shown_unless_all_are_wanted() -> None:
-    given = answer(many(41))
+    given = answer(many_endpoints(41))
     lines = shown(given)
     assert any("21 more ends; -v shows all" in line for line in lines)
     assert not any("more ends" in line for line in shown(replace(given, every=True)))

@@ -6,12 +6,12 @@ from analyzer.model.packet import Packet
 from analyzer.model.value import replace
 from analyzer.reports.tree_dot import render
 from analyzer.semantics.tree import Either, Leaf, Unresolved
-from tests.reports.test_tree_text import answer
+from tests.support.answers import tree_answer
 from tests.support.dumps import dump, two_endpoints
 
 
 def graph(*died: str) -> str:
-    return render(answer(dump(*two_endpoints()), *died))
+    return render(tree_answer(dump(*two_endpoints()), *died))
 
 
 def edges(text: str) -> list[tuple[str, str]]:
@@ -38,7 +38,7 @@ def test_the_dead_are_marked() -> None:
 
 
 def test_what_several_ways_share_is_one_node() -> None:
-    given = answer(dump(*two_endpoints()))
+    given = tree_answer(dump(*two_endpoints()))
     ((service, route, tree),) = given.trees
     text = render(replace(given, trees=((service, route, Either("x", (tree, tree))),)))
     shared = [to for _, to in edges(text)]
@@ -48,7 +48,7 @@ def test_what_several_ways_share_is_one_node() -> None:
 
 
 def test_text_of_a_dump_cannot_end_a_label() -> None:
-    given = answer(dump(*two_endpoints()))
+    given = tree_answer(dump(*two_endpoints()))
     ((service, route, _),) = given.trees
     hostile = Leaf(Unresolved('"]; x [label="\x1b\\'), Packet())
     text = render(replace(given, trees=((service, route, hostile),)))

@@ -1,51 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace as with_fields
-from ipaddress import ip_network
 
-from analyzer.failure.models import dead
-from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.view import Source
-from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace
-from analyzer.parsers.iptables_save import parse
-from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.plain import render_plain
 from analyzer.reports.tree_text import render
-from tests.support.answers import Answers
-from tests.support.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
-
-
-def answer(text: str, *died: str) -> TreeAnswer:
-    """Return the tree from a pod to the ClusterIP."""
-    cluster = Cluster().with_networks([(ip_network("10.0.0.1/32"), "worker1")])
-    recogniser = Recogniser(parse(text, "dump.txt"), cluster)
-    view = recogniser.view()
-    (service,) = view.services
-    (route,) = [r for r in service.routes if r.source is Source.POD]
-    return TreeAnswer(
-        cluster=cluster,
-        view=view,
-        dead=dead(view, cluster, endpoints=died),
-        trees=((service, route, recogniser.tree(service, route)),),
-        diagnostics=(),
-    )
+from tests.support.answers import Answers, tree_answer
+from tests.support.dumps import dump, many_endpoints, two_endpoints
 
 
 def shown(text: str, *died: str) -> list[str]:
-    return render_plain(render(answer(text, *died))).splitlines()
-
-
-def many(count: int) -> str:
-    """Return a Service of so many endpoints, each drawn as often."""
-    each = range(count - 1)
-    draws = [chance(f"{1 / (count - n):.11f}", f"KUBE-SEP-{n}") for n in each]
-    return dump(
-        cluster_ip(),
-        *draws,
-        f"-A KUBE-SVC-A -j KUBE-SEP-{count - 1}",
-        *[endpoint(f"KUBE-SEP-{n}", f"10.0.0.{n + 1}:80") for n in range(count)],
-    )
+    return render_plain(render(tree_answer(text, *died))).splitlines()
 
 
 def test_a_tree_is_headed_by_its_service_source_and_frontend() -> None:
@@ -66,11 +31,11 @@ def test_a_dead_endpoint_says_so() -> None:
 
 
 def test_of_very_many_branches_the_others_are_told_by_node() -> None:
-    told = shown(many(17), "10.0.0.17")
+    told = shown(many_endpoints(17), "10.0.0.17")
     assert len([line for line in told if "=>" in line]) == 8
     assert any("9 more branches" in line for line in told)
     assert any("1 endpoint of them DEAD" in line for line in told)
-    every = render_plain(render(replace(answer(many(17)), every=True)))
+    every = render_plain(render(replace(tree_answer(many_endpoints(17)), every=True)))
     assert every.count("=>") == 17
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, ip_network
 
 from analyzer.failure.agreement import judge
 from analyzer.failure.loss import losses
@@ -200,6 +200,25 @@ class Answers:
         rendered = renderer(verb, "text")(self.of(verb))
         assert isinstance(rendered, Document)
         return render_plain(rendered)
+
+
+def tree_answer(text: str, *died: str) -> TreeAnswer:
+    """Return the tree from a pod to the ClusterIP of a dump's one Service.
+
+    10.0.0.1 is on worker1.
+    """
+    cluster = Cluster().with_networks([(ip_network("10.0.0.1/32"), "worker1")])
+    recogniser = Recogniser(parse(text, "dump.txt"), cluster)
+    view = recogniser.view()
+    (service,) = view.services
+    (route,) = [r for r in service.routes if r.source is Source.POD]
+    return TreeAnswer(
+        cluster=cluster,
+        view=view,
+        dead=dead(view, cluster, endpoints=died),
+        trees=((service, route, recogniser.tree(service, route)),),
+        diagnostics=(),
+    )
 
 
 def diff_answer(a: str, b: str, *, every: bool = False) -> DiffAnswer:

@@ -59,6 +59,18 @@ def two_endpoints(first: str = "10.0.0.1:80", second: str = "10.0.0.2:80") -> tu
     )
 
 
+def many_endpoints(count: int) -> str:
+    """Return the dump of a Service of so many endpoints, each drawn as often."""
+    each = range(count - 1)
+    draws = [chance(f"{1 / (count - n):.11f}", f"KUBE-SEP-{n}") for n in each]
+    return dump(
+        cluster_ip(),
+        *draws,
+        f"-A KUBE-SVC-A -j KUBE-SEP-{count - 1}",
+        *[endpoint(f"KUBE-SEP-{n}", f"10.0.0.{n + 1}:80") for n in range(count)],
+    )
+
+
 def view_of(text: str, cluster: Cluster | None = None) -> View:
     """Return the Services of a dump, read at a node of which nothing is known."""
     return Recogniser(parse(text, "dump.txt"), cluster or Cluster()).view()
