@@ -25,18 +25,10 @@ from analyzer.reports.renderers import RENDERERS
 from analyzer.semantics.matching import judge
 from analyzer.semantics.situation import Situation
 from tests.support import properties
+from tests.support.documents import rows
 from tests.support.strategies.iptables_rules import MATCHES as VALUES
 
-DOCS = Path(__file__).parents[1] / "docs"
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "xt"
-
-
-def rows(section: str, page: str = "reference.md") -> dict[str, str]:
-    """Return the first cell of each row below a heading, and the rest of the row."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    _, _, rest = text.partition(f"\n## {section}\n")
-    body = rest.partition("\n## ")[0]
-    return dict(re.findall(r"^\| `([^`]+)` \| (.*) \|$", body, re.MULTILINE))
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,9 @@ from tests.support.check import (
     broken_reading,
 )
 from tests.support.check.editing import CHECK, DUAL, OLD, TWO_NODE, Kind
+from tests.support.documents import rows
 from tests.support.effort import examples
 from tests.support.reading import read_ruleset
-from tests.test_docs import rows
 
 KINDS = [
     *broken_reading.KINDS.all,

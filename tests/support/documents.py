@@ -1,17 +1,27 @@
-"""The JSON documents that schemas are held against, and the schemas."""
+"""Tables of docs/, and the JSON documents with the schemas that they are held against."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tests.support.captures import FIXTURES, ROOT
 
+DOCS = ROOT / "docs"
 SCHEMAS = ROOT / "analyzer" / "reports" / "schemas"
 #: Verbs of the lab write documents of these names; other verbs, of their own.
 _OF_LAB = {"lab run": "lab", "lab verify": "lab", "lab clients": "clients"}
+
+
+def rows(section: str, page: str = "reference.md") -> dict[str, str]:
+    """Return the first cell of each row below a heading, and the rest of the row."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    _, _, rest = text.partition(f"\n## {section}\n")
+    body = rest.partition("\n## ")[0]
+    return dict(re.findall(r"^\| `([^`]+)` \| (.*) \|$", body, re.MULTILINE))
 
 
 def schema_name(verb: str) -> str:
