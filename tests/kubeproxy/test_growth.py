@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Final
 
 import pytest
 
-from analyzer.failure.loss import losses
-from analyzer.failure.models import Dead
-from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.nftables import NftRecogniser
-from analyzer.kubeproxy.trace import Question, trace
-from analyzer.kubeproxy.view import View
-from analyzer.model.addresses import address_from_text
-from analyzer.model.cluster import Cluster
-from analyzer.model.packet import Packet
-from analyzer.model.rules import Ruleset
-from analyzer.parsers.formats import read_ruleset
 from tests.support.shapes import CLUSTER_IP, endpoint, kube_sep, service
+from tests.support.steps import services, steps, traced, view
 
 #: Text of a size.
 Shape = Callable[[int], str]
@@ -132,47 +121,6 @@ SHAPES: Final[dict[str, tuple[Shape, int]]] = {
     ),
     "numbers to draw from": (numgen, 16),
 }
-
-
-def view(text: str) -> View:
-    ruleset = read_ruleset(text.encode(), "dump")
-    if isinstance(ruleset, Ruleset):
-        return Recogniser(ruleset, Cluster()).view()
-    return NftRecogniser(ruleset, Cluster()).view()
-
-
-def steps(work: Callable[[], object]) -> int:
-    """Count the calls of functions."""
-    count = 0
-
-    def called(_: object, event: str, __: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(called)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return count
-
-
-def services(text: str) -> None:
-    found = view(text)
-    assert losses(found.services, Dead(endpoints=frozenset(found.endpoints[:1])))
-
-
-def traced(text: str) -> None:
-    packet = Packet(
-        protocol="tcp",
-        source=address_from_text("10.244.9.9"),
-        source_port=40_000,
-        destination=address_from_text(CLUSTER_IP),
-        destination_port=80,
-    )
-    found = trace([read_ruleset(text.encode(), "dump")], Question(packet=packet), "ip")
-    assert found.ends
 
 
 @pytest.mark.parametrize("asked_for", [services, traced])

@@ -6,8 +6,8 @@ import pytest
 
 from analyzer.kubeproxy.view import ServicePort, View
 from analyzer.model.probability import ALWAYS, NEVER, Dyadic
-from tests.kubeproxy.test_growth import services, steps, traced, view
 from tests.support.captures import FIXTURES
+from tests.support.steps import services, steps, traced, view
 
 DEFECTS = FIXTURES.parent / "defects"
 HALF = Dyadic.of(1, 1)
