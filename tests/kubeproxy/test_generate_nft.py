@@ -35,8 +35,16 @@ from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.model.cluster import Cluster
 from analyzer.model.nft import NftRuleset
 from analyzer.parsers.formats import read_ruleset
-from tests.kubeproxy import test_generate as of_iptables
-from tests.kubeproxy.test_generate import Items, items_of, spec, text_of
+from tests.support.capture_objects import (
+    CHANGES,
+    LATER,
+    ONLY_IN,
+    Items,
+    items_of,
+    proxy_of,
+    spec,
+    text_of,
+)
 from tests.support.captures import FIXTURES
 
 LAYOUTS: Final = (Layout.V1_30, Layout.V1_36)
@@ -67,19 +75,19 @@ def dumps(root: Path) -> list[Path]:
 
 
 def made_from(
-    dump: Path, items: list[Any], *more_flags: str, node: str | None = None
+    dump: Path, items: Items, *more_flags: str, node: str | None = None
 ) -> tuple[list[ServicePortSpec], list[ProxyConfig]]:
     """Return what the two kube-proxies of a node like that of `dump` make of `items`."""
     proxies = []
     for family in (4, 6):
-        proxy = of_iptables.proxy_of(dump, items, *more_flags, node=node, family=family)
+        proxy = proxy_of(dump, items, *more_flags, node=node, family=family)
         if family == 4 or proxy.node_address is not None:
             proxies.append(proxy)
     layout = proxies[0].layout
     return [s for p in proxies for s in service_ports(items, layout, p.family)], proxies
 
 
-def render(dump: Path, items: list[Any], *more_flags: str, node: str | None = None) -> Parts:
+def render(dump: Path, items: Items, *more_flags: str, node: str | None = None) -> Parts:
     given, proxies = made_from(dump, items, *more_flags, node=node)
     return parts(render_nft(given, *proxies))
 
@@ -196,10 +204,10 @@ def test_a_changed_object_is_noticed(captures: Path, layout: Layout) -> None:
     assert render(dump, items) == wanted
     later = {
         name: change
-        for name, (since, change) in (of_iptables.LATER | MORE).items()
-        if layout.value >= since and of_iptables.ONLY_IN.get(name, layout.value) == layout.value
+        for name, (since, change) in (LATER | MORE).items()
+        if layout.value >= since and ONLY_IN.get(name, layout.value) == layout.value
     }
-    for name, change in (of_iptables.CHANGES | later).items():
+    for name, change in (CHANGES | later).items():
         changed = copy.deepcopy(items)
         change(changed)
         assert (render(dump, changed) == wanted) is (name in _UNSEEN), name
