@@ -27,10 +27,10 @@ from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import NEVER
 from analyzer.parsers.kubernetes import parse_objects
-from tests.kubeproxy.test_nft_round_trip import nft_ruleset
 from tests.support.clusters import GeneratedCluster, clusters, one_service
 from tests.support.defects import text_of
 from tests.support.effort import examples
+from tests.support.reading import nft_ruleset
 
 every_layout = pytest.mark.parametrize(
     "layout", [Layout.V1_30, Layout.V1_36], ids=lambda layout: layout.value

@@ -24,14 +24,13 @@ from analyzer.kubeproxy.view import FrontendKind, ServicePort, View
 from analyzer.kubeproxy.view import Source as Kind
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.nft import NftRuleset
-from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
-from tests.kubeproxy.test_promises import ends, kept
-from tests.kubeproxy.test_round_trip import CHANGES, OUTSIDE, Asked, OfObjects, RoundTrip
 from tests.support.clusters import GeneratedCluster, clusters, one_service
 from tests.support.effort import examples
+from tests.support.promised_flows import ends, kept
 from tests.support.promises import Source
+from tests.support.reading import nft_ruleset
+from tests.support.round_trips import CHANGES, OUTSIDE, Asked, OfObjects, RoundTrip
 
 every_layout = pytest.mark.parametrize(
     "layout", [Layout.V1_30, Layout.V1_36], ids=lambda layout: layout.value
@@ -39,12 +38,6 @@ every_layout = pytest.mark.parametrize(
 _OWN: Final = re.compile(r"^\t\tip6? saddr (\S+) jump ", re.MULTILINE)
 _SET: Final = re.compile(r"set hairpin-connections \{.*?\n\t\}", re.DOTALL)
 _PAIR: Final = re.compile(r"([\da-f.:]+) \. \1 \. ")
-
-
-def nft_ruleset(text: str) -> NftRuleset:
-    found = read_ruleset(text.encode(), "dump")
-    assert isinstance(found, NftRuleset)
-    return found
 
 
 class NftRoundTrip(RoundTrip):

@@ -22,7 +22,7 @@ from analyzer.parsers.api_objects import decode
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.parsers.services import parse_services
-from tests.kubeproxy.test_promises import OUTSIDE, dumps
+from tests.support.promised_flows import OUTSIDE, dumps
 from tests.support.promises import Frontend as Promised
 from tests.support.promises import Promise, Promises, Source
 

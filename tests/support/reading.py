@@ -1,9 +1,10 @@
-"""Dumps of iptables, read in whatever form they have."""
+"""Dumps read as rules of the one kind that a test expects."""
 
 from __future__ import annotations
 
 from typing import Any, BinaryIO
 
+from analyzer.model.nft import NftRuleset
 from analyzer.model.rules import Ruleset
 from analyzer.parsers import formats
 
@@ -12,4 +13,11 @@ def read_ruleset(data: bytes | BinaryIO, file: str, *given: Any, **named: Any) -
     """Return the rules of a dump that is one of iptables."""
     found = formats.read_ruleset(data, file, *given, **named)
     assert isinstance(found, Ruleset)
+    return found
+
+
+def nft_ruleset(text: str) -> NftRuleset:
+    """Return the rules of a listing of nft."""
+    found = formats.read_ruleset(text.encode(), "dump")
+    assert isinstance(found, NftRuleset)
     return found
