@@ -220,3 +220,32 @@ def test_every_row_names_tests_that_there_are(folder: str) -> None:
         if not (ROOT / "tests" / name).exists()
     ]
     assert gone == []
+
+
+def imported(source: str) -> Iterator[str]:
+    """Give the full names that a file imports, at its top or later."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+
+
+def test_what_tests_share_is_in_support_and_not_in_test_files() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for name in imported(path.read_text(encoding="utf-8"))
+        if name.startswith("tests.") and ".test_" in name
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import tests.test_a", "from tests import test_a", "from tests.b.test_a import c"],
+)
+def test_each_way_to_import_a_test_file_is_seen(statement: str) -> None:
+    (name,) = imported(f"def f():\n    {statement}\n")
+    assert name.startswith("tests.")
+    assert "test_a" in name
