@@ -57,7 +57,7 @@ def test_endpoints_are_those_of_the_objects(capture: Capture, source: Source) ->
 @pytest.mark.parametrize("source", Source)
 def test_shares_are_those_of_the_printed_digits(capture: Capture, source: Source) -> None:
     for route in routes(capture, source).values():
-        shares = [s.share.lower.as_fraction() for s in route.shares]
+        shares = tuple(s.share.lower for s in route.shares)
         assert route.is_exact
         assert total(route)
         assert shares == expected_shares(capture.version, len(shares))
@@ -131,7 +131,7 @@ def test_cluster_ips_lead_to_the_ready_endpoints_by_their_thresholds(captures: P
         for service in plain_services(capture):
             route = service.cluster_route
             assert route is not None
-            shares = [s.share.lower.as_fraction() for s in route.shares]
+            shares = tuple(s.share.lower for s in route.shares)
             numbers.add(len(shares))
             assert {s.endpoint for s in route.shares} == wanted[service.name.text].endpoints
             assert shares == expected_shares(capture.version, len(shares))

@@ -100,12 +100,12 @@ def kept(route: Route, source: Source, promise: Promise, promises: Promises) -> 
             found.keys() <= promise.endpoints
             and all(s.share.is_exact for s in found.values())
             and {place for place, share in found.items() if share.masquerade} == masked
-            and {share.share.lower.as_fraction() for share in found.values()}
+            and {share.share.lower for share in found.values()}
             <= set(promises.shares(len(promise.endpoints)))
         )
     if not route.is_exact or promise.kind != "endpoint":
         return route.is_exact and not found
-    shares = Counter(s.share.lower.as_fraction() for s in route.shares)
+    shares = Counter(s.share.lower for s in route.shares)
     return (
         len(found) == len(route.shares)
         and found.keys() == promise.endpoints

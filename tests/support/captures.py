@@ -16,6 +16,7 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import Endpoint, View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
+from analyzer.model.probability import Dyadic
 from analyzer.parsers.kubernetes import parse_objects
 from tests.support.reading import read_ruleset
 
@@ -133,13 +134,15 @@ def captures_in(root: Path, *cases: str) -> list[Capture]:
 
 
 @functools.cache
-def expected_shares(version: tuple[int, int], number: int) -> list[Fraction]:
+def expected_shares(version: tuple[int, int], number: int) -> tuple[Dyadic, ...]:
     """Return what the rules of `number` endpoints draw, in the order of their rules."""
     digits = 10 if version >= (1, 15) else 5
-    left, shares = Fraction(1), []
+    # What is left is a number of 31 bits more behind each rule; fractions would be reduced anew.
+    left, bits, shares = 1, 0, []
     for behind in range(number, 1, -1):
         printed = Fraction(f"{1 / behind:.{digits}f}")
         threshold = int(printed * 2**31 + Fraction(1, 2))
-        shares.append(left * Fraction(threshold, 2**31))
-        left -= shares[-1]
-    return [*shares, left] if number else []
+        bits += 31
+        shares.append(Dyadic.of(left * threshold, bits))
+        left *= 2**31 - threshold
+    return (*shares, Dyadic.of(left, bits)) if number else ()

@@ -55,7 +55,7 @@ def kept(found: tuple[End, ...], promise: Promise, promises: Promises) -> bool:
     masked = {(e.fate.address, e.fate.port) for e in found if e.masquerade}
     if any(end.masquerade is None for end in found):
         return False
-    shares = Counter(end.probability.lower.as_fraction() for end in found)
+    shares = Counter(end.probability.lower for end in found)
     return (
         len(sent) == len(found)
         and sent == promise.endpoints

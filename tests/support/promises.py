@@ -11,7 +11,6 @@ import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from ipaddress import ip_address, ip_network
 from itertools import pairwise
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from analyzer.model.addresses import Address, Network
+from analyzer.model.probability import Dyadic
 from tests.support.captures import expected_shares
 
 
@@ -208,12 +208,12 @@ class Promises:
                             frozenset(),
                         )
 
-    def shares(self, number: int) -> list[Fraction]:
+    def shares(self, number: int) -> tuple[Dyadic, ...]:
         """Return what the rules of `number` endpoints draw, in some order."""
         if not self.nftables:
             return expected_shares(self.version, number)
         edges = [-(-(at << 32) // number) for at in range(number + 1)] if number else []
-        return [Fraction(high - low, 1 << 32) for low, high in pairwise(edges)]
+        return tuple(Dyadic.of(high - low, 32) for low, high in pairwise(edges))
 
     # --- policies ---
 

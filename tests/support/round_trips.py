@@ -183,8 +183,8 @@ class RoundTrip:
             assert self.cluster.layout is Layout.V1_20
             assert asked.frontend.kind == "ExternalIP"
             return
-        fractions = Counter(s.share.lower.as_fraction() for s in shares)
-        assert fractions == Counter(self.promises.shares(len(shares)))
+        found = Counter(s.share.lower for s in shares)
+        assert found == Counter(self.promises.shares(len(shares)))
 
     def _sources(self) -> Iterator[tuple[Kind, Source]]:
         if self.view.pod_source is not None:
