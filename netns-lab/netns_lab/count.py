@@ -9,6 +9,7 @@ Source: packet(7); Linux, net/core/filter.c for the filter's instructions.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import socket
 import struct
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ from netns_lab.replay import (
     UDP_TAG_AT,
 )
 from netns_lab.servers import make_room
+from netns_lab.topology import Topology
 
 _ETH_P_IP: Final = 0x0800
 _SO_ATTACH_FILTER: Final = 26
@@ -100,10 +102,6 @@ class Capture:
         statistics = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
         return int(struct.unpack("=II", statistics)[1])
 
-    def close(self) -> None:
-        """Stop capturing."""
-        self._socket.close()
-
 
 class LocalDelivery:
     """The packets of one protocol that a namespace's own IP stack takes, behind INPUT.
@@ -128,9 +126,28 @@ class LocalDelivery:
         except BlockingIOError:
             pass
 
-    def close(self) -> None:
-        """Stop capturing."""
-        self._socket.close()
+
+class Captures:
+    """All that hears the flows of one protocol in a lab, for as long as the lab is there.
+
+    To close an AF_PACKET socket takes the kernel a grace period of RCU: they serve for all routes.
+    """
+
+    def __init__(self, topology: Topology, protocol: str) -> None:
+        self.hosts = [Capture(host.namespace, host.device, protocol) for host in topology.hosts]
+        self.node = LocalDelivery(topology.node, protocol)
+        self.client = Capture(topology.client.namespace, topology.client.device, protocol)
+
+    def forget(self) -> None:
+        """Pass over what was heard so far."""
+        heard = [each.frames() for each in (*self.hosts, self.client)]
+        for _ in itertools.chain(*heard, self.node.frames()):
+            pass
+        self.dropped()
+
+    def dropped(self) -> int:
+        """Return how many packets found no room since the last call."""
+        return sum(each.dropped() for each in (*self.hosts, self.client))
 
 
 def landing(frame: bytearray, protocol: str) -> tuple[int, Door] | None:

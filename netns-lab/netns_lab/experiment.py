@@ -7,8 +7,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import IPv4Address
-from socket import AF_INET, AF_PACKET, IPPROTO_RAW, SOCK_RAW
+from socket import AF_INET, AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 from typing import Final
 
 from analyzer.failure.models import Dead
@@ -21,7 +22,7 @@ from analyzer.semantics.base_chains import Rules
 from netns_lab.backend import Door
 from netns_lab.backends import BACKENDS
 from netns_lab.command import run
-from netns_lab.count import Capture, LocalDelivery, answer, landing
+from netns_lab.count import Captures, answer, landing
 from netns_lab.namespace import Namespace
 from netns_lab.plan import plan
 from netns_lab.ready import End, wait_until_ready
@@ -73,6 +74,7 @@ class Lab:
         self.topology = build(wanted)
         wait_until_ready(_links(self.topology))
         self.backend = BACKENDS[question.backend](self.topology.node, question.ruleset)
+        self._captures: dict[str, Captures] = {}
 
     def serve(self, **responders: Callable[[bytes], bytes]) -> Servers:
         """Start a server for each living endpoint and return them all.
@@ -110,6 +112,20 @@ class Lab:
             if host.plan.address is not None:
                 found[host.plan.address] = host.namespace
         return found
+
+    def captures(self, protocol: str) -> Captures:
+        """Return what hears the flows of a protocol, and has not heard any yet."""
+        if protocol not in self._captures:
+            self._captures[protocol] = Captures(self.topology, protocol)
+        self._captures[protocol].forget()
+        return self._captures[protocol]
+
+    @cached_property
+    def link(self) -> socket:
+        """The client's end of its link, to send frames by."""
+        link = self.topology.client.namespace.socket(AF_PACKET, SOCK_RAW)
+        link.bind((self.topology.client.device, 0))
+        return link
 
     def measure(
         self, service: ServicePort, route: Route, progress: Progress | None = None
@@ -166,11 +182,7 @@ class _Run:
         macs = (topology.gateway_mac, topology.client.mac)
         to = IPv4Address(self._door[0]), self._door[1]
         self._flows = Flows(self._protocol, to, clients, macs)
-        self._local = LocalDelivery(topology.node, self._protocol)
-        self._captures = [
-            Capture(host.namespace, host.device, self._protocol) for host in topology.hosts
-        ]
-        self._client = Capture(topology.client.namespace, "eth0", self._protocol)
+        self._captures = lab.captures(self._protocol)
         self._send = self._sender()
         self._landed: dict[int, Door] = {}
         self._answered: dict[int, bool] = {}
@@ -189,8 +201,7 @@ class _Run:
             raw = topology.node.socket(AF_INET, SOCK_RAW, IPPROTO_RAW)
             to = str(IPv4Address(self._door[0]))
             return lambda frame: self._check(raw.sendto(memoryview(frame)[IP_AT:], (to, 0)))
-        link = topology.client.namespace.socket(AF_PACKET, SOCK_RAW)
-        link.bind(("eth0", 0))
+        link = self._lab.link
         return lambda frame: self._check(link.send(frame))
 
     @staticmethod
@@ -224,22 +235,21 @@ class _Run:
         self._settle()
         seconds = time.monotonic() - begun
         after = lab.backend.counters()
-        dropped = sum(c.dropped() for c in (*self._captures, self._client))
-        self.close()
+        dropped = self._captures.dropped()
         return self._measurement(flows, after - before, dropped, seconds)
 
     def _drain(self) -> None:
         self._servers.serve()
-        for capture in self._captures:
+        for capture in self._captures.hosts:
             for frame in capture.frames():
                 self._arrived(landing(frame, self._protocol))
-        for frame in self._local.frames():
+        for frame in self._captures.node.frames():
             found = answer(frame, self._protocol)
             if found is not None and found[2] == self._door:
                 self._answers(found)
             else:
                 self._arrived(landing(frame, self._protocol))
-        for frame in self._client.frames():
+        for frame in self._captures.client.frames():
             self._answers(answer(frame, self._protocol))
 
     def _arrived(self, found: tuple[int, Door] | None) -> None:
@@ -270,11 +280,6 @@ class _Run:
         )
         self._landed.clear()
         self._answered.clear()
-
-    def close(self) -> None:
-        for capture in (*self._captures, self._client):
-            capture.close()
-        self._local.close()
 
     def _measurement(
         self, flows: int, counted: Counter[Door], dropped: int, seconds: float

@@ -10,6 +10,7 @@ from __future__ import annotations
 import selectors
 import socket
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,8 @@ from netns_lab.namespace import Namespace
 
 #: IEEE 802: local experimental EtherType 1.
 _ETHERTYPE: Final = 0x88B5
+#: Bytes of a frame's header.
+_HEADER: Final = 14
 _DEADLINE: Final = 5.0
 _POLL: Final = 0.01
 
@@ -37,47 +40,53 @@ def wait_until_ready(links: list[tuple[End, End]]) -> None:
     Raises:
         LabError: one has not within five seconds.
     """
-    waiting = [_Probe(a, b) for one, other in links for a, b in ((one, other), (other, one))]
+    left = {way for one, other in links for way in ((one, other), (other, one))}
+    # One socket for each device: to close one takes the kernel a grace period of RCU.
+    sockets = {end: _bound(end) for link in links for end in link}
+    by_mac = {end.mac: end for end in sockets}
     deadline = time.monotonic() + _DEADLINE
     with selectors.DefaultSelector() as selector:
-        for probe in waiting:
-            selector.register(probe.receiver, selectors.EVENT_READ, probe)
-        left = set(waiting)
+        for end, sock in sockets.items():
+            selector.register(sock, selectors.EVENT_READ, end)
         try:
             while left:
                 if time.monotonic() > deadline:
-                    names = sorted({p.name for p in left})
-                    raise LabError(f"no packet passes between {', '.join(names)}")
-                for probe in left:
-                    probe.send()
+                    raise LabError(
+                        f"no packet passes between {', '.join(sorted(map(_name, left)))}"
+                    )
+                for sender, receiver in left:
+                    sockets[sender].send(_frame(sender, receiver))
                 for key, _ in selector.select(_POLL):
-                    left.discard(key.data)
-                    selector.unregister(key.fileobj)
+                    for mac in _senders(sockets[key.data], key.data):
+                        left.discard((by_mac[mac], key.data))
         finally:
-            for probe in waiting:
-                probe.close()
+            for sock in sockets.values():
+                sock.close()
 
 
-class _Probe:
-    """Frames from one end of a link to the other."""
+def _name(way: tuple[End, End]) -> str:
+    return " and ".join(end.namespace.name for end in way)
 
-    def __init__(self, sender: End, receiver: End) -> None:
-        self.name = f"{sender.namespace.name} and {receiver.namespace.name}"
-        macs = bytes.fromhex((receiver.mac + sender.mac).replace(":", ""))
-        # The sender's address as content: of several senders each finds its own.
-        self._frame = macs + _ETHERTYPE.to_bytes(2, "big") + macs + bytes(60)
-        self._sender = _bound(sender)
-        self.receiver = _bound(receiver)
 
-    def send(self) -> None:
-        self._sender.send(self._frame)
+def _frame(sender: End, receiver: End) -> bytes:
+    macs = bytes.fromhex((receiver.mac + sender.mac).replace(":", ""))
+    return macs + _ETHERTYPE.to_bytes(2, "big") + bytes(60)
 
-    def close(self) -> None:
-        self._sender.close()
-        self.receiver.close()
+
+def _senders(sock: socket.socket, receiver: End) -> Iterator[str]:
+    """Give the MAC of the sender of each frame that has come to the receiver's own."""
+    try:
+        while True:
+            frame = sock.recv(_HEADER)
+            to, sender = (frame[at : at + 6].hex(":") for at in (0, 6))
+            if to == receiver.mac:
+                yield sender
+    except BlockingIOError:
+        pass
 
 
 def _bound(end: End) -> socket.socket:
     sock = end.namespace.socket(socket.AF_PACKET, socket.SOCK_RAW)
     sock.bind((end.device, _ETHERTYPE))
+    sock.setblocking(False)
     return sock
