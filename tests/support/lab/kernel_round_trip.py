@@ -64,6 +64,11 @@ OF_ANY_NAME = {
     m.MatchNfacct, m.MatchSet, m.MatchIpvs, m.MatchUnknown, t.Jump, t.Goto, t.ChangeSet,
     t.TargetUnknown,
 }  # fmt: skip
+#: What only the other IP version's binaries take.
+OTHER_VERSION: Final[dict[str, set[type]]] = {
+    "iptables": {m.MatchIcmp6, m.MatchHl},
+    "ip6tables": {m.MatchFragment, m.MatchIcmp, m.MatchTtl},
+}
 
 
 class Trial:
@@ -253,6 +258,11 @@ BINARIES: Final = ("iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6ta
 _TRIES: Final = 60
 
 
+def offered(binary: str) -> set[type]:
+    """Return the kinds of which a binary has to take some."""
+    return {*MATCHES, *TARGETS} - OF_ANY_NAME - OTHER_VERSION[binary.partition("-")[0]]
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Offer each binary rules of each kind until it took so many, or refused too many of them.
 
@@ -269,7 +279,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for binary in options.binary or BINARIES:
         trial = Trial(binary)
         for kind, values in (*MATCHES.items(), *TARGETS.items()):
-            if kind not in OF_ANY_NAME:
+            if kind in offered(binary):
                 _try(trial, kind, values, options)
         found[binary] = {
             "accepted": trial.accepted,
