@@ -6,6 +6,7 @@ contract. What these say is shown when they are done; a line for each part comes
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess  # noqa: TID251  # it runs the checks
 import sys
@@ -26,7 +27,9 @@ CHECKS: Final[dict[str, Sequence[str]]] = {
     "types": (str(BIN / "mypy"),),
     "imports": (str(BIN / "lint-imports"), "--config", "pyproject.toml"),
 }
-TESTS: Final = (sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal")
+#: One more than there are cores, as tests of the lab wait for time-outs of clients.
+WORKERS: Final = (os.cpu_count() or 1) + 1
+TESTS: Final = (sys.executable, "-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal")
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ def run(name: str, command: Sequence[str], *, shown: bool = False) -> Part:
     done = subprocess.run(  # noqa: S603  # a program of ours
         command,
         cwd=ROOT,
+        env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=None if shown else subprocess.PIPE,
         stderr=None if shown else subprocess.STDOUT,
@@ -56,6 +60,17 @@ def run(name: str, command: Sequence[str], *, shown: bool = False) -> Part:
         check=False,
     )
     return Part(name, done.returncode, time.monotonic() - began, done.stdout or "")
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of checks, in which Python may keep its bytecode somewhere.
+
+    Where none may be written beside the sources, hundreds of processes would each compile them.
+    """
+    own = dict(os.environ)
+    if own.pop("PYTHONDONTWRITEBYTECODE", None):
+        own.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".pytest_cache" / "bytecode"))
+    return own
 
 
 def summary(parts: Sequence[Part], seconds: float) -> str:
