@@ -49,7 +49,10 @@ def test_what_is_no_json_is_told_with_its_line_and_column() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"[" * 100_000, b'{"kind": ' + b"9" * 5_000 + b"}", gzip.compress(b"{}")[:-6]]
+    "data",
+    [b"[" * 100_000, b'{"kind": ' + b"9" * 5_000 + b"}", gzip.compress(b"{}")[:-6]],
+    # Of packed data the name would hold the second: each process would have a test of its own.
+    ids=["nested", "a long number", "cut"],
 )
 def test_hostile_files_are_refused_by_name(data: bytes) -> None:
     with pytest.raises(InputError, match=r"^objects\.json: "):
