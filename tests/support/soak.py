@@ -76,21 +76,40 @@ def _module(name: str, *words: str) -> list[str]:
     return [sys.executable, "-m", name, *words]
 
 
-def _kernel(name: str, module: str, *words: str) -> Part:
-    def command(seed: int, seconds: int) -> Sequence[str]:
-        limits = ("--rulesets", "1000000", "--seconds", str(seconds), "--seed", str(seed))
-        return _module(module, *words, *limits)
+def _sampled(name: str, module: str, *words: str, counted: str, unit: str) -> Part:
+    """Return a part whose jobs end with as many examples as `words` say."""
+    return Part(
+        name=name,
+        command=lambda seed, _: _module(module, *words, "--seed", str(seed)),
+        counted=counted,
+        unit=unit,
+    )
 
-    return Part(name=name, command=command, counted=r'"packets": (\d+)', unit="packets", weight=2)
+
+def _timed(name: str, module: str, *words: str, counted: str, unit: str, weight: int = 1) -> Part:
+    """Return a part whose jobs end with their time."""
+    return Part(
+        name=name,
+        command=lambda seed, seconds: _module(
+            module, *words, "--seed", str(seed), "--seconds", str(seconds)
+        ),
+        counted=counted,
+        unit=unit,
+        weight=weight,
+    )
+
+
+def _kernel(name: str, module: str, *words: str) -> Part:
+    counted = r'"packets": (\d+)'
+    most = ("--rulesets", "1000000")
+    return _timed(name, module, *words, *most, counted=counted, unit="packets", weight=2)
 
 
 def _round_trip(binary: str) -> Part:
-    return Part(
-        name=f"round trips of {binary}",
-        command=lambda seed, _: _module(
-            "tests.support.lab.kernel_round_trip",
-            *("--binary", binary, "--examples", "5", "--seed", str(seed)),
-        ),
+    return _sampled(
+        f"round trips of {binary}",
+        "tests.support.lab.kernel_round_trip",
+        *("--binary", binary, "--examples", "5"),
         counted=r'"accepted": \{([^}]*)\}',
         unit="rules",
     )
@@ -120,35 +139,30 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
         _kernel("kernel, nft", "tests.support.lab.nft_check"),
         _kernel("kernel, nft beside legacy", "tests.support.lab.nft_check", "--beside"),
         *map(_round_trip, ("iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft")),
-        Part(
-            name="clusters through iptables",
-            command=lambda seed, _: _module(
-                "tests.support.lab.kernel_clusters", "--seed", str(seed), "--examples", "15"
-            ),
+        _sampled(
+            "clusters through iptables",
+            "tests.support.lab.kernel_clusters",
+            *("--examples", "15"),
             counted=r'"ip6?tables-\w+ [\d.]+": (\d+)',
             unit="clusters",
         ),
-        Part(
-            name="clusters through nft",
-            command=lambda seed, _: _module(
-                "tests.support.lab.nft_generated", "--seed", str(seed), "--examples", "40"
-            ),
+        _sampled(
+            "clusters through nft",
+            "tests.support.lab.nft_generated",
+            *("--examples", "40"),
             counted=r'"listed": (\d+)',
             unit="clusters",
         ),
-        Part(
-            name="rules through nft",
-            command=lambda seed, _: _module(
-                "tests.support.lab.nft_round_trip", "--seed", str(seed), "--rulesets", "60"
-            ),
+        _sampled(
+            "rules through nft",
+            "tests.support.lab.nft_round_trip",
+            *("--rulesets", "60"),
             counted=r'"taken": (\d+)',
             unit="rules",
         ),
-        Part(
-            name="rules of others",
-            command=lambda seed, seconds: _module(
-                "tests.support.foreign", "--seed", str(seed), "--seconds", str(seconds)
-            ),
+        _timed(
+            "rules of others",
+            "tests.support.foreign",
             counted=r"^(\d+) dumps",
             unit="dumps",
             weight=2,
@@ -160,11 +174,9 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
             unit="inputs",
             weight=2,
         ),
-        Part(
-            name="seeded faults",
-            command=lambda seed, seconds: _module(
-                "tests.support.seeded.search", "--seed", str(seed), "--seconds", str(seconds)
-            ),
+        _timed(
+            "seeded faults",
+            "tests.support.seeded.search",
             counted=r"^(\d+) of",
             unit="searches",
         ),
