@@ -85,44 +85,48 @@ def lacking(given: Input) -> Iterator[Diagnostic]:
     """Give what there is to say of ServicePorts that the objects have and the dump lacks."""
     absent = () if given.view.unseen else given.absent().lacking
     if absent:
-        yield Diagnostic(
-            severity=Severity.WARNING,
-            code="missing-service",
-            message=f"the dump has no rule for {count(len(absent), 'ServicePort')} of the objects "
+        yield _told(
+            given,
+            Severity.WARNING,
+            "missing-service",
+            f"the dump has no rule for {count(len(absent), 'ServicePort')} of the objects "
             f"({listed([each.name.text for each in absent])}): "
             + _why_lacking(is_cut=bool(given.view.cut)),
-            file=given.ruleset.file,
         )
 
 
 def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iterator[Diagnostic]:
     """Give what a reader of losses must know of what is dead, and of where it is."""
     if died.takes(options.node, given.cluster):
-        yield Diagnostic(
-            severity=Severity.WARNING,
-            code="node-is-dead",
-            message=f"this dump is from {options.node}, which you declared dead: it sends no "
-            "flows; the numbers are what its rules would do",
-            file=given.ruleset.file,
+        yield _told(
+            given,
+            Severity.WARNING,
+            "node-is-dead",
+            f"this dump is from {options.node}, which you declared dead: it sends no flows; the "
+            "numbers are what its rules would do",
         )
     for name in died.unseen:
-        yield Diagnostic(
-            severity=Severity.WARNING,
-            code="dead-not-shown",
-            message=f"--dead {name}: no Service of this dump shows that endpoint; it may be behind "
-            "what the dump does not show, so losses there are ranges",
-            file=given.ruleset.file,
+        yield _told(
+            given,
+            Severity.WARNING,
+            "dead-not-shown",
+            f"--dead {name}: no Service of this dump shows that endpoint; it may be behind what "
+            "the dump does not show, so losses there are ranges",
         )
     if died.assumed:
         number = len({each.address for each in died.assumed})
-        yield Diagnostic(
-            severity=Severity.INFO,
-            code="node-by-pod-cidr",
-            message=f"{count(number, 'endpoint address is', 'endpoint addresses are')} taken to be "
-            "on the node in whose podCIDR they are: neither EndpointSlices nor pods nor --node-of "
-            "say where",
-            file=given.ruleset.file,
+        yield _told(
+            given,
+            Severity.INFO,
+            "node-by-pod-cidr",
+            f"{count(number, 'endpoint address is', 'endpoint addresses are')} taken to be on the "
+            "node in whose podCIDR they are: neither EndpointSlices nor pods nor --node-of say "
+            "where",
         )
+
+
+def _told(given: Input, severity: Severity, code: str, message: str) -> Diagnostic:
+    return Diagnostic(severity=severity, code=code, message=message, file=given.ruleset.file)
 
 
 def _why_none(absent: Absent, *, is_cut: bool) -> str:
