@@ -10,13 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.object_names import ObjectNames
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, View
 from analyzer.kubeproxy.view import Source as Kind
 from analyzer.model.addresses import Address
-from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.parsers.api_objects import decode
 from analyzer.parsers.formats import read_ruleset
@@ -25,6 +22,7 @@ from analyzer.parsers.services import parse_services
 from tests.support.promised_flows import OUTSIDE, dumps
 from tests.support.promises import Frontend as Promised
 from tests.support.promises import Promise, Promises, Source
+from tests.support.reading import recogniser
 
 #: Of more frontends a few dozen are looked at, and these many hairpins of each.
 _LARGE = 200
@@ -35,10 +33,8 @@ def view_of(path: Path, promises: Promises) -> View:
     (objects,) = path.parent.glob("objects.json*")
     files = [(objects.name, objects.read_bytes())]
     cluster = parse_objects(files)
-    ruleset = read_ruleset(path.read_bytes(), path.name)
-    recogniser = Recogniser if isinstance(ruleset, Ruleset) else NftRecogniser
-    view: View = recogniser(
-        ruleset,  # type: ignore[arg-type]  # which is of its kind
+    view = recogniser(
+        read_ruleset(path.read_bytes(), path.name),
         cluster,
         node=promises.node,
         node_addresses=cluster.nodes[promises.node].addresses,

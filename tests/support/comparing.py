@@ -10,17 +10,15 @@ from analyzer.kubeproxy.diff.beside import Beside
 from analyzer.kubeproxy.diff.changes import Change, EndpointChange, MasqueradeChange, ServiceChange
 from analyzer.kubeproxy.diff.difference import Difference, difference
 from analyzer.kubeproxy.diff.side import Side
-from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
 from tests.support.captures import Capture
 from tests.support.clusters import GeneratedCluster
+from tests.support.reading import recogniser
 
 #: A route as tests name it: kind of frontend, its address and port, and the source.
 Named = tuple[str, str, str]
@@ -36,19 +34,15 @@ def side_of(
     """Return a dump of any backend, of one IP version."""
     ruleset = read_ruleset(data.encode() if isinstance(data, str) else data, "dump.txt")
     known = cluster or Cluster()
-    recogniser: Recogniser | NftRecogniser
-    if isinstance(ruleset, Ruleset):
-        recogniser = Recogniser(ruleset, known, node=node, node_addresses=own)
-    else:
-        recogniser = NftRecogniser(ruleset, known, node=node, node_addresses=own)
+    found = recogniser(ruleset, known, node=node, node_addresses=own)
     return Side(
         (ruleset,),
-        recogniser.view(),
+        found.view(),
         known,
         version=version,
-        sources=recogniser.source_address,
+        sources=found.source_address,
         own=tuple(address for address in own if address.version == version),
-        node_port_address=recogniser.node_port_address(version),
+        node_port_address=found.node_port_address(version),
     )
 
 

@@ -1,12 +1,16 @@
-"""Dumps read as rules of the one kind that a test expects."""
+"""Dumps read as rules of the one kind that a test expects, and who recognises Services in them."""
 
 from __future__ import annotations
 
 from typing import Any, BinaryIO
 
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.nftables import NftRecogniser
+from analyzer.model.cluster import Cluster
 from analyzer.model.nft import NftRuleset
 from analyzer.model.rules import Ruleset
 from analyzer.parsers import formats
+from analyzer.semantics.base_chains import Rules
 
 
 def read_ruleset(data: bytes | BinaryIO, file: str, *given: Any, **named: Any) -> Ruleset:
@@ -21,3 +25,13 @@ def nft_ruleset(text: str) -> NftRuleset:
     found = formats.read_ruleset(text.encode(), "dump")
     assert isinstance(found, NftRuleset)
     return found
+
+
+def recogniser(
+    ruleset: Rules, cluster: Cluster | None = None, **named: Any
+) -> Recogniser | NftRecogniser:
+    """Return the recogniser of a ruleset's mode."""
+    known = cluster or Cluster()
+    if isinstance(ruleset, Ruleset):
+        return Recogniser(ruleset, known, **named)
+    return NftRecogniser(ruleset, known, **named)

@@ -7,24 +7,18 @@ from collections.abc import Callable
 
 from analyzer.failure.loss import losses
 from analyzer.failure.models import Dead
-from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.trace import Question, trace
 from analyzer.kubeproxy.view import View
 from analyzer.model.addresses import address_from_text
-from analyzer.model.cluster import Cluster
 from analyzer.model.packet import Packet
-from analyzer.model.rules import Ruleset
 from analyzer.parsers.formats import read_ruleset
+from tests.support.reading import recogniser
 from tests.support.shapes import CLUSTER_IP
 
 
 def view(text: str) -> View:
     """Return the Services of a dump of either mode."""
-    ruleset = read_ruleset(text.encode(), "dump")
-    if isinstance(ruleset, Ruleset):
-        return Recogniser(ruleset, Cluster()).view()
-    return NftRecogniser(ruleset, Cluster()).view()
+    return recogniser(read_ruleset(text.encode(), "dump")).view()
 
 
 def steps(work: Callable[[], object]) -> int:

@@ -10,16 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from random import Random
 
-from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import View
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
-from analyzer.model.rules import Ruleset
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.kubernetes import parse_objects
 from analyzer.semantics.base_chains import Rules
 from tests.support.captures import FIXTURES
+from tests.support.reading import recogniser
 
 #: Cases whose dumps are small enough for an interpreter that follows each draw.
 _SMALL = ("two-node*", "seed-dns*", "dual-stack")
@@ -71,16 +69,7 @@ class Ground:
         """Return the Services of a text, `others` being the texts of rules beside it."""
         ruleset = rules_of(text)
         beside = [rules_of(other) for other in others]
-        if isinstance(ruleset, Ruleset):
-            return Recogniser(
-                ruleset,
-                self.cluster,
-                node=self.node,
-                node_addresses=self.own,
-                others=beside,
-                plainly=plainly,
-            ).view()
-        return NftRecogniser(
+        return recogniser(
             ruleset,
             self.cluster,
             node=self.node,
