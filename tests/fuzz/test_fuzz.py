@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import subprocess  # noqa: TID251  # libFuzzer ends its process
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.fuzz.seeds import seeds
+from tests.support.lab.running import python
 
 pytest.importorskip("atheris", reason="atheris is not installed")
 
-ROOT = Path(__file__).parents[2]
 REGRESSIONS = Path(__file__).parent / "regressions"
 
 
 def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
-    path = {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(  # noqa: S603  # our own program
-        [sys.executable, "-m", "tests.fuzz.fuzz_reader", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, **path},
-        check=False,
-    )
+    return python("-m", "tests.fuzz.fuzz_reader", *arguments)
 
 
 def test_mutated_dumps_raise_nothing_but_our_own_errors(tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess  # noqa: TID251  # as a user runs it
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.support.lab.running import kubeodds
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -45,25 +44,13 @@ def printed(block: Block) -> str:
             where = where / words[1]
             continue
         assert words[0] == "kubeodds"
-        done = run(words[1:], where)
+        done = kubeodds(*words[1:], where=where)
         if done.returncode and block.measures:
             # Once more: a busy machine may keep a real client waiting for longer than it waits.
-            done = run(words[1:], where)
+            done = kubeodds(*words[1:], where=where)
         assert done.returncode == 0, done.stdout + done.stderr
         lines.append(done.stdout.rstrip("\n"))
     return "\n".join(lines) + "\n"
-
-
-def run(words: list[str], where: Path) -> subprocess.CompletedProcess[str]:
-    path = {"PYTHONPATH": f"{ROOT}:{ROOT / 'netns-lab'}"}
-    return subprocess.run(  # noqa: S603  # our own program
-        [sys.executable, "-m", "analyzer", *words],
-        capture_output=True,
-        text=True,
-        cwd=where,
-        env={**os.environ, **path},
-        check=False,
-    )
 
 
 def masked(text: str) -> str:

@@ -17,6 +17,7 @@ from analyzer.model.nft import NftRuleset
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.parsers import iptables_save, nft_text
 from tests.support.captures import FIXTURES
+from tests.support.dumps import masquerade_from
 
 NODE = ip_address("172.16.0.1")
 DUMP = """\
@@ -57,13 +58,7 @@ def external(text: str, *beside: str, plainly: bool = True) -> set[bool | None]:
         plainly=plainly,
         others=[nft_text.parse(each, "beside") for each in beside],
     ).view()
-    return {
-        share.masquerade
-        for service in view.services
-        for route in service.routes
-        if route.source is Source.EXTERNAL
-        for share in route.shares
-    }
+    return masquerade_from(view, Source.EXTERNAL)
 
 
 def chain(head: str, *rules: str) -> str:

@@ -12,6 +12,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.packet import ALL_BITS
 from analyzer.parsers.iptables_save import parse
 from tests.support.captures import FIXTURES
+from tests.support.dumps import masquerade_from
 
 DUMP = FIXTURES / "1.36.2-iptables-legacy/seed-dns@worker1/iptables-legacy-save.txt"
 FILTER = "*filter\n:FORWARD ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:X - [0:0]\n{}COMMIT\n"
@@ -67,13 +68,7 @@ def masquerades(rule: str, *, plainly: bool) -> set[bool | None]:
         node_addresses=tuple(a for a in own if a is not None),
         plainly=plainly,
     ).view()
-    return {
-        share.masquerade
-        for service in view.services
-        for route in service.routes
-        if route.source is Source.EXTERNAL
-        for share in route.shares
-    }
+    return masquerade_from(view, Source.EXTERNAL)
 
 
 @pytest.mark.parametrize("plainly", [True, False])

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,12 +8,11 @@ import pytest
 from tests.support.lab.running import (
     CASES,
     NFT_CASES,
-    ROOT,
     Case,
     case,
-    environment,
     kubeodds,
     lab_run,
+    python,
 )
 
 pytestmark = pytest.mark.lab
@@ -102,10 +99,7 @@ def test_a_changed_probability_is_found_out(tmp_path: Path) -> None:
         "sys.exit(cli.main(sys.argv[1:]))\n"
     )
     arguments = ["run", *given.given, "--dead-node", "master", "--service", "kube-dns:dns"]
-    done = subprocess.run(
-        [sys.executable, str(program), *arguments],
-        capture_output=True, text=True, cwd=ROOT, env=environment(), check=False,
-    )  # fmt: skip
+    done = python(str(program), *arguments)
     assert done.returncode == 1, done.stderr
     assert "DISAGREES" in done.stdout
 
@@ -188,10 +182,7 @@ def test_a_changed_draw_of_nft_is_found_out(tmp_path: Path) -> None:
         "sys.exit(cli.main(sys.argv[1:]))\n"
     )
     arguments = ["run", *given.given, "--dead-node", given.victim, "--service", "kube-dns:dns"]
-    done = subprocess.run(
-        [sys.executable, str(program), *arguments],
-        capture_output=True, text=True, cwd=ROOT, env=environment(), check=False,
-    )  # fmt: skip
+    done = python(str(program), *arguments)
     assert done.returncode == 1, done.stderr
     assert "DISAGREES" in done.stdout
 
@@ -209,10 +200,7 @@ def test_a_ruleset_that_is_not_what_the_kernel_holds_is_refused(tmp_path: Path) 
         "sys.argv[1:1] = ['lab']\n"
         "cli.run()\n"
     )
-    done = subprocess.run(
-        [sys.executable, str(program), "run", *given.given],
-        capture_output=True, text=True, cwd=ROOT, env=environment(), check=False,
-    )  # fmt: skip
+    done = python(str(program), "run", *given.given)
     assert done.returncode == 2, done.stderr
     assert "of table ip kube-proxy is not the same once it is loaded" in done.stderr
 

@@ -14,12 +14,10 @@ from analyzer.model.packet import Packet
 from analyzer.model.probability import Bounds
 from analyzer.model.rules import Ruleset, Table
 from analyzer.semantics import effort, positions
-from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import Tree, bounds
 from tests.support.agreement import nft_table
-from tests.support.agreement.iptables_hooks import OWN, start, told
+from tests.support.agreement.iptables_hooks import start, told, way
 from tests.support.agreement.iptables_table import is_dead
 from tests.support.naive import hooks as naive
 from tests.support.naive.nft import Flow
@@ -28,7 +26,6 @@ from tests.support.strategies.iptables_rules import DEAD, walked_tables
 from tests.support.strategies.iptables_tables import (
     NODE,
     POD,
-    PORT,
     SERVICE,
     open_questions,
     questions,
@@ -63,19 +60,6 @@ FATES = [
 ]
 
 
-def way(ruleset: Ruleset, destination: Address, *, made_here: bool, bits: int) -> Tree:
-    packet = Packet(
-        protocol="tcp",
-        source=NODE if made_here else POD,
-        source_port=40_000,
-        destination=destination,
-        destination_port=PORT,
-        in_interface="" if made_here else None,
-    )
-    situation = Situation(local_addresses=OWN, flow=packet)
-    return Hooks([ruleset], ruleset.family, situation, asked_bits=lambda: bits).way(packet)
-
-
 def found(tree: Tree) -> Mapping[naive.Fate, Bounds]:
     return {
         fate: bounds(tree, lambda leaf, fate=fate: told(leaf).seen == fate)  # type: ignore[misc]
@@ -90,7 +74,7 @@ def test_what_is_cut_off_or_joined_lies_within_the_bounds(
     question: tuple[Ruleset, Address, bool],
 ) -> None:
     ruleset, destination, made_here = question
-    tree = way(ruleset, destination, made_here=made_here, bits=~0)
+    tree = way(ruleset, destination, made_here=made_here)
     begin = start(ruleset, destination, made_here=made_here)
     for fate, share in found(tree).items():
         least, most = reachable(begin, lambda f, fate=fate: f.seen == fate)  # type: ignore[misc]
@@ -104,7 +88,7 @@ def test_bits_that_no_rule_matches_on_make_no_difference(
 ) -> None:
     ruleset, destination, made_here = question
     forgetting = way(ruleset, destination, made_here=made_here, bits=asked_bits([ruleset]))
-    remembering = way(ruleset, destination, made_here=made_here, bits=~0)
+    remembering = way(ruleset, destination, made_here=made_here)
     assert found(forgetting) == found(remembering)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from ipaddress import ip_address, ip_network
 
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.view import Endpoint, ServicePort, View
+from analyzer.kubeproxy.view import Endpoint, ServicePort, Source, View
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.iptables_save import parse
 
@@ -85,3 +85,14 @@ def only_service(text: str) -> ServicePort:
 def at(text: str, port: int | None = 80) -> Endpoint:
     """Return an endpoint."""
     return Endpoint(ip_address(text), port)
+
+
+def masquerade_from(view: View, source: Source) -> set[bool | None]:
+    """Return whether flows of a source are masqueraded, of all routes together."""
+    return {
+        share.masquerade
+        for service in view.services
+        for route in service.routes
+        if route.source is source
+        for share in route.shares
+    }

@@ -58,25 +58,24 @@ def test_every_kind_of_match_and_target_has_its_strategy(union: Any, strategies:
 def test_what_is_printed_reads_as_the_same_value(kind: type, data: st.DataObject) -> None:
     drawn = data.draw({**MATCHES, **TARGETS}[kind])
     rule = Rule((drawn,), None, HERE, "") if kind in MATCHES else Rule((), drawn, HERE, "")
-    line = render_rule("X", rule)
-    again = parse_rule(line, HERE, ())
-    assert (again.matches, again.target) == (rule.matches, rule.target), line
-    assert render_rule("X", again) == line
+    assert_survives(rule)
 
 
 @given(rules)
 def test_a_printed_rule_reads_as_the_same_rule(rule: Rule) -> None:
-    line = render_rule("X", rule)
-    again = parse_rule(line, HERE, ())
-    assert (again.matches, again.target) == (rule.matches, rule.target), line
-    assert render_rule("X", again) == line
+    assert_survives(rule)
 
 
 @given(comments)
 def test_any_comment_survives(text: str) -> None:
-    rule = Rule((MatchComment(text), MatchProtocol("tcp")), Drop(), HERE, "")
-    again = parse_rule(render_rule("X", rule), HERE, ())
-    assert (again.matches, again.target) == (rule.matches, rule.target)
+    assert_survives(Rule((MatchComment(text), MatchProtocol("tcp")), Drop(), HERE, ""))
+
+
+def assert_survives(rule: Rule) -> None:
+    line = render_rule("X", rule)
+    again = parse_rule(line, HERE, ())
+    assert (again.matches, again.target) == (rule.matches, rule.target), line
+    assert render_rule("X", again) == line
 
 
 @pytest.mark.parametrize(

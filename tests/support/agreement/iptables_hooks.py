@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Final
 
 from analyzer.model.addresses import Address
-from analyzer.model.packet import Packet
+from analyzer.model.packet import ALL_BITS, Packet
 from analyzer.model.probability import ALWAYS
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Drop, Reject
@@ -20,7 +20,8 @@ from tests.support.strategies.iptables_tables import NODE, POD, PORT
 OWN: Final = frozenset({NODE})
 
 
-def way(ruleset: Ruleset, destination: Address, *, made_here: bool) -> Tree:
+def way(ruleset: Ruleset, destination: Address, *, made_here: bool, bits: int = ALL_BITS) -> Tree:
+    """Return the tree of a flow, of whose marks rules match on `bits`."""
     packet = Packet(
         protocol="tcp",
         source=NODE if made_here else POD,
@@ -30,7 +31,7 @@ def way(ruleset: Ruleset, destination: Address, *, made_here: bool) -> Tree:
         in_interface="" if made_here else None,
     )
     situation = Situation(local_addresses=OWN, flow=packet)
-    return Hooks([ruleset], ruleset.family, situation).way(packet)
+    return Hooks([ruleset], ruleset.family, situation, asked_bits=lambda: bits).way(packet)
 
 
 def told(leaf: Leaf) -> naive.Fate:

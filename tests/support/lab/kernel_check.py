@@ -31,11 +31,10 @@ from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
 from netns_lab.command import run
 from netns_lab.namespace import leave_host
 from netns_lab.trace import LegacyTrace, Met, NftTrace
+from tests.support.lab.findings import Findings
 from tests.support.lab.nodes import SOURCES, Asked, Wired
 from tests.support.lab.random_rules import ADDRESSES, PORTS, RandomRules
 
-#: False alarms that a whole run may raise, for all its counts together.
-RATE: Final = 1e-6
 #: Seconds in which a busy kernel takes up what it has put off.
 _LATE: Final = 0.05
 #: What says where a packet goes on; others only change it, and show in what is matched later.
@@ -172,25 +171,13 @@ def chances(tree: Tree, numbers: Numbers) -> dict[Path, Fraction] | None:
 
 
 @dataclass
-class Findings:
-    """What a run came to."""
+class IptablesFindings(Findings):
+    """What a run of iptables: also the targets of its rules."""
 
-    packets: int = 0
-    rulesets: int = 0
-    exact: int = 0
-    matched: int = 0
-    faults: list[str] = field(default_factory=list)
-    p_values: list[tuple[float, str]] = field(default_factory=list)
     targets: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def disagreements(self) -> list[str]:
-        """What the tree does not allow, and what it allows and was too rare or too frequent."""
-        least = RATE / max(1, len(self.p_values))
-        return [*self.faults, *[says for value, says in self.p_values if value < least]]
 
-
-def check(node: Node, text: str, random: Random, packets: int, findings: Findings) -> None:
+def check(node: Node, text: str, random: Random, packets: int, findings: IptablesFindings) -> None:
     """Hold one ruleset against the kernel."""
     ruleset = node.load(text)
     numbers = Numbers(ruleset)
@@ -261,7 +248,7 @@ def main(words: Sequence[str] | None = None) -> int:
     node = Node(options.backend)
     random = Random(options.seed)  # the same run for the same seed
     rules = RandomRules(random)
-    findings = Findings()
+    findings = IptablesFindings()
     until = time.monotonic() + options.seconds
     for done in range(options.rulesets):
         if time.monotonic() > until or (options.until_fault and findings.disagreements):

@@ -45,13 +45,12 @@ from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.trace import TRACING_TABLE
+from tests.support.lab.findings import Findings
 from tests.support.lab.nft_node import NftNode, Path, Rules, Went
 from tests.support.lab.nodes import ADDRESSES6, SOURCES, Asked
 from tests.support.lab.random_nft import RandomNft
 from tests.support.lab.random_rules import ADDRESSES, PORTS, RandomRules
 
-#: False alarms that a whole run may raise, for all its counts together.
-RATE: Final = 1e-6
 _QUESTIONS: Final = 3
 #: Ways of one tree that are looked at; beyond, the question is left out, and counted.
 _MOST_WAYS: Final = 20_000
@@ -160,28 +159,16 @@ def fits(way: Way, went: Went, path: Path, asked: Asked, *, beside: bool) -> boo
 
 
 @dataclass
-class Findings:
-    """What a run came to."""
+class NftFindings(Findings):
+    """What a run of nft: also what it took, and what the packets met."""
 
-    packets: int = 0
-    rulesets: int = 0
     offered: int = 0
     taken: int = 0
     questions: int = 0
-    exact: int = 0
     too_many: int = 0
-    matched: int = 0
-    faults: list[str] = field(default_factory=list)
-    p_values: list[tuple[float, str]] = field(default_factory=list)
     ends: Counter[str] = field(default_factory=Counter)
     statements: Counter[str] = field(default_factory=Counter)
     met: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def disagreements(self) -> list[str]:
-        """What the tree does not allow, and what it allows and was too rare or too frequent."""
-        least = RATE / max(1, len(self.p_values))
-        return [*self.faults, *[says for value, says in self.p_values if value < least]]
 
 
 class Check:
@@ -193,7 +180,7 @@ class Check:
         self._node = NftNode()
         #: What iptables-legacy holds beside the rules of nft.
         self._beside: list[Ruleset] = []
-        self.findings = Findings()
+        self.findings = NftFindings()
 
     def beside(self, text: str) -> None:
         """Let iptables-legacy load a ruleset beside those to come.

@@ -57,17 +57,25 @@ def case(name: str) -> Case:
     return Case(FIXTURES / name)
 
 
-def kubeodds(
-    *arguments: str, prefix: Sequence[str] = (), extra: Mapping[str, str] | None = None
+def python(
+    *words: str,
+    where: Path = ROOT,
+    prefix: Sequence[str] = (),
+    extra: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
+    """Run Python so that it finds what is in this repository."""
     return subprocess.run(
-        [*prefix, *KUBEODDS, *arguments],
+        [*prefix, sys.executable, *words],
         capture_output=True,
         text=True,
-        cwd=ROOT,
+        cwd=where,
         env={**environment(), **(extra or {})},
         check=False,
     )
+
+
+def kubeodds(*arguments: str, **given: Any) -> subprocess.CompletedProcess[str]:
+    return python("-m", "analyzer", *arguments, **given)
 
 
 def lab_run(*arguments: str) -> tuple[int, dict[str, Any], str]:
@@ -78,13 +86,6 @@ def lab_run(*arguments: str) -> tuple[int, dict[str, Any], str]:
 
 def in_lab(program: str, *arguments: str) -> str:
     """Run Python code that may leave the host's network, and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=environment(),
-        check=False,
-    )
+    done = python("-c", program, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -6,14 +6,13 @@ script: a random draw of nature, an unknown match of an adversary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, replace
 
 from analyzer.model import matches as m
 from analyzer.model import targets as t
 from analyzer.model.addresses import Address
 from analyzer.model.rules import Ruleset
-from tests.support.naive.table import ALWAYS_DRAWN, Choice, Draw, Unreadable
+from tests.support.naive.table import Choice, Scripted, Unreadable
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Ended(Exception):  # noqa: N818  # an outcome, not an error
 
 
 @dataclass
-class Walk:
+class Walk(Scripted):
     """One packet through one node; True and False are taken from the script in turn."""
 
     ruleset: Ruleset
@@ -52,10 +51,9 @@ class Walk:
     entry: bool = False
     translated: bool = False
     masqueraded: bool = False
-    rest: list[bool] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.rest = list(self.script)
+        super().__init__(self.script)
 
     def fate(self, *, made_here: bool) -> Fate:
         try:
@@ -187,16 +185,7 @@ class Walk:
                 if self.translated:
                     now.add("DNAT")
                 return bool(now & set(state.value)) is not state.negated
-            case m.MatchRandom(0):
-                return False
             case m.MatchRandom(threshold):
-                return threshold == ALWAYS_DRAWN or self.asked(
-                    Draw(Fraction(threshold, ALWAYS_DRAWN))
-                )
+                return self.drawn(threshold)
             case _:
                 raise AssertionError(match)
-
-    def asked(self, question: Exception) -> bool:
-        if not self.rest:
-            raise question
-        return self.rest.pop(0)

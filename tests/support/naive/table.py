@@ -59,8 +59,27 @@ class Choice(Exception):  # noqa: N818  # a question, not an error
     """An unknown match: nobody knows."""
 
 
+class Scripted:
+    """Something whose draws and choices are taken from a script in turn."""
+
+    def __init__(self, script: tuple[bool, ...]) -> None:
+        self._rest = list(script)
+
+    def asked(self, question: Exception) -> bool:
+        """Return the next answer; where there is none, `question` is raised."""
+        if not self._rest:
+            raise question
+        return self._rest.pop(0)
+
+    def drawn(self, threshold: int) -> bool:
+        """Tell whether a random number lies below `threshold`; who knows it need not ask."""
+        if threshold in {0, ALWAYS_DRAWN}:
+            return bool(threshold)
+        return self.asked(Draw(Fraction(threshold, ALWAYS_DRAWN)))
+
+
 @dataclass
-class Run:
+class Run(Scripted):
     """One walk; True and False are taken from the script in turn."""
 
     table: Table
@@ -69,7 +88,7 @@ class Run:
     path: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.rest = list(self.script)
+        super().__init__(self.script)
 
     def end(self, chain: str) -> End:
         target = self.chain(chain)
@@ -111,19 +130,10 @@ class Run:
                 return not self.holds(inner)
             case MatchMark(mark):
                 return self.mark & mark.mask == mark.value
-            case MatchRandom(0):
-                return False
             case MatchRandom(threshold):
-                return threshold == ALWAYS_DRAWN or self.asked(
-                    Draw(Fraction(threshold, ALWAYS_DRAWN))
-                )
+                return self.drawn(threshold)
             case _:
                 raise AssertionError(match)
-
-    def asked(self, question: Exception) -> bool:
-        if not self.rest:
-            raise question
-        return self.rest.pop(0)
 
 
 K = TypeVar("K", bound=Hashable)
