@@ -62,6 +62,7 @@ class Iptables(Backend):
         text = run(self.namespace, [f"iptables-{self.variant}-save"]).stdout
         _check_same(ruleset, parse(text, "iptables-save"))
         self._destinations = _destinations(ruleset)
+        self._chains = {chain for chain, _ in self._destinations}
 
     def counters(self) -> Counter[Door]:
         """Return the packets that DNAT rules have counted, by where they send them."""
@@ -75,7 +76,7 @@ class Iptables(Backend):
 
     @abstractmethod
     def _rule_counters(self) -> _RuleCounters:
-        """Return the packets that each rule of the nat table has counted."""
+        """Return the packets that rules have counted, all those of chains with a DNAT at least."""
 
 
 class LegacyIptables(Iptables):
@@ -98,6 +99,8 @@ class LegacyIptables(Iptables):
             return {
                 (chain.name, at): rule.get_counters()[0]
                 for chain in table.chains
+                # It decodes each match of the rules that it is asked for.
+                if chain.name in self._chains
                 for at, rule in enumerate(chain.rules)
             }
 
@@ -107,8 +110,9 @@ class LegacyIptables(Iptables):
         counters: dict[tuple[str, int], int] = {}
         position: Counter[str] = Counter()
         for packets, chain in _COUNTED.findall(saved):
-            counters[chain, position[chain]] = int(packets)
-            position[chain] += 1
+            if chain in self._chains:
+                counters[chain, position[chain]] = int(packets)
+                position[chain] += 1
         return counters
 
 

@@ -10,14 +10,17 @@ from tests.support.lab.running import in_lab
 
 pytestmark = pytest.mark.lab
 
-#: Rules that have counted, each something else, in two chains, one of them with a comment.
+#: Rules that have counted, each something else, in chains with a DNAT, one of them with a comment.
 DUMP = """*nat
 :PREROUTING ACCEPT [0:0]
 :KUBE-SEP-A - [0:0]
-[3:180] -A PREROUTING -p tcp -j KUBE-SEP-A
-[0:0] -A PREROUTING -m comment --comment "[9:9] -A X" -j KUBE-SEP-A
+:KUBE-SEP-B - [0:0]
+[6:360] -A PREROUTING -p tcp -j KUBE-SEP-A
+[0:0] -A PREROUTING -p udp -j KUBE-SEP-B
 [2:120] -A KUBE-SEP-A -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.0.0.1:80
 [1:60] -A KUBE-SEP-A -p tcp -j DNAT --to-destination 10.0.0.2:80
+[3:180] -A KUBE-SEP-B -m comment --comment "[9:9] -A KUBE-SEP-A"
+[0:0] -A KUBE-SEP-B -p udp -j DNAT --to-destination 10.0.0.3:80
 COMMIT
 """
 PROGRAM = f"""
@@ -40,8 +43,8 @@ def test_counters_are_read_alike_with_and_without_python_iptables() -> None:
     wanted = [
         ("KUBE-SEP-A", 0, 2),
         ("KUBE-SEP-A", 1, 1),
-        ("PREROUTING", 0, 3),
-        ("PREROUTING", 1, 0),
+        ("KUBE-SEP-B", 0, 3),
+        ("KUBE-SEP-B", 1, 0),
     ]
     assert saved == wanted
     assert loaded == wanted
