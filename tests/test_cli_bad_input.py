@@ -1,0 +1,189 @@
+"""The command line: what it says to bad input, in whichever verb, and that it exits with 2."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+
+import pytest
+
+from tests.support.answers import RICH
+from tests.support.commands import DUMP, OBJECTS, Command, Done
+
+WANTED = "expected the output of `kubectl get services,endpointslices,nodes,pods -A -o json`"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b" \n\n", "the file holds nothing but blanks"),
+        (b"*nat\n\0\n", "a binary file, not a dump of rules"),
+        (
+            b"hello\n",
+            "no dump of rules; run `iptables-save` on the node, or `nft list ruleset` where "
+            "kube-proxy runs in nftables mode, and give its output",
+        ),
+        (
+            b"Chain INPUT (policy ACCEPT)\ntarget prot opt source destination\n",
+            "a listing of `iptables -L`, which leaves out what is needed; run `iptables-save` on "
+            "the node instead",
+        ),
+        (
+            gzip.compress(b"*nat\nCOMMIT\n" * 99, mtime=0)[:-9],
+            "damaged compressed data: Compressed file ended before the end-of-stream marker was "
+            "reached",
+        ),
+    ],
+)
+def test_what_is_no_dump_is_refused_in_one_line(
+    command: Command, content: bytes, message: str
+) -> None:
+    done = command("services", command.file("dump.txt", content))
+    assert done == Done(2, "", f"kubeodds: dump.txt: {message}\n")
+
+
+def test_a_ruleset_of_nft_without_services_says_so(command: Command) -> None:
+    done = command("services", command.file("dump.txt", "table ip filter {\n}\n"))
+    assert done.status == 0
+    assert "kube-proxy in nftables mode has not written these rules" in done.err
+    done = command("services", command.file("dump.txt", "table ip kube-proxy {\n}\n"))
+    assert (done.status, done.err) == (0, "")
+    assert "0 ServicePorts in 0 rules" in done.out
+
+
+def test_a_missing_file_is_named(command: Command) -> None:
+    done = command("services", "missing.txt")
+    assert done == Done(2, "", "kubeodds: missing.txt: No such file or directory\n")
+    for words in ([""], [DUMP, "--objects", ""]):
+        done = command("services", *words)
+        assert done == Done(2, "", "kubeodds: '': No such file or directory\n")
+
+
+def test_a_directory_is_no_dump(command: Command) -> None:
+    assert command("services", ".") == Done(2, "", "kubeodds: .: Is a directory\n")
+
+
+def test_a_probability_above_1_is_shown_with_a_caret(command: Command) -> None:
+    lines = RICH.replace("0.50000000000", "1.1").split("\n")
+    number = next(at for at, line in enumerate(lines, 1) if "1.1" in line)
+    column = lines[number - 1].index("1.1")
+    done = command("services", command.file("dump.txt", "\n".join(lines)))
+    assert done == Done(
+        2,
+        "",
+        f"dump.txt:{number}:{column + 1}: expected a number from 0 to 1\n"
+        f"    {lines[number - 1]}\n"
+        f"    {' ' * column}^^^\n",
+    )
+
+
+def test_nothing_but_blanks_stands_before_a_caret(command: Command) -> None:
+    text = RICH.replace(" --probability 0.50000000000", "\t--probability 1.1")
+    _, line, marker = command("services", command.file("dump.txt", text)).err.splitlines()
+    assert marker.strip() == "^^^"
+    assert line[marker.index("^") :].startswith("1.1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--dead", "10.244.0.8"],
+            "--dead 10.244.0.8: no Service of this dump has that endpoint; did you mean "
+            "10.244.0.7 or 10.244.0.3 or 10.244.1.9?",
+        ),
+        (
+            ["--dead", "worker1"],
+            "--dead worker1: expected an address, for example 10.1.0.1 or 10.1.0.1:53",
+        ),
+        (
+            ["--dead-node", "worker2", *OBJECTS],
+            "--dead-node worker2: no such node is known; did you mean worker1?",
+        ),
+        (
+            ["--dead-zone", "east", *OBJECTS],
+            "--dead-zone east: nothing says which endpoints are in which zone; give --objects "
+            "FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`",
+        ),
+        (
+            ["--dead-node", "worker1"],
+            "--dead-node worker1: nothing says which endpoints are on which node; give --objects "
+            "FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`, or --node-of "
+            "CIDR=NODE",
+        ),
+        (
+            ["--node", "worker9", *OBJECTS],
+            "--node worker9: the objects have no such node; did you mean worker1?",
+        ),
+        (
+            ["--service", "kube-dms"],
+            "no Service kube-dms in this dump; there are default/app, default/kubernetes:https, "
+            "kube-system/kube-dns:dns, kube-system/kube-dns:dns-tcp, kube-system/kube-dns:metrics",
+        ),
+    ],
+)
+def test_a_name_that_does_not_occur_is_refused_in_one_line(
+    command: Command, arguments: Sequence[str], message: str
+) -> None:
+    assert command("loss", DUMP, *arguments) == Done(2, "", f"kubeodds: {message}\n")
+
+
+@pytest.mark.parametrize("verb", ["services", "tree"])
+def test_every_verb_refuses_an_unknown_service(command: Command, verb: str) -> None:
+    named = {"services": ["--service", "ap"], "tree": ["ap"]}[verb]
+    done = command(verb, DUMP, *named)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("kubeodds: no Service ap in this dump")
+
+
+def test_the_tree_of_a_service_without_endpoints_ends_where_it_is_refused(
+    command: Command,
+) -> None:
+    forward = ":FORWARD ACCEPT [0:0]\n:KUBE-SERVICES -"
+    rules = RICH.replace("*filter\n:KUBE-SERVICES -", f"*filter\n{forward}").replace(
+        "-A KUBE-SERVICES -d 10.96.0.9",
+        "-A FORWARD -j KUBE-SERVICES\n-A KUBE-SERVICES -d 10.96.0.9",
+    )
+    done = command("tree", command.file("dump.txt", rules), "ns/empty:dns")
+    assert done.status == 0
+    assert done.out.splitlines()[-1].strip().startswith("=> rejected")
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (
+            "NAME  READY\n",
+            f"objects.json:1:1: not JSON (Expecting value); {WANTED}\n    NAME  READY\n    ^\n",
+        ),
+        ("[]", f"kubeodds: objects.json: no list of API objects; {WANTED}\n"),
+        ('{"items": [1]}', f"kubeodds: objects.json: no list of API objects; {WANTED}\n"),
+        ("[" * 100_000, "kubeodds: objects.json: nested too deeply to be API objects\n"),
+    ],
+)
+def test_objects_that_are_none_are_refused(command: Command, content: str, error: str) -> None:
+    done = command("services", DUMP, "--objects", command.file("objects.json", content))
+    assert done == Done(2, "", error)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: VERB"),
+        (["services"], "the following arguments are required: DUMP"),
+        (["loss", "--dead", "10.1.0.1", "10.1.0.2", DUMP], "not plain which word is DUMP; repeat"),
+        (["loss", DUMP, "--max-loss", "ten"], "'ten' is not a percentage (for example 10%)"),
+        (["loss", DUMP, "--max-loss", "101%"], "'101%' is not between 0% and 100%"),
+        (["services", DUMP, "--node-ip", "worker1"], "'worker1' is no IP address"),
+        (["services", DUMP, "--format", "xml"], "invalid choice: 'xml'"),
+        (["services", DUMP, "--servic", "x"], "unrecognized arguments: --servic x"),
+    ],
+)
+def test_bad_usage_is_told_with_the_usage(
+    command: Command, arguments: Sequence[str], message: str
+) -> None:
+    done = command(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("usage: kubeodds")
+    assert message in done.err.splitlines()[-1]
