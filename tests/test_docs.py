@@ -26,7 +26,7 @@ from analyzer.semantics.matching import judge
 from analyzer.semantics.situation import Situation
 from tests.support import properties
 from tests.support.documents import rows
-from tests.support.strategies.iptables_rules import MATCHES as VALUES
+from tests.support.strategies.iptables_matches import MATCHES as VALUES
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "xt"
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from analyzer.errors import ParseError
 from analyzer.parsers.words import Words, quoted
-from tests.support.strategies.iptables_rules import HERE, comments
+from tests.support.strategies.iptables_rules import HERE
+from tests.support.strategies.iptables_values import comments
 
 
 def texts(line: str) -> list[str]:

@@ -22,7 +22,6 @@ from tests.support.agreement.iptables_table import is_dead
 from tests.support.naive import hooks as naive
 from tests.support.naive.nft import Flow
 from tests.support.naive.table import extremes, reachable
-from tests.support.strategies.iptables_rules import DEAD, walked_tables
 from tests.support.strategies.iptables_tables import (
     NODE,
     POD,
@@ -30,6 +29,7 @@ from tests.support.strategies.iptables_tables import (
     open_questions,
     questions,
 )
+from tests.support.strategies.iptables_walkable import DEAD, walked_tables
 from tests.support.strategies.nft_tables import single_tables
 from tests.support.strategies.nft_walkable import Kinds
 

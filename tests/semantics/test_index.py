@@ -19,7 +19,8 @@ from analyzer.semantics.index import ChainIndex
 from analyzer.semantics.matching import match_all
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
-from tests.support.strategies.iptables_rules import DEAD, HERE, known_matches, unknown_matches
+from tests.support.strategies.iptables_rules import HERE
+from tests.support.strategies.iptables_walkable import DEAD, known_matches, unknown_matches
 
 ADDRESSES = [ip_address("10.0.0.1"), ip_address("10.0.0.2"), ip_address("fd00::1")]
 NETWORKS = [ip_network(n) for n in ("10.0.0.1/32", "10.0.0.2/32", "10.0.0.0/24", "fd00::1/128")]

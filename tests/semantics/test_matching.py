@@ -59,7 +59,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.matching import JUDGES, MatchResult, judge, match_all
 from analyzer.semantics.situation import Situation
-from tests.support.strategies.iptables_rules import MATCHES as VALUES
+from tests.support.strategies.iptables_matches import MATCHES as VALUES
 from tests.support.strategies.iptables_rules import matches
 
 FALSE, UNKNOWN, TRUE = Ternary

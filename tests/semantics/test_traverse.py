@@ -45,7 +45,8 @@ from tests.support.agreement.iptables_table import (
     walk,
 )
 from tests.support.naive import table as naive
-from tests.support.strategies.iptables_rules import DEAD, HERE, looping_tables, walked_tables
+from tests.support.strategies.iptables_rules import HERE
+from tests.support.strategies.iptables_walkable import DEAD, looping_tables, walked_tables
 
 UNKNOWN = MatchUnknown("-m u32")
 HALF = MatchRandom(1 << 30)

@@ -15,10 +15,8 @@ from analyzer.kubeproxy.diff.shares import (
 )
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, numgen_weights
 from tests.support.captures import expected_shares
+from tests.support.strategies.probabilities import dyadics
 
-dyadics = st.integers(0, 40).flatmap(
-    lambda bits: st.builds(Dyadic.of, st.integers(0, 1 << bits), st.just(bits))
-)
 bounds = st.tuples(dyadics, dyadics).map(lambda pair: Bounds(min(pair), max(pair)))
 numbers = st.integers(1, 300)
 

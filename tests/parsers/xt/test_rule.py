@@ -30,14 +30,10 @@ from analyzer.model.options import Option, Range
 from analyzer.model.rules import Rule
 from analyzer.model.targets import Accept, Drop, Goto, Jump, Return, Target, TargetUnknown
 from analyzer.parsers.xt.rule import parse_rule, render_rule
-from tests.support.strategies.iptables_rules import (
-    HERE,
-    MATCHES,
-    TARGETS,
-    comments,
-    kinds_of,
-    rules,
-)
+from tests.support.strategies.iptables_matches import MATCHES
+from tests.support.strategies.iptables_rules import HERE, kinds_of, rules
+from tests.support.strategies.iptables_targets import TARGETS
+from tests.support.strategies.iptables_values import comments
 
 NET = IPv4Network("10.0.0.0/8")
 

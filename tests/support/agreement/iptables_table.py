@@ -23,7 +23,7 @@ from analyzer.semantics.tree import (
     bounds,
 )
 from tests.support.naive import table as naive
-from tests.support.strategies.iptables_rules import DEAD
+from tests.support.strategies.iptables_walkable import DEAD
 
 #: The chain where packets enter.
 START: Final = "A"

@@ -29,7 +29,8 @@ from analyzer.parsers.xt.targets import TARGET_NAMES
 from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace, leave_host
-from tests.support.strategies.iptables_rules import MATCHES, TARGETS
+from tests.support.strategies.iptables_matches import MATCHES
+from tests.support.strategies.iptables_targets import TARGETS
 
 #: What a match or a target needs beside it, or the kernel refuses it.
 _PROTOCOLS: dict[type, str] = {

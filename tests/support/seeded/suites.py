@@ -39,7 +39,7 @@ from tests.support.seeded import (
 )
 from tests.support.seeded.fault import Fault
 from tests.support.strategies import iptables_tables
-from tests.support.strategies.iptables_rules import walked_tables
+from tests.support.strategies.iptables_walkable import walked_tables
 from tests.support.strategies.nft_tables import single_tables
 from tests.support.strategies.nft_walkable import Kinds
 

@@ -12,7 +12,7 @@ from analyzer.model import options as o
 from analyzer.model import targets as t
 from analyzer.model.diagnostics import Location
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
-from tests.support.strategies.iptables_rules import quarters
+from tests.support.strategies.iptables_walkable import quarters
 
 SERVICE, POD, NODE = map(IPv4Address, ("10.2.3.4", "10.1.0.9", "172.16.0.1"))
 PORT: Final = 80
