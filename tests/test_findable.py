@@ -75,6 +75,7 @@ ANALYZER: Final = (
         "each expression and statement survives its text and its JSON, which shares no code "
         "with the readers; and what nft prints of all kinds, in both forms, is one model",
     ),
+    Row("parsers/open_table", "parsers/test_careful.py", "a part of what that reader does"),
     # --- meaning
     Row(
         "semantics/sums",

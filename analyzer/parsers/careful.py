@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from analyzer.errors import InputError
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.hooks import POLICIES
-from analyzer.model.rules import Chain, Counters, Ruleset, Table
+from analyzer.model.rules import Counters, Ruleset, Table
 from analyzer.parsers.header import family_of, header
+from analyzer.parsers.open_table import BASE_CHAINS, BUILT_IN, LEADS, OpenTable
 from analyzer.parsers.rows import ListedRows
 
 _TABLE: Final = re.compile(r"\*\s*([A-Za-z]+)\s*$")
@@ -25,12 +25,6 @@ _ROW: Final = re.compile(r"(?:\[\d+:\d+\]\s*)?(?:-A|--append|-I|--insert)\s+(\S+
 _POLICY: Final = re.compile(r"-P\s+(\S+)\s+(\S+)(?:\s+-c\s+(\d{1,20})\s+(\d{1,20}))?\s*$")
 _NEW_CHAIN: Final = re.compile(r"-N\s+(\S+)\s*$")
 _DELETED: Final = re.compile(r"-X\s+(\S+)\s*$")
-#: What takes rules out of a chain, or out of all; iptables-restore takes it, no dump has it.
-_EDIT: Final = re.compile(
-    r"[+ \t>]*(?:\[\d+:\d+\]\s*)?(?:-[DRF]|--delete|--replace|--flush)(?:\s+(\S+)|\s*$)"
-)
-#: What a line that is no rule has in common with one.
-_LEADS: Final = re.compile(r"\s(?:-[jg]|--jump|--goto)\s")
 #: What a diff, an indented paste or a quotation puts before a line.
 _MARK: Final = re.compile(r"[+ \t>]+(?=[*:]|\[\d+:\d+\]|-[APNIX]\b|COMMIT\b)")
 _DIFF_REMOVED: Final = re.compile(r"-(?:-A |:|\*)")
@@ -41,97 +35,10 @@ _BEGINS: Final = re.compile(
 #: Another rule on the same line, outside of quotes.
 _NEXT_ROW: Final = re.compile(r'(?:[^"]|"(?:[^"\\]|\\.)*+")*?\s(?=-A\s+\S+\s+-)')
 
-#: The built-in chains by which a table without a header is told.
-_BASE_CHAINS: Final = {
-    frozenset({"PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"}): "nat",
-    frozenset({"PREROUTING", "OUTPUT", "POSTROUTING"}): "nat",
-    frozenset({"INPUT", "FORWARD", "OUTPUT"}): "filter",
-    frozenset({"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}): "mangle",
-    frozenset({"PREROUTING", "OUTPUT"}): "raw",
-}
-_BUILT_IN: Final = frozenset().union(*_BASE_CHAINS)
 #: A rule that goes in front of others, or of those from a number on.
 _INSERTED: Final = re.compile(
     r"\s*(?:\[\d+:\d+\]\s*)?(?:-I|--insert)\s+\S+(?:\s+(\d{1,9})(?=\s|$))?"
 )
-#: What only rules of the nat table can say, kube-proxy's chains of that table included.
-_NAT_ONLY: Final = re.compile(
-    r"-j (?:DNAT|SNAT|MASQUERADE|REDIRECT)\b|KUBE-(?:SEP|SVC|SVL|EXT|XLB|FW|MARK-MASQ)"
-)
-
-
-@dataclass(slots=True)
-class _OpenTable:
-    """A table whose end has not been met.
-
-    Attributes:
-        implied: no ``*table`` line began it: a fragment, or ``iptables -S``.
-        listed: it was begun by the ``-P`` and ``-N`` lines of ``iptables -S``.
-        damaged: a line between its head and its COMMIT is not understood.
-        lost: such lines, which may be rules of chains that come later, too.
-    """
-
-    name: str | None
-    family: str
-    line: int
-    implied: bool = False
-    listed: bool = False
-    damaged: bool = False
-    lost: list[tuple[int, str]] = field(default_factory=list)
-    policies: dict[str, tuple[str | None, Counters | None]] = field(default_factory=dict)
-    rows: dict[str, ListedRows] = field(default_factory=dict)
-    last: str | None = None
-
-    def guess(self) -> str:
-        """Return the table's name, from its built-in chains or else from its rules."""
-        bases = frozenset(n for n, (policy, _) in self.policies.items() if policy is not None)
-        text = "".join(rows.text for rows in self.rows.values())
-        named = _BASE_CHAINS.get(bases)
-        return named or ("nat" if _NAT_ONLY.search(text) else "filter")
-
-    def mark_incomplete(self) -> None:
-        """Mark the chains of which rules may be missing."""
-        if self.implied and not self.listed:
-            for rows in self.rows.values():
-                rows.complete = False
-            return
-        # Rules follow in the order in which the chains are declared, so those before the last
-        # one met are whole, even when they are empty.
-        names = list(self.policies)
-        for name in names[names.index(self.last) if self.last is not None else 0 :]:
-            self.rows[name].complete = False
-
-    def lose(self, number: int, line: str) -> None:
-        """Meet a line that is not understood: what it has done to the chains nobody knows.
-
-        In what stands under no table there is prose as well: that does nothing.
-        """
-        edit = _EDIT.match(line)
-        if edit is None and self.implied and not _LEADS.search(line):
-            return
-        if line.startswith(":"):  # of a chain that it declares the policy is not known
-            self.damaged = True
-            return
-        one = self.rows.get(edit[1]) if edit is not None else None
-        for rows in self.rows.values() if one is None else (one,):
-            rows.lose(number, line, at_start=edit is not None)
-        if edit is None:
-            # It may have been the declaration of a chain.
-            self.damaged = True
-            self.lost.append((number, line))
-
-    def close(self, name: str, *, complete: bool) -> Table:
-        for rows in self.rows.values():
-            rows.table = name
-        chains = {n: Chain(n, self.rows[n], *self.policies[n]) for n in self.policies}
-        return Table(self.family, name, chains, complete=complete and not self.damaged)
-
-    def same_as(self, other: Table) -> bool:
-        """Tell whether `other` has the same chains with the same rows."""
-        theirs = {
-            n: c.rules.text for n, c in other.chains.items() if isinstance(c.rules, ListedRows)
-        }
-        return theirs == {n: rows.text for n, rows in self.rows.items()}
 
 
 class CarefulReader:
@@ -152,7 +59,7 @@ class CarefulReader:
         self._file = file
         self._wanted_table = table
         self._tables: dict[str, Table] = {}
-        self._open: _OpenTable | None = None
+        self._open: OpenTable | None = None
         self._diagnostics: list[Diagnostic] = []
         self._noise: list[int] = []
         #: Lines before a table that has no head, which may be rules of it.
@@ -209,7 +116,7 @@ class CarefulReader:
             self._comment(plain)
         elif found := _TABLE.match(plain):
             self._end(number)
-            self._open = _OpenTable(found[1].lower(), self._current, number)
+            self._open = OpenTable(found[1].lower(), self._current, number)
             self._before = []
         elif plain.strip() == "COMMIT":
             self._commit()
@@ -228,7 +135,7 @@ class CarefulReader:
             self._noise.append(number)
             if self._open is not None:
                 self._open.lose(number, plain)
-            elif _LEADS.search(plain):
+            elif LEADS.search(plain):
                 self._before.append((number, plain))
 
     def _last_line(self, number: int, line: str) -> None:
@@ -242,10 +149,10 @@ class CarefulReader:
                 self._declare(found[1], None, None)
             table.last = found[1]
 
-    def _table(self, number: int) -> _OpenTable:
+    def _table(self, number: int) -> OpenTable:
         """Return the open table, begun without a header if there is none."""
         if self._open is None:
-            self._open = _OpenTable(None, self._current, number, implied=True)
+            self._open = OpenTable(None, self._current, number, implied=True)
             self._open.lost, self._before = self._before, []
         return self._open
 
@@ -262,7 +169,7 @@ class CarefulReader:
         table = self._table(number)
         rows = table.rows.get(found[1])
         if rows is None:
-            if not table.implied and found[1] not in _BUILT_IN:
+            if not table.implied and found[1] not in BUILT_IN:
                 self._warn("undeclared-chain", f"chain {found[1]} is not declared", number)
             rows = self._declare(found[1], None, None)
         inserted = _INSERTED.match(line)
@@ -317,7 +224,7 @@ class CarefulReader:
         if table.listed:
             # `iptables -S FORWARD` lists one chain, and says nothing of the others.
             bases = frozenset(n for n, (policy, _) in table.policies.items() if policy is not None)
-            self._close(complete=bases in _BASE_CHAINS)
+            self._close(complete=bases in BASE_CHAINS)
             return
         table.mark_incomplete()
         if table.implied:

@@ -1,0 +1,106 @@
+"""One table of a dump that is read line by line, while its end has not been met."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from analyzer.model.rules import Chain, Counters, Table
+from analyzer.parsers.rows import ListedRows
+
+#: What takes rules out of a chain, or out of all; iptables-restore takes it, no dump has it.
+_EDIT: Final = re.compile(
+    r"[+ \t>]*(?:\[\d+:\d+\]\s*)?(?:-[DRF]|--delete|--replace|--flush)(?:\s+(\S+)|\s*$)"
+)
+#: What a line that is no rule has in common with one.
+LEADS: Final = re.compile(r"\s(?:-[jg]|--jump|--goto)\s")
+#: The built-in chains by which a table without a header is told.
+BASE_CHAINS: Final = {
+    frozenset({"PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"}): "nat",
+    frozenset({"PREROUTING", "OUTPUT", "POSTROUTING"}): "nat",
+    frozenset({"INPUT", "FORWARD", "OUTPUT"}): "filter",
+    frozenset({"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}): "mangle",
+    frozenset({"PREROUTING", "OUTPUT"}): "raw",
+}
+#: Chains that are there though nothing declares them.
+BUILT_IN: Final = frozenset().union(*BASE_CHAINS)
+#: What only rules of the nat table can say, kube-proxy's chains of that table included.
+_NAT_ONLY: Final = re.compile(
+    r"-j (?:DNAT|SNAT|MASQUERADE|REDIRECT)\b|KUBE-(?:SEP|SVC|SVL|EXT|XLB|FW|MARK-MASQ)"
+)
+
+
+@dataclass(slots=True)
+class OpenTable:
+    """A table whose end has not been met.
+
+    Attributes:
+        implied: no ``*table`` line began it: a fragment, or ``iptables -S``.
+        listed: it was begun by the ``-P`` and ``-N`` lines of ``iptables -S``.
+        damaged: a line between its head and its COMMIT is not understood.
+        lost: such lines, which may be rules of chains that come later, too.
+    """
+
+    name: str | None
+    family: str
+    line: int
+    implied: bool = False
+    listed: bool = False
+    damaged: bool = False
+    lost: list[tuple[int, str]] = field(default_factory=list)
+    policies: dict[str, tuple[str | None, Counters | None]] = field(default_factory=dict)
+    rows: dict[str, ListedRows] = field(default_factory=dict)
+    last: str | None = None
+
+    def guess(self) -> str:
+        """Return the table's name, from its built-in chains or else from its rules."""
+        bases = frozenset(n for n, (policy, _) in self.policies.items() if policy is not None)
+        text = "".join(rows.text for rows in self.rows.values())
+        named = BASE_CHAINS.get(bases)
+        return named or ("nat" if _NAT_ONLY.search(text) else "filter")
+
+    def mark_incomplete(self) -> None:
+        """Mark the chains of which rules may be missing."""
+        if self.implied and not self.listed:
+            for rows in self.rows.values():
+                rows.complete = False
+            return
+        # Rules follow in the order in which the chains are declared, so those before the last
+        # one met are whole, even when they are empty.
+        names = list(self.policies)
+        for name in names[names.index(self.last) if self.last is not None else 0 :]:
+            self.rows[name].complete = False
+
+    def lose(self, number: int, line: str) -> None:
+        """Meet a line that is not understood: what it has done to the chains nobody knows.
+
+        In what stands under no table there is prose as well: that does nothing.
+        """
+        edit = _EDIT.match(line)
+        if edit is None and self.implied and not LEADS.search(line):
+            return
+        if line.startswith(":"):  # of a chain that it declares the policy is not known
+            self.damaged = True
+            return
+        one = self.rows.get(edit[1]) if edit is not None else None
+        for rows in self.rows.values() if one is None else (one,):
+            rows.lose(number, line, at_start=edit is not None)
+        if edit is None:
+            # It may have been the declaration of a chain.
+            self.damaged = True
+            self.lost.append((number, line))
+
+    def close(self, name: str, *, complete: bool) -> Table:
+        """Return the table as far as it was read; `complete`: its end was met."""
+        for rows in self.rows.values():
+            rows.table = name
+        chains = {n: Chain(n, self.rows[n], *self.policies[n]) for n in self.policies}
+        return Table(self.family, name, chains, complete=complete and not self.damaged)
+
+    def same_as(self, other: Table) -> bool:
+        """Tell whether `other` has the same chains with the same rows."""
+        theirs = {
+            n: c.rules.text for n, c in other.chains.items() if isinstance(c.rules, ListedRows)
+        }
+        return theirs == {n: rows.text for n, rows in self.rows.items()}
