@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -11,21 +9,16 @@ from analyzer.kubeproxy.asked_bits import asked_bits
 from analyzer.model.addresses import Address
 from analyzer.model.nft import Table as NftTable
 from analyzer.model.packet import Packet
-from analyzer.model.probability import Bounds
 from analyzer.model.rules import Ruleset, Table
 from analyzer.semantics import effort, positions
 from analyzer.semantics.traverse import Traversal
-from analyzer.semantics.tree import Tree, bounds
+from analyzer.semantics.tree import bounds
 from tests.support.agreement import nft_table
-from tests.support.agreement.iptables_hooks import start, told, way
+from tests.support.agreement.iptables_hooks import bounds_of, check_bounds, way
 from tests.support.agreement.iptables_table import is_dead
-from tests.support.naive import hooks as naive
 from tests.support.naive.nft import Flow
-from tests.support.naive.table import extremes, reachable
+from tests.support.naive.table import extremes
 from tests.support.strategies.iptables_tables import (
-    NODE,
-    POD,
-    SERVICE,
     open_questions,
     questions,
 )
@@ -49,24 +42,6 @@ def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
             monkeypatch.setattr(positions, "MOST_NESTED", 1)
 
 
-FATES = [
-    naive.Fate("drop"),
-    naive.Fate("reject"),
-    *[
-        naive.Fate(kind, address, masked)
-        for kind, address in (("here", NODE), ("sent", POD), ("sent", SERVICE))
-        for masked in (False, True)
-    ],
-]
-
-
-def found(tree: Tree) -> Mapping[naive.Fate, Bounds]:
-    return {
-        fate: bounds(tree, lambda leaf, fate=fate: told(leaf).seen == fate)  # type: ignore[misc]
-        for fate in FATES
-    }
-
-
 @pytest.mark.usefixtures("small")
 @patched
 @given(questions | open_questions)
@@ -74,12 +49,7 @@ def test_what_is_cut_off_or_joined_lies_within_the_bounds(
     question: tuple[Ruleset, Address, bool],
 ) -> None:
     ruleset, destination, made_here = question
-    tree = way(ruleset, destination, made_here=made_here)
-    begin = start(ruleset, destination, made_here=made_here)
-    for fate, share in found(tree).items():
-        least, most = reachable(begin, lambda f, fate=fate: f.seen == fate)  # type: ignore[misc]
-        assert share.lower.as_fraction() <= least
-        assert most <= share.upper.as_fraction()
+    check_bounds(ruleset, destination, made_here=made_here)
 
 
 @given(questions | open_questions)
@@ -89,7 +59,7 @@ def test_bits_that_no_rule_matches_on_make_no_difference(
     ruleset, destination, made_here = question
     forgetting = way(ruleset, destination, made_here=made_here, bits=asked_bits([ruleset]))
     remembering = way(ruleset, destination, made_here=made_here)
-    assert found(forgetting) == found(remembering)
+    assert bounds_of(forgetting) == bounds_of(remembering)
 
 
 @pytest.mark.usefixtures("small")

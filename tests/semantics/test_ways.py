@@ -10,10 +10,9 @@ from analyzer.model.probability import ALWAYS, NEVER
 from analyzer.model.rules import Ruleset
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.tree import Leaf, bounds
-from tests.support.agreement.iptables_hooks import check_exactly, start, told, way
+from tests.support.agreement.iptables_hooks import check_bounds, check_exactly, told, way
 from tests.support.effort import examples
 from tests.support.naive import hooks as naive
-from tests.support.naive.table import reachable
 from tests.support.strategies.iptables_tables import (
     NODE,
     POD,
@@ -35,21 +34,7 @@ def test_whatever_the_unknown_does_lies_within_the_bounds(
     question: tuple[Ruleset, Address, bool],
 ) -> None:
     ruleset, destination, made_here = question
-    tree = way(ruleset, destination, made_here=made_here)
-    begin = start(ruleset, destination, made_here=made_here)
-    for fate in (
-        naive.Fate("drop"),
-        naive.Fate("reject"),
-        *[
-            naive.Fate(kind, address, masked)
-            for kind, address in (("here", NODE), ("sent", POD), ("sent", SERVICE))
-            for masked in (False, True)
-        ],
-    ):
-        found = bounds(tree, lambda leaf, fate=fate: told(leaf).seen == fate)  # type: ignore[misc]
-        least, most = reachable(begin, lambda f, fate=fate: f.seen == fate)  # type: ignore[misc]
-        assert found.lower.as_fraction() <= least
-        assert most <= found.upper.as_fraction()
+    check_bounds(ruleset, destination, made_here=made_here)
 
 
 FILTERED = """*raw

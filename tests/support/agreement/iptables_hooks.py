@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
 from analyzer.model.addresses import Address
 from analyzer.model.packet import ALL_BITS, Packet
-from analyzer.model.probability import ALWAYS
+from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Drop, Reject
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree, leaves
+from analyzer.semantics.tree import Delivered, Leaf, PolicyDrop, Tree, bounds, leaves
 from tests.support.naive import hooks as naive
-from tests.support.naive.table import Start, explored
-from tests.support.strategies.iptables_tables import NODE, POD, PORT
+from tests.support.naive.table import Start, explored, reachable
+from tests.support.strategies.iptables_tables import NODE, POD, PORT, SERVICE
 
 OWN: Final = frozenset({NODE})
+FATES: Final = (
+    naive.Fate("drop"),
+    naive.Fate("reject"),
+    *[
+        naive.Fate(kind, address, masked)
+        for kind, address in (("here", NODE), ("sent", POD), ("sent", SERVICE))
+        for masked in (False, True)
+    ],
+)
 
 
 def way(ruleset: Ruleset, destination: Address, *, made_here: bool, bits: int = ALL_BITS) -> Tree:
@@ -59,3 +69,21 @@ def check_exactly(ruleset: Ruleset, destination: Address, *, made_here: bool) ->
         fate = told(leaf)
         found[fate] = found.get(fate, Fraction(0)) + weight.as_fraction()
     assert found == explored(start(ruleset, destination, made_here=made_here))
+
+
+def bounds_of(tree: Tree) -> Mapping[naive.Fate, Bounds]:
+    """Return how often the flow comes to each end, of those that can be seen from outside."""
+    return {
+        fate: bounds(tree, lambda leaf, fate=fate: told(leaf).seen == fate)  # type: ignore[misc]
+        for fate in FATES
+    }
+
+
+def check_bounds(ruleset: Ruleset, destination: Address, *, made_here: bool) -> None:
+    """Whatever the unknown does, the flow comes to each end within the bounds."""
+    tree = way(ruleset, destination, made_here=made_here)
+    begin = start(ruleset, destination, made_here=made_here)
+    for fate, share in bounds_of(tree).items():
+        least, most = reachable(begin, lambda f, fate=fate: f.seen == fate)  # type: ignore[misc]
+        assert share.lower.as_fraction() <= least
+        assert most <= share.upper.as_fraction()
