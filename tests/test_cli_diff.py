@@ -204,8 +204,8 @@ def test_many_endpoints_are_told_by_node_unless_all_are_wanted(command: Command)
     shown = command("diff", *files, *nodes).out
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert shown.count(" gone ") == 2
-    assert "ns/a:http tcp all 10 endpoints gone even 25.0 % -> none" in lines
-    assert "10 endpoints gone odd 25.0 % -> none" in lines
+    assert "ns/a:http tcp all 10 endpoints gone even 25.0% -> none" in lines
+    assert "10 endpoints gone odd 25.0% -> none" in lines
     assert "each endpoint's share 1/40 -> 1/20" in lines
     assert "Addresses of endpoints gone: 10 on even, 10 on odd." in lines
     assert command("diff", *files, *nodes, "--all").out.count(" gone ") == 20
@@ -238,8 +238,10 @@ def test_who_notices_a_change_is_told(command: Command) -> None:
         "from 10.0.0.0/8 to NodePort *:30080 source address at 10.0.0.1:80 "
         "the client's -> the node's" in lines
     )
-    assert "new flows are sent on -> passed on" in lines
-    assert "a NodePort at the loopback address the node sent on passed on differs" in lines
+    assert "new flows are sent on -> forwarded unchanged" in lines
+    assert (
+        "a NodePort at the loopback address the node sent on forwarded unchanged differs" in lines
+    )
 
 
 # --- dumps that are cut off ---------------------------------------------------------

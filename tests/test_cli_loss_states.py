@@ -56,7 +56,7 @@ def test_a_service_whose_chain_is_missing_is_unknown(command: Command) -> None:
     text = command("loss", *dead).out
     assert "5 ServicePorts: 3 partial loss, 1 total loss, 1 unknown." in text
     assert re.search(
-        r"^default/app +tcp +endpoints unknown +0.0 to 100.0 % +unknown$", text, re.MULTILINE
+        r"^default/app +tcp +endpoints unknown +0.0 to 100.0% +unknown$", text, re.MULTILINE
     )
     assert "no endpoint" not in text
     assert "5 ServicePorts: 4 with endpoints, 1 unknown." in command("loss", *asked).out
@@ -79,16 +79,16 @@ def test_what_reaches_no_endpoint_is_told_beside_what_dies(command: Command) -> 
     assert app["loss"]["lower"]["value"] == app["loss"]["upper"]["value"] == 0.5
     done = command("loss", *asked, "--service", "app", "--max-loss", "99%")
     assert done.status == 1  # none of its flows survives
-    assert re.search(r"^default/app .* 50.0 % +total loss$", done.out, re.MULTILINE)
-    assert re.search(r"^ +no endpoint +1/2 +50.0 % +lost anyway$", done.out, re.MULTILINE)
+    assert re.search(r"^default/app .* 50.0% +total loss$", done.out, re.MULTILINE)
+    assert re.search(r"^ +no endpoint +1/2 +50.0% +lost anyway$", done.out, re.MULTILINE)
     assert done.out.endswith(
-        "50.0 % of new flows to default/app land on dead endpoints, and 50.0 % reach no endpoint "
+        "50.0% of new flows to default/app land on dead endpoints, and 50.0% reach no endpoint "
         "anyway\n"
     )
 
 
 def test_what_reaches_no_endpoint_is_told_where_nothing_dies(command: Command) -> None:
-    says = "50.0 % of new flows to default/app reach no endpoint anyway"
+    says = "50.0% of new flows to default/app reach no endpoint anyway"
     asked = str(DEFECTS / "nolast.txt"), *DEFECT_OBJECTS
     assert says in command("loss", *asked, "--dead", "10.244.0.3").out
     assert says in command("loss", *asked).out
@@ -122,7 +122,7 @@ def test_a_route_that_loses_flows_anyway_is_told_in_json(command: Command) -> No
 def test_what_perhaps_reaches_no_endpoint_is_not_said_to_be_lost(command: Command) -> None:
     text = dump(*two_endpoints()).replace("-A KUBE-SVC-A -j", "-A KUBE-SVC-A -m nonesuch -j")
     out = command("loss", command.file("dump.txt", text), *IDLE).out
-    assert re.search(r"^ +no endpoint +0.0 to 50.0 % +perhaps lost anyway$", out, re.MULTILINE)
+    assert re.search(r"^ +no endpoint +0.0 to 50.0% +perhaps lost anyway$", out, re.MULTILINE)
 
 
 def test_the_help_says_what_the_words_of_an_answer_mean(command: Command) -> None:

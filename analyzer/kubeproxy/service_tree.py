@@ -1,6 +1,6 @@
 """What becomes of a new flow to a Service, from its hook to where it ends.
 
-Behind DNAT a packet meets the tables of everybody, and of most flows these have nothing to say: an
+Behind DNAT a packet meets all tables on the node, and most flows match no rule there: an
 endpoint that all ways from one DNAT reach stands at that DNAT, without the rules behind it. Where
 they may refuse the flow, or no DNAT took it, they are told to the end.
 """

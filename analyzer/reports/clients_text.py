@@ -34,7 +34,7 @@ def _row(trial: ClientTrial) -> tuple[Cell, ...]:
         trial.target,
         bounds_percent(trial.succeeds),
         f"{trial.succeeded} of {trial.runs}",
-        f"{100 * trial.succeeded / trial.runs:.0f} %",
+        f"{100 * trial.succeeded / trial.runs:.0f}%",
         _seconds(trial.failure_seconds),
         Span("agrees", Style.GOOD) if agrees else Span("DISAGREES", Style.BAD),
     )

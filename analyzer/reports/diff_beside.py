@@ -24,13 +24,12 @@ _COLUMNS: Final = (
 _TOPICS: Final = {
     Topic.CLUSTER_IP_PORT: "a port that a ClusterIP does not have",
     Topic.CLUSTER_IP_PING: "ping of a ClusterIP",
-    Topic.UNALLOCATED: "a ClusterIP that nobody has",
+    Topic.UNALLOCATED: "an unallocated ClusterIP",
     Topic.NODE_PORT_LOOPBACK: "a NodePort at the loopback address",
     Topic.NODE_PORT_ADDRESS: "a NodePort at another address of the node",
     Topic.REFUSED_FROM_NODE: "an external address of a Service without endpoints",
-    Topic.HAIRPIN_ELSEWHERE: "an endpoint of another node that calls itself by a ClusterIP",
-    Topic.HAIRPIN_THROUGH_NODE: "an endpoint of another node that calls itself by an external "
-    "address",
+    Topic.HAIRPIN_ELSEWHERE: "hairpin of another node's pod, through a ClusterIP",
+    Topic.HAIRPIN_THROUGH_NODE: "hairpin of another node's pod, through an external address",
 }
 _HAIRPINS: Final = frozenset({Topic.HAIRPIN_ELSEWHERE, Topic.HAIRPIN_THROUGH_NODE})
 
@@ -42,7 +41,7 @@ def beside_blocks(found: Sequence[Beside]) -> Iterator[Block]:
     yield Table(_COLUMNS, tuple([_row(each) for each in found]))
     yield Line()
     if any(each.topic in _HAIRPINS and not each.is_certain for each in found):
-        says = "Which endpoints are of another node nobody said: --objects with --node does."
+        says = "Which endpoints are on another node is unknown: pass --objects and --node."
         yield from (Line((Span(says, Style.FAINT),)), Line())
     asked = [each for each in found if each.rules_a or each.rules_b]
     for each in asked:

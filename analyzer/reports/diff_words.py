@@ -16,7 +16,7 @@ _FROM: Final = {
     Source.POD: "pods of this node",
     Source.POD_ELSEWHERE: "other pods",
     Source.NODE: "the node",
-    Source.EXTERNAL: "outside",
+    Source.EXTERNAL: "external",
     Source.HAIRPIN: "the endpoint itself",
 }
 _PODS: Final = frozenset({Source.POD, Source.POD_ELSEWHERE})
@@ -24,7 +24,7 @@ _ENDS: Final = {
     "endpoint": "sent on",
     "drop": "dropped",
     "reject": "rejected",
-    "no-service": "passed on",
+    "no-service": "forwarded unchanged",
     "unresolved": "not known",
     "masqueraded": "masqueraded",
     "not-masqueraded": "not masqueraded",
@@ -32,7 +32,7 @@ _ENDS: Final = {
 
 
 def flows(ways: Sequence[Way], change: ServiceChange) -> str:
-    """Return which flows take these routes: ``from outside to NodePort *:30001``."""
+    """Return which flows take these routes: ``from external to NodePort *:30001``."""
     if len(ways) == change.ways:
         return "all"
     by_frontend: dict[Frontend, list[Way]] = {}
@@ -75,7 +75,7 @@ def sources(kinds: set[Source]) -> list[str]:
 
 
 def ends(found: Otherwise) -> str:
-    """Return how flows end: ``dropped``, ``33.3 % rejected``; no ends: at endpoints."""
+    """Return how flows end: ``dropped``, ``33.3% rejected``; no ends: at endpoints."""
     if not found:
         return "sent on"
     return ", ".join(

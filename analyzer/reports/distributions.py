@@ -16,7 +16,7 @@ _SHORT: Final = {
     Source.POD: "pods of this node",
     Source.POD_ELSEWHERE: "other pods",
     Source.NODE: "node",
-    Source.EXTERNAL: "outside",
+    Source.EXTERNAL: "external",
     Source.HAIRPIN: "the endpoint itself",
 }
 _PODS: Final = (Source.POD, Source.POD_ELSEWHERE)

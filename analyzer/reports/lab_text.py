@@ -76,7 +76,7 @@ def _row(verdict: EndpointVerdict, measured: Measurement) -> Iterator[Cell]:
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.2f} %"
+    return f"{100 * part / whole:.2f}%"
 
 
 def _summary(verdict: Verdict) -> Iterator[Line]:
@@ -109,7 +109,7 @@ def _sharpness(verdict: Verdict) -> str:
     noticed = [deviation for deviation in each if deviation is not None]
     if len(noticed) < len(each):
         return "So few flows, or so wide bounds, that some wrong shares would not be noticed."
-    return f"A count off by {100 * max(noticed):.2f} % of the flows would have been called wrong."
+    return f"Smallest deviation this run detects: {100 * max(noticed):.2f} percentage points."
 
 
 def _upper(measured: Measurement) -> Dyadic:

@@ -70,23 +70,23 @@ def nearest_fraction(number: float, most: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=4096)
 def percent(value: Dyadic, digits: int = 1) -> str:
-    """Return ``33.3 %``; what is not 0 or 1 is never rounded to it."""
+    """Return ``33.3%``; what is not 0 or 1 is never rounded to it."""
     if not value or value == ALWAYS:
-        return f"{100 * value.numerator:.{digits}f} %"
+        return f"{100 * value.numerator:.{digits}f}%"
     shown = f"{100 * float(value):.{digits}f}"
     least = 10**-digits
     if float(shown) == 0:
-        return f"<{least:.{digits}f} %"
+        return f"<{least:.{digits}f}%"
     if float(shown) >= 100:  # noqa: PLR2004  # per cent
-        return f">{100 - least:.{digits}f} %"
-    return f"{shown} %"
+        return f">{100 - least:.{digits}f}%"
+    return f"{shown}%"
 
 
 def bounds_percent(bounds: Bounds) -> str:
-    """Return ``50.0 %``, or ``20.0 to 50.0 %`` where only bounds are known."""
+    """Return ``50.0%``, or ``20.0 to 50.0%`` where only bounds are known."""
     if bounds.is_exact:
         return percent(bounds.lower)
-    return f"{percent(bounds.lower).removesuffix(' %')} to {percent(bounds.upper)}"
+    return f"{percent(bounds.lower).removesuffix('%')} to {percent(bounds.upper)}"
 
 
 def bounds_fraction(bounds: Bounds) -> str:

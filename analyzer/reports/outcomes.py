@@ -39,7 +39,7 @@ def describe(leaf: Leaf) -> Told:
         case Delivered(here=True):
             return Told("local", "delivered to the node itself")
         case Delivered():
-            return Told("no-service", "passes on to where it was sent")
+            return Told("no-service", "forwarded unchanged: no Service matched")
         case Redirect():
             return Told("local", "redirected to the node itself")
         case Accept() | Masquerade() | Snat() | FellThrough():

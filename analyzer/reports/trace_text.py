@@ -84,7 +84,7 @@ def told(fate: Fate) -> str:
         case "local":
             return f"the node itself{f', {address}' if address else ''}"
         case "no-service":
-            return f"passes on to {address}"
+            return f"forwarded unchanged to {address}"
         case "drop":
             return f"dropped by the {fate.how}" if fate.how else "dropped"
         case "reject":

@@ -119,7 +119,7 @@ def _shared(tree: Tree) -> set[int]:
 
 def _chance(weight: Dyadic) -> str:
     exact = Bounds(weight, weight)
-    words = f"{fraction(weight):>8} {bounds_percent(exact):>8}".strip()
+    words = f"{fraction(weight):>8} {bounds_percent(exact):>7}".strip()
     return words if weight != ALWAYS else "always"
 
 

@@ -44,9 +44,9 @@ def assumptions(
         yield f"the traffic is {level} the rates of limit and hashlimit"
     flow = situation.flow
     if m.MatchMark in judged and flow is not None:
-        yield f"the packet's mark is {flow.mark.value:#x} in the beginning"
+        yield f"the packet mark starts at {flow.mark.value:#x}"
     if m.MatchConnmark in judged and situation.state in FIRST:
-        yield "the mark of its flow is 0x0 in the beginning"
+        yield "the ctmark starts at 0x0"
     if SetUpdate in judged:
         yield "sets that packets fill have room for more, but for those that the dump shows full"
     if m.MatchNfacct in judged:

@@ -37,7 +37,7 @@ def test_all_routes_are_all() -> None:
         ({Source.POD}, ["pods of this node"]),
         ({Source.POD_ELSEWHERE}, ["other pods"]),
         ({Source.POD, Source.POD_ELSEWHERE}, ["pods"]),
-        ({Source.NODE, Source.EXTERNAL}, ["the node", "outside"]),
+        ({Source.NODE, Source.EXTERNAL}, ["the node", "external"]),
         # An endpoint is a pod too.
         ({Source.POD, Source.HAIRPIN}, ["pods of this node"]),
         ({Source.HAIRPIN}, ["the endpoint itself"]),
@@ -52,13 +52,13 @@ def test_flows_of_the_same_sources_are_told_together() -> None:
     found = told(
         way(Source.EXTERNAL, first), way(Source.EXTERNAL, second), way(Source.EXTERNAL, CLUSTER_IP)
     )
-    assert found == "from outside to NodePort *:30080, *:30081, ClusterIP 10.96.0.1:80"
+    assert found == "from external to NodePort *:30080, *:30081, ClusterIP 10.96.0.1:80"
 
 
 def test_flows_of_other_sources_are_told_apart() -> None:
     found = told(way(Source.POD), way(Source.EXTERNAL, NODE_PORTS[0]))
     assert found == (
-        "from pods of this node to ClusterIP 10.96.0.1:80; from outside to NodePort *:30080"
+        "from pods of this node to ClusterIP 10.96.0.1:80; from external to NodePort *:30080"
     )
 
 
@@ -80,8 +80,8 @@ def test_a_network_of_sources_is_named() -> None:
     [
         ((), "sent on"),
         ((("drop", SURE),), "dropped"),
-        ((("reject", HALF),), "50.0 % rejected"),
-        ((("drop", HALF), ("endpoint", HALF)), "50.0 % dropped, 50.0 % sent on"),
+        ((("reject", HALF),), "50.0% rejected"),
+        ((("drop", HALF), ("endpoint", HALF)), "50.0% dropped, 50.0% sent on"),
     ],
 )
 def test_a_share_is_told_unless_it_is_all(found: Otherwise, words: str) -> None:

@@ -102,7 +102,7 @@ def test_frontends_that_differ_by_source_stand_apart() -> None:
     both = ["10.0.0.1:80", "10.0.1.1:80"]
     assert told == [
         (["10.96.0.1:80"], [("anywhere", both)]),
-        (["*:30080"], [("pods, node", both), ("outside", both[:1])]),
+        (["*:30080"], [("pods, node", both), ("external", both[:1])]),
     ]
 
 
@@ -114,7 +114,7 @@ def test_a_column_says_where_flows_come_from_only_where_that_matters() -> None:
 
 def test_many_endpoints_are_shown_by_node_with_their_sum() -> None:
     text = shown(many(40), by_network(4))
-    rows = re.findall(r"(\d+) endpoints\s+(node-\d+)\s+(\S+)\s+(\S+) %", text)
+    rows = re.findall(r"(\d+) endpoints\s+(node-\d+)\s+(\S+)\s+(\S+)%", text)
     assert rows == [("10", f"node-{at:02}", "~1/4", "25.0") for at in range(4)]
     assert "10.0.0.1" not in text
     assert shown(many(40), by_network(4), every=True).count(" 10.0.") == 40
@@ -123,13 +123,13 @@ def test_many_endpoints_are_shown_by_node_with_their_sum() -> None:
 def test_many_nodes_end_in_a_row_for_the_rest() -> None:
     text = shown(many(200), by_network(20))
     assert len(re.findall(r"10 endpoints +node-", text)) == 11
-    assert re.search(r"90 endpoints +9 more nodes +\S+ +45.0 %", text)
+    assert re.search(r"90 endpoints +9 more nodes +\S+ +45.0%", text)
 
 
 def test_many_endpoints_of_nobody_knows_where_end_in_a_row_for_the_rest() -> None:
     text = shown(many(100))
     assert len(re.findall(r"10\.0\.\d+\.\d+:80", text)) == 11
-    assert re.search(r"89 more +\? +\S+ +89.0 %", text)
+    assert re.search(r"89 more +\? +\S+ +89.0%", text)
     assert "--node-of" in text
 
 
@@ -137,8 +137,8 @@ def test_a_long_draw_of_a_tree_is_shown_in_part() -> None:
     text = render_plain(tree_text.render(tree_of(many(100), by_network(10))))
     assert text.count("=> 10.0.") == 8
     assert "92 more branches, together ~23/25" in text
-    assert "10 endpoints on node-01: 10.0 %" in text
-    assert "2 endpoints on node-00" in text or "12 endpoints on 2 more nodes: 12.0 %" in text
+    assert "10 endpoints on node-01: 10.0%" in text
+    assert "2 endpoints on node-00" in text or "12 endpoints on 2 more nodes: 12.0%" in text
     whole = render_plain(tree_text.render(tree_of(many(100), every=True)))
     assert whole.count("=> 10.0.") == 100
 
@@ -170,7 +170,7 @@ def test_a_graph_has_a_node_for_each_end_and_the_chance_on_its_edge() -> None:
     graph = tree_dot.render(answer)
     assert graph.count('fillcolor="#d8f0d8"') == 4
     chances = re.findall(r'-> \w+ \[label="([^"]*)\\l"\]', graph)
-    assert [c.split()[-2] for c in chances] == ["25.0"] * 4
+    assert [c.split()[-1] for c in chances] == ["25.0%"] * 4
     named = set(re.findall(r"^  (\w+) \[", graph, re.MULTILINE)) - {"node", "edge"}
     assert {
         w for pair in re.findall(r"^  (\w+) -> (\w+)", graph, re.MULTILINE) for w in pair

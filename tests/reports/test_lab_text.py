@@ -30,15 +30,14 @@ def test_a_measurement_is_headed_by_what_was_sent_where() -> None:
 
 def test_what_was_measured_stands_beside_what_was_predicted() -> None:
     text = shown(measured(DEAD, ALIVE))
-    assert row(text, "10.1.0.1")[:8] == [
+    assert row(text, "10.1.0.1")[:7] == [
         "10.1.0.1:53",
         "master",
         "DEAD",
         "1/2",
-        "50.0",
-        "%",
+        "50.0%",
         "5,021",
-        "50.21",
+        "50.21%",
     ]
     assert row(text, "10.1.0.2")[-1] == "agrees"
     assert "Verdict: agrees" in text
@@ -46,7 +45,7 @@ def test_what_was_measured_stands_beside_what_was_predicted() -> None:
 
 def test_what_was_lost_on_the_dead_is_told_beside_its_prediction() -> None:
     text = shown(measured(DEAD, ALIVE))
-    assert "predicted 50.0 %, measured 50.21 % (5,021 of 10,000)" in text
+    assert "predicted 50.0%, measured 50.21% (5,021 of 10,000)" in text
     assert "On dead endpoints" not in shown(measured(counted("10.1.0.1", 5_000), ALIVE))
 
 

@@ -82,12 +82,12 @@ def test_a_fraction_is_never_none_nor_all_of_what_is_neither(value: Dyadic) -> N
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (NEVER, "0.0 %"),
-        (ALWAYS, "100.0 %"),
-        (Dyadic.of(1, 1), "50.0 %"),
-        (drawn("0.33333333349"), "33.3 %"),
-        (Dyadic.of(1, 31), "<0.1 %"),
-        (~Dyadic.of(1, 31), ">99.9 %"),
+        (NEVER, "0.0%"),
+        (ALWAYS, "100.0%"),
+        (Dyadic.of(1, 1), "50.0%"),
+        (drawn("0.33333333349"), "33.3%"),
+        (Dyadic.of(1, 31), "<0.1%"),
+        (~Dyadic.of(1, 31), ">99.9%"),
     ],
 )
 def test_a_percentage_has_one_digit_behind_the_point(value: Dyadic, shown: str) -> None:
@@ -96,14 +96,14 @@ def test_a_percentage_has_one_digit_behind_the_point(value: Dyadic, shown: str) 
 
 @given(between | nearly_all, st.integers(0, 6))
 def test_a_percentage_is_never_0_nor_100_of_what_is_neither(value: Dyadic, digits: int) -> None:
-    shown = percent(value, digits).removesuffix(" %")
+    shown = percent(value, digits).removesuffix("%")
     limits = {f"{0:.{digits}f}", f"{100:.{digits}f}"}
     assert shown not in limits
 
 
 @given(between, st.integers(1, 6))
 def test_a_percentage_is_right_to_its_last_digit(value: Dyadic, digits: int) -> None:
-    shown, exact = percent(value, digits).removesuffix(" %"), 100 * value.as_fraction()
+    shown, exact = percent(value, digits).removesuffix("%"), 100 * value.as_fraction()
     if shown[0] in "<>":
         assert exact < Fraction(shown[1:]) if shown[0] == "<" else exact > Fraction(shown[1:])
     else:
@@ -113,10 +113,10 @@ def test_a_percentage_is_right_to_its_last_digit(value: Dyadic, digits: int) -> 
 @pytest.mark.parametrize(
     ("lower", "upper", "shown"),
     [
-        (Dyadic.of(1, 1), Dyadic.of(1, 1), "50.0 %"),
-        (NEVER, Dyadic.of(1, 1), "0.0 to 50.0 %"),
-        (Dyadic.of(1, 31), ALWAYS, "<0.1 to 100.0 %"),
-        (Dyadic.of(1, 2), ~Dyadic.of(1, 31), "25.0 to >99.9 %"),
+        (Dyadic.of(1, 1), Dyadic.of(1, 1), "50.0%"),
+        (NEVER, Dyadic.of(1, 1), "0.0 to 50.0%"),
+        (Dyadic.of(1, 31), ALWAYS, "<0.1 to 100.0%"),
+        (Dyadic.of(1, 2), ~Dyadic.of(1, 31), "25.0 to >99.9%"),
     ],
 )
 def test_bounds_show_both_ends(lower: Dyadic, upper: Dyadic, shown: str) -> None:

@@ -100,7 +100,7 @@ def test_a_measurement_survives_being_written_and_read() -> None:
 
 def test_services_show_bounds_refusals_and_what_is_unknown() -> None:
     shown = Answers().plain("services")
-    assert re.search(r"ClusterIP 10.96.0.1:80 in part unknown  .*  0.0 to 50.0 %\n", shown)
+    assert re.search(r"ClusterIP 10.96.0.1:80 in part unknown  .*  0.0 to 50.0%\n", shown)
     assert "ClusterIP 10.96.0.9:53 no endpoints: reject" in shown
     assert "1 frontend with shares known only within bounds." in shown
 
@@ -111,7 +111,7 @@ def test_the_worst_loss_ends_the_report() -> None:
     assert shown.splitlines()[-3:] == [
         "2 ServicePorts: 1 partial loss, 1 without endpoints.",
         "Without endpoints, whatever is dead: ns/empty:dns.",
-        "100.0 % of new flows to ns/a:http, on the worst route, land on dead endpoints",
+        "100.0% of new flows to ns/a:http, on the worst route, land on dead endpoints",
     ]
 
 
@@ -140,12 +140,12 @@ def test_the_target_shown_is_the_rules_own_whatever_its_comment_says(comment: st
 
 def test_the_lab_puts_measured_beside_predicted() -> None:
     shown = Answers().plain("lab run")
-    assert "On dead endpoints: predicted 50.0 %, measured 50.21 % (5,021 of 10,000)." in shown
+    assert "On dead endpoints: predicted 50.0%, measured 50.21% (5,021 of 10,000)." in shown
     assert shown.splitlines()[-1].startswith("Verdict: agrees ")
 
 
 def test_real_clients_are_told_with_their_waiting() -> None:
-    assert "50.0 %   28 of 60  47 %            5.1 s  agrees" in Answers().plain("lab clients")
+    assert "50.0%   28 of 60  47%            5.1 s  agrees" in Answers().plain("lab clients")
 
 
 def test_a_disagreement_is_told_with_its_faults() -> None:

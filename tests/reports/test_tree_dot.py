@@ -28,7 +28,7 @@ def test_each_way_ends_at_a_node_of_the_graph() -> None:
 
 
 def test_an_edge_says_how_often_it_is_taken() -> None:
-    assert graph().count('[label="1/2 50.0 %\\l"]') == 2
+    assert graph().count('[label="1/2 50.0%\\l"]') == 2
 
 
 def test_the_dead_are_marked() -> None:

@@ -35,12 +35,12 @@ def shown(tree: Tree, *, tables: bool = False, most: int = ALL) -> list[str]:
 def test_branches_stand_below_what_they_branch_from() -> None:
     tree = Chance(((HALF, leaf("a")), (HALF, Chance(((HALF, leaf("b")), (HALF, leaf("c")))))))
     assert shown(tree) == [
-        "├─ 1/2   50.0 %",
+        "├─ 1/2   50.0%",
         "│  => a",
-        "└─ 1/2   50.0 %",
-        "   ├─ 1/2   50.0 %",
+        "└─ 1/2   50.0%",
+        "   ├─ 1/2   50.0%",
         "   │  => b",
-        "   └─ 1/2   50.0 %",
+        "   └─ 1/2   50.0%",
         "      => c",
     ]
 
@@ -85,7 +85,7 @@ def test_of_more_than_twice_as_many_branches_only_the_first_are_shown() -> None:
     told = shown(tree, most=3)
     assert len(told) == 7
     assert [line[0] for line in told] == [*"├│├│├│└"]
-    assert told[-1] == "└─ 5 more branches, together 5/8   62.5 %"
+    assert told[-1] == "└─ 5 more branches, together 5/8   62.5%"
 
 
 def test_of_the_others_is_told_what_the_caller_says() -> None:

@@ -72,7 +72,7 @@ def test_what_conntrack_says_of_the_packet_is_told(state: str, phrase: str) -> N
         (m.MatchLimit, "rates"),
         (m.MatchHashlimit, "rates"),
         (m.MatchMark, "0x4000"),
-        (m.MatchConnmark, "mark of its flow"),
+        (m.MatchConnmark, "ctmark"),
         (SetUpdate, "room for more"),
         (m.MatchNfacct, "no quota"),
     ],
