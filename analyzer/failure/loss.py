@@ -81,8 +81,13 @@ class ServiceLoss:
     @property
     def worst(self) -> Bounds:
         """The highest loss of any route; 0 without any."""
-        every = [r.loss for r in self.routes]
-        return max(every, key=lambda b: (b.upper, b.lower), default=Bounds(NEVER, NEVER))
+        route = self.worst_route
+        return Bounds(NEVER, NEVER) if route is None else route.loss
+
+    @property
+    def worst_route(self) -> RouteLoss | None:
+        """The first route of those with the highest loss; None without any."""
+        return max(self.routes, key=lambda r: (r.loss.upper, r.loss.lower), default=None)
 
     @property
     def nowhere(self) -> Bounds:
