@@ -218,8 +218,8 @@ def test_an_endpoint_of_which_nobody_knows_the_node_is_not_taken_for_living(
     arguments = ["--objects", objects, "--dead-node", "worker1", "--format", "json"]
     done = command("loss", file, *arguments)
     (service,) = json.loads(done.out)["services"]
-    assert service["loss"]["lower"]["value"] == 0.5
-    assert service["loss"]["upper"]["value"] == 1.0 or "10.0.0.2" in done.err
+    assert service["cluster_ip_loss"]["lower"]["value"] == 0.5
+    assert service["cluster_ip_loss"]["upper"]["value"] == 1.0 or "10.0.0.2" in done.err
 
 
 def test_a_saved_measurement_is_judged_again(command: Command) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from analyzer import cli
 from tests.support.defects import path
+from tests.support.json_reader import read
 
 LOCAL, DROP, UNKNOWN = "local", "drop", "unresolved"
 
@@ -16,13 +16,13 @@ LOCAL, DROP, UNKNOWN = "local", "drop", "unresolved"
 def traced(capsys: pytest.CaptureFixture[str], name: str) -> Any:
     packet = ["--from", "203.0.113.7", "--to", "172.16.0.1:22", "--node-ip", "172.16.0.1"]
     assert cli.main(["trace", path(name), *packet, "--format", "json"]) == 0
-    return json.loads(capsys.readouterr().out)
+    return read(capsys.readouterr().out)
 
 
 def ends(document: Any) -> dict[str, tuple[float, float]]:
     """The bounds of each end."""
     return {
-        each["outcome"]: tuple(each["probability"][end]["value"] for end in ("lower", "upper"))
+        each["outcome"]: (float(each["probability"][0]), float(each["probability"][1]))
         for each in document["outcomes"]
     }
 

@@ -75,14 +75,14 @@ def test_what_cannot_be_told_is_a_no(command: Command) -> None:
 
 def test_one_ip_version_of_a_ruleset_of_nft_is_compared_with_iptables(command: Command) -> None:
     document = told(command, DUMP, NFT, *KNOWN)
-    assert (document["a"]["ip_versions"], document["b"]["ip_versions"]) == ([4], [4, 6])
-    assert (document["ip_versions"], document["verdict"]) == ([4], "intended")
+    assert (document["a"]["families"], document["b"]["families"]) == (["ip"], ["ip", "ip6"])
+    assert (document["families"], document["verdict"]) == (["ip"], "intended")
     assert (document["a"]["mode"], document["b"]["mode"]) == ("iptables", "nftables")
 
 
 def test_both_ip_versions_of_two_rulesets_of_nft_are_compared(command: Command) -> None:
     document = told(command, NFT, NFT, *KNOWN)
-    assert (document["ip_versions"], document["verdict"]) == ([4, 6], "same")
+    assert (document["families"], document["verdict"]) == (["ip", "ip6"], "same")
 
 
 def test_another_ip_version_cannot_be_compared(command: Command) -> None:

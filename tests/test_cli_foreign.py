@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from tests.support.captures import ROOT
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.defects import path
+from tests.support.json_reader import read
 
 KNOWN = ("--objects", path("objects.json"), "--node", "worker1")
 OF_MANY = ("--objects", path("masqall-o.json"))
@@ -19,7 +19,7 @@ APP = ("--service", "default/app")
 def told(command: Command, *arguments: str) -> Any:
     done = command(*arguments, "--format", "json")
     assert done.status in {0, 1}
-    return json.loads(done.out)
+    return read(done.out)
 
 
 # --- services ---------------------------------------------------------------------
@@ -41,9 +41,9 @@ def test_json_tells_each_network_of_sources_where_one_of_them_differs(command: C
 @pytest.mark.parametrize("name", ["badaddr.json", "badaddr.nft"])
 def test_an_endpoint_that_is_no_address_leaves_its_share_open(command: Command, name: str) -> None:
     (service,) = told(command, "services", path(name))["services"]
-    (endpoint,) = service["endpoints"]
-    assert (endpoint["address"], endpoint["share"]) == ("10.244.0.11", None)
-    assert [endpoint["bounds"][end]["value"] for end in ("lower", "upper")] == [0.5, 1.0]
+    (endpoint,) = service["routes"][0]["endpoints"]
+    assert (endpoint["address"], endpoint["share"]) == ("10.244.0.11", (0.5, 1.0))
+    assert {tuple(each["values"]) for each in service["distributions"]} == {(None,)}
 
 
 def test_json_of_nft_that_is_damaged_is_no_reason_to_fail(command: Command) -> None:
@@ -139,8 +139,9 @@ def test_flows_from_outside_are_taken_to_come_by_no_bridge_port(command: Command
         for route in found["services"][0]["routes"]
         if route["frontend"]["kind"] == "ExternalIP"
     }
-    assert [share["value"] for share in shares["external"]] == [0.5, 0.5]
-    assert shares["pod"] == [None, None]
+    assert shares["external"] == [(0.5, 0.5), (0.5, 0.5)]
+    assert all(lower < upper for lower, upper in shares["pod"])
+    assert len(shares["pod"]) == 2
     assert shares["node"] == []
     assert [(d["severity"], d["code"], d["message"]) for d in found["diagnostics"]] == [
         ("info", "assumed", ASSUMED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from tests.support.captures import ROOT
 from tests.support.commands import Command
@@ -11,6 +12,10 @@ from tests.support.losses import IDLE, document, with_services
 
 DEFECTS = ROOT / "fixtures" / "defects"
 DEFECT_OBJECTS = ["--objects", str(DEFECTS / "objects.json"), "--node", "worker1"]
+
+
+def ends(bounds: Any) -> tuple[float, float]:
+    return bounds["lower"]["value"], bounds["upper"]["value"]
 
 
 def states(command: Command, *arguments: str) -> dict[str, str]:
@@ -46,7 +51,10 @@ def test_what_is_certainly_lost_in_part_is_degraded_whatever_else_may_be(command
     asked = command.file("dump.txt", text), *with_services(command), "--dead-node", "n1"
     assert states(command, *asked) == {"ns/a:http": "degraded"}
     (found,) = document(command, *asked)["services"]
-    assert (found["loss"]["lower"]["value"], found["loss"]["upper"]["value"]) == (0.5, 1)
+    assert (
+        found["cluster_ip_loss"]["lower"]["value"],
+        found["cluster_ip_loss"]["upper"]["value"],
+    ) == (0.5, 1)
 
 
 def test_a_service_whose_chain_is_missing_is_unknown(command: Command) -> None:
@@ -68,15 +76,18 @@ def test_a_service_whose_chain_is_empty_is_unknown(command: Command) -> None:
     asked = command.file("dump.txt", text), "--dead", "10.0.0.1", "--namespace", "ns"
     assert states(command, *asked)["ns/b:http"] == "unknown"
     (b,) = (s for s in document(command, *asked)["services"] if s["name"] == "ns/b:http")
-    assert (b["loss"]["lower"]["value"], b["loss"]["upper"]["value"]) == (0, 1)
+    assert (b["cluster_ip_loss"]["lower"]["value"], b["cluster_ip_loss"]["upper"]["value"]) == (
+        0,
+        1,
+    )
 
 
 def test_what_reaches_no_endpoint_is_told_beside_what_dies(command: Command) -> None:
     asked = str(DEFECTS / "nolast.txt"), *DEFECT_OBJECTS, "--dead-node", "master"
     (app,) = (s for s in document(command, *asked)["services"] if s["name"] == "default/app")
     assert app["state"] == "silenced"
-    assert app["loss"] == app["no_endpoint"]
-    assert app["loss"]["lower"]["value"] == app["loss"]["upper"]["value"] == 0.5
+    assert app["cluster_ip_loss"] == app["cluster_ip_no_endpoint"]
+    assert ends(app["cluster_ip_loss"]) == (0.5, 0.5)
     done = command("loss", *asked, "--service", "app", "--max-loss", "99%")
     assert done.status == 1  # none of its flows survives
     assert re.search(r"^default/app .* 50.0% +total loss$", done.out, re.MULTILINE)
@@ -97,6 +108,15 @@ def test_what_reaches_no_endpoint_is_told_where_nothing_dies(command: Command) -
     assert says in done.out
 
 
+def lost_anyway(service: Any) -> set[tuple[str, float]]:
+    """What flows to each kind of frontend lose whatever is dead."""
+    kinds = [frontend["kind"] for frontend in service["frontends"]]
+    return {
+        (kinds[route["frontend"]], route["no_endpoint"]["lower"]["value"])
+        for route in service["routes"]
+    }
+
+
 def test_a_route_that_loses_flows_anyway_is_told_in_json(command: Command) -> None:
     text = dump(
         cluster_ip(),
@@ -109,14 +129,13 @@ def test_a_route_that_loses_flows_anyway_is_told_in_json(command: Command) -> No
     found = document(command, command.file("dump.txt", text), *IDLE)
     (told,) = found["services"]
     assert told["state"] == "silenced"
-    assert {route["frontend"]["kind"] for route in told["routes"]} == {"ExternalIP"}
-    assert {route["no_endpoint"]["lower"]["value"] for route in told["routes"]} == {0.5}
+    assert lost_anyway(told) == {("ClusterIP", 0), ("ExternalIP", 0.5)}
     # Where nothing dies too, when all that differs is that.
     (told,) = document(command, "dump.txt", *with_services(command), "--dead-node", "n3")[
         "services"
     ]
     assert told["state"] == "untouched"
-    assert {route["no_endpoint"]["lower"]["value"] for route in told["routes"]} == {0.5}
+    assert lost_anyway(told) == {("ClusterIP", 0), ("ExternalIP", 0.5)}
 
 
 def test_what_perhaps_reaches_no_endpoint_is_not_said_to_be_lost(command: Command) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from analyzer import cli
 from tests.support.captures import FIXTURES, ROOT
+from tests.support.json_reader import read
 from tests.support.nft.dumps import DRAWS, ELSEWHERE, PLAIN, chain, nat, ruleset
 
 CAPTURE = FIXTURES / "1.36.2-nftables" / "two-node@worker1"
@@ -23,7 +23,7 @@ POD = ["--from", "10.244.1.200", "--to"]
 def asked(capsys: pytest.CaptureFixture[str]) -> Any:
     def run(*arguments: str) -> Any:
         assert cli.main([*arguments, "--format", "json"]) == 0
-        return json.loads(capsys.readouterr().out)
+        return read(capsys.readouterr().out)
 
     return run
 
@@ -104,7 +104,7 @@ def test_a_client_is_kept_where_the_dump_shows_it(asked: Any, kept: str) -> None
     # Shares are those of new clients.
     (service,) = asked("services", kept)["services"]
     assert service["session_affinity"] == {"timeout_seconds": 10800}
-    assert [each["share"]["value"] for each in service["endpoints"]] == [0.5, 0.5]
+    assert [each["share"][0] for each in service["routes"][0]["endpoints"]] == [0.5, 0.5]
 
 
 def test_other_rules_of_the_node_count(asked: Any, tmp_path: Path) -> None:

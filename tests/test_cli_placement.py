@@ -27,7 +27,9 @@ def losses(command: Command, dump_file: str, *arguments: str) -> dict[str, tuple
     done = command("loss", dump_file, *arguments, "--format", "json")
     assert done.status == 0, done.err
     return {
-        service["name"]: tuple(service["loss"][end]["value"] for end in ("lower", "upper"))
+        service["name"]: tuple(
+            service["cluster_ip_loss"][end]["value"] for end in ("lower", "upper")
+        )
         for service in json.loads(done.out)["services"]
     }
 

@@ -52,7 +52,7 @@ def test_a_node_that_only_a_network_names_can_die(command: Command) -> None:
     by_network = told(command, "loss", DUMP, *NODES, "--dead-node", "master")
     by_objects = told(command, "loss", DUMP, *OBJECTS, "--dead-node", "master")
     app = [
-        next(s["loss"] for s in document["services"] if s["name"] == "default/app")
+        next(s["cluster_ip_loss"] for s in document["services"] if s["name"] == "default/app")
         for document in (by_network, by_objects)
     ]
     assert app[0] == app[1]

@@ -129,7 +129,7 @@ ANALYZER: Final = (
     # --- reports
     Row("reports/answers", "reports/test_renderers.py", "plain values, one for each verb"),
     Row(
-        "reports/*_json",
+        "reports/clients_json reports/lab_json reports/trace_json",
         "reports/test_renderers.py golden/test_schemas.py golden/test_commands.py",
         "each document follows its schema, and stands in a golden file",
     ),

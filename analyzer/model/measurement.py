@@ -37,12 +37,14 @@ class ClientTrial:
     Attributes:
         command: what was run each time.
         target: what the address is: a living pod, a ServicePort.
+        family: of the address, as nft names it: ``ip`` or ``ip6``.
         succeeds: the predicted share of runs that succeed.
         failure_seconds: how long each run that failed took, in ascending order.
     """
 
     command: str
     target: str
+    family: str
     runs: int
     succeeded: int
     succeeds: Bounds

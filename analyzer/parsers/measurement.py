@@ -10,7 +10,7 @@ from analyzer.model.diagnostics import Location
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import Bounds, Dyadic
 
-_SCHEMA = "kubeodds/lab/1"
+_SCHEMA = "kubeodds/lab/2"
 _SOURCES = ("pod", "node", "external")
 #: A Service of so many endpoints has shares of 31 bits each.
 _MOST_BITS = 31 * 100_000

@@ -1,29 +1,37 @@
-"""``kubeodds/clients/1``."""
+"""``kubeodds/clients/2``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from analyzer.failure.agreement import client_agrees
+from analyzer.model.measurement import ClientTrial
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import ClientsAnswer
 
 
-def render(answer: ClientsAnswer) -> str:
-    """Return what each client met."""
-    fields = {
-        "node": answer.node,
-        "dead": answer.dead,
-        "trials": [
-            {
-                "command": trial.command,
-                "target": trial.target,
-                "runs": trial.runs,
-                "succeeded": trial.succeeded,
-                "succeeds": values.bounds(trial.succeeds),
-                "failure_seconds": [round(s, 3) for s in trial.failure_seconds],
-                "agrees": client_agrees(trial),
-            }
-            for trial in answer.trials
-        ],
-        "diagnostics": values.diagnostics(answer.diagnostics),
+def render(answer: ClientsAnswer) -> Iterator[str]:
+    """Give what each client met."""
+    return values.document(
+        "clients",
+        {
+            "node": values.encode(answer.node),
+            "dead": values.encode(answer.dead),
+            "trials": (values.encode(_trial(trial)) for trial in answer.trials),
+            "diagnostics": values.diagnostics(answer.diagnostics),
+        },
+    )
+
+
+def _trial(trial: ClientTrial) -> dict[str, Any]:
+    return {
+        "command": trial.command,
+        "target": trial.target,
+        "family": trial.family,
+        "runs": trial.runs,
+        "succeeded": trial.succeeded,
+        "succeeds": values.bounds(trial.succeeds),
+        "failure_seconds": [round(s, 3) for s in trial.failure_seconds],
+        "agrees": client_agrees(trial),
     }
-    return values.document("clients", 1, fields)

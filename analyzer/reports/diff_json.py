@@ -1,7 +1,12 @@
-"""``kubeodds/diff/1``."""
+"""``kubeodds/diff/2``.
+
+Of a ServicePort each endpoint that anything is said of stands once, and is referred to by its
+place in that list; so is each rule by its place in the list of all.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from analyzer.kubeproxy.diff.beside import Beside
@@ -11,28 +16,37 @@ from analyzer.kubeproxy.view import Endpoint, ServicePort
 from analyzer.model.probability import Bounds
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import DiffAnswer
-from analyzer.reports.rules import chain_of
+from analyzer.reports.json_distributions import distribution
+from analyzer.reports.json_endpoints import EndpointTexts
 from analyzer.semantics.base_chains import Rules
-from analyzer.semantics.tree import AnyRule
 
 
-def render(answer: DiffAnswer) -> str:
-    """Return what differs; whatever is not named is the same in both dumps."""
+def render(answer: DiffAnswer) -> Iterator[str]:
+    """Give what differs; whatever is not named is the same in both dumps."""
     found = answer.difference
     counted = {"gone": 0, "added": 0, "changed": 0, "unknown": 0}
     for change in found.changes:
         counted[_state(change)] += 1
-    fields = {
-        "a": _dump(answer.a, answer.rulesets[0]),
-        "b": _dump(answer.b, answer.rulesets[1]),
-        "ip_versions": list(answer.versions),
-        "verdict": found.verdict.value,
-        "services": [_service(change, answer) for change in found.changes],
-        "beside": [_beside(each) for each in found.beside],
-        "totals": {**counted, "both": found.both, "alike_but_unknown": found.alike},
-        "diagnostics": values.diagnostics(answer.diagnostics),
-    }
-    return values.document("diff", 1, fields)
+    totals = {**counted, "both": found.both, "alike_but_unknown": found.alike}
+    endpoints, rules = EndpointTexts(answer.cluster), values.RuleNumbers()
+    return values.document(
+        "diff",
+        {
+            "a": values.encode(_dump(answer.a, answer.rulesets[0])),
+            "b": values.encode(_dump(answer.b, answer.rulesets[1])),
+            "families": values.encode(_families(answer.versions)),
+            "verdict": values.encode(found.verdict.value),
+            "services": (_service(change, endpoints) for change in found.changes),
+            "beside": (values.encode(_beside(each, rules)) for each in found.beside),
+            "rules": rules.written(),
+            "totals": values.encode(totals),
+            "diagnostics": values.diagnostics(answer.diagnostics),
+        },
+    )
+
+
+def _families(versions: Sequence[int]) -> list[str | None]:
+    return [values.family(version) for version in versions]
 
 
 def _dump(dump: Dump, ruleset: Rules) -> dict[str, Any]:
@@ -42,7 +56,7 @@ def _dump(dump: Dump, ruleset: Rules) -> dict[str, Any]:
         "mode": dump.view.mode,
         "rules": ruleset.rules,
         "node": dump.view.node,
-        "ip_versions": list(dump.versions),
+        "families": _families(dump.versions),
         "services": len(dump.view.services),
     }
 
@@ -55,29 +69,32 @@ def _state(change: ServiceChange) -> str:
     return "added" if change.a is None else "changed"
 
 
-def _service(change: ServiceChange, answer: DiffAnswer) -> dict[str, Any]:
+def _service(change: ServiceChange, endpoints: EndpointTexts) -> str:
     there = change.a or change.b
     assert there is not None
-    return {
+    told = {
         "name": change.name.text,
         "namespace": change.name.namespace,
         "service": change.name.service,
         "port_name": change.name.port,
         "protocol": change.protocol,
-        "ip_version": change.version,
+        "family": values.family(change.version),
         "change": _state(change),
         "frontends_gone": [values.frontend(frontend) for frontend in change.gone],
         "frontends_added": [values.frontend(frontend) for frontend in change.added],
         "session_affinity": None
         if change.affinity is None
         else {"a": _affinity(change.affinity[0]), "b": _affinity(change.affinity[1])},
-        "routes": [
-            {"routes": [_way(way) for way in each.ways], **_change(each.change, answer)}
-            for each in change.routes
-        ],
         "endpoints_a": _endpoints(change.a),
         "endpoints_b": _endpoints(change.b),
     }
+    numbers: dict[Endpoint, int] = {}
+    routes = [
+        {"routes": [_way(way) for way in each.ways], **_change(each.change, numbers)}
+        for each in change.routes
+    ]
+    named = ",".join(endpoints.of([*numbers]))
+    return f'{values.encode(told)[:-1]},"endpoints":[{named}],"routes":{values.encode(routes)}}}'
 
 
 def _endpoints(service: ServicePort | None) -> int | None:
@@ -98,21 +115,26 @@ def _way(way: Way) -> dict[str, Any]:
     }
 
 
-def _change(change: Change, answer: DiffAnswer) -> dict[str, Any]:
-    gone = [each for each in change.endpoints if each.b is None]
-    added = [each for each in change.endpoints if each.a is None]
-    moved = [each for each in change.endpoints if each.a is not None and each.b is not None]
+def _change(change: Change, numbers: dict[Endpoint, int]) -> dict[str, Any]:
+    of = [numbers.setdefault(each.endpoint, len(numbers)) for each in change.endpoints]
+    both = [*zip(of, change.endpoints, strict=True)]
+    masquerade = [
+        {
+            "endpoint": numbers.setdefault(each.endpoint, len(numbers)),
+            "a": each.a,
+            "b": each.b,
+        }
+        for each in change.masquerade
+    ]
     return {
-        "endpoints_gone": [_moved(each, answer) for each in gone],
-        "endpoints_added": [_moved(each, answer) for each in added],
-        "shares_moved": [_moved(each, answer) for each in moved],
+        "endpoints_gone": [at for at, each in both if each.b is None],
+        "endpoints_added": [at for at, each in both if each.a is None],
+        "shares_moved": [at for at, each in both if each.a is not None and each.b is not None],
+        "shares": _shares(of, change.endpoints),
         "each_endpoint_one_of": None
         if change.each is None
         else {"a": change.each[0], "b": change.each[1]},
-        "masquerade": [
-            {**_endpoint(each.endpoint, answer), "a": each.a, "b": each.b}
-            for each in change.masquerade
-        ],
+        "masquerade": masquerade,
         "otherwise": None
         if change.otherwise is None
         else {"a": _ends(change.otherwise[0]), "b": _ends(change.otherwise[1])},
@@ -120,40 +142,32 @@ def _change(change: Change, answer: DiffAnswer) -> dict[str, Any]:
     }
 
 
-def _endpoint(endpoint: Endpoint, answer: DiffAnswer) -> dict[str, Any]:
-    placement = answer.cluster.placement(endpoint.address)
-    return {
-        "address": str(endpoint.address),
-        "port": endpoint.port,
-        "node": placement.node,
-        "zone": placement.zone,
-    }
+def _shares(of: list[int], changes: Sequence[EndpointChange]) -> dict[str, Any] | None:
+    """Return, in each dump, how flows are shared out over the endpoints that differ."""
+    if not changes:
+        return None
+    a = [(at, each.a) for at, each in enumerate(changes) if each.a is not None]
+    b = [(at, each.b) for at, each in enumerate(changes) if each.b is not None]
+    return {"of": of, "a": _distribution(a, len(of)), "b": _distribution(b, len(of))}
 
 
-def _moved(each: EndpointChange, answer: DiffAnswer) -> dict[str, Any]:
-    return {**_endpoint(each.endpoint, answer), "a": _bounds(each.a), "b": _bounds(each.b)}
-
-
-def _bounds(share: Bounds | None) -> dict[str, Any] | None:
-    return None if share is None else values.bounds(share)
+def _distribution(drawn: Sequence[tuple[int, Bounds]], size: int) -> dict[str, Any]:
+    places = [at for at, _ in drawn]
+    return distribution([share for _, share in drawn], places, size, unresolved=None)
 
 
 def _ends(ends: Otherwise) -> list[dict[str, Any]]:
     return [{"outcome": kind, "probability": values.bounds(share)} for kind, share in ends]
 
 
-def _beside(each: Beside) -> dict[str, Any]:
+def _beside(each: Beside, rules: values.RuleNumbers) -> dict[str, Any]:
     return {
         "topic": each.topic.value,
         "intended": each.is_intended,
         "certain": each.is_certain,
-        "ip_version": each.version,
+        "family": values.family(each.version),
         "sources": [source.value for source in each.sources],
         "places": [{"address": str(to.address), "port": to.port} for to in each.places],
-        "a": {"ends": _ends(each.a), "rules": _rules(each.rules_a)},
-        "b": {"ends": _ends(each.b), "rules": _rules(each.rules_b)},
+        "a": {"ends": _ends(each.a), "rules": rules.of(each.rules_a)},
+        "b": {"ends": _ends(each.b), "rules": rules.of(each.rules_b)},
     }
-
-
-def _rules(rules: tuple[AnyRule, ...]) -> list[dict[str, Any]]:
-    return [values.rule(rule, rule.location.table, chain_of(rule)) for rule in rules]

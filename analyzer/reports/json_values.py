@@ -1,27 +1,50 @@
-"""The pieces that JSON documents share. Fields may be added, never renamed."""
+"""The pieces that JSON documents share. Fields may be added, never renamed.
+
+A document is given piece by piece, an entry of its lists a line: so that the largest takes little
+memory, `grep` finds an entry, and `diff` shows which ones differ. The encoder is json's own in C,
+which asking for an indent would turn off.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Share
-from analyzer.model.cluster import Cluster
+from analyzer.kubeproxy.view import Frontend, FrontendKind, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.probability import Bounds, Dyadic
+from analyzer.semantics.tree import AnyRule
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from analyzer.semantics.tree import AnyRule
+#: Of all documents: ``kubeodds/VERB/2``.
+VERSION: Final = 2
+_FAMILIES: Final = {4: "ip", 6: "ip6"}
+_KINDS: Final = {kind: kind.value for kind in FrontendKind}
+#: As JSON has them; to ask an enumeration for its value takes longer than to write the rest.
+SOURCES: Final = {source: json.dumps(source.value) for source in Source}
+
+#: Only ASCII comes out, so that nothing of a dump reaches a terminal as a control character.
+encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def document(verb: str, version: int, fields: dict[str, Any]) -> str:
-    """Return one JSON document that names its schema first.
+def document(verb: str, fields: Mapping[str, str | Iterable[str]]) -> Iterator[str]:
+    """Give one JSON document that names its schema first.
 
-    Only ASCII comes out, so that nothing of a dump reaches a terminal as a control character.
+    Of a field the encoded value is given, or the encoded entries of a list, which are asked for
+    in the order of the fields: one may hold what the entries of another before it have left.
     """
-    return json.dumps({"schema": f"kubeodds/{verb}/{version}", **fields}, indent=1) + "\n"
+    yield f'{{"schema":"kubeodds/{verb}/{VERSION}"'
+    for name, value in fields.items():
+        yield f',\n"{name}":'
+        if isinstance(value, str):
+            yield value
+            continue
+        before = "[\n"
+        for entry in value:
+            yield before + entry
+            before = ",\n"
+        yield "\n]" if before != "[\n" else "[]"
+    yield "\n}\n"
 
 
 def probability(value: Dyadic) -> dict[str, Any]:
@@ -38,33 +61,18 @@ def bounds(value: Bounds) -> dict[str, Any]:
     return {"lower": probability(value.lower), "upper": probability(value.upper)}
 
 
+def family(version: int | None) -> str | None:
+    """Return how nft names an IP version; None where nothing tells which one it is."""
+    return None if version is None else _FAMILIES[version]
+
+
 def frontend(value: Frontend) -> dict[str, Any]:
     """Return a frontend; no address: any address of the node."""
     return {
-        "kind": value.kind.value,
+        "kind": _KINDS[value.kind],
         "address": None if value.address is None else str(value.address),
         "port": value.port,
     }
-
-
-def share(value: Share, cluster: Cluster) -> dict[str, Any]:
-    """Return a share; where it is not known exactly it is null, and `bounds` stands beside."""
-    address, exact = value.endpoint.address, value.share.is_exact
-    placement = cluster.placement(address)
-    found = {
-        "address": str(address),
-        "port": value.endpoint.port,
-        "node": placement.node,
-        "zone": placement.zone,
-        "share": probability(value.share.lower) if exact else None,
-        "masquerade": value.masquerade,
-    }
-    return found if exact else {**found, "bounds": bounds(value.share)}
-
-
-def shares(values: Sequence[Share], cluster: Cluster) -> list[dict[str, Any]]:
-    """Return the shares of one route."""
-    return [share(value, cluster) for value in values]
 
 
 def name(service: ServicePort) -> dict[str, Any]:
@@ -75,36 +83,50 @@ def name(service: ServicePort) -> dict[str, Any]:
         "service": service.name.service,
         "port_name": service.name.port,
         "protocol": service.protocol,
+        "family": family(service.version),
     }
 
 
-def route(value: Route) -> dict[str, Any]:
-    """Return what identifies a route; `network`: its sources are just those in it."""
-    network = None if value.network is None else str(value.network)
-    return {
-        "frontend": frontend(value.frontend),
-        "source": value.source.value,
-        "network": network,
-    }
+def diagnostics(values: Sequence[Diagnostic]) -> Iterator[str]:
+    """Give all diagnostics, encoded."""
+    for value in values:
+        yield encode(
+            {
+                "severity": value.severity.value,
+                "code": value.code,
+                "message": value.message,
+                "file": value.file,
+                "line": value.line,
+                "column": value.column,
+            }
+        )
 
 
-def diagnostic(value: Diagnostic) -> dict[str, Any]:
-    """Return a diagnostic."""
-    return {
-        "severity": value.severity.value,
-        "code": value.code,
-        "message": value.message,
-        "file": value.file,
-        "line": value.line,
-        "column": value.column,
-    }
+class RuleNumbers:
+    """Numbers rules in the order in which they are first asked for, so that each is written once.
 
+    A map of nft with all its elements is one rule, and each of a thousand ways goes through it.
+    """
 
-def diagnostics(values: Sequence[Diagnostic]) -> list[dict[str, Any]]:
-    """Return all diagnostics."""
-    return [diagnostic(value) for value in values]
+    def __init__(self) -> None:
+        # By identity; the rules are kept, so that no other gets theirs.
+        self._numbers: dict[int, tuple[int, AnyRule]] = {}
 
+    def of(self, rules: Iterable[AnyRule]) -> list[int]:
+        """Return the numbers of rules."""
+        numbers = self._numbers
+        return [numbers.setdefault(id(rule), (len(numbers), rule))[0] for rule in rules]
 
-def rule(value: AnyRule, table: str, chain: str) -> dict[str, Any]:
-    """Return a rule as evidence: where it stands and what it says."""
-    return {"table": table, "chain": chain, "line": value.location.line, "text": value.raw}
+    def written(self) -> Iterator[str]:
+        """Give each rule as evidence, encoded: where it stands and what it says."""
+        from analyzer.reports.rules import chain_of
+
+        for _, rule in self._numbers.values():
+            yield encode(
+                {
+                    "table": rule.location.table,
+                    "chain": chain_of(rule),
+                    "line": rule.location.line,
+                    "text": rule.raw,
+                }
+            )

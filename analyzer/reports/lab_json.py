@@ -1,23 +1,27 @@
-"""``kubeodds/lab/1``: what was counted, whole, so that `lab verify` can judge it again."""
+"""``kubeodds/lab/2``: what was counted, whole, so that `lab verify` can judge it again."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from analyzer.failure.agreement import Verdict
+from analyzer.model.measurement import Measurement
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import LabAnswer
 
 
-def render(answer: LabAnswer) -> str:
-    """Return each measurement with its verdict."""
-    fields = {
-        "dead": answer.dead,
-        "agrees": answer.agrees,
-        "measurements": [_measurement(verdict) for verdict in answer.verdicts],
-        "diagnostics": values.diagnostics(answer.diagnostics),
-    }
-    return values.document("lab", 1, fields)
+def render(answer: LabAnswer) -> Iterator[str]:
+    """Give each measurement with its verdict."""
+    return values.document(
+        "lab",
+        {
+            "dead": values.encode(answer.dead),
+            "agrees": values.encode(answer.agrees),
+            "measurements": (values.encode(_measurement(verdict)) for verdict in answer.verdicts),
+            "diagnostics": values.diagnostics(answer.diagnostics),
+        },
+    )
 
 
 def _measurement(verdict: Verdict) -> dict[str, Any]:
@@ -25,6 +29,7 @@ def _measurement(verdict: Verdict) -> dict[str, Any]:
     return {
         "service": measured.service,
         "protocol": measured.protocol,
+        "family": _family(measured),
         "frontend": measured.frontend,
         "source": measured.source,
         "node": measured.node,
@@ -57,3 +62,9 @@ def _measurement(verdict: Verdict) -> dict[str, Any]:
         "agrees": verdict.agrees,
         "faults": list(verdict.faults),
     }
+
+
+def _family(measured: Measurement) -> str:
+    """Return the family of the frontend; a NodePort of any address has that of its endpoints."""
+    addresses = [measured.frontend, *(each.address for each in measured.endpoints)]
+    return "ip6" if any(text.count(":") > 1 for text in addresses) else "ip"

@@ -1,59 +1,106 @@
-"""``kubeodds/loss/1``."""
+"""``kubeodds/loss/2``: what each ServicePort loses, on each of its routes.
+
+Routes refer to frontends by their place in the list of the same ServicePort. ``worst_loss`` is the
+greatest of any route, so that one condition on it finds every ServicePort that loses so much.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
-from analyzer.failure.loss import ServiceLoss, State
+from analyzer.failure.loss import RouteLoss, ServiceLoss, State
+from analyzer.kubeproxy.view import Endpoint, Frontend
+from analyzer.model.probability import Bounds
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import LossAnswer
-from analyzer.reports.other_routes import other_routes
+from analyzer.reports.json_endpoints import EndpointTexts
 
 
-def render(answer: LossAnswer) -> str:
-    """Return what each ServicePort loses."""
+def render(answer: LossAnswer) -> Iterator[str]:
+    """Give what each ServicePort loses, one by one."""
     counts = Counter(loss.state for loss in answer.losses)
-    fields = {
-        "node": answer.view.node,
-        "dead": {
-            "nodes": list(answer.dead.nodes),
-            "zones": list(answer.dead.zones),
-            "endpoints": sorted({str(e.address) for e in answer.dead.endpoints}),
-            "uncertain_endpoints": sorted({str(e.address) for e in answer.dead.uncertain}),
+    dead = {
+        "nodes": list(answer.dead.nodes),
+        "zones": list(answer.dead.zones),
+        "endpoints": sorted({str(e.address) for e in answer.dead.endpoints}),
+        "uncertain_endpoints": sorted({str(e.address) for e in answer.dead.uncertain}),
+    }
+    writer = _Writer(answer)
+    return values.document(
+        "loss",
+        {
+            "node": values.encode(answer.view.node),
+            "dead": values.encode(dead),
+            "services": map(writer.service, answer.losses),
+            "totals": values.encode({state.value: counts[state] for state in State}),
+            "not_judged": map(values.encode, answer.not_judged),
+            "cut": values.encode(bool(answer.view.cut)),
+            "diagnostics": values.diagnostics(answer.diagnostics),
         },
-        "services": [_service(loss) for loss in answer.losses],
-        "totals": {state.value.replace("-", "_"): counts[state] for state in State},
-        "not_judged": list(answer.not_judged),
-        "cut": bool(answer.view.cut),
-        "diagnostics": values.diagnostics(answer.diagnostics),
-    }
-    return values.document("loss", 1, fields)
+    )
 
 
-def _service(loss: ServiceLoss) -> dict[str, Any]:
-    cluster = loss.cluster
+class _Writer:
+    """Writes ServicePorts."""
+
+    def __init__(self, answer: LossAnswer) -> None:
+        self._dead = answer.dead
+        self._endpoints = EndpointTexts(answer.cluster)
+
+    def service(self, loss: ServiceLoss) -> str:
+        """Return what one ServicePort loses, encoded."""
+        frontends = [*loss.service.frontends]
+        cluster = loss.cluster
+        # Routes from most sources lose the same, of which the text may be long.
+        texts: dict[tuple[int, int], str] = {}
+        routes = ",".join(_route(each, frontends, texts) for each in loss.routes)
+        before = {
+            **values.name(loss.service),
+            "state": loss.state.value,
+            "worst_loss": _worst(loss, frontends),
+            "cluster_ip_loss": None if cluster is None else values.bounds(cluster.loss),
+            "cluster_ip_no_endpoint": None if cluster is None else values.bounds(cluster.nowhere),
+            "frontends": [values.frontend(each) for each in frontends],
+        }
+        endpoints = loss.service.endpoints
+        written = ",".join(
+            f'{text[:-1]},"dead":{self._is_dead(endpoint)}}}'
+            for text, endpoint in zip(self._endpoints.of(endpoints), endpoints, strict=True)
+        )
+        return f'{values.encode(before)[:-1]},"endpoints":[{written}],"routes":[{routes}]}}'
+
+    def _is_dead(self, endpoint: Endpoint) -> str:
+        if endpoint in self._dead.endpoints:
+            return "true"
+        return "null" if endpoint in self._dead.uncertain else "false"
+
+
+def _worst(loss: ServiceLoss, frontends: list[Frontend]) -> dict[str, Any] | None:
+    """Return the greatest loss and whose it is; None: there is no route."""
+    worst = loss.worst_route
+    if worst is None:
+        return None
     return {
-        "name": loss.service.name.text,
-        "protocol": loss.service.protocol,
-        "loss": None if cluster is None else values.bounds(cluster.loss),
-        "no_endpoint": None if cluster is None else values.bounds(cluster.nowhere),
-        "endpoints": len(loss.service.endpoints),
-        "dead_endpoints": len(loss.dead),
-        "state": loss.state.value,
-        "routes": [
-            {
-                **values.route(each.route),
-                "loss": values.bounds(each.loss),
-                "no_endpoint": values.bounds(each.nowhere),
-            }
-            for each in other_routes(
-                loss.routes,
-                lambda each: each.route,
-                lambda each: (
-                    cluster is not None
-                    and (each.loss, each.nowhere) == (cluster.loss, cluster.nowhere)
-                ),
-            )
-        ],
+        **values.bounds(worst.loss),
+        "frontend": frontends.index(worst.route.frontend),
+        "source": worst.route.source.value,
+        "network": None if worst.route.network is None else str(worst.route.network),
     }
+
+
+def _route(each: RouteLoss, frontends: list[Frontend], texts: dict[tuple[int, int], str]) -> str:
+    route = each.route
+    key = id(each.loss), id(each.nowhere)
+    if key not in texts:
+        texts[key] = f'"loss":{_bounds(each.loss)},"no_endpoint":{_bounds(each.nowhere)}}}'
+    network = "null" if route.network is None else f'"{route.network}"'
+    return (
+        f'{{"frontend":{frontends.index(route.frontend)},"source":{values.SOURCES[route.source]},'
+        f'"network":{network},{texts[key]}'
+    )
+
+
+def _bounds(value: Bounds) -> str:
+    return values.encode(values.bounds(value))

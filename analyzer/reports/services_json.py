@@ -1,58 +1,140 @@
-"""``kubeodds/services/1``."""
+"""``kubeodds/services/2``: each endpoint of a ServicePort once, each distribution once.
+
+Routes refer to frontends and distributions by their place in the lists of the same ServicePort.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analyzer.kubeproxy.view import Frontend, ServicePort
-from analyzer.model.probability import NEVER
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort
+from analyzer.model.probability import Bounds
 from analyzer.model.services import ApiServicePort
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import ServicesAnswer
-from analyzer.reports.other_routes import other_routes
+from analyzer.reports.json_distributions import Distributions
+from analyzer.reports.json_endpoints import EndpointTexts
 
 
-def render(answer: ServicesAnswer) -> str:
-    """Return the Services with their exact shares."""
+def render(answer: ServicesAnswer) -> Iterator[str]:
+    """Give the Services with their exact shares, one by one."""
     source = {
         "format": answer.ruleset.input_format,
         "mode": answer.view.mode,
         "rules": answer.ruleset.rules,
         "node": answer.view.node,
     }
-    fields = {
-        "source": source,
-        "services": [_service(s, answer) for s in answer.services],
-        "diagnostics": values.diagnostics(answer.diagnostics),
-    }
-    return values.document("services", 1, fields)
+    writer = _Writer(answer)
+    return values.document(
+        "services",
+        {
+            "source": values.encode(source),
+            "services": map(writer.service, answer.services),
+            "diagnostics": values.diagnostics(answer.diagnostics),
+        },
+    )
 
 
-def _service(service: ServicePort, answer: ServicesAnswer) -> dict[str, Any]:
-    cluster = answer.cluster
-    main = service.cluster_route
-    shares = main.shares if main is not None else ()
-    unresolved = main.unresolved if main is not None else NEVER
-    affinity = None if service.affinity is None else {"timeout_seconds": service.affinity}
-    return {
-        **values.name(service),
-        "session_affinity": affinity,
-        "frontends": [_frontend(service, f) for f in service.frontends],
-        "endpoints": values.shares(shares, cluster),
-        "routes": [
-            {
-                **values.route(r),
-                "endpoints": values.shares(r.shares, cluster),
-                "unresolved": values.probability(r.unresolved),
-            }
-            for r in other_routes(
-                service.routes,
-                lambda route: route,
-                lambda route: route.shares == shares and route.unresolved == unresolved,
+class _Writer:
+    """Writes ServicePorts."""
+
+    def __init__(self, answer: ServicesAnswer) -> None:
+        self._answer = answer
+        self._places = answer.cluster.places
+        self._endpoints = EndpointTexts(answer.cluster)
+        self._distributions = Distributions()
+
+    def service(self, service: ServicePort) -> str:
+        """Return one ServicePort, encoded."""
+        routes = _Routes(service, with_places=self._places)
+        affinity = None if service.affinity is None else {"timeout_seconds": service.affinity}
+        head = {
+            **values.name(service),
+            "session_affinity": affinity,
+            "frontends": [_frontend(service, f) for f in service.frontends],
+        }
+        if self._places:
+            endpoints = ",".join(
+                self._endpoints.of([e for e in routes.endpoints.values() if e is not None])
             )
-        ],
-        "api": _api(answer.specs.get((service.name.text, service.protocol))),
-    }
+        elif routes.endpoints:
+            endpoints = self._endpoints.of_printed([*routes.endpoints])
+        else:
+            endpoints = ""
+        written, distributions = routes.written(self._distributions)
+        api = _api(self._answer.specs.get((service.name.text, service.protocol)))
+        return (
+            f'{values.encode(head)[:-1]},"endpoints":[{endpoints}],"distributions":'
+            f'[{distributions}],"routes":[{written}],"api":{values.encode(api)}}}'
+        )
+
+
+class _Routes:
+    """The routes of one ServicePort, with the places of their endpoints among all of its own.
+
+    Attributes:
+        endpoints: all of them, each once, as printed; as values where these are needed.
+    """
+
+    def __init__(self, service: ServicePort, *, with_places: bool) -> None:
+        self.endpoints: dict[str, Endpoint | None] = {}
+        self._frontends = [*service.frontends]
+        #: By the identity of a list of endpoints, which is kept: the list, their places.
+        self._places: dict[int, tuple[Sequence[str], list[int] | None]] = {}
+        self._routes: list[tuple[Route, Sequence[str], Sequence[Bounds]]] = []
+        for route in service.routes:
+            printed, shares = route.columns()
+            if id(printed) not in self._places:
+                made = route.draws()[0] if with_places else [None] * len(printed)
+                for text, endpoint in zip(printed, made, strict=True):
+                    self.endpoints.setdefault(text, endpoint)
+                self._places[id(printed)] = printed, None
+            self._routes.append((route, printed, shares))
+
+    def written(self, distributions: Distributions) -> tuple[str, str]:
+        """Return the routes, and the distributions that they refer to, encoded."""
+        numbers = {text: at for at, text in enumerate(self.endpoints)}
+        size = len(numbers)
+        places: dict[int, tuple[int, ...] | None] = {}
+        for at, (printed, _) in self._places.items():
+            found = tuple([numbers[text] for text in printed])
+            places[at] = None if found == tuple(range(size)) else found
+        told: dict[str, int] = {}
+        written = []
+        for route, printed, shares in self._routes:
+            where = places[id(printed)]
+            text = distributions.text(shares, where, size, route.unresolved)
+            number = told.setdefault(text, len(told))
+            network = "null" if route.network is None else f'"{route.network}"'
+            masquerade = _masquerade(route.masquerades(), where, size)
+            written.append(
+                f'{{"frontend":{_index(self._frontends, route.frontend)},'
+                f'"source":{values.SOURCES[route.source]},"network":{network},'
+                f'"distribution":{number},"masquerade":{masquerade}}}'
+            )
+        return ",".join(written), ",".join(told)
+
+
+def _index(frontends: list[Frontend], frontend: Frontend) -> int:
+    for at, each in enumerate(frontends):
+        if each is frontend:  # as most are: to compare them takes longer
+            return at
+    return frontends.index(frontend)
+
+
+def _masquerade(answers: Sequence[bool | None], places: Sequence[int] | None, size: int) -> str:
+    """Return one answer where all agree, else one for each endpoint of the ServicePort."""
+    first = answers[0] if answers else None
+    if all(each is first for each in answers):
+        return _JSON[first]
+    found: list[bool | None] = [None] * size
+    for at, answer in zip(range(size) if places is None else places, answers, strict=True):
+        found[at] = answer
+    return values.encode(found)
+
+
+_JSON = {None: "null", True: "true", False: "false"}
 
 
 def _api(spec: ApiServicePort | None) -> dict[str, Any] | None:

@@ -1,30 +1,45 @@
-"""``kubeodds/trace/1``: every way a packet can end, and the rules on one of the ways there."""
+"""``kubeodds/trace/2``: every way a packet can end, and the rules on one of the ways there.
+
+``probabilities`` is a distribution over the outcomes; rules are referred to by their place in the
+list of all, where each stands once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from analyzer.model.packet import Packet
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import TraceAnswer
-from analyzer.reports.rules import chain_of
+from analyzer.reports.json_distributions import distribution
 from analyzer.semantics.fate import End
 
 
-def render(answer: TraceAnswer) -> str:
-    """Return the ends, the likeliest first."""
-    fields = {
-        "node": answer.node,
-        "packet": {**_packet(answer.packet), "state": answer.state},
-        "outcomes": [_end(end, answer) for end in answer.ends],
-        "assumptions": list(answer.assumptions),
-        "diagnostics": values.diagnostics(answer.diagnostics),
-    }
-    return values.document("trace", 1, fields)
+def render(answer: TraceAnswer) -> Iterator[str]:
+    """Give the ends, the likeliest first."""
+    rules = values.RuleNumbers()
+    shares = [end.probability for end in answer.ends]
+    return values.document(
+        "trace",
+        {
+            "node": values.encode(answer.node),
+            "packet": values.encode({**_packet(answer.packet), "state": answer.state}),
+            "outcomes": (values.encode(_end(end, answer, rules)) for end in answer.ends),
+            "probabilities": values.encode(
+                distribution(shares, None, len(shares), unresolved=None)
+            ),
+            "rules": rules.written(),
+            "assumptions": map(values.encode, answer.assumptions),
+            "diagnostics": values.diagnostics(answer.diagnostics),
+        },
+    )
 
 
 def _packet(packet: Packet) -> dict[str, Any]:
+    known = packet.destination or packet.source
     return {
+        "family": values.family(None if known is None else known.version),
         "from": None if packet.source is None else str(packet.source),
         "source_port": packet.source_port,
         "to": None if packet.destination is None else str(packet.destination),
@@ -37,7 +52,7 @@ def _packet(packet: Packet) -> dict[str, Any]:
     }
 
 
-def _end(end: End, answer: TraceAnswer) -> dict[str, Any]:
+def _end(end: End, answer: TraceAnswer, rules: values.RuleNumbers) -> dict[str, Any]:
     fate = end.fate
     placement = None if fate.address is None else answer.cluster.placement(fate.address)
     return {
@@ -47,6 +62,7 @@ def _end(end: End, answer: TraceAnswer) -> dict[str, Any]:
         "node": None if placement is None else placement.node,
         "masquerade": end.masquerade,
         "how": fate.how,
-        "probability": values.bounds(end.probability),
-        "rules": [values.rule(r, r.location.table, chain_of(r)) for r in end.rules],
+        "lower": float(end.probability.lower),
+        "upper": float(end.probability.upper),
+        "rules": rules.of(end.rules),
     }

@@ -146,6 +146,7 @@ def _trial(
     return ClientTrial(
         command=" ".join(arguments),
         target=name,
+        family="ip6" if ":" in address else "ip",
         runs=runs,
         succeeded=sum(ok for ok, _ in done),
         succeeds=succeeds,

@@ -91,6 +91,7 @@ def test_a_client_agrees_when_its_successes_are_explained(succeeded: int, agrees
     trial = ClientTrial(
         command="dig",
         target="10.2.3.4",
+        family="ip",
         runs=60,
         succeeded=succeeded,
         succeeds=HALF,

@@ -23,7 +23,7 @@ def test_a_schema_is_one_of_draft_2020_12(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_asks_for_its_own_name(name: str) -> None:
-    assert schema(name)["properties"]["schema"] == {"const": f"kubeodds/{name}/1"}
+    assert schema(name)["properties"]["schema"] == {"const": f"kubeodds/{name}/2"}
 
 
 @pytest.mark.parametrize(
@@ -57,5 +57,5 @@ def with_more(value: Any) -> Any:
 def test_a_numerator_is_in_hexadecimal(numerator: object) -> None:
     file = FIXTURES / _RICH / "expected" / "services.json"
     document = copy.deepcopy(json.loads(file.read_text(encoding="utf-8")))
-    document["services"][0]["endpoints"][0]["share"]["numerator"] = numerator
+    document["services"][0]["distributions"][0]["unresolved"]["numerator"] = numerator
     assert not Draft202012Validator(schema("services")).is_valid(document)

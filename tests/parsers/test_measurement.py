@@ -46,7 +46,7 @@ MEASUREMENT: Final[dict[str, Any]] = {
 def document(*path: Any, **fields: Any) -> bytes:
     """The document with some fields of what stands at `path` changed."""
     given: dict[str, Any] = {
-        "schema": "kubeodds/lab/1",
+        "schema": "kubeodds/lab/2",
         "dead": "worker1",
         "measurements": [copy.deepcopy(MEASUREMENT)],
     }
@@ -92,7 +92,8 @@ LOWER = (*IN_ENDPOINT, "predicted", "lower")
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
-        ((), {"schema": "kubeodds/loss/1"}),
+        ((), {"schema": "kubeodds/loss/2"}),
+        ((), {"schema": "kubeodds/lab/1"}),
         ((), {"measurements": []}),
         (IN_MEASUREMENT, {"source": "moon"}),
         (IN_MEASUREMENT, {"flows": 0}),

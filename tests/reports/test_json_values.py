@@ -1,30 +1,51 @@
 from __future__ import annotations
 
 import json
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address
 
 import pytest
 
-from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, Share, Source
-from analyzer.model.cluster import Cluster, Node
+from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.parsers.iptables_save import parse
 from analyzer.reports import json_values as j
-from tests.support.dumps import at, only_service, two_endpoints
 from tests.support.dumps import dump as nat
+from tests.support.dumps import only_service, two_endpoints
 
 THIRD = Dyadic.of(0x55555555, 32)
 FRONTEND = Frontend(FrontendKind.CLUSTER_IP, ip_address("10.96.0.1"), 80)
 
 
 def test_a_document_names_its_schema_first() -> None:
-    text = j.document("loss", 1, {"services": []})
-    assert list(json.loads(text).items()) == [("schema", "kubeodds/loss/1"), ("services", [])]
+    text = "".join(j.document("loss", {"services": [], "node": "null"}))
+    assert list(json.loads(text).items()) == [
+        ("schema", "kubeodds/loss/2"),
+        ("services", []),
+        ("node", None),
+    ]
     assert text.endswith("}\n")
 
 
+def test_a_list_has_a_line_for_each_entry() -> None:
+    text = "".join(j.document("loss", {"services": iter(['{"name":"a"}', '{"name":"b"}'])}))
+    assert text.splitlines()[1:] == ['"services":[', '{"name":"a"},', '{"name":"b"}', "]", "}"]
+
+
+def test_a_list_may_hold_what_entries_before_have_left() -> None:
+    left: list[str] = []
+
+    def entry(text: str) -> str:
+        left.append(text)
+        return text
+
+    entries = map(entry, ("1", "2"))
+    told = json.loads("".join(j.document("loss", {"entries": entries, "left": left})))
+    assert told["left"] == told["entries"] == [1, 2]
+
+
 def test_nothing_of_a_dump_reaches_a_terminal_as_a_control_character() -> None:
-    text = j.document("loss", 1, {"name": "\x1b[2J\u202eé"})
+    text = j.encode({"name": "\x1b[2J\u202eé"})
     assert text.isascii()
     assert "\x1b" not in text
     assert json.loads(text)["name"] == "\x1b[2J\u202eé"
@@ -48,25 +69,6 @@ def test_a_node_port_has_no_address() -> None:
     assert j.frontend(FRONTEND)["address"] == "10.96.0.1"
 
 
-def test_a_share_that_is_not_known_exactly_is_null_beside_its_bounds() -> None:
-    cluster = Cluster({"worker1": Node(name="worker1", zone="zone-a")}).with_networks(
-        [(ip_network("10.0.0.1/32"), "worker1")]
-    )
-    exact = j.share(Share(at("10.0.0.1"), Bounds(THIRD, THIRD), masquerade=True), cluster)
-    assert exact == {
-        "address": "10.0.0.1",
-        "port": 80,
-        "node": "worker1",
-        "zone": "zone-a",
-        "share": j.probability(THIRD),
-        "masquerade": True,
-    }
-    wide = Share(at("10.0.0.2"), Bounds(NEVER, THIRD), masquerade=None)
-    (told,) = j.shares([wide], cluster)
-    assert (told["share"], told["node"], told["masquerade"]) == (None, None, None)
-    assert told["bounds"] == j.bounds(Bounds(NEVER, THIRD))
-
-
 def test_a_service_port_is_named_in_parts() -> None:
     assert j.name(only_service(nat(*two_endpoints()))) == {
         "name": "ns/a:http",
@@ -74,21 +76,30 @@ def test_a_service_port_is_named_in_parts() -> None:
         "service": "a",
         "port_name": "http",
         "protocol": "tcp",
+        "family": "ip",
     }
 
 
-def test_a_route_is_a_frontend_and_a_source_and_may_be_of_one_network() -> None:
-    network = ip_network("10.0.0.0/8")
-    told = j.route(Route(FRONTEND, Source.EXTERNAL, (), NEVER, network))
-    assert (told["source"], told["network"]) == ("external", "10.0.0.0/8")
-    assert j.route(Route(FRONTEND, Source.POD, (), NEVER))["network"] is None
+@pytest.mark.parametrize(("version", "family"), [(4, "ip"), (6, "ip6"), (None, None)])
+def test_a_family_is_named_as_nft_names_it(version: int | None, family: str | None) -> None:
+    assert j.family(version) == family
+
+
+def test_a_rule_is_written_once_however_often_it_is_met() -> None:
+    (table,) = parse(nat(*two_endpoints()), "dump.txt").tables.values()
+    first, last = table.chains["KUBE-SVC-A"].rules
+    numbers = j.RuleNumbers()
+    assert [numbers.of([last]), numbers.of([first, last])] == [[0], [1, 0]]
+    told = [json.loads(text) for text in numbers.written()]
+    assert [each["text"] for each in told] == [last.raw, first.raw]
+    assert {(each["table"], each["chain"]) for each in told} == {("nat", "KUBE-SVC-A")}
 
 
 def test_a_diagnostic_keeps_its_place() -> None:
     given = Diagnostic(
         severity=Severity.WARNING, code="no-commit", message="x", file="dump", line=7, partial=True
     )
-    assert j.diagnostics([given]) == [
+    assert [json.loads(text) for text in j.diagnostics([given])] == [
         {
             "severity": "warning",
             "code": "no-commit",

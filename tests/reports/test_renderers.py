@@ -9,12 +9,17 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from analyzer.failure.agreement import judge
+from analyzer.model.packet import Packet
+from analyzer.model.probability import numgen_weights
+from analyzer.model.targets import Drop
+from analyzer.model.value import replace
 from analyzer.parsers.measurement import parse_measurements
-from analyzer.reports import lab_text
-from analyzer.reports.answers import LabAnswer
+from analyzer.reports import lab_text, tree_json
+from analyzer.reports.answers import LabAnswer, TreeAnswer
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import RENDERERS
-from tests.support.answers import ALIVE, DEAD, Answers, measured
+from analyzer.semantics.tree import Chance, Leaf
+from tests.support.answers import ALIVE, BEFORE, DEAD, Answers, measured
 from tests.support.documents import golden_files, renamed, schema, schema_name
 
 _SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv", "dot": "dot"}
@@ -38,14 +43,34 @@ def test_every_report_has_a_golden_file(verb: str, suffix: str) -> None:
 def test_a_json_document_names_its_schema_first_and_follows_it(verb: str) -> None:
     name = schema_name(verb)
     document = json.loads(Answers().json(verb))
-    assert next(iter(document.items())) == ("schema", f"kubeodds/{name}/1")
+    assert next(iter(document.items())) == ("schema", f"kubeodds/{name}/2")
     Draft202012Validator(schema(name)).validate(document)
+
+
+def documents(verb: str) -> Iterator[Any]:
+    """Give documents that hold every field between them: all known, and not all known."""
+    for answers in (Answers(), Answers(BEFORE)):
+        yield json.loads(answers.json(verb))
+    if verb == "tree":
+        yield json.loads("".join(tree_json.render(of_three())))
+
+
+def of_three() -> TreeAnswer:
+    """Return a tree with a draw of three as nft makes it: no draws one after the other do."""
+    answer = Answers().of("tree")
+    assert isinstance(answer, TreeAnswer)
+    service, route, _ = answer.trees[0]
+    leaf = Leaf(Drop(), Packet())
+    drawn = Chance(tuple((weight, leaf) for weight in numgen_weights(7)))
+    return replace(answer, trees=((service, route, drawn),))
 
 
 @verbs
 def test_a_schema_notices_each_field_that_is_renamed(verb: str) -> None:
     validator = Draft202012Validator(schema(schema_name(verb)))
-    once = dict(renamed(json.loads(Answers().json(verb))))
+    once: dict[tuple[str, ...], Any] = {}
+    for document in documents(verb):
+        once |= dict(renamed(document))
     assert [".".join(where) for where, changed in once.items() if validator.is_valid(changed)] == []
 
 
@@ -72,9 +97,8 @@ def properties(value: Any) -> Iterator[str]:
 
 @verbs
 def test_a_schema_knows_just_the_fields_that_are_written(verb: str) -> None:
-    assert set(properties(schema(schema_name(verb)))) == set(
-        fields(json.loads(Answers().json(verb)))
-    )
+    written = {field for document in documents(verb) for field in fields(document)}
+    assert set(properties(schema(schema_name(verb)))) == written
 
 
 @verbs
@@ -84,10 +108,9 @@ def test_a_json_document_is_ascii(verb: str) -> None:
 
 
 def test_a_share_that_is_not_known_is_null_beside_its_bounds() -> None:
-    services = json.loads(Answers().json("services"))["services"]
-    first, second = services[0]["endpoints"]
-    assert (first["share"], first["bounds"]["upper"]["value"]) == (None, 0.5)
-    assert (second["share"], second["bounds"]["lower"]["value"]) == (None, 0.5)
+    (first, _) = json.loads(Answers().json("services"))["services"][0]["distributions"]
+    assert first["values"] == [None, None]
+    assert (first["lower"], first["upper"]) == ([0.0, 0.5], [0.5, 1.0])
 
 
 def test_a_measurement_survives_being_written_and_read() -> None:

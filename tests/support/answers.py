@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, ip_network
 
@@ -193,8 +193,8 @@ class Answers:
 
     def json(self, verb: str) -> str:
         rendered = renderer(verb, "json")(self.of(verb))
-        assert isinstance(rendered, str)
-        return rendered
+        assert isinstance(rendered, Iterator)
+        return "".join(rendered)
 
     def plain(self, verb: str) -> str:
         rendered = renderer(verb, "text")(self.of(verb))
@@ -295,6 +295,7 @@ DEAD, ALIVE = counted("10.1.0.1", 5_021, dead=True), counted("10.1.0.2", 4_979)
 TRIAL = ClientTrial(
     command="dig +tries=1",
     target="10.2.3.4:53",
+    family="ip",
     runs=60,
     succeeded=28,
     succeeds=HALF,

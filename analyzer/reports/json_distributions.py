@@ -1,0 +1,180 @@
+"""How new flows are shared out, as JSON: each distribution once, in text that grows with it.
+
+Theory of operation: draws one after the other, as kube-proxy's iptables rules make them, give
+endpoint i the share ``t_i / 2**31 * prod(1 - t_j / 2**31)`` over all j before i. Its numerator has
+31 bits for each draw, so that those of n endpoints together grow with n**2; the thresholds t say
+the same with n numbers. They are written where they give just these shares, which is computed
+again and compared each time; elsewhere the shares are written.
+
+Each threshold is below 2**31, so that a share has more factors 2 in its denominator than the one
+drawn before it; the last two have as many. Where the order of the draws is not known, that of the
+exponents is it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from analyzer.model.probability import NEVER, XT_STATISTIC_BITS, Bounds, Dyadic
+from analyzer.model.value import value
+from analyzer.reports import json_values as values
+
+#: Characters of text that are kept for distributions that occur again.
+_MOST_KEPT: Final = 1 << 23
+
+
+@value
+class Draws:
+    """Draws one after the other.
+
+    Attributes:
+        order: who is drawn first, second, and so on: places in what was asked of.
+        thresholds: of each draw, out of 2**31: one for each but the last, which takes what is
+            left, or one for each, and what is left goes to none of them.
+    """
+
+    order: tuple[int, ...]
+    thresholds: tuple[int, ...]
+
+
+def draws_of(shares: Sequence[Dyadic]) -> Draws | None:
+    """Return the draws that give just these shares; None: none do."""
+    if not shares:
+        return None
+    order = tuple(range(len(shares)))
+    found = _thresholds(shares)
+    if found is None:
+        order = tuple(sorted(order, key=lambda at: shares[at].exponent))
+        found = _thresholds([shares[at] for at in order])
+    if found is None:
+        return None
+    # What is written is what is read again, and nothing less than equal will do.
+    again = shares_of(found, len(order))
+    same = all(shares[at] == share for at, share in zip(order, again, strict=True))
+    return Draws(order, found) if same else None
+
+
+def shares_of(thresholds: Sequence[int], size: int) -> tuple[Dyadic, ...]:
+    """Return the shares that draws give to `size` of whom the last may take what is left.
+
+    Raises:
+        ValueError: there are too few draws or too many, or one is no number of 31 bits.
+    """
+    if not size - 1 <= len(thresholds) <= size or not size:
+        raise ValueError(f"{len(thresholds)} draws cannot be of {size}")
+    found: list[Dyadic] = []
+    numerator, exponent = 1, 0
+    for threshold in thresholds:
+        if not 0 <= threshold <= 1 << XT_STATISTIC_BITS:
+            raise ValueError(f"{threshold} is not between 0 and 2**{XT_STATISTIC_BITS}")
+        exponent += XT_STATISTIC_BITS
+        found.append(Dyadic.of(numerator * threshold, exponent))
+        numerator *= (1 << XT_STATISTIC_BITS) - threshold
+    if len(found) < size:
+        found.append(Dyadic.of(numerator, exponent))
+    return tuple(found)
+
+
+def _thresholds(shares: Sequence[Dyadic]) -> tuple[int, ...] | None:
+    """Return the thresholds of draws in just this order."""
+    found: list[int] = []
+    numerator, exponent = 1, 0  # of what is left
+    for at, share in enumerate(shares):
+        if at == len(shares) - 1 and _over(share, exponent) == numerator:
+            return tuple(found)
+        drawn = _over(share, exponent + XT_STATISTIC_BITS)
+        if drawn is None or not numerator:
+            return None
+        threshold, rest = divmod(drawn, numerator)
+        if rest or threshold > 1 << XT_STATISTIC_BITS:
+            return None
+        found.append(threshold)
+        numerator *= (1 << XT_STATISTIC_BITS) - threshold
+        exponent += XT_STATISTIC_BITS
+    return tuple(found)
+
+
+def _over(share: Dyadic, exponent: int) -> int | None:
+    more = exponent - share.exponent
+    return share.numerator << more if more >= 0 else None
+
+
+class Distributions:
+    """Writes distributions, those that occur again once.
+
+    It keeps texts of up to `most_kept` characters together.
+    """
+
+    def __init__(self, most_kept: int = _MOST_KEPT) -> None:
+        self._most_kept = most_kept
+        self._kept: dict[tuple[object, ...], tuple[object, str]] = {}
+        self._size = 0
+
+    def text(
+        self,
+        shares: Sequence[Bounds],
+        places: Sequence[int] | None,
+        size: int,
+        unresolved: Dyadic = NEVER,
+    ) -> str:
+        """Return one distribution over `size` endpoints, encoded.
+
+        `places` says of which of them each share is; None: of all, in their order. Who is not
+        among them is never drawn, but for what is `unresolved`.
+        """
+        # Those of one Service often are one object, and those of two Services equal.
+        where = places if places is None else tuple(places)
+        found = self._kept.get((id(shares), where, size, unresolved))
+        if found is not None:
+            return found[1]
+        by_value = tuple(shares), where, size, unresolved
+        found = self._kept.get(by_value)
+        if found is None:
+            text = values.encode(distribution(shares, where, size, unresolved))
+            self._make_room(len(text))
+            found = self._kept[by_value] = shares, text
+        # The shares are kept, so that no others get their identity.
+        self._kept[id(shares), where, size, unresolved] = shares, found[1]
+        return found[1]
+
+    def _make_room(self, more: int) -> None:
+        self._size += more
+        if self._size > self._most_kept:
+            self._kept.clear()
+            self._size = more
+
+
+def distribution(
+    shares: Sequence[Bounds],
+    places: Sequence[int] | None,
+    size: int,
+    unresolved: Dyadic | None = NEVER,
+) -> dict[str, Any]:
+    """Return one distribution, as `Distributions.text` tells; `unresolved` of None is left out."""
+    if places is not None and len(places) == size and all(i == at for i, at in enumerate(places)):
+        places = None
+    where: Sequence[int] = range(size) if places is None else places
+    known = all(share.is_exact for share in shares)
+    floats: list[float | None] = [None] * size
+    for at, share in zip(where, shares, strict=True):
+        floats[at] = float(share.lower) if share.is_exact else None
+    found: dict[str, Any] = {"values": floats}
+    if not known:
+        for end in ("lower", "upper"):
+            ends: list[float | None] = [None] * size
+            for at, share in zip(where, shares, strict=True):
+                ends[at] = float(share.lower if end == "lower" else share.upper)
+            found[end] = ends
+    if unresolved is not None:
+        found["unresolved"] = values.probability(unresolved)
+    drawn = draws_of([share.lower for share in shares]) if known else None
+    if drawn is None:
+        told: list[dict[str, Any] | None] = [None] * size
+        for at, share in zip(where, shares, strict=True):
+            told[at] = values.probability(share.lower) if share.is_exact else values.bounds(share)
+        return {**found, "exact": {"shares": told}, "order": None}
+    order = [where[at] for at in drawn.order]
+    in_order = len(order) == size and all(i == at for i, at in enumerate(order))
+    exact = {"draws": [hex(t) for t in drawn.thresholds], "bits": XT_STATISTIC_BITS}
+    return {**found, "exact": exact, "order": None if in_order else order}
