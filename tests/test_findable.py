@@ -135,7 +135,7 @@ ANALYZER: Final = (
     ),
     Row(
         "reports/clients_text reports/diff_beside reports/diff_text reports/loss_text "
-        "reports/services_text reports/services_tsv",
+        "reports/services_text",
         "golden/test_commands.py reports/test_renderers.py",
         "each report stands in a golden file; its parts have tests of their own",
     ),

@@ -1,19 +1,25 @@
 """``services`` for other programs: a line an endpoint, tabs between, no matter how many there are.
 
 Columns: ServicePort, protocol, frontend, endpoint, node, lower and upper bound of the share of new
-flows to the frontend, and where these come from: a pod, or outside where the frontend is no
-ClusterIP, with the network if the frontend's rules tell such apart. An exact share has one of the
-same in both bounds. Shares are ``numerator/2**exponent`` in hexadecimal and decimal.
+flows to the frontend, and where these come from. Shares are decimal, the nearest number with 53
+bits; an exact share has one and the same in both bounds. Exact numerators, which for n endpoints
+take n**2 digits, are in JSON.
+
+Every frontend has its lines for flows from every source: from ``any``, where all sources fare
+alike, else for each group of sources that do, with commas between: ``pod``, ``pod-elsewhere``,
+``node``, ``external`` and ``hairpin``, or ``external in 192.0.2.0/24`` where rules tell networks
+apart. A line without an endpoint says what may become of the flows that no line above it has: its
+upper bound is the share, at most, of which nothing can be said; where that is 0, and it is the
+only line of the group, the flows reach no endpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source
-from analyzer.model.addresses import Network
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
-from analyzer.model.probability import Bounds, Dyadic
+from analyzer.model.probability import Bounds
 from analyzer.model.text import printable
 from analyzer.reports.answers import ServicesAnswer
 
@@ -22,6 +28,8 @@ _LINES = 64
 #: Of a line: what stands before the endpoint, the endpoint, what stands behind.
 _PARTS = 3
 _HEADINGS = ("service", "protocol", "frontend", "endpoint", "node", "lower", "upper", "from")
+_ANY = "any"
+_SOURCES = {source: source.value for source in Source}
 
 
 def render(answer: ServicesAnswer) -> Iterator[str]:
@@ -36,62 +44,110 @@ def render(answer: ServicesAnswer) -> Iterator[str]:
     yield "".join(lines)
 
 
+class _Alike:
+    """Routes to one frontend that give the same endpoints the same shares."""
+
+    __slots__ = ("draws", "endpoints", "routes", "unresolved")
+
+    def __init__(self, route: Route, endpoints: Sequence[str], draws: Sequence[Bounds]) -> None:
+        self.routes = [route]
+        self.endpoints = endpoints
+        self.draws = draws
+        self.unresolved = route.unresolved
+
+    def has(self, route: Route, endpoints: Sequence[str], draws: Sequence[Bounds]) -> bool:
+        """Tell whether a route is alike."""
+        return (
+            route.unresolved == self.unresolved
+            and (*endpoints,) == (*self.endpoints,)
+            and (*draws,) == (*self.draws,)
+        )
+
+
 class _Writer:
     """Writes each list of shares once: most Services have one of the same few."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        # By identity; the answer keeps the objects alive.
-        self._shares: dict[tuple[int, int, Network | None], tuple[Sequence[Bounds], list[str]]] = {}
+        # By identity; the lists are kept, so that no others get theirs.
+        self._tails: dict[tuple[int, str], tuple[Sequence[Bounds], list[str]]] = {}
 
     def routes(self, service: ServicePort) -> Iterator[str]:
         """Give the lines of each route, joined, which takes less memory."""
         name = _cell(service.name.text)
-        for route in self._routes(service):
-            frontend = route.frontend
-            endpoints, draws = route.columns()
-            tails = self._tails(draws, route)
-            if self._cluster.places:
-                nodes = [self._node(share.endpoint) for share in route.shares]
-                tails = [f"\t{node}{tail[1:]}" for node, tail in zip(nodes, tails, strict=True)]
-            # Three parts a line: to join them at once takes half the time.
-            parts = [f"{name}\t{service.protocol}\t{frontend.kind.value} {frontend}\t"]
-            parts *= _PARTS * len(endpoints)
-            parts[1::_PARTS] = endpoints
-            parts[2::_PARTS] = tails
-            yield "".join(parts)
+        for frontend, groups in _by_frontend(service):
+            head = f"{name}\t{service.protocol}\t{frontend.kind.value} {frontend}\t"
+            for group in groups:
+                source = _ANY if len(groups) == 1 else ",".join(map(_source, group.routes))
+                yield self._lines(head, group, source)
+                if group.unresolved or not len(group.endpoints):
+                    upper = float(group.unresolved)
+                    yield f"{head}\t\t{_decimal(0.0)}\t{_decimal(upper)}\t{source}\n"
 
-    @staticmethod
-    def _routes(service: ServicePort) -> Iterable[Route]:
-        inside, routes = FrontendKind.CLUSTER_IP, service.routes_from(Source.POD)
-        if not [each for each in service.frontends if each.kind is not inside]:
-            return routes
-        from_outside = service.routes_from(Source.EXTERNAL)
-        return [
-            *[route for route in routes if route.frontend.kind is inside],
-            *[route for route in from_outside if route.frontend.kind is not inside],
-        ]
+    def _lines(self, head: str, group: _Alike, source: str) -> str:
+        tails = self._tails_of(group.draws, source)
+        if self._cluster.places:
+            nodes = [self._node(share.endpoint) for share in group.routes[0].shares]
+            tails = [f"\t{node}{tail[1:]}" for node, tail in zip(nodes, tails, strict=True)]
+        # Three parts a line: to join them at once takes half the time.
+        parts = [head] * (_PARTS * len(group.endpoints))
+        parts[1::_PARTS] = group.endpoints
+        parts[2::_PARTS] = tails
+        return "".join(parts)
 
     def _node(self, endpoint: Endpoint) -> str:
         return _cell(self._cluster.placement(endpoint.address).node or "")
 
-    def _tails(self, draws: Sequence[Bounds], route: Route) -> list[str]:
-        key = id(draws), id(route.source), route.network
-        found = self._shares.get(key)
+    def _tails_of(self, draws: Sequence[Bounds], source: str) -> list[str]:
+        key = id(draws), source
+        found = self._tails.get(key)
         if found is None:
-            source = route.source.value if route.network is None else str(route.network)
-            # The list is kept, so that no other gets its identity.
             texts = [f"\t\t{_bounds(share)}\t{source}\n" for share in draws]
-            found = self._shares[key] = draws, texts
+            found = self._tails[key] = draws, texts
         return found[1]
 
 
+def _by_frontend(service: ServicePort) -> list[tuple[Frontend, list[_Alike]]]:
+    """Return the frontends, with the routes to each that are alike together."""
+    found: list[tuple[Frontend, list[_Alike]]] = []
+    frontend: Frontend | None = None
+    groups: list[_Alike] = []
+    for route in service.routes:
+        endpoints, draws = route.columns()
+        if route.frontend is not frontend:  # those of one stand together
+            frontend = route.frontend
+            groups = next((each for known, each in found if known == frontend), [])
+            if not groups:
+                found.append((frontend, groups))
+        elif (
+            (last := groups[-1]).draws is draws
+            and last.endpoints is endpoints
+            and last.unresolved is route.unresolved
+        ):
+            # As it is with plain rows; to compare them takes longer.
+            last.routes.append(route)
+            continue
+        for group in groups:
+            if group.has(route, endpoints, draws):
+                group.routes.append(route)
+                break
+        else:
+            groups.append(_Alike(route, endpoints, draws))
+    return found
+
+
+def _source(route: Route) -> str:
+    source = _SOURCES[route.source]
+    return source if route.network is None else f"{source} in {route.network}"
+
+
 def _bounds(bounds: Bounds) -> str:
-    return f"{_share(bounds.lower)}\t{_share(bounds.upper)}"
+    lower = _decimal(float(bounds.lower))
+    return f"{lower}\t{lower if bounds.is_exact else _decimal(float(bounds.upper))}"
 
 
-def _share(share: Dyadic) -> str:
-    return f"{share.numerator:#x}/2**{share.exponent}"
+def _decimal(number: float) -> str:
+    return repr(number)
 
 
 def _cell(text: str) -> str:
