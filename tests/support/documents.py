@@ -25,7 +25,7 @@ def rows(section: str, page: str = "reference.md") -> dict[str, str]:
 
 
 def schema_name(verb: str) -> str:
-    """Return the name that a verb's JSON documents carry: ``kubeodds/NAME/1``."""
+    """Return the name that a verb's JSON documents carry: ``kubeodds/NAME/2``."""
     return _OF_LAB.get(verb, verb)
 
 
