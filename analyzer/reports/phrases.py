@@ -50,10 +50,11 @@ def assumed(diagnostics: Iterable[Diagnostic]) -> Iterator[Line]:
         yield Line((Span(f"Assumed: {message}.", Style.FAINT),))
 
 
-def state_of_frontend(service: ServicePort, frontend: Frontend) -> tuple[Piece, ...]:
+def state_of_frontend(
+    service: ServicePort, frontend: Frontend, state: FrontendState
+) -> tuple[Piece, ...]:
     """Return what stands behind a frontend that does not simply lead to endpoints."""
     refusal = dict(service.refusals).get(frontend)
-    state = service.state(frontend)
     if refusal is not None:
         some = state is FrontendState.ENDPOINTS
         return (Span(f" {'else' if some else 'no endpoints:'} {refusal}", Style.WARNING),)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from analyzer.kubeproxy.view import FrontendState, Route, ServicePort, Share
+from analyzer.kubeproxy.view import Frontend, FrontendState, Route, ServicePort, Share
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import ALWAYS, Bounds, capped_sum
+from analyzer.model.value import value
 from analyzer.reports.answers import ServicesAnswer
 from analyzer.reports.distributions import Group, groups
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
@@ -30,6 +31,7 @@ _COLUMNS: Final = (
 )
 _FROM: Final = 3
 _Places: TypeAlias = Collection[tuple[Address, int | None]]
+_Row: TypeAlias = tuple[Cell, ...]
 #: Endpoints of one distribution that are listed one by one.
 _MOST: Final = 12
 #: What stands for the rest of a long list has a line of its own.
@@ -46,7 +48,7 @@ def render(answer: ServicesAnswer) -> Document:
     head = f"{services} in {rules} of {ruleset.file}{at_node(view)}, {mode}"
     told = [(service, groups(service)) for service in answer.services]
     differ = any(len(d.distributions) > 1 for _, parts in told for d in parts)
-    rows = [row for service, parts in told for row in _rows(service, parts, answer)]
+    rows, unknown = _Rows(answer).of(told)
     blocks: list[Block] = [Line((head,)), Line()]
     if rows:
         columns: tuple[Column, ...] = _COLUMNS
@@ -54,7 +56,7 @@ def render(answer: ServicesAnswer) -> Document:
             columns = (*_COLUMNS[:_FROM], *_COLUMNS[_FROM + 1 :])
             rows = [(*row[:_FROM], *row[_FROM + 1 :]) for row in rows]
         blocks += [Table(columns, tuple(rows)), Line()]
-    blocks.append(Line((Span(_legend(answer, differ=differ), Style.FAINT),)))
+    blocks.append(Line((Span(_legend(unknown, differ=differ), Style.FAINT),)))
     if answer.services and not answer.cluster.places:
         says = "Where endpoints are nobody said: --objects FILE does, or --node-of CIDR=NODE."
         blocks.append(Line((Span(says, Style.FAINT),)))
@@ -66,69 +68,114 @@ def render(answer: ServicesAnswer) -> Document:
     return Document(blocks)
 
 
-def _rows(
-    service: ServicePort, parts: list[Group], answer: ServicesAnswer
-) -> Iterator[tuple[Cell, ...]]:
-    head: tuple[Cell, ...] = (Span(service.name.text, Style.STRONG), service.protocol)
-    for part in parts:
-        left: list[Cell] = [
-            (f"{f.kind.value} {f}", *state_of_frontend(service, f)) for f in part.frontends
-        ]
-        told = part.distributions
-        if not any(len(each.route.shares) for each in told):
-            told = ()
-        spec = answer.specs.get((service.name.text, service.protocol))
-        unready = {
-            (each.address, each.port)
-            for each in (spec.endpoints if spec is not None else ())
-            if not each.is_ready
-        }
-        right = [
-            row for each in told for row in _distribution(each.route, each.sources, answer, unready)
-        ]
-        # What they have in common begins beside the last of them.
-        for frontend in left[:-1]:
-            yield (*head, frontend)
-            head = ("", "")
-        for row in right or [()]:
-            yield (*head, left[-1], *row)
-            head, left = ("", ""), [""]
+class _Rows:
+    """Makes the rows of ServicePorts; what is shown of a list of shares is worked out once."""
 
+    def __init__(self, answer: ServicesAnswer) -> None:
+        self._answer = answer
+        self._places = answer.cluster.places
+        # By identity, as most Services have one of the same few; the lists are kept, so that no
+        # others get theirs.
+        self._numbers: dict[int, tuple[Sequence[Bounds], _Numbers]] = {}
 
-def _distribution(
-    route: Route, sources: tuple[str, ...], answer: ServicesAnswer, unready: _Places
-) -> Iterator[tuple[Cell, ...]]:
-    source: Cell = ", ".join(sources)
-    for row in _endpoints(route, answer, unready):
-        yield source, *row
-        source = ""
+    def of(self, told: Iterable[tuple[ServicePort, list[Group]]]) -> tuple[list[_Row], int]:
+        """Return all rows, and how many frontends have shares known only within bounds."""
+        rows: list[_Row] = []
+        unknown = 0
+        for service, parts in told:
+            states = {f: service.state(f) for f in service.frontends}
+            unknown += sum(state is FrontendState.UNKNOWN for state in states.values())
+            rows += self._service(service, parts, states)
+        return rows, unknown
 
+    def _service(
+        self, service: ServicePort, parts: list[Group], states: Mapping[Frontend, FrontendState]
+    ) -> Iterator[_Row]:
+        head: _Row = (Span(service.name.text, Style.STRONG), service.protocol)
+        for part in parts:
+            left: list[Cell] = [
+                (f"{f.kind.value} {f}", *state_of_frontend(service, f, states[f]))
+                for f in part.frontends
+            ]
+            told = part.distributions
+            if not any(len(each.route.shares) for each in told):
+                told = ()
+            spec = self._answer.specs.get((service.name.text, service.protocol))
+            unready = {
+                (each.address, each.port)
+                for each in (spec.endpoints if spec is not None else ())
+                if not each.is_ready
+            }
+            right = [
+                row
+                for each in told
+                for row in self._distribution(each.route, each.sources, unready)
+            ]
+            # What they have in common begins beside the last of them.
+            for frontend in left[:-1]:
+                yield (*head, frontend)
+                head = ("", "")
+            for row in right or [()]:
+                yield (*head, left[-1], *row)
+                head, left = ("", ""), [""]
 
-def _endpoints(
-    route: Route, answer: ServicesAnswer, unready: _Places
-) -> Iterator[tuple[Cell, ...]]:
-    shares = route.shares
-    if not len(shares):
-        yield (Span("unknown" if route.unresolved else "none", Style.WARNING),)
-    elif len(shares) <= _MOST or answer.every:
+    def _distribution(
+        self, route: Route, sources: tuple[str, ...], unready: _Places
+    ) -> Iterator[_Row]:
+        source: Cell = ", ".join(sources)
+        for row in self._endpoints(route, unready):
+            yield source, *row
+            source = ""
+
+    def _endpoints(self, route: Route, unready: _Places) -> Iterator[_Row]:
+        printed, shares = route.columns()
+        if not len(printed):
+            yield (Span("unknown" if route.unresolved else "none", Style.WARNING),)
+        elif len(printed) <= _MOST or self._answer.every:
+            if self._places or unready:
+                yield from self._placed(route.shares, unready)
+                return
+            for endpoint, numbers in zip(printed, self._numbers_of(shares).each, strict=True):
+                yield endpoint, _NOWHERE, *numbers
+        elif self._places and any(
+            self._answer.cluster.placement(s.endpoint.address).node for s in route.shares
+        ):
+            yield from _by_node(route.shares, self._answer.cluster)
+        else:
+            told = self._numbers_of(shares)
+            for endpoint, numbers in zip(printed[:_FIRST], told.each, strict=True):
+                yield endpoint, _NOWHERE, *numbers
+            yield f"{len(printed) - _FIRST:,} more", _NOWHERE, *told.rest
+
+    def _placed(self, shares: Sequence[Share], unready: _Places) -> Iterator[_Row]:
         for share in shares:
             endpoint = share.endpoint
-            node = answer.cluster.placement(endpoint.address).node
-            is_unready = (endpoint.address, endpoint.port) in unready
+            node = self._answer.cluster.placement(endpoint.address).node
             shown: Cell = str(endpoint)
-            if is_unready:
+            if (endpoint.address, endpoint.port) in unready:
                 shown = (str(endpoint), Span(" not ready", Style.WARNING))
             yield _row(shown, node, share.share)
-    elif any(answer.cluster.placement(s.endpoint.address).node for s in shares):
-        yield from _by_node(shares, answer.cluster)
-    else:
-        for share in shares[:_FIRST]:
-            yield _row(str(share.endpoint), None, share.share)
-        rest = shares[_FIRST:]
-        yield _row(f"{len(rest):,} more", None, _sum(rest))
+
+    def _numbers_of(self, shares: Sequence[Bounds]) -> _Numbers:
+        found = self._numbers.get(id(shares))
+        if found is None:
+            every = len(shares) <= _MOST or self._answer.every
+            listed = shares if every else shares[:_FIRST]
+            rest = () if every else _number(_sum(shares[_FIRST:]))
+            numbers = _Numbers([_number(share) for share in listed], rest)
+            found = self._numbers[id(shares)] = shares, numbers
+        return found[1]
 
 
-def _by_node(shares: Sequence[Share], cluster: Cluster) -> Iterator[tuple[Cell, ...]]:
+@value
+class _Numbers:
+    """What is shown of the shares that are listed, and of all others together."""
+
+    each: Sequence[_Row]
+    rest: _Row
+
+
+def _by_node(shares: Sequence[Share], cluster: Cluster) -> Iterator[_Row]:
     """Give a row a node, those with most endpoints first."""
     by_node: dict[str | None, list[Share]] = {}
     for share in shares:
@@ -136,29 +183,30 @@ def _by_node(shares: Sequence[Share], cluster: Cluster) -> Iterator[tuple[Cell, 
     nodes = sorted(by_node, key=lambda n: (-len(by_node[n]), n or ""))
     listed = nodes if len(nodes) <= _MOST else nodes[:_FIRST]
     for node in listed:
-        yield _row(count(len(by_node[node]), "endpoint"), node, _sum(by_node[node]))
+        yield _row(
+            count(len(by_node[node]), "endpoint"), node, _sum([s.share for s in by_node[node]])
+        )
     others = nodes[len(listed) :]
     if others:
         rest = [share for node in others for share in by_node[node]]
         on = count(len(others), "more node")
-        yield _row(count(len(rest), "endpoint"), on, _sum(rest))
+        yield _row(count(len(rest), "endpoint"), on, _sum([s.share for s in rest]))
 
 
-def _row(endpoint: Cell, node: str | None, share: Bounds) -> tuple[Cell, ...]:
-    return endpoint, node or _NOWHERE, bounds_fraction(share), bounds_percent(share)
+def _row(endpoint: Cell, node: str | None, share: Bounds) -> _Row:
+    return endpoint, node or _NOWHERE, *_number(share)
 
 
-def _sum(shares: Sequence[Share]) -> Bounds:
-    lower = capped_sum(s.share.lower for s in shares)
-    return Bounds(lower, min(capped_sum(s.share.upper for s in shares), ALWAYS))
+def _number(share: Bounds) -> _Row:
+    return bounds_fraction(share), bounds_percent(share)
 
 
-def _legend(answer: ServicesAnswer, *, differ: bool) -> str:
-    unknown = sum(
-        service.state(f) is FrontendState.UNKNOWN
-        for service in answer.services
-        for f in service.frontends
-    )
+def _sum(shares: Sequence[Bounds]) -> Bounds:
+    lower = capped_sum(share.lower for share in shares)
+    return Bounds(lower, min(capped_sum(share.upper for share in shares), ALWAYS))
+
+
+def _legend(unknown: int, *, differ: bool) -> str:
     alike = "" if differ else ", wherever they come from"
     legend = f"Shares are of new flows to each frontend{alike}, as the nat table draws them."
     if unknown:

@@ -59,6 +59,8 @@ def test_a_frontend_that_does_not_simply_lead_to_endpoints_says_so(
         routes=(Route(FRONTEND, Source.POD, shares, NEVER),),
         refusals=() if refusal is None else ((FRONTEND, refusal),),
     )
-    told = "".join(span.text for span in spans(state_of_frontend(service, FRONTEND)))
+    told = "".join(
+        span.text for span in spans(state_of_frontend(service, FRONTEND, service.state(FRONTEND)))
+    )
     assert words in told
     assert bool(told) is bool(words)
