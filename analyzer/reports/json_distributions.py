@@ -22,6 +22,8 @@ from analyzer.reports import json_values as values
 
 #: Characters of text that are kept for distributions that occur again.
 _MOST_KEPT: Final = 1 << 23
+#: What it takes, as so many characters, to know a list of shares again.
+_ENTRY: Final = 300
 
 
 @value
@@ -135,6 +137,7 @@ class Distributions:
             self._make_room(len(text))
             found = self._kept[by_value] = shares, text
         # The shares are kept, so that no others get their identity.
+        self._make_room(_ENTRY)
         self._kept[id(shares), where, size, unresolved] = shares, found[1]
         return found[1]
 

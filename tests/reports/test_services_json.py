@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 
 from analyzer.kubeproxy.generate import iptables_save, services
-from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import ServicePort, View
 from analyzer.model.cluster import Cluster, Node
-from analyzer.model.rules import Ruleset
 from analyzer.parsers.formats import read_ruleset
 from analyzer.reports import services_json
 from analyzer.reports.answers import ServicesAnswer
@@ -22,6 +19,7 @@ from tests.support.answers import BEFORE, RICH
 from tests.support.captures import FIXTURES, ROOT
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
 from tests.support.json_reader import read
+from tests.support.reading import recogniser
 
 DUMPS = sorted(
     path
@@ -45,10 +43,7 @@ TURNED = dump(
 
 def written(data: bytes, cluster: Cluster = NOWHERE) -> tuple[View, str]:
     ruleset = read_ruleset(data, "dump")
-    if isinstance(ruleset, Ruleset):
-        view = Recogniser(ruleset, cluster).view()
-    else:
-        view = NftRecogniser(ruleset, cluster).view()
+    view = recogniser(ruleset, cluster).view()
     answer = ServicesAnswer(
         ruleset=ruleset, cluster=cluster, view=view, services=view.services, diagnostics=()
     )
