@@ -38,12 +38,76 @@ def test_json_tells_each_network_of_sources_where_one_of_them_differs(command: C
     assert set(routes.values()) == {2}
 
 
-@pytest.mark.parametrize("name", ["badaddr.json", "badaddr.nft"])
+@pytest.mark.parametrize("name", ["badaddr.json", "badaddr.nft", "b2.json"])
 def test_an_endpoint_that_is_no_address_leaves_its_share_open(command: Command, name: str) -> None:
     (service,) = told(command, "services", path(name))["services"]
     (endpoint,) = service["routes"][0]["endpoints"]
     assert (endpoint["address"], endpoint["share"]) == ("10.244.0.11", (0.5, 1.0))
     assert {tuple(each["values"]) for each in service["distributions"]} == {(None,)}
+
+
+@pytest.mark.parametrize("name", ["ok.json", "ok.nft"])
+def test_the_same_rules_with_two_addresses_are_exact(command: Command, name: str) -> None:
+    (service,) = told(command, "services", path(name))["services"]
+    shares = {each["address"]: each["share"]["value"] for each in service["endpoints"]}
+    assert shares == {"10.244.0.11": 0.5, "10.244.2.11": 0.5}
+    # The rules hang on prerouting alone, where no packet of the node itself comes by.
+    (node,) = [route for route in service["routes"] if route["source"] == "node"]
+    assert (node["endpoints"], node.get("unresolved", {}).get("value", 0)) == ([], 0)
+
+
+def test_a_chain_of_another_table_tells_sources_of_nft_apart(command: Command) -> None:
+    found = told(command, "services", path("nftboth.txt"), *KNOWN)
+    assert len(found["services"]) == 5
+    for service in found["services"]:
+        routes = {(way["source"], way["network"]): way["endpoints"] for way in service["routes"]}
+        assert routes.pop(("external", "192.0.2.0/24")) == []
+        shares = [each["share"]["value"] for each in service["endpoints"]]
+        assert shares == ([1.0] if len(shares) == 1 else [0.5, 0.5])
+        for ways in routes.values():
+            assert [each["share"]["value"] for each in ways] == shares
+
+
+def test_a_number_of_draws_that_is_no_number_leaves_all_open(command: Command) -> None:
+    file = path("numgen.txt")  # numgen-4294967295.txt with the word MOD in its place
+    found = told(command, "services", file)
+    (service,) = found["services"]
+    assert service["endpoints"] == []
+    assert [frontend["state"] for frontend in service["frontends"]] == ["unknown"]
+    assert [(each["code"], each["line"]) for each in found["diagnostics"]] == [
+        ("unknown-statement", 17)
+    ]
+    (lost,) = told(command, "loss", file, "--dead", "10.244.0.11")["services"]
+    assert (lost["state"], [lost["loss"][end]["value"] for end in ("lower", "upper")]) == (
+        "unknown",
+        [0.0, 1.0],
+    )
+
+
+@pytest.mark.parametrize("verb", [["services"], ["loss", "--dead-node", "node-b1"]])
+def test_rows_without_tables_give_their_shares_and_bounds_at_the_node(
+    command: Command, verb: list[str]
+) -> None:
+    known = "--objects", path("ds-objects.json"), "--node", "node-a1"
+    found = told(command, verb[0], path("rows-dual-stack.txt"), *known, *verb[1:])
+    services = {each["name"]: each for each in found["services"]}
+    if verb == ["services"]:
+        ways = services["ds/ep-2"]["endpoints"]
+        assert {each["node"]: each["share"]["value"] for each in ways} == {
+            "node-a1": 0.5,
+            "node-a2": 0.5,
+        }
+        assert {f["state"] for each in services.values() for f in each["frontends"]} == {"unknown"}
+    else:
+        lost = {name: services[name]["loss"] for name in ("ds/v6-first", "ds/ep-2")}
+        assert {name: (b["lower"]["value"], b["upper"]["value"]) for name, b in lost.items()} == {
+            "ds/v6-first": (0.5, 0.5),
+            "ds/ep-2": (0, 0),
+        }
+        # OUTPUT has no row that leads to Services: what the node sends may be lost or not.
+        (node,) = [way for way in services["ds/ep-2"]["routes"] if way["source"] == "node"]
+        assert [node["loss"][end]["value"] for end in ("lower", "upper")] == [0, 1]
+        assert services["ds/ep-2"]["state"] == "unknown"
 
 
 def test_json_of_nft_that_is_damaged_is_no_reason_to_fail(command: Command) -> None:
@@ -62,6 +126,15 @@ def test_only_those_have_lost_who_are_in_no_narrower_network(command: Command) -
     assert (route["network"], route["but"]) == ("198.18.0.0/15", ["198.18.0.0/16"])
     text = command("diff", *files, *OF_MANY).out
     assert "from 198.18.0.0/15 but not 198.18.0.0/16 to LoadBalancerIP" in text
+
+
+def test_what_is_no_address_in_one_of_two_dumps_cannot_be_compared(command: Command) -> None:
+    assert told(command, "diff", path("ok.json"), path("ok.nft"))["services"] == []
+    (change,) = told(command, "diff", path("ok.json"), path("b2.json"))["services"]
+    assert change["change"] == "unknown"
+    for way in change["routes"]:
+        assert way["endpoints_gone"] == way["endpoints_added"] == way["shares_moved"] == []
+        assert "shares" in way["unknown"]
 
 
 def test_who_gets_another_source_address_behind_the_services_is_a_change(

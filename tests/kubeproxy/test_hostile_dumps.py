@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from analyzer.kubeproxy.view import ServicePort, View
@@ -23,6 +25,7 @@ def named(found: View, name: str) -> ServicePort:
     return next(service for service in found.services if service.name.text == name)
 
 
+MARKS = ("marks10.txt", "marks12.txt", "marks14.txt", "marks16.txt", "marks20.txt")
 SLOW = (
     "cut-1.20.txt",
     "cut-1.23.txt",
@@ -33,6 +36,8 @@ SLOW = (
     "numgen-4294967295.txt",
     "rows-dual-stack.txt",
     "rows-features.txt",
+    "rows-seed-dns.txt",
+    "rows-two-node.txt",
 )
 
 
@@ -49,7 +54,7 @@ def answered(text: str) -> None:
     traced(text)
 
 
-@pytest.mark.parametrize("name", ["marks20.txt", "fan.txt"])
+@pytest.mark.parametrize("name", [*MARKS, "fan.txt"])
 def test_what_rules_in_front_cannot_change_stays_exact(name: str) -> None:
     found = read(name)
     for service in found.services:
@@ -57,6 +62,43 @@ def test_what_rules_in_front_cannot_change_stays_exact(name: str) -> None:
             for route in service.routes:
                 assert [share.share.lower for share in route.shares] == [HALF, HALF]
                 assert route.is_exact
+
+
+def test_work_grows_with_rules_that_may_set_a_bit_and_does_not_double_with_each() -> None:
+    texts = [(DEFECTS / name).read_text(encoding="utf-8") for name in MARKS]
+
+    for text in texts:  # what is made once is made
+        services(text)
+    fewest, *_, most = [steps(partial(services, text)) for text in texts]
+    assert most <= 2 * fewest
+    fewest, *_, most = [steps(partial(traced, text)) for text in texts]
+    assert most <= 2 * fewest
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_only_a_rule_that_sets_the_masquerade_bit_leaves_the_source_address_open(
+    name: str,
+) -> None:
+    may_set = (
+        "0x4000/0x4000"
+        in (DEFECTS / name).read_text().partition("*nat")[0].rpartition("*mangle")[2]
+    )
+    service = named(read(name), "kube-system/kube-dns:dns")
+    pods = [route for route in service.routes if route.source.value == "pod"]
+    assert {share.masquerade for route in pods for share in route.shares} == (
+        {None} if may_set else {False}
+    )
+
+
+@pytest.mark.parametrize("name", ["rows-seed-dns.txt", "rows-two-node.txt"])
+def test_rows_without_tables_give_the_halves_that_they_draw(name: str) -> None:
+    found = read(name)
+    assert [each.code for each in found.diagnostics if each.partial]
+    service = named(found, "kube-system/kube-dns:dns")
+    routes = {route.source.value: route for route in service.routes}
+    assert [share.share.lower for share in routes["pod"].shares] == [HALF, HALF]
+    # No row of OUTPUT leads to Services, and rows of OUTPUT may be lost.
+    assert routes["node"].unresolved == ALWAYS
 
 
 def test_numbers_that_a_map_does_not_hold_reach_no_endpoint() -> None:
