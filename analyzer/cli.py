@@ -9,7 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from analyzer.arguments import parse
 from analyzer.errors import AnalyzerError, InputError, UsageError
-from analyzer.inputs import Input, node_addresses, read_dumps, read_file, read_input, read_two
+from analyzer.inputs import (
+    Input,
+    node_addresses,
+    outsiders,
+    read_dumps,
+    read_file,
+    read_input,
+    read_two,
+)
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.output import BAD_INPUT, complain, finish, say
 from analyzer.reports.progress import progress
@@ -127,6 +135,7 @@ def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnosti
 
 def _tree(options: SimpleNamespace) -> int:
     from analyzer.judging import dead_of
+    from analyzer.kubeproxy.assumed import ASSUMED
     from analyzer.kubeproxy.select import narrow
     from analyzer.kubeproxy.view import Source
     from analyzer.reports.answers import TreeAnswer
@@ -143,7 +152,11 @@ def _tree(options: SimpleNamespace) -> int:
         view=given.view,
         dead=died,
         trees=trees,
-        diagnostics=given.view.diagnostics,
+        # Trees go through other rules than the shares of all Services do.
+        diagnostics=(
+            *[each for each in given.view.diagnostics if each.code != ASSUMED],
+            *given.recogniser.assumed(),
+        ),
         every=options.all,
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=False)
@@ -166,7 +179,9 @@ def _trace(options: SimpleNamespace) -> int:
     }
     family = family_of(options, rulesets[0])
     asked = question(options, node_addresses(options, cluster), files, family)
-    found = trace(rulesets, asked, family)
+    found = trace(
+        rulesets, asked, family, outsiders(options, rulesets, objects, asked.addresses or ())
+    )
     diagnostics = [
         each
         for ruleset, visited in zip(rulesets, found.visited, strict=True)
@@ -219,6 +234,7 @@ def _loss(options: SimpleNamespace) -> int:
 
 
 def _diff(options: SimpleNamespace) -> int:
+    from analyzer.kubeproxy.assumed import no_bridge_port
     from analyzer.kubeproxy.diff.difference import Verdict, difference
     from analyzer.kubeproxy.diff.dumps import Dump, versions_of_both
     from analyzer.kubeproxy.select import names_in
@@ -229,14 +245,20 @@ def _diff(options: SimpleNamespace) -> int:
     versions = versions_of_both(a, b)
     named = names_in((a.view, b.view), options.service, options.namespace)
     sides = {version: (given[0].side(version), given[1].side(version)) for version in versions}
+    found = difference(sides, named)
+    assumed = [
+        no_bridge_port(dump.file)
+        for number, dump in enumerate((a, b))
+        if any(both[number].rests_on_bridges for both in sides.values())
+    ]
     answer = DiffAnswer(
         rulesets=(given[0].ruleset, given[1].ruleset),
         a=a,
         b=b,
         versions=versions,
         cluster=given[0].cluster,
-        difference=difference(sides, named),
-        diagnostics=(*a.view.diagnostics, *b.view.diagnostics),
+        difference=found,
+        diagnostics=tuple(dict.fromkeys((*a.view.diagnostics, *b.view.diagnostics, *assumed))),
         every=options.all,
     )
     fine = {Verdict.SAME} if options.count_intended else {Verdict.SAME, Verdict.INTENDED}

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from analyzer.errors import InputError, UsageError, suggestion
+from analyzer.errors import InputError, ParseError, UsageError, suggestion
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import View
@@ -203,6 +203,26 @@ def _recogniser(
         object_names=names,
         others=others,
     )
+
+
+def outsiders(
+    options: SimpleNamespace,
+    rulesets: Sequence[Rules],
+    objects: ApiObjects,
+    own: tuple[Address, ...],
+) -> Callable[[Address], bool]:
+    """Return what tells whether an address is certainly neither a pod's nor the node's.
+
+    It reads the Services out of the rules when it is asked, and not before.
+    """
+
+    def is_outside(address: Address) -> bool:
+        try:
+            return _recogniser(options, rulesets, objects, own, None).is_outside(address)
+        except ParseError:  # of a rule that the packet does not come to: it hides what is a pod's
+            return False
+
+    return is_outside
 
 
 def read_dumps(

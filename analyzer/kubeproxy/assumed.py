@@ -14,9 +14,11 @@ def no_bridge_port(file: str) -> Diagnostic:
     Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``, up to 1.21: of flows to
     an external IP those are meant that come from outside, not from a pod behind a bridge.
     """
+    from analyzer.semantics.assumptions import NO_BRIDGE_PORT  # few dumps need it
+
     return Diagnostic(
         severity=Severity.INFO,
         code=ASSUMED,
-        message="flows from outside do not come in by a port of a bridge (-m physdev)",
+        message=NO_BRIDGE_PORT,
         file=file,
     )

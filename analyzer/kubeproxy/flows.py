@@ -15,6 +15,7 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.targets import Dnat, NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
+from analyzer.semantics.assumptions import rests_on_bridges
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
@@ -56,6 +57,10 @@ class FlowWalks:
     `rulesets` are those of the node, `family` is ``ip`` or ``ip6``; `own` are the node's
     addresses, if known, and flows to a NodePort go to `node_port_address`, if that is.
     `between` is what rules between DNAT and POSTROUTING may change.
+
+    Attributes:
+        trees_rest_on_bridges: whether a rule asked flows from outside for ports of bridges that
+            `whole` told of so far.
     """
 
     def __init__(
@@ -79,13 +84,16 @@ class FlowWalks:
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
         self._between = between
         self._known: dict[Packet, Ternary] = {}
+        #: Kinds of matches that were looked at outside the hooks' own walks.
+        self._judged: set[type] = set()
+        self.trees_rest_on_bridges = False
         # A flow to a NodePort goes to some address of the node, known or not.
         self._node_port_address = node_port_address or (own[0] if own else None)
 
     @property
     def rests_on_bridges(self) -> bool:
         """Whether a rule asked for ports of bridges so far."""
-        return MatchPhysdev in self._hooks.judged
+        return MatchPhysdev in self._hooks.judged or MatchPhysdev in self._judged
 
     def _asked_bits(self) -> int:
         from analyzer.kubeproxy.asked_bits import asked_bits
@@ -124,7 +132,10 @@ class FlowWalks:
         packet = self._flow(self._packet(source, address), frontend, protocol)
         if frontend.kind is FrontendKind.CLUSTER_IP:
             packet = replace(packet, to_node=False)
-        return service_tree(self._rulesets, self._family, packet, tuple(self._own))
+        judged: set[type] = set()
+        tree = service_tree(self._rulesets, self._family, packet, tuple(self._own), judged)
+        self.trees_rest_on_bridges |= rests_on_bridges(packet, judged)
+        return tree
 
     def _flow(self, packet: Packet, frontend: Frontend, protocol: str) -> Packet:
         return replace(

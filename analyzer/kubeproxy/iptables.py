@@ -185,6 +185,7 @@ class Recogniser:
             own=self._own,
             frontends=frozenset(entrance.frontend.address for entrance in self._entrances),
             is_taken=self._is_taken,
+            cluster=self._cluster,
         )
         return SourceParts(known)
 
@@ -283,6 +284,15 @@ class Recogniser:
         if nat is not None:
             return nat.complete
         return all(table.complete for table in self._whole.tables.values())
+
+    def assumed(self) -> list[Diagnostic]:
+        """Return what the trees so far rest on besides the dump."""
+        rests = self._walks.trees_rest_on_bridges
+        return [no_bridge_port(self._ruleset.file)] if rests else []
+
+    def is_outside(self, address: Address) -> bool:
+        """Tell whether an address is certainly neither a pod's nor the node's."""
+        return self._parts.is_outside(address)
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
         """Return what becomes of a new flow on `route`, from its hook on."""

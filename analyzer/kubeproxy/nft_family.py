@@ -151,6 +151,7 @@ class Family:
                 own=self._own,
                 frontends=frozenset(entrance.frontend.address for entrance in self.entrances),
                 is_taken=self._is_taken,
+                cluster=self._cluster,
             )
         )
 
@@ -230,6 +231,20 @@ class Family:
             for name in (e.chain, *e.plain.ends)
         }
         return found, self._read.plain_maps
+
+    @property
+    def rests_on_bridges(self) -> bool:
+        """Whether a rule, of iptables beside these, asked for ports of bridges so far."""
+        return "_walks" in vars(self) and self._walks.rests_on_bridges
+
+    @property
+    def trees_rest_on_bridges(self) -> bool:
+        """Whether one asked flows from outside that trees told of so far."""
+        return "_walks" in vars(self) and self._walks.trees_rest_on_bridges
+
+    def is_outside(self, address: Address) -> bool:
+        """Tell whether an address is certainly neither a pod's nor the node's."""
+        return self._parts.is_outside(address)
 
     def has(self, service: ServicePort) -> bool:
         """Tell whether a ServicePort is one of this family's."""

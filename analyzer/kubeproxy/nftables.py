@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.assumed import no_bridge_port
 from analyzer.kubeproxy.nft_family import Family
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address, Network
@@ -96,6 +97,8 @@ class NftRecogniser:
         unseen = "" if any(family.entrances for family in self._families) else message
         if unseen:
             diagnostics.append(self._warning("no-kube-proxy-chains", unseen))
+        if any(family.rests_on_bridges for family in self._families):
+            diagnostics.append(no_bridge_port(self._ruleset.file))
         return View(
             services=services,
             mode=mode,
@@ -116,6 +119,15 @@ class NftRecogniser:
             whole = [t for t in tables if t.complete and t.family in {family, "inet"}]
             if not any(chain.type == "nat" for t in whole for chain in t.chains.values()):
                 yield version
+
+    def assumed(self) -> list[Diagnostic]:
+        """Return what the trees so far rest on besides the dump."""
+        rests = any(family.trees_rest_on_bridges for family in self._families)
+        return [no_bridge_port(self._ruleset.file)] if rests else []
+
+    def is_outside(self, address: Address) -> bool:
+        """Tell whether an address is certainly neither a pod's nor the node's."""
+        return self._families[address.version != _IPV4].is_outside(address)
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
         """Return what becomes of a new flow on `route`, from its hook on."""

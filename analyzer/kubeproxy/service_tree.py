@@ -25,11 +25,18 @@ from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree, Unresol
 
 
 def service_tree(
-    rulesets: Sequence[Rules], family: str, packet: Packet, own: tuple[Address, ...]
+    rulesets: Sequence[Rules],
+    family: str,
+    packet: Packet,
+    own: tuple[Address, ...],
+    judged: set[type] | None = None,
 ) -> Tree:
-    """Return the tree of a packet's whole way; `own` are the node's addresses, if known."""
+    """Return the tree of a packet's whole way; `own` are the node's addresses, if known.
+
+    `judged` gets the kinds of matches that had to be looked at.
+    """
     try:
-        tree = way(rulesets, Question(packet=packet, addresses=own or None), family)
+        tree = way(rulesets, Question(packet=packet, addresses=own or None), family, judged)
     except UsageError as error:  # a frontend at an address that is nobody's, as one of multicast
         return Leaf(Unresolved(str(error)), packet)
     return _settled(tree)

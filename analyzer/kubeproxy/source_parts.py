@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from analyzer.kubeproxy.sources import Asked, PodNetworks, ends_of, node_address, parts, told_apart
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address, Network
+from analyzer.model.cluster import Cluster
 from analyzer.model.value import value
 
 
@@ -25,6 +26,7 @@ class Known:
         own: the node's addresses.
         frontends: addresses of Services.
         is_taken: tells whether an address is an endpoint's, a node's or a Service's.
+        cluster: what objects say of nodes and addresses.
     """
 
     addresses: Mapping[Source, Address | None]
@@ -33,6 +35,7 @@ class Known:
     own: tuple[Address, ...]
     frontends: Collection[Address | None]
     is_taken: Callable[[Address], bool]
+    cluster: Cluster
 
 
 class SourceParts:
@@ -66,6 +69,32 @@ class SourceParts:
 
         # Where a network holds endpoints only, these are its pods.
         return _each_first(parts(networks, theirs), usuals, (is_free, is_pod))
+
+    def is_outside(self, address: Address) -> bool:
+        """Tell whether an address is certainly that of a client outside, or of another node.
+
+        Where it is not known which networks are pods', any address may be a pod's.
+        """
+        known = self._known
+        nodes = {each for node in known.cluster.nodes.values() for each in node.addresses}
+        if address.is_loopback or address.is_link_local or not self._has_all_pods(address, nodes):
+            return False
+        # Without `own`, any of the nodes may be the one whose dump it is.
+        free = bool(known.own) if address in nodes else not known.is_taken(address)
+        return free and self._is_client(address)
+
+    def _has_all_pods(self, address: Address, nodes: Collection[Address]) -> bool:
+        """Tell whether it is known where all pods are that have addresses of that version."""
+        version, cluster = address.version, self._known.cluster
+        said = (*cluster.pod_networks.by_length, *cluster.networks.by_length)
+        if self._known.written is None and all(each != version for each, _ in said):
+            return False  # podCIDRs that the CNI plugin does not go by say nothing
+        pods = [
+            each
+            for each, placement in cluster.placements.items()
+            if each.version == version and placement.node is not None and each not in nodes
+        ]
+        return bool(self._pods) and all(any(pod in net for net in self._pods) for pod in pods)
 
     def _external(
         self, usual: Address, asked: Iterable[Network]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Final
 
@@ -11,6 +11,7 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.asked_bits import asked_bits
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import Address
+from analyzer.model.matches import MatchPhysdev
 from analyzer.model.nft import NftRuleset
 from analyzer.model.nft_statements import Dnat as NftDnat
 from analyzer.model.nft_statements import SetUpdate
@@ -66,14 +67,32 @@ class Trace:
     exceeded: tuple[str, ...] = ()
 
 
-def trace(rulesets: Sequence[Rules], question: Question, family: str) -> Trace:
+def trace(
+    rulesets: Sequence[Rules],
+    question: Question,
+    family: str,
+    is_outside: Callable[[Address], bool] = lambda _: False,
+) -> Trace:
     """Walk a packet of a family, ``ip`` or ``ip6``, through all hooks of a node with `rulesets`.
+
+    `is_outside` tells whether an address is certainly not a pod's nor the node's. It is asked only
+    where rules match on ports of bridges: of what comes from outside, by a device that nobody
+    named, the same is then assumed as of all flows from outside to Services.
 
     Raises:
         UsageError: the packet or the endpoint of its affinity is none of these rules'.
         ParseError: a rule on the way is malformed.
     """
     hooks, situation, tree = _walk(rulesets, question, family)
+    packet = question.packet
+    if (
+        MatchPhysdev in hooks.judged
+        and (packet.in_interface, packet.bridge_port) == (None, None)
+        and packet.source is not None
+        and is_outside(packet.source)
+    ):
+        packet = replace(packet, bridge_port=False)
+        hooks, situation, tree = _walk(rulesets, replace(question, packet=packet), family)
     return Trace(
         tree=tree,
         ends=ends(tree),
@@ -83,14 +102,24 @@ def trace(rulesets: Sequence[Rules], question: Question, family: str) -> Trace:
     )
 
 
-def way(rulesets: Sequence[Rules], question: Question, family: str) -> Tree:
+def way(
+    rulesets: Sequence[Rules],
+    question: Question,
+    family: str,
+    judged: set[type] | None = None,
+) -> Tree:
     """Return what `trace` finds, and nothing that a person would ask besides.
+
+    `judged` gets the kinds of matches that had to be looked at.
 
     Raises:
         UsageError: the packet or the endpoint of its affinity is none of these rules'.
         ParseError: a rule on the way is malformed.
     """
-    return _walk(rulesets, question, family)[2]
+    hooks, _, tree = _walk(rulesets, question, family)
+    if judged is not None:
+        judged |= hooks.judged
+    return tree
 
 
 def _walk(

@@ -85,7 +85,10 @@ class NatWalks(FlowWalks):
     def _walked(self, chain: str, packet: Packet) -> Tree:
         """Return what one chain alone makes of a packet."""
         self._effort.begin()
-        return Traversal(self._table, effort=self._effort).tree(chain, packet)
+        walk = Traversal(self._table, effort=self._effort)
+        tree = walk.tree(chain, packet)
+        self._judged |= walk.judged
+        return tree
 
     def behind(self, chain: str, frontend: Frontend, protocol: str, source: Source) -> Route:
         """Return the distribution of the flows that come to a chain of a Service.

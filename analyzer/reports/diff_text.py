@@ -23,7 +23,7 @@ from analyzer.reports.diff_beside import beside_blocks, lost
 from analyzer.reports.diff_words import affinity, ends, flows, source_address
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.numbers import bounds_percent, percent
-from analyzer.reports.phrases import count
+from analyzer.reports.phrases import assumed, count
 
 _COLUMNS: Final = (
     Column("SERVICE PORT", foldable=True),
@@ -59,7 +59,7 @@ def render(answer: DiffAnswer) -> Document:
         blocks += [Line((Span(f"{more} that differ; --all shows each", Style.FAINT),)), Line()]
     blocks += _by_node(changes, answer)
     blocks += beside_blocks(found.beside)
-    return Document([*blocks, *_verdict(answer)])
+    return Document([*blocks, *_verdict(answer), *assumed(answer.diagnostics)])
 
 
 def _head(letter: str, dump: Dump, answer: DiffAnswer) -> Line:

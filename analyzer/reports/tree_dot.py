@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyzer.kubeproxy.assumed import ASSUMED
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
 from analyzer.model.text import printable
 from analyzer.reports.answers import TreeAnswer
@@ -45,6 +46,9 @@ def render(answer: TreeAnswer) -> str:
         root = f"t{number}"
         lines.append(f"  {root} [label={_label(head)}, shape=ellipse];\n")
         lines += _Writer(answer, root).lines(tree)
+    told = [f"Assumed: {each.message}." for each in answer.diagnostics if each.code == ASSUMED]
+    if told:
+        lines.append(f"  label={_label(told)};\n")
     return "".join([*lines, "}\n"])
 
 

@@ -11,7 +11,7 @@ from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.document import Block, Document, Line, Piece, Span, Style
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.outcomes import describe
-from analyzer.reports.phrases import SOURCES, at_node, count
+from analyzer.reports.phrases import SOURCES, assumed, at_node, count
 from analyzer.reports.tree_lines import ALL, lines
 from analyzer.semantics.assumptions import every_node
 from analyzer.semantics.tree import Leaf, Tree
@@ -41,7 +41,8 @@ def render(answer: TreeAnswer) -> Document:
         )
         blocks += [Line(pieces) for pieces in told]
         blocks.append(Line())
-    return Document(blocks[:-1])
+    said = list(assumed(answer.diagnostics))
+    return Document([*blocks, *said] if said else blocks[:-1])
 
 
 def _meets_several(tree: Tree) -> bool:

@@ -15,6 +15,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
+from analyzer.semantics.assumptions import NO_BRIDGE_PORT, rests_on_bridges
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.fate import fate_of
 from analyzer.semantics.tree import AnyRule, Leaf, Tree, shares
@@ -55,6 +56,7 @@ class Side:
     Attributes:
         own: the node's addresses; none: they are not known.
         node_port_address: the address of the node at which flows come to a NodePort, if known.
+        rests_on_bridges: whether a rule asked flows from outside for ports of bridges so far.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Side:
         self.view = view
         self.own = own
         self.node_port_address = node_port_address
+        self.rests_on_bridges = False
         self._rulesets = rulesets
         self._cluster = cluster
         self._version = version
@@ -92,9 +95,11 @@ class Side:
         """Return what becomes of flows on `route` that reach no endpoint."""
         question = self._question(self.packet(protocol, route))
         try:
-            tree = way(self._rulesets, question, self._family)
+            judged: set[type] = set()
+            tree = way(self._rulesets, question, self._family, judged)
         except UsageError:  # a frontend at an address that is nobody's, as one of multicast
             return ((UNRESOLVED, Bounds(NEVER, ALWAYS)),)
+        self.rests_on_bridges |= rests_on_bridges(question.packet, judged)
         return tuple([end for end in _ends(tree) if end[0] != "endpoint"])
 
     def packet(self, protocol: str, route: Way | Route) -> Packet:
@@ -117,6 +122,7 @@ class Side:
             found = trace(self._rulesets, self._question(packet), self._family)
         except UsageError:
             return Fate(((UNRESOLVED, Bounds(NEVER, ALWAYS)),), ())
+        self.rests_on_bridges |= NO_BRIDGE_PORT in found.assumptions
         return Fate(_ends(found.tree), found.ends[0].rules)
 
     @property
