@@ -176,14 +176,42 @@ def test_an_endpoint_stands_where_nat_sends_flows_to_it(command: Command) -> Non
     ]
 
 
-def test_what_comes_from_loopback_the_node_has_made(command: Command) -> None:
-    way = "trace", DUMP, *OBJECTS, "--node", "worker1", "--to", "10.96.18.52:80"
-    found = told(command, *way, "--from", "127.0.0.1")
-    made = told(command, *way, "--from", "127.0.0.1", "--from-node")
+DUAL = ROOT / "fixtures" / "check" / "1.36.2-iptables-legacy" / "dual-stack"
+
+
+@pytest.mark.parametrize(
+    ("dump", "objects", "node", "source", "to"),
+    [
+        (DUMP, OBJECTS[1], "worker1", "127.0.0.1", "10.96.18.52:80"),
+        (
+            str(DUAL / "ip6tables-legacy-save.txt"),
+            str(DUAL / "objects.json"),
+            "node-a1",
+            "::1",
+            "[fd00:10:96:7::1]:80",
+        ),
+        (path("nftboth.txt"), path("objects.json"), "worker1", "::1", "[fd00:10:96::1]:80"),
+    ],
+)
+def test_what_comes_from_loopback_the_node_has_made(
+    command: Command, dump: str, objects: str, node: str, source: str, to: str
+) -> None:
+    way = "trace", dump, "--objects", objects, "--node", node, "--to", to
+    found = told(command, *way, "--from", source)
+    made = told(command, *way, "--from", source, "--from-node")
     assert found == made
-    assert {rule["chain"] for rule in found["outcomes"][0]["rules"]} >= {"OUTPUT"}
-    arrived = told(command, *way, "--from", "127.0.0.1", "--in-interface", "eth0")
-    assert {rule["chain"] for rule in arrived["outcomes"][0]["rules"]} >= {"PREROUTING"}
+    assert found["packet"]["made_here"]
+    met = {"OUTPUT", "nat-output"}, {"PREROUTING", "nat-prerouting"}
+    assert chains(found) & met[0]
+    assert not chains(found) & met[1]
+    arrived = told(command, *way, "--from", source, "--in-interface", "eth0")
+    assert not arrived["packet"]["made_here"]
+    assert chains(arrived) & met[1]
+    assert not chains(arrived) & met[0]
+
+
+def chains(found: Any) -> set[str]:
+    return {rule["chain"] for end in found["outcomes"] for rule in end["rules"]}
 
 
 # --- bridges ----------------------------------------------------------------------
