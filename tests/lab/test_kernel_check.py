@@ -18,6 +18,7 @@ FAULTS = {
     "nat before mangle": ("hooks.PRIORITIES['mangle', 'POSTROUTING'] = 200", 4),
     "no filter in FORWARD": ("hooks.TABLES['FORWARD'] = ('mangle',)", 1),
     "mark lost": ("packet.Mark.with_bits = lambda self, value, mask: self", 3),
+    "jumps that come back lost": ("traverse.Path.passes = lambda self, *rules: None", 5),
     "chance of all draws": ("matches.MatchRandom.probability = probability.Dyadic.of(1, 3)", 4),
 }
 
@@ -38,9 +39,22 @@ def test_the_kernel_goes_no_way_that_the_tree_does_not_allow(backend: str) -> No
     assert wanted <= set(run["targets"])
 
 
+@pytest.mark.parametrize("backend", ["legacy", "nft"])
+def test_packets_meet_only_what_comes_back_behind_jumps_that_the_tree_leaves_out(
+    backend: str,
+) -> None:
+    few = "--rulesets", "30", "--packets", "20", "--seed", "2"
+    run = found(*few, "--backend", backend)
+    assert run["disagreements"] == []
+    assert run["packets_by_jumps_left_out"] >= 20
+
+
 @pytest.mark.parametrize(("fault", "seed"), FAULTS.values(), ids=FAULTS)
 def test_a_fault_in_the_semantics_is_noticed(fault: str, seed: int) -> None:
-    imports = "from analyzer.model import matches, packet, probability\n"
-    before = f"{imports}from analyzer.model import hooks\n{fault}"
+    imports = (
+        "from analyzer.model import hooks, matches, packet, probability\n"
+        "from analyzer.semantics import traverse\n"
+    )
+    before = f"{imports}{fault}"
     run = found("--rulesets", "30", "--seed", str(seed), "--until-fault", before=before)
     assert run["disagreements"] != []

@@ -15,7 +15,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from random import Random
@@ -32,6 +32,7 @@ from netns_lab.command import run
 from netns_lab.namespace import leave_host
 from netns_lab.trace import LegacyTrace, Met, NftTrace
 from tests.support.lab.findings import Findings
+from tests.support.lab.left_out import LeftOut
 from tests.support.lab.nodes import SOURCES, Asked, Wired
 from tests.support.lab.random_rules import ADDRESSES, PORTS, RandomRules
 
@@ -78,6 +79,8 @@ class Node(Wired):
 
 
 Path = tuple[Met, ...]
+#: The rules that a packet may meet behind a jump until it is back in the jump's chain.
+Excursions = Mapping[Met, Sequence[Path]]
 
 
 @dataclass
@@ -87,8 +90,6 @@ class Numbers:
     ruleset: Ruleset
     by_line: dict[int, Met] = field(default_factory=dict)
     leading: set[Met] = field(default_factory=set)
-    jumps: set[Met] = field(default_factory=set)
-    within: set[Met] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for table in self.ruleset.tables.values():
@@ -98,10 +99,6 @@ class Numbers:
                     self.by_line[rule.location.line] = met
                     if isinstance(rule.target, _LEADING):
                         self.leading.add(met)
-                    if isinstance(rule.target, t.Jump):
-                        self.jumps.add(met)
-                    if chain.policy is None and isinstance(rule.target, t.Jump | t.Goto | t.Return):
-                        self.within.add(met)
 
     def path(self, rules: Sequence[AnyRule]) -> Path:
         met = [self.by_line[rule.location.line] for rule in rules]
@@ -110,24 +107,18 @@ class Numbers:
     def leading_only(self, met: Sequence[Met]) -> Path:
         return tuple(each for each in met if each in self.leading)
 
-    def without_excursions(self, path: Path) -> Iterator[Path]:
-        """Give the path, and what is left of it without a jump that came back, at its beginning.
-
-        A jump that may be taken or not, and that leads back with the packet as it is, is on no way
-        of the tree, as is no other rule that may match and changes nothing.
-        """
-        yield path
-        if path and path[0] in self.jumps:
-            for end in range(1, len(path) + 1):
-                yield from self.without_excursions(path[end:])
-                if end < len(path) and path[end] not in self.within:
-                    return
+    def excursions(self, left_out: LeftOut) -> Excursions:
+        """Return what the kernel may meet between a jump that the tree leaves out and its rest."""
+        return {
+            self.by_line[line]: [self.path(rules) for rules in met]
+            for line, met in left_out.jumps.items()
+        }
 
 
-def fitting(tree: Tree, path: Path, numbers: Numbers) -> Path | None:
+def fitting(tree: Tree, path: Path, numbers: Numbers, excursions: Excursions) -> Path | None:
     """Return the way through the tree that has just these rules; None: there is none."""
     own = numbers.path(tree.rules)
-    for rest in _behind(own, path, numbers):
+    for rest in dict.fromkeys(_behind(own, path, excursions)):
         match tree:
             case Leaf():
                 if not rest:
@@ -135,19 +126,27 @@ def fitting(tree: Tree, path: Path, numbers: Numbers) -> Path | None:
             case Chance() | Either():
                 children = [each[1] if isinstance(each, tuple) else each for each in tree.branches]
                 for child in children:
-                    found = fitting(child, rest, numbers)
+                    found = fitting(child, rest, numbers, excursions)
                     if found is not None:
                         return own + found
     return None
 
 
-def _behind(own: Path, path: Path, numbers: Numbers) -> Iterator[Path]:
+def _behind(own: Path, path: Path, excursions: Excursions) -> Iterator[Path]:
     """Give what may be left of a path behind the rules of a node of the tree."""
-    for rest in dict.fromkeys(numbers.without_excursions(path)):
+    for rest in dict.fromkeys(_onwards(path, excursions)):
         if not own:
             yield rest
         elif rest[:1] == own[:1]:
-            yield from _behind(own[1:], rest[1:], numbers)
+            yield from _behind(own[1:], rest[1:], excursions)
+
+
+def _onwards(path: Path, excursions: Excursions) -> Iterator[Path]:
+    """Give the path, and what is left of it behind each excursion with which it may begin."""
+    yield path
+    for met in excursions.get(path[0], ()) if path else ():
+        for rest in _behind(met, path[1:], excursions):
+            yield from _onwards(rest, excursions)
 
 
 def chances(tree: Tree, numbers: Numbers) -> dict[Path, Fraction] | None:
@@ -172,8 +171,13 @@ def chances(tree: Tree, numbers: Numbers) -> dict[Path, Fraction] | None:
 
 @dataclass
 class IptablesFindings(Findings):
-    """What a run of iptables: also the targets of its rules."""
+    """What a run of iptables came to: also the targets of its rules.
 
+    Attributes:
+        excursions: packets that met jumps which their tree leaves out.
+    """
+
+    excursions: int = 0
     targets: Counter[str] = field(default_factory=Counter)
 
 
@@ -183,7 +187,10 @@ def check(node: Node, text: str, random: Random, packets: int, findings: Iptable
     numbers = Numbers(ruleset)
     findings.rulesets += 1
     for asked in _questions(random):
-        found = trace([ruleset], _question(node, asked), ruleset.family)
+        left_out = LeftOut()
+        with left_out.noted():
+            found = trace([ruleset], _question(node, asked), ruleset.family)
+        excursions = numbers.excursions(left_out)
         expected = chances(found.tree, numbers)
         findings.exact += expected is not None
         counts: Counter[Path] = Counter()
@@ -191,14 +198,15 @@ def check(node: Node, text: str, random: Random, packets: int, findings: Iptable
             met = node.send(asked)
             findings.packets += 1
             findings.matched += len(met)
-            path = fitting(found.tree, numbers.leading_only(met), numbers)
+            path = fitting(found.tree, numbers.leading_only(met), numbers, excursions)
             if path is None:
                 time.sleep(_LATE)  # the kernel may have put off the rest of its work
                 met += node.met()
-                path = fitting(found.tree, numbers.leading_only(met), numbers)
+                path = fitting(found.tree, numbers.leading_only(met), numbers, excursions)
             if path is None:
                 findings.faults.append(_fault(text, asked, met))
                 break
+            findings.excursions += path != numbers.leading_only(met)
             counts[path] += 1
         else:
             for path, chance in (expected or {}).items():
@@ -264,6 +272,7 @@ def main(words: Sequence[str] | None = None) -> int:
             "rulesets": findings.rulesets,
             "packets": findings.packets,
             "matched_rules": findings.matched,
+            "packets_by_jumps_left_out": findings.excursions,
             "questions_of_nothing_unknown": findings.exact,
             "counts_tested": len(findings.p_values),
             "least_p_value": min((v for v, _ in findings.p_values), default=1.0),
