@@ -1,12 +1,13 @@
 """Rows that a dump has lost in its middle, as far as the rest betrays it.
 
 kube-proxy writes a table at once, so each of its chains that is declared has rows, one of a Service
-or an endpoint is jumped to, one of an endpoint marks hairpins and sends flows on, and base chains
-lead to it. Where that is not so in a piece of a dump, rows are lost, and nobody can tell which
-others went with them: every chain of a Service, what leads there and what follows, is then taken to
-have had more. A dump that is whole, with all tables from head to COMMIT, is taken at its word:
-somebody may have changed the rules themselves. What it betrays is said, and Services that nothing
-leads to are named.
+or an endpoint is jumped to, one of an endpoint marks hairpins and sends flows on, one with session
+affinity draws each endpoint to which it holds clients, and base chains lead to it. Where that is
+not so in a piece of a dump, rows are lost, and nobody can tell which others went with them: every
+chain of a Service, what leads there and what follows, is then taken to have had more. A dump that
+is whole, with all tables from head to COMMIT and each chain that has rows declared, is taken at its
+word: somebody may have changed the rules themselves. What it betrays is said, and Services that
+nothing leads to are named.
 
 A chain that nothing leads to may also be a stale one: kube-proxy removes them at once from small
 dumps, and from large ones later. Up to 1.23 it also writes chains for a Service with a local policy
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 _BASES: Final = frozenset({"PREROUTING", "OUTPUT", "POSTROUTING"})
 _OURS: Final = re.compile(r"KUBE-(?:SVC|SVL|EXT|XLB|FW|SEP)-[A-Z2-7]{16}")
 _LED_TO: Final = re.compile(r" -[jg] (KUBE-(?:SVC|SVL|EXT|XLB|FW|SEP)-\S+)")
+#: Where a row sends flows on, if to an endpoint.
+_TO_ENDPOINT: Final = re.compile(r" -[jg] (KUBE-SEP-\S+)")
+#: In a row that sends a client to the endpoint that its session affinity holds.
+_HELD: Final = " --rcheck "
 #: What the chains of a local policy begin with, up to 1.23.
 _LOCAL: Final = "KUBE-XLB-"
 #: The Service that a row of an endpoint names.
@@ -53,6 +58,8 @@ _FRAME: Final = {
     "KUBE-POSTROUTING": (" -j MASQUERADE",),
     names.MARK_MASQUERADE: (" -j MARK",),
 }
+#: What no iptables-save prints: a dump of which that is said has lost lines.
+_NEVER_SAVED: Final = frozenset({"guessed-table", "no-commit", "undeclared-chain"})
 #: Endpoints from which on kube-proxy leaves stale chains behind.
 _LARGE: Final = 1000
 #: Chains that are told by name.
@@ -73,14 +80,17 @@ class Mended:
 
 
 def is_whole(ruleset: Ruleset) -> bool:
-    """Tell whether a dump has all of its tables, each from its head to COMMIT."""
-    odd = {each.code for each in ruleset.diagnostics} & {"guessed-table", "no-commit"}
+    """Tell whether a dump has all of its tables, each from its head to COMMIT, and their chains."""
+    odd = any(each.code in _NEVER_SAVED for each in ruleset.diagnostics)
     complete = all(table.complete for table in ruleset.tables.values())
     return not odd and complete and {"nat", "filter"} <= set(ruleset.tables)
 
 
-def without_holes(ruleset: Ruleset, *, whole: bool) -> Mended:
-    """Return the rules with what holes leave open put in, and what there is to say of them."""
+def without_holes(ruleset: Ruleset, dump: Ruleset) -> Mended:
+    """Return the rules with what holes leave open put in, and what there is to say of them.
+
+    `dump` is what was read, before anything was put in.
+    """
     nat = ruleset.tables.get("nat")
     if nat is None or names.SERVICES not in nat.chains:
         return Mended(ruleset)
@@ -91,6 +101,7 @@ def without_holes(ruleset: Ruleset, *, whole: bool) -> Mended:
     betraying = list(dict.fromkeys(survey.betraying()))
     if not betraying:
         return Mended(ruleset)
+    whole = is_whole(dump)
     told = (_told(ruleset, betraying, whole=whole),)
     if whole:
         return Mended(ruleset, told, tuple(survey.unled()))
@@ -152,8 +163,10 @@ class _Survey:
         self._led_to = set(_LED_TO.findall(_text(nat)))
         filled = [name for name, chain in nat.chains.items() if _has_rows(chain)]
         order = {name: at for at, name in enumerate(nat.chains)}
-        # A dump that ends too soon has the rows of the chains before its end.
-        last = len(order) if nat.complete or not filled else order[filled[-1]]
+        # A dump that ends too soon has the rows of the chains before its end, and so has a piece
+        # of one, as long as nothing was cut out of it.
+        self._cut = None if nat.complete or not filled else filled[-1]
+        last = len(order) if self._cut is None else order[self._cut]
         self._seen = {name for name, at in order.items() if at < last}
 
     def betraying(self) -> Iterator[str]:
@@ -167,13 +180,16 @@ class _Survey:
             if rows is not None and (" -j DNAT" not in rows or _MARKS not in rows):
                 yield name
         yield from self._unmarked()
+        yield from self._undrawn()
 
     def _rows(self, name: str) -> str | None:
         """Return the rows of a chain; None: there are none, not all, or they were put there."""
+        return None if name == self._cut else self._first_rows(name)
+
+    def _first_rows(self, name: str) -> str | None:
+        """Return the rows of a chain, be it that more of them followed where the dump is cut."""
         chain = self._nat.chains.get(name)
-        if chain is None or not isinstance(chain.rules, RuleRows) or not chain.rules.complete:
-            return None
-        return chain.rules.text or None
+        return chain.rules.text or None if chain and isinstance(chain.rules, RuleRows) else None
 
     def _is_empty(self, name: str) -> bool:
         return name in self._seen and not _has_rows(self._nat.chains[name])
@@ -244,12 +260,24 @@ class _Survey:
                     if " -j KUBE-SVC-" in row and (_INSIDE in row) is inside
                 ):
                     yield chain
-        rows = (self._rows(names.SERVICES) or "").splitlines()
+        # What a chain begins with is there, be the dump cut behind it.
+        rows = (self._first_rows(names.SERVICES) or "").splitlines()
         here = [m[1] for row in rows if _INSIDE in row and (m := _LED_TO.search(row))]
-        known = {name: theirs for name in here if (theirs := self._rows(name)) is not None}
+        known = {name: theirs for name in here if (theirs := self._first_rows(name)) is not None}
         marked_by = {name for name, theirs in known.items() if _MARKS in theirs}
         if marked_by:
             yield from (name for name in known if name not in marked_by)
+
+    def _undrawn(self) -> Iterator[str]:
+        """Give the chains that do not draw just the endpoints to which they hold clients."""
+        for name in self._ours:
+            rows = self._rows(name) if name.startswith(names.SERVICE_PREFIXES) else None
+            if rows is not None and _HELD in rows:
+                to: dict[bool, set[str]] = {True: set(), False: set()}
+                for row in rows.splitlines():
+                    to[_HELD in row] |= set(_TO_ENDPOINT.findall(row))
+                if to[True] != to[False]:
+                    yield name
 
     def _named(self, name: str) -> set[str]:
         """Return the Services that the comments of a chain's rows name."""

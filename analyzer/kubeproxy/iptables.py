@@ -21,7 +21,7 @@ from functools import cached_property
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.assumed import no_bridge_port
-from analyzer.kubeproxy.holes import is_whole, without_holes
+from analyzer.kubeproxy.holes import without_holes
 from analyzer.kubeproxy.masquerade import Masquerade
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
@@ -140,7 +140,7 @@ class Recogniser:
             from analyzer.kubeproxy.fragments import mended
 
             ruleset, self._mended = mended(ruleset)
-        lost = without_holes(ruleset, whole=is_whole(self._whole))
+        lost = without_holes(ruleset, self._whole)
         self._mended += lost.diagnostics
         self._unled = lost.unled
         self._ruleset = ruleset = lost.ruleset

@@ -9,7 +9,7 @@ import pytest
 from tests.support.captures import FIXTURES
 from tests.support.foreign.ground import Ground, Grounds
 from tests.support.foreign.judging import faults
-from tests.support.foreign.pieces import faults_between
+from tests.support.foreign.pieces import faults_between, looks_whole
 from tests.support.foreign.trying import TRIALS, tried
 
 GROUNDS = Grounds()
@@ -47,3 +47,12 @@ def test_a_piece_that_says_otherwise_than_the_whole_is_noticed() -> None:
     assert other != IPTABLES.text
     assert not list(faults_between(whole, whole))
     assert list(faults_between(whole, IPTABLES.view(other)))
+
+
+def test_only_what_iptables_save_may_print_looks_whole() -> None:
+    text = IPTABLES.text
+    assert looks_whole(text)
+    assert looks_whole(text.replace("-A KUBE-POSTROUTING", "-A KUBE-PROXY-CANARY", 1))
+    assert not looks_whole(text.replace("COMMIT\n", "", 1))
+    assert not looks_whole(text.replace(":KUBE-POSTROUTING - [0:0]\n", "", 1))  # it has rows
+    assert not looks_whole(text.replace(":KUBE-NODEPORTS - [0:0]\n", ""))  # rules lead there

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from analyzer.kubeproxy.view import View
+from tests.support.captures import ROOT
 from tests.support.defects import DEFECTS, app, names_of, text_of, view_of
 from tests.support.dumps import at
 
 WHOLE = text_of("nomangle.txt")
+#: In the rows of ds/affinity that go to endpoints.
+DRAW = "-A KUBE-SVC-ZSATQLYJBXCZD65D -m comment"
 PIECES = names_of(sorted(DEFECTS.glob("frag-bad-4-*.txt")))
 
 
@@ -102,6 +105,70 @@ def test_what_stands_under_no_table_has_no_hole_where_all_is_there() -> None:
     view = view_of(text_of("frag-cur.txt"))
     assert not lost(view)
     assert all(len(service.routes[0].shares) == 2 for service in view.services)
+
+
+def rows_alone(*but: str) -> str:
+    """Return the rows of nat without their table, and without those that hold all words of one."""
+    nat = (piece_without(*but) if but else WHOLE.partition("*nat\n")[2]).splitlines(keepends=True)
+    return "".join(line for line in nat if line.startswith("-A "))
+
+
+def test_rows_alone_have_no_hole_where_all_are_there() -> None:
+    view = view_of(rows_alone())
+    assert not lost(view)
+    assert app(view).routes[0].is_exact
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ("-A KUBE-SVC-NZGXMBVUFMQ6OBBQ & KUBE-MARK-MASQ", "-A KUBE-SVC-NZG & --probability"),
+        ("-A KUBE-SVC-TCOU7JCQXEZGVUNU & KUBE-MARK-MASQ", "-A KUBE-SVC-TCOU & --probability"),
+        ("-A KUBE-SEP-S5UX5RFD5X5TSEPT & KUBE-MARK-MASQ",),
+    ],
+)
+def test_rows_alone_may_lack_what_their_chain_begins_with(rows: tuple[str, ...]) -> None:
+    """The chain of default/app, the last one of all, and that of an endpoint."""
+    view = view_of(rows_alone(*rows))
+    assert lost(view)
+    assert {service.name.text for service in view.services} >= {"default/app"}
+    for service in view.services:
+        for route in service.routes:
+            assert not route.is_exact
+            assert all(float(share.share.lower) <= 0.5 for share in route.shares)
+            assert all(share.masquerade is None for share in route.shares)
+
+
+def test_rows_of_chains_that_are_not_declared_are_of_no_whole_dump() -> None:
+    """The kernel has no such chain, so the lines that came before its rows are lost."""
+    start, end = ":KUBE-SVC-NZGXMBVUFMQ6OBBQ", "-A KUBE-MARK-MASQ"
+    head, star, nat = WHOLE.partition("*nat\n")
+    cut = head + star + nat[: nat.index(start)] + nat[nat.index(end) :]
+    assert "-A PREROUTING" not in cut.partition("*nat\n")[2]
+    view = view_of(cut)
+    assert lost(view)
+    assert len(view.services) == len(view_of(WHOLE).services)
+    for service in view.services:
+        for route in service.routes:
+            assert not route.is_exact
+            assert all(float(share.share.upper) >= 0.5 for share in route.shares)
+
+
+AFFINITY = ROOT / "fixtures" / "check" / "1.36.2-iptables-legacy" / "dual-stack"
+
+
+def test_an_endpoint_that_holds_clients_and_is_not_drawn_betrays_a_hole() -> None:
+    text = (AFFINITY / "iptables-legacy-save.txt").read_text(encoding="utf-8")
+    draw = next(row for row in text.splitlines(keepends=True) if DRAW in row and "--prob" in row)
+    assert not lost(view_of(text))
+    view = view_of(text.replace(draw, ""))  # which somebody may have deleted from the kernel
+    assert lost(view)
+    held = {each.name.text: each for each in view.services}["ds/affinity"]
+    assert [float(share.share.lower) for share in held.routes[0].shares] == [1.0]
+    piece = view_of(text.replace(draw, "").removesuffix("\n").rpartition("COMMIT")[0])
+    assert lost(piece)
+    held = {each.name.text: each for each in piece.services}["ds/affinity"]
+    assert not any(route.is_exact for route in held.routes)
 
 
 def test_large_dumps_may_hold_stale_chains() -> None:
