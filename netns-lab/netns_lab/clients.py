@@ -1,5 +1,12 @@
 """Real programs as clients, each run many times. A new client is one more row of CLIENTS.
 
+A client that hears nothing for some seconds takes its flow for lost. So servers are served between
+the starts of clients too, and where this machine was too busy to serve them for a good part of that
+time, all clients of the same batch are started anew, fewer at once: whether one of them was lost
+nobody can tell. It is always the whole batch, those included that had ended: a client that waits is
+interrupted more often than one that was answered, so that to drop only who was would favour the
+living.
+
 Source: nc(1) of netcat-openbsd, dig(1).
 """
 
@@ -23,6 +30,10 @@ from netns_lab.servers import Servers
 
 #: Clients at one time; more would fight for the processors and time out by themselves.
 _AT_ONCE: Final = 32
+#: Seconds without an answer to anybody, of the two that the least patient client waits.
+_STALL: Final = 1.0
+#: Batches in a row that a busy machine may spoil.
+_MOST_SPOILT: Final = 10
 _POLL: Final = 0.01
 #: Seconds after which a client that should have given up by itself is ended.
 _DEADLINE: Final = 60.0
@@ -125,24 +136,22 @@ def _trial(
     name, address, port = target
     arguments = client.arguments(address, port)
     done: list[tuple[bool, float]] = []
-    running: dict[subprocess.Popen[str], float] = {}
-    try:
-        while len(done) < runs:
-            while len(running) < _AT_ONCE and len(done) + len(running) < runs:
-                process = command.start(lab.topology.client.namespace, arguments)
-                running[process] = time.monotonic()
-            servers.serve(_POLL)
-            for process in [p for p in running if p.poll() is not None]:
-                seconds = time.monotonic() - running.pop(process)
-                output = process.communicate()[0]
-                done.append((client.succeeded(process.returncode, output), seconds))
-                if progress is not None:
-                    progress(1)
-            _check_deadline(running, arguments)
-    finally:
-        for process in running:
-            process.kill()
-            process.communicate()
+    spoilt, at_once = 0, _AT_ONCE
+    while len(done) < runs:
+        batch = _Batch(lab, client, servers, arguments)
+        ended = batch.run(min(at_once, runs - len(done)))
+        if batch.stalled > _STALL:
+            spoilt, at_once = spoilt + 1, max(1, at_once // 2)
+            if spoilt == _MOST_SPOILT:
+                raise LabError(
+                    f"{' '.join(arguments)}: this machine is too busy to tell who is lost from who "
+                    f"has to wait, of late for {batch.stalled:.1f} s; try again when it is not"
+                )
+            continue
+        spoilt = 0
+        done += ended
+        if progress is not None:
+            progress(len(ended))
     return ClientTrial(
         command=" ".join(arguments),
         target=name,
@@ -152,6 +161,50 @@ def _trial(
         succeeds=succeeds,
         failure_seconds=tuple(sorted(seconds for ok, seconds in done if not ok)),
     )
+
+
+class _Batch:
+    """Clients that run at the same time.
+
+    Attributes:
+        stalled: for how many seconds, at most, nobody was answered.
+    """
+
+    def __init__(self, lab: Lab, client: Client, servers: Servers, arguments: list[str]) -> None:
+        self._lab = lab
+        self._client = client
+        self._servers = servers
+        self._arguments = arguments
+        self._served = time.monotonic()
+        self.stalled = 0.0
+
+    def run(self, number: int) -> list[tuple[bool, float]]:
+        """Start so many, and return whether each succeeded and what it took, as they end."""
+        done: list[tuple[bool, float]] = []
+        running: dict[subprocess.Popen[str], float] = {}
+        try:
+            for _ in range(number):
+                process = command.start(self._lab.topology.client.namespace, self._arguments)
+                running[process] = time.monotonic()
+                self._serve()
+            while running:
+                self._serve()
+                for process in [p for p in running if p.poll() is not None]:
+                    seconds = time.monotonic() - running.pop(process)
+                    output = process.communicate()[0]
+                    done.append((self._client.succeeded(process.returncode, output), seconds))
+                _check_deadline(running, self._arguments)
+        finally:
+            for process in running:
+                process.kill()
+                process.communicate()
+        return done
+
+    def _serve(self) -> None:
+        self._servers.serve(_POLL)
+        now = time.monotonic()
+        self.stalled = max(self.stalled, now - self._served)
+        self._served = now
 
 
 def _check_deadline(running: dict[subprocess.Popen[str], float], arguments: list[str]) -> None:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from tests.support.lab.running import case, kubeodds
+from tests.support.lab.running import case, in_lab, kubeodds
 
 pytestmark = pytest.mark.lab
 
@@ -44,3 +45,48 @@ def test_a_service_whose_only_endpoint_is_dead_answers_nobody() -> None:
     assert done.returncode == 0, done.stderr
     (frontend,) = json.loads(done.stdout)["trials"]
     assert frontend["succeeded"] == frontend["succeeds"]["upper"]["value"] == 0
+
+
+#: Keeps the program from its servers for some seconds, as a busy machine does, behind the starts of
+#: these clients, by their number; prints its exit status and how many were started, too.
+BUSY = """
+import sys, time
+from netns_lab import clients, command
+from analyzer.cli import main
+clients._STALL = {stall}
+started, start = [], command.start
+def begun(*given):
+    process = start(*given)
+    started.append(process)
+    if len(started) in {busy}:
+        time.sleep({seconds})
+    return process
+command.start = begun
+status = main({arguments!r})
+sys.stdout.write(f"{{status}} {{len(started)}}")
+"""
+
+
+def slowed(runs: int, **given: str) -> tuple[int, int, Any]:
+    """Return the exit status, how many clients were started, and what was found."""
+    dump = case("1.36.2-iptables-legacy/seed-dns@worker1").given
+    words = ["lab", "clients", *dump, "--dead-node", "master", "--service", "kube-dns:dns"]
+    words += ["--runs", str(runs), "--format", "json"]
+    text, _, tail = in_lab(BUSY.format(arguments=words, **given)).rpartition("\n")
+    status, started = tail.split()
+    return int(status), int(started), json.loads(text or "null")
+
+
+def test_clients_that_a_busy_machine_keeps_waiting_are_started_anew() -> None:
+    # dig gives up after two seconds.
+    status, started, found = slowed(6, stall="1.0", busy="{2}", seconds="2.5")
+    assert status == 0
+    pod, frontend = found["trials"]
+    assert pod["succeeded"] == pod["runs"] == 6
+    assert frontend["runs"] == 6
+    assert started == 6 + 6 + 6  # the first batch twice
+
+
+def test_a_machine_that_is_always_busy_measures_nothing() -> None:
+    status, started, found = slowed(1, stall="0.1", busy="range(99)", seconds="0.2")
+    assert (status, started, found) == (2, 10, None)
