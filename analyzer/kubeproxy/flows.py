@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.asked_destinations import Destinations
 from analyzer.kubeproxy.between import NOTHING, Between
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Share, Source
 from analyzer.model.addresses import Address, Network
@@ -83,10 +84,12 @@ class FlowWalks:
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
         self._between = between
-        self._known: dict[Packet, Ternary] = {}
         #: Kinds of matches that were looked at outside the hooks' own walks.
         self._judged: set[type] = set()
         self.trees_rest_on_bridges = False
+        self._destinations = Destinations(rulesets, family, self._situation)
+        #: Whether packets are masqueraded, by what those have in common that are alike.
+        self._known: dict[Hashable, Ternary] = {}
         # A flow to a NodePort goes to some address of the node, known or not.
         self._node_port_address = node_port_address or (own[0] if own else None)
 
@@ -285,10 +288,11 @@ class FlowWalks:
         # A hairpin flow leaves: were its endpoint's address the node's own, so were its source's.
         leaves = source in {Source.NODE, Source.HAIRPIN}
         came = replace(packet, in_interface="" if leaves else None)
-        known = self._known.get(came)
-        if known is None:  # frontends of one Service lead to the same endpoints
-            known = self._hooks.masquerades(self._between.passed(came))
-            self._known[came] = known
+        passed = self._between.passed(came)
+        alike = self._destinations.alike(passed)
+        known = self._known.get(alike)
+        if known is None:
+            known = self._known[alike] = self._hooks.masquerades(passed)
         return known
 
 

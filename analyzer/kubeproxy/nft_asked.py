@@ -71,7 +71,7 @@ def asked(chains: Iterable[Chain], table: Table) -> Iterator[Network | None]:
 def _asked_by(given: object, table: Table) -> Iterator[Network | None]:
     match given:
         case Match(_, key, where) | Vmap(key, where) | MapLookup(key, where) if _is_source(key):
-            yield from _networks(where, table, _ends(key))
+            yield from networks_of(where, table, _ends(key))
         case Payload(_, "saddr"):
             yield None
         case Ct(key) if key.endswith(("saddr", "daddr")):
@@ -145,7 +145,7 @@ def _ends(key: Expression) -> tuple[int, int] | None:
     return None
 
 
-def _networks(
+def networks_of(
     given: Expression, table: Table, ends: tuple[int, int] | None = None
 ) -> Iterator[Network]:
     """Give the networks of a constant or a set; `ends` are source and destination in its keys.
@@ -165,13 +165,13 @@ def _networks(
             yield from _of_range(first, last)
         case AnonymousSet(elements):
             for element in elements:
-                yield from _networks(element.key, table, ends)
+                yield from networks_of(element.key, table, ends)
         case SetRef(name) if name in table.sets and table.sets[name].timeout is None:
             for element in table.sets[name].elements:
-                yield from _networks(element.key, table, ends)
+                yield from networks_of(element.key, table, ends)
         case Concat(parts) if ends is None or not _are_one(parts[ends[0]], parts[ends[1]]):
             for part in parts:
-                yield from _networks(part, table)
+                yield from networks_of(part, table)
         case _:
             pass
 
@@ -195,7 +195,7 @@ def unmarked_network(chains: Iterable[Chain]) -> Network | None:
             for statement in rule.statements:
                 match statement:
                     case Match("!=", Payload("ip" | "ip6", "saddr"), Prefix() as spared) if marks:
-                        return next(_networks(spared, _NO_TABLE))
+                        return next(networks_of(spared, _NO_TABLE))
                     case _:
                         pass
     return None

@@ -11,9 +11,11 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
+from analyzer.kubeproxy.nft_asked import networks_of
 from analyzer.kubeproxy.nft_chains import elements_of, no_map, reached_by
 from analyzer.kubeproxy.nft_rows import words_of
-from analyzer.model.nft import Rule, Table
+from analyzer.model.addresses import Network
+from analyzer.model.nft import FAMILIES, NftRuleset, Rule, Table
 from analyzer.model.nft_expressions import (
     Accept,
     AnonymousSet,
@@ -33,6 +35,7 @@ from analyzer.model.nft_expressions import (
 )
 from analyzer.model.nft_statements import (
     Counter,
+    CtSet,
     Limit,
     Log,
     Masquerade,
@@ -43,6 +46,7 @@ from analyzer.model.nft_statements import (
     SetUpdate,
     Snat,
     Vmap,
+    Xt,
 )
 from analyzer.model.packet import Packet
 from analyzer.model.value import value
@@ -63,12 +67,11 @@ _SILENT: Final = (
     Jump,
     Limit,
     Log,
-    Masquerade,
     Notrack,
     Reject,
     Return,
     SetUpdate,
-    Snat,
+    Xt,
 )
 #: What does not depend on it.
 _ELSEWHERE: Final = frozenset(
@@ -77,6 +80,8 @@ _ELSEWHERE: Final = frozenset(
 #: No answer: the flow goes where a map says.
 _LED_AWAY: Final = "led away"
 _WORD: Final = re.compile(r"[\w.:]+")
+#: Flags of a set that holds what is listed, and nothing else.
+_HOLDING: Final = frozenset({"constant", "interval"})
 _OF_FLOW: Final = frozenset({"state", "mark", "status", "direction"})
 
 
@@ -87,6 +92,26 @@ class _Asked:
     lookups: Lookups
     table: Table
     question: Match | Vmap
+
+
+def asked_of_destinations(
+    ruleset: NftRuleset, family: str, situation: Situation
+) -> frozenset[Network] | None:
+    """Return the networks that rules behind nat ask for; None: they ask for something else, too."""
+    tables = [
+        table
+        for table in ruleset.tables.values()
+        if table.family not in FAMILIES - {family, "inet"} and "dormant" not in table.flags
+    ]
+    if not all(table.complete for table in tables):
+        return frozenset()  # a chain that was lost may come first, and do anything to any flow
+    staying = any(
+        chain.is_unplaced or (chain.hook, chain.type) == ("input", "nat")
+        for table in tables
+        for chain in table.chains.values()
+    )
+    hooks = frozenset({"postrouting", *(["input"] if staying else [])})
+    return Frame(tables, hooks, family, situation).destinations
 
 
 class Frame:
@@ -134,12 +159,25 @@ class Frame:
                         self._asked.append(_Asked(lookups, table, statement))
                     elif not _leads_nowhere(statement, table):
                         self.is_plain = False
-                case MetaSet(_, operand) if not _depends(operand):
+                case MetaSet(_, operand) | CtSet(_, operand) if not _depends(operand):
+                    pass
+                case Snat() | Masquerade() if not _picks(statement):
                     pass
                 case _ if isinstance(statement, _SILENT):
                     pass
                 case _:
                     self.is_plain = False
+
+    @cached_property
+    def destinations(self) -> frozenset[Network] | None:
+        """The networks that are asked for, if that is all that is asked of a destination."""
+        found: set[Network] = set()
+        for each in self._asked:
+            networks = _networks_of(each)
+            if networks is None:
+                return None
+            found.update(networks)
+        return frozenset(found) if self.is_plain else None
 
     @cached_property
     def _quick(self) -> list[tuple[_Asked, frozenset[str], bool]]:
@@ -172,6 +210,30 @@ class Frame:
             made = packet()
             found += [_answer(asked, made) for asked in self._others]
         return None if _LED_AWAY in found else tuple(found)
+
+
+def _networks_of(asked: _Asked) -> list[Network] | None:
+    """Return the networks that a question asks for; None: it asks something else, too."""
+    match asked.question:
+        case Match("==" | "!=", Payload("ip" | "ip6", "daddr"), SetRef(name)):
+            held = asked.table.sets.get(name)
+            if held is None or not _HOLDING.issuperset(held.flags) or held.statements:
+                return None
+            wanted = [element.key for element in held.elements]
+        case Match("==" | "!=", Payload("ip" | "ip6", "daddr"), AnonymousSet(elements)):
+            wanted = [element.key for element in elements]
+        case Match("==" | "!=", Payload("ip" | "ip6", "daddr"), constant):
+            wanted = [constant]
+        case _:
+            return None
+    found = [list(networks_of(each, asked.table)) for each in wanted]
+    return [network for networks in found for network in networks] if all(found) else None
+
+
+def _picks(given: Snat | Masquerade) -> bool:
+    """Tell whether what a source becomes, or whether it does, depends on the destination."""
+    parts = [given.port, given.address if isinstance(given, Snat) else None]
+    return any(part is not None and _depends(part) for part in parts)
 
 
 def _answer(asked: _Asked, packet: Packet) -> object:

@@ -1,0 +1,179 @@
+"""What rules behind nat ask about where a flow is sent.
+
+Two flows of one source that such rules do not tell apart by their destinations are masqueraded
+alike, so that one of them is walked and stands for the other. That holds only where every rule is
+looked at: one that asks for anything but networks leaves each flow to be walked for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from functools import cached_property
+
+from analyzer.model.addresses import Address, Network
+from analyzer.model.hooks import TABLES
+from analyzer.model.matches import (
+    MatchAddrtype,
+    MatchComment,
+    MatchConnmark,
+    MatchDestination,
+    MatchInInterface,
+    MatchIprange,
+    MatchLimit,
+    MatchMark,
+    MatchNfacct,
+    MatchNot,
+    MatchNth,
+    MatchOutInterface,
+    MatchOwner,
+    MatchPhysdev,
+    MatchPolicy,
+    MatchProtocol,
+    MatchRandom,
+    MatchSctp,
+    MatchSet,
+    MatchSource,
+    MatchState,
+    MatchTcp,
+    MatchUdp,
+    MatchUnknown,
+)
+from analyzer.model.nft import NftRuleset
+from analyzer.model.packet import Packet
+from analyzer.model.rules import Rule, Ruleset, Table
+from analyzer.model.targets import Dnat, Goto, Jump, Redirect
+from analyzer.model.value import replace
+from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.situation import Situation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.model.matches import Match
+
+#: Matches whose answer is the same whatever the destination of a packet, as far as that is not
+#: the node: of those that nobody can read, and of sets, it is never known.
+_SILENT: Final = (
+    MatchComment,
+    MatchConnmark,
+    MatchInInterface,
+    MatchLimit,
+    MatchMark,
+    MatchNfacct,
+    MatchNth,
+    MatchOutInterface,
+    MatchOwner,
+    MatchPhysdev,
+    MatchPolicy,
+    MatchProtocol,
+    MatchRandom,
+    MatchSet,
+    MatchSource,
+    MatchState,
+    MatchUnknown,
+)
+#: The hooks that change sources: of what leaves the node, and of what stays.
+_LEAVING: Final = "POSTROUTING"
+_STAYING: Final = "INPUT"
+
+
+class Destinations:
+    """What the rules of a node ask, of packets of a family that nat has sent on.
+
+    `rulesets` are all that the node has; `situation` tells which addresses are its own.
+    """
+
+    def __init__(self, rulesets: Iterable[Rules], family: str, situation: Situation) -> None:
+        self._rulesets = tuple(rulesets)
+        self._family = family
+        self._situation = situation
+        self._holding: dict[Address, frozenset[Network]] = {}
+
+    def alike(self, packet: Packet) -> Hashable:
+        """Return what packets have in common that are all masqueraded, or none is."""
+        to = packet.destination
+        if self._networks is None or to is None:
+            return packet
+        holding = self._holding.get(to)
+        if holding is None:
+            holding = frozenset([network for network in self._networks if to in network])
+            self._holding[to] = holding
+        anywhere = replace(packet, destination=None, destination_port=None)
+        return anywhere, self._situation.is_local(packet), holding
+
+    @cached_property
+    def _networks(self) -> frozenset[Network] | None:
+        """The networks that rules ask for; None: one asks for something else."""
+        found: set[Network] = set()
+        for ruleset in self._rulesets:
+            if isinstance(ruleset, NftRuleset):
+                from analyzer.kubeproxy.nft_frame import asked_of_destinations
+
+                asked = asked_of_destinations(ruleset, self._family, self._situation)
+            elif ruleset.family == self._family:
+                asked = _asked(ruleset)
+            else:
+                continue
+            if asked is None:
+                return None
+            found |= asked
+        return frozenset(found)
+
+
+def _asked(ruleset: Ruleset) -> frozenset[Network] | None:
+    found: set[Network] = set()
+    for hook in (_LEAVING, *([_STAYING] if _changes_what_stays(ruleset) else [])):
+        for name in TABLES[hook]:
+            for rule in _met(ruleset.tables.get(name), hook):
+                if isinstance(rule.target, Dnat | Redirect):
+                    return None
+                for match in rule.matches:
+                    inner = match.match if isinstance(match, MatchNot) else match
+                    if isinstance(inner, MatchDestination):
+                        found.add(inner.network)
+                    elif not _is_silent(inner):
+                        return None
+    return frozenset(found)
+
+
+def _changes_what_stays(ruleset: Ruleset) -> bool:
+    """Tell whether what stays on the node may get another source, by nat or by what is lost."""
+    for name in TABLES[_STAYING]:
+        table = ruleset.tables.get(name)
+        chain = None if table is None else table.chains.get(_STAYING)
+        if chain is None:
+            if table is not None and not table.complete:
+                return True
+        elif name == "nat" and (len(chain.rules) or chain.policy != "ACCEPT"):
+            return True
+    return False
+
+
+def _met(table: Table | None, hook: str) -> Iterator[Rule]:
+    """Give the rules of a table that packets may meet at a hook."""
+    if table is None:
+        return
+    seen, rest = {hook}, [hook]
+    while rest:
+        chain = table.chains.get(rest.pop())
+        for rule in chain.rules if chain is not None else ():
+            yield rule
+            match rule.target:
+                case Jump(to) | Goto(to) if to not in seen:
+                    seen.add(to)
+                    rest.append(to)
+                case _:
+                    pass
+
+
+def _is_silent(match: Match) -> bool:
+    match match:
+        case MatchTcp() | MatchUdp() | MatchSctp():
+            return match.destination_port is None
+        case MatchAddrtype():
+            return match.destination_type is None
+        case MatchIprange():
+            return match.destination is None
+        case _:
+            return isinstance(match, _SILENT)

@@ -1,0 +1,143 @@
+"""Flows that rules behind nat do not tell apart by where they are sent share one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import pytest
+
+from analyzer.kubeproxy.asked_destinations import Destinations
+from analyzer.model.addresses import address_from_text
+from analyzer.model.packet import Mark, Packet
+from analyzer.parsers.formats import read_ruleset
+from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.situation import Situation
+from tests.support.shapes import dump
+
+OWN = address_from_text("192.168.0.1")
+ADDRESSES = ("10.244.0.7", "10.244.1.9", "203.0.113.9", "192.168.0.1", "127.0.0.1", "224.0.0.1")
+
+
+def iptables(*rows: str, table: str = "nat") -> Rules:
+    return read_ruleset(dump(rows, table).encode(), "dump")
+
+
+def nft(*rules: str, hook: str = "postrouting", sets: str = "") -> Rules:
+    text = "\n".join(rules)
+    return read_ruleset(
+        f"table ip nat {{\n{sets}\nchain c {{ return; }}\nchain post {{\ntype nat hook {hook} "
+        f"priority srcnat; policy accept;\n{text}\n}}\n}}\n".encode(),
+        "dump",
+    )
+
+
+def situations() -> tuple[Situation, Situation]:
+    assert OWN is not None
+    return Situation(), Situation(local_addresses=frozenset({OWN}))
+
+
+def packets() -> Iterator[Packet]:
+    for text in ADDRESSES:
+        for port in (80, 8080):
+            for mark in (Mark(), Mark(0x4000), Mark(0, 0x4000)):
+                yield Packet(
+                    protocol="tcp",
+                    source=address_from_text("10.244.0.3"),
+                    destination=address_from_text(text),
+                    destination_port=port,
+                    mark=mark,
+                    translated=True,
+                )
+
+
+POST = "-A POSTROUTING"
+MASQUERADE = "-j MASQUERADE"
+RULES = {
+    "kube-proxy's": iptables(
+        f"{POST} -j KUBE-POSTROUTING",
+        "-A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN",
+        f"-A KUBE-POSTROUTING {MASQUERADE}",
+    ),
+    "a network": iptables(f"{POST} -s 10.244.0.0/16 ! -d 10.244.0.0/16 {MASQUERADE}"),
+    "a network in mangle": iptables(f"{POST} -d 10.244.1.0/24 -j DROP", table="mangle"),
+    "a port": iptables(f"{POST} -p tcp -m tcp --dport 80 {MASQUERADE}"),
+    "ports": iptables(f"{POST} -p tcp -m multiport --dports 80,443 {MASQUERADE}"),
+    "a range": iptables(f"{POST} -m iprange --dst-range 10.244.0.0-10.244.0.9 {MASQUERADE}"),
+    "a type": iptables(f"{POST} -m addrtype --dst-type MULTICAST {MASQUERADE}"),
+    "of the node": iptables(f"{POST} -m addrtype ! --dst-type LOCAL {MASQUERADE}"),
+    "a set": iptables(f"{POST} -m set --match-set s dst {MASQUERADE}"),
+    "what is read by nobody": iptables(f"{POST} -m wild --card 1 {MASQUERADE}"),
+    "a reply's source": iptables(f"{POST} -m conntrack --ctreplsrc 10.244.1.9 {MASQUERADE}"),
+    "another DNAT": iptables(f"{POST} -j C", "-A C -j DNAT --to-destination 10.244.0.7:80"),
+    "what stays": iptables(
+        f"-A INPUT -d 192.168.0.1/32 {MASQUERADE}".replace("MASQUERADE", "SNAT")
+        + " --to-source 10.0.0.1"
+    ),
+    "nft: kube-proxy's": nft("meta mark & 0x4000 == 0 return", "masquerade"),
+    "nft: a network": nft("ip saddr 10.244.0.0/16 ip daddr != 10.244.0.0/16 masquerade"),
+    "nft: some": nft("ip daddr { 10.244.0.7, 203.0.113.0/24 } masquerade"),
+    "nft: a set": nft(
+        "ip daddr @s masquerade",
+        sets="set s { type ipv4_addr; flags interval; elements = { 10.244.0.0-10.244.0.9 } }",
+    ),
+    "nft: a set that fills": nft(
+        "ip daddr @s masquerade", sets="set s { type ipv4_addr; flags dynamic; }"
+    ),
+    "nft: a set that is not there": nft("ip daddr @s masquerade"),
+    "nft: a port": nft("tcp dport 80 masquerade"),
+    "nft: address and port": nft("ip daddr . tcp dport { 10.244.0.7 . 80 } masquerade"),
+    "nft: some bits": nft("ip daddr & 0.0.0.1 == 0.0.0.1 masquerade"),
+    "nft: some bytes": nft("@nh,128,32 0x0af40007 masquerade"),
+    "nft: of the node": nft("fib daddr type local masquerade"),
+    "nft: a map": nft("ip daddr vmap { 10.244.0.7 : accept, 10.244.1.9 : goto c }", "masquerade"),
+    "nft: a mark made of it": nft("meta mark set ip daddr & 0x4000", "meta mark 0x4000 masquerade"),
+    "nft: an address of a map": nft("snat to ip daddr map { 10.244.0.7 : 10.0.0.1 }"),
+    "nft: what nft does not print": nft('xt match "set" masquerade', "masquerade"),
+    "nft: what stays": nft("ip daddr 192.168.0.1 snat to 10.0.0.1", hook="input"),
+    "nft: a cut one": read_ruleset(b"table ip nat {\nchain post {\ntype nat hook postro", "dump"),
+}
+#: How many kinds of flows to 10.244.0.7 and 10.244.1.9 these tell apart, marks aside.
+KINDS = {
+    "kube-proxy's": 1,
+    "a network": 1,
+    "a network in mangle": 2,
+    "a set": 1,
+    "what is read by nobody": 1,
+    "nft: kube-proxy's": 1,
+    "nft: a network": 1,
+    "nft: some": 2,
+    "nft: what nft does not print": 1,
+    "nft: a cut one": 1,
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_alike_is_what_is_masqueraded_alike(name: str) -> None:
+    rules = RULES[name]
+    for situation in situations():
+        hooks = Hooks([rules], "ip", situation)
+        destinations = Destinations([rules], "ip", situation)
+        found = [(destinations.alike(each), hooks.masquerades(each)) for each in packets()]
+        for (one, this), (other, that) in combinations(found, 2):
+            assert one != other or this is that
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_flows_are_told_apart_by_what_is_asked_for_only(name: str) -> None:
+    destinations = Destinations([RULES[name]], "ip", Situation())
+    given = [p for p in packets() if str(p.destination) in {"10.244.0.7", "10.244.1.9"}]
+    classes = {destinations.alike(each) for each in given}
+    assert len(classes) == KINDS[name] * len({each.mark for each in given})
+
+
+def test_all_rulesets_of_a_node_are_asked() -> None:
+    given = next(packets())
+    elsewhere = [address_from_text(text) for text in ("10.244.0.7", "10.244.1.9")]
+    rules = [RULES["kube-proxy's"], RULES["nft: some"]]
+    destinations = Destinations(rules, "ip", Situation())
+    one, other = (
+        destinations.alike(Packet(source=given.source, destination=to)) for to in elsewhere
+    )
+    assert one != other
