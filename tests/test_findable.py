@@ -114,6 +114,11 @@ ANALYZER: Final = (
         "kubeproxy/test_sources.py",
         "sources that rules tell apart, by the Services that come out",
     ),
+    Row(
+        "kubeproxy/nft_marked kubeproxy/nft_order kubeproxy/nft_questions",
+        "kubeproxy/test_route_walks.py kubeproxy/test_nft_asked.py",
+        "what tells sources apart, by the routes that come out",
+    ),
     Row("kubeproxy/shapes", "kubeproxy/test_endpoint_rows.py", "shapes of rows, of real rows"),
     Row(
         "kubeproxy/plain_shares",
@@ -121,8 +126,8 @@ ANALYZER: Final = (
         "shares read off plain rows are those of walks",
     ),
     Row(
-        "kubeproxy/nft_asked kubeproxy/nft_entrances kubeproxy/nft_family "
-        "kubeproxy/nft_frame kubeproxy/nft_rows kubeproxy/nft_walks",
+        "kubeproxy/nft_entrances kubeproxy/nft_family kubeproxy/nft_frame kubeproxy/nft_rows "
+        "kubeproxy/nft_walks",
         "kubeproxy/test_nftables.py kubeproxy/test_nft_round_trip.py kubeproxy/test_nft_edited.py",
         "steps of the recogniser of nftables mode, which is asked as a whole",
     ),

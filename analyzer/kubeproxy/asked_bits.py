@@ -97,13 +97,14 @@ def _of_nft(ruleset: NftRuleset) -> int:
             if isinstance(chain.rules, Lazy) and "mark" not in repr(chain.rules.source):
                 continue
             for rule in chain.rules:
-                bits |= _of_nft_rule(rule) if "mark" in rule.raw else 0
+                bits |= bits_of_rule(rule)
     return bits
 
 
-def _of_nft_rule(rule: NftRule) -> int:
+def bits_of_rule(rule: NftRule) -> int:
+    """Return the bits of marks that a rule of nft matches on."""
     bits = 0
-    for statement in rule.statements:
+    for statement in rule.statements if "mark" in rule.raw else ():
         bits |= _of_statement(statement)
     return bits
 

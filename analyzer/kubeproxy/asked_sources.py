@@ -8,11 +8,11 @@ any table, before kube-proxy's chains, between them, and behind them in POSTROUT
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ipaddress import ip_network, summarize_address_range
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.sources import Asked
+from analyzer.kubeproxy.sources import Asked, Marked
 from analyzer.model.addresses import Network, network_from_text
 from analyzer.model.hooks import TABLES
 from analyzer.model.matches import (
@@ -28,8 +28,9 @@ from analyzer.model.matches import (
     MatchUdp,
 )
 from analyzer.model.options import AddressRange, Option
-from analyzer.model.rules import Chain, Rule, Ruleset, Table
+from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.targets import Dnat, Goto, Jump, Return
+from analyzer.model.value import replace
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import plain_target
 
@@ -52,6 +53,7 @@ _OF_ALL: Final = frozenset({names.SERVICES, names.NODE_PORTS})
 _OF_SERVICES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
 #: Options that ask for sources, besides ``-s``.
 _OTHER_OPTIONS: Final = ("--src-range", "--ctorigsrc", "--ctrepldst")
+_PROTOCOLS: Final = {MatchTcp: "tcp", MatchUdp: "udp", MatchSctp: "sctp"}
 #: What kube-proxy's rules ask for in a KUBE-SEP chain, the source apart.
 _OF_ENDPOINT: Final = (MatchProtocol, MatchComment, MatchTcp, MatchUdp, MatchSctp, MatchRecent)
 
@@ -59,14 +61,16 @@ _OF_ENDPOINT: Final = (MatchProtocol, MatchComment, MatchTcp, MatchUdp, MatchSct
 def asked_around(rulesets: Iterable[Rules], family: str, hooks: Sequence[str]) -> Asked:
     """Return what rules around the chains of Services ask, of all rulesets of a node.
 
-    Those are the rules that packets of `family` meet at `hooks`.
+    Those are the rules that packets of `family` meet at `hooks`. The Services are those of the
+    first of `rulesets`.
     """
     found: set[Network | None] = set()
-    for ruleset in rulesets:
+    for number, ruleset in enumerate(rulesets):
         if not isinstance(ruleset, Ruleset):
             from analyzer.kubeproxy.nft_asked import asked_in_hooks
 
-            found.update(asked_in_hooks(ruleset, family, [hook.lower() for hook in hooks]))
+            lower = [hook.lower() for hook in hooks]
+            found.update(asked_in_hooks(ruleset, family, lower, whole=number > 0))
         elif ruleset.family == family:
             for name in _TABLES:
                 table = ruleset.tables.get(name)
@@ -76,16 +80,40 @@ def asked_around(rulesets: Iterable[Rules], family: str, hooks: Sequence[str]) -
     return Asked.of(found)
 
 
-def asked_behind(table: Table, chain: str, *, by_marks: bool) -> Asked:
+def asked_behind(
+    table: Table, chain: str, protocol: str, *, bits: int | None, by_marks: bool
+) -> Asked:
     """Return what the chains of one Service ask, but for what an endpoint's asks for the endpoint.
 
-    `by_marks`: rules of the table match on marks, so that who is marked may go elsewhere.
+    Flows are of `protocol`. `bits` are those of the mark that KUBE-MARK-MASQ changes; None: it may
+    do something else. `by_marks`: rules of the table match on marks, so that who is marked may go
+    elsewhere.
     """
-    return Asked.of(_reached(table, [chain], by_marks=by_marks))
+    marked: set[Marked] = set()
+
+    def leave_out(name: str, rules: Sequence[Rule]) -> MatchSource | None:
+        own = None if by_marks else _own(rules)
+        if own is None or not _may_be_left(rules, own, protocol):
+            return own
+        if bits is None:
+            return None
+        marked.add(Marked(own.network.network_address, name, bits))
+        return own
+
+    found = Asked.of(_reached(table, [chain], protocol, leave_out))
+    return replace(found, marked=frozenset(marked))
 
 
-def _reached(table: Table, starts: Iterable[str], *, by_marks: bool = True) -> Iterator[Network]:
-    """Give the networks that the rules of some chains, and of those they lead to, ask for."""
+def _reached(
+    table: Table,
+    starts: Iterable[str],
+    protocol: str | None = None,
+    leave_out: Callable[[str, Sequence[Rule]], MatchSource | None] = lambda *_: None,
+) -> Iterator[Network]:
+    """Give the networks that the rules of some chains, and of those they lead to, ask for.
+
+    `leave_out` tells of a chain, and its rules, the source that rules match on only to mark it.
+    """
     rest = list(starts)
     seen = set(rest)
     while rest:
@@ -94,15 +122,18 @@ def _reached(table: Table, starts: Iterable[str], *, by_marks: bool = True) -> I
         if chain is None:
             continue
         rules: Iterable[Rule] = chain.rules
+        own: MatchSource | None = None
         if name in _OF_ALL and isinstance(rules, RuleRows):
             # A row for each Service, which takes too long to understand.
             texts = set(re.findall(r" -s (\S+)", rules.text))
             yield from (n for n in map(network_from_text, texts) if n is not None)
             rules = _others(rules)
             rest.append(names.MARK_MASQUERADE)
-        elif name.startswith(names.ENDPOINT_PREFIX) and is_of_endpoint(tuple(rules)):
-            continue
-        own = None if by_marks else _own(name, chain)
+        elif name.startswith(names.ENDPOINT_PREFIX):
+            rules = tuple(rules)
+            if is_of_endpoint(rules, protocol):
+                continue
+            own = leave_out(name, rules)
         for rule in rules:
             for match in rule.matches:
                 # Only what comes back to the endpoint is marked then, which is a route of its own.
@@ -117,32 +148,42 @@ def _reached(table: Table, starts: Iterable[str], *, by_marks: bool = True) -> I
                     pass
 
 
-def _own(name: str, chain: Chain) -> MatchSource | None:
-    """Return what asks for the endpoint that a chain is of; None: it is of none, or of several.
-
-    None, too, of a chain that flows may leave for another endpoint, marked by then.
-    """
-    if not name.startswith(names.ENDPOINT_PREFIX) or _may_be_left(chain.rules):
-        return None
-    to = {rule.target.to for rule in chain.rules if isinstance(rule.target, Dnat)}
+def _own(rules: Iterable[Rule]) -> MatchSource | None:
+    """Return what asks for the endpoint that a chain is of; None: it is of none, or of several."""
+    to = {rule.target.to for rule in rules if isinstance(rule.target, Dnat)}
     addresses = {each.first_address for each in to if each.last_address is None}
     address = addresses.pop() if len(to) == len(addresses) == 1 else None
     return None if address is None else MatchSource(ip_network(address))
 
 
-def _may_be_left(rules: Iterable[Rule]) -> bool:
-    """Tell whether a flow may come out of a chain that translates, or go to another one."""
+def _may_be_left(rules: Iterable[Rule], own: MatchSource, protocol: str) -> bool:
+    """Tell whether a flow that a chain has marked may come out of it, or go to another one."""
+    marked = False
     for rule in rules:
         match rule.target:
-            case Dnat() if all(isinstance(match, _OF_ENDPOINT) for match in rule.matches):
-                return False
             case Jump(names.MARK_MASQUERADE):
-                pass
-            case Jump() | Goto() | Return():
+                marked |= own in rule.matches
+            case Dnat() if all(_holds_for(match, protocol) for match in rule.matches):
+                return False
+            case Jump() | Goto() | Return() if marked:
                 return True
             case _:
                 pass
-    return True
+    return marked
+
+
+def _holds_for(match: Match, protocol: str | None) -> bool:
+    """Tell whether a match holds for all flows of a protocol; None: of that which it asks for."""
+    match match:
+        case MatchProtocol(asked):
+            return protocol in {None, asked}
+        case MatchTcp() | MatchUdp() | MatchSctp():
+            # It asks for its protocol too, with which kube-proxy writes it; and here for no more.
+            return match == type(match)() and protocol in {None, _PROTOCOLS[type(match)]}
+        case MatchRecent(action=Option("set", negated=False)) | MatchComment():
+            return True
+        case _:
+            return False
 
 
 def _others(rules: RuleRows) -> Iterator[Rule]:
@@ -170,10 +211,11 @@ def _asked_by(match: Match) -> Iterator[Network]:
             pass
 
 
-def is_of_endpoint(rules: Sequence[Rule]) -> bool:
+def is_of_endpoint(rules: Sequence[Rule], protocol: str | None) -> bool:
     """Tell whether the rules of a chain mark flows of one endpoint, send all on, and no more.
 
-    Then nobody but the endpoint itself is a source that fares otherwise.
+    All flows of `protocol`; None: of that of the endpoint. Then nobody but the endpoint itself is
+    a source that fares otherwise.
     """
     if not rules:
         return False
@@ -183,7 +225,7 @@ def is_of_endpoint(rules: Sequence[Rule]) -> bool:
             own = to.first_address
         case _:
             return False
-    return all(isinstance(match, _OF_ENDPOINT) for match in last.matches) and all(
+    return all(_holds_for(match, protocol) for match in last.matches) and all(
         (rule.target is None or rule.target == Jump(names.MARK_MASQUERADE))
         and all(
             isinstance(match, _OF_ENDPOINT)

@@ -12,7 +12,7 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Sha
 from analyzer.model.addresses import Address, Network
 from analyzer.model.matches import MatchPhysdev
 from analyzer.model.packet import Mark, Packet
-from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
+from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.model.targets import Dnat, NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
@@ -41,13 +41,6 @@ _FROM_NODE: Final = {
 #: Whether flows pass a port of a bridge. Of those from outside it is assumed, and said where it
 #: matters (`rests_on_bridges`); pods may be behind one.
 BRIDGE_PORT: Final = {Source.EXTERNAL: False}
-#: Endpoints that are looked at to tell what comes back to each of them, where walks for all of
-#: them do not tell it: of a Service with n, that many by n are walked for themselves.
-_MOST_WALKED: Final = 10_000
-_TOO_MANY_HAIRPINS: Final = (
-    "many endpoints have chains of their own that kube-proxy does not write: what flows of theirs "
-    "come back to them is a range"
-)
 #: The address of a source is that of its kind.
 USUAL: Final = "usual"
 
@@ -209,61 +202,6 @@ class FlowWalks:
             capped_sum([found.unresolved, *ranges.values()]),
             network,
         )
-
-    def hairpin(
-        self,
-        frontend: Frontend,
-        protocol: str,
-        endpoints: Sequence[Endpoint],
-        asked: frozenset[Network],
-    ) -> Route:
-        """Return, for each endpoint, the share of its own flows that come back to it.
-
-        Endpoints that the Service's rules, which ask for the networks `asked`, do not tell apart
-        as sources have the same ways, but for the KUBE-SEP chain that asks for the endpoint.
-        """
-        ways: dict[object, tuple[dict[Endpoint, Share], dict[Endpoint, list[Leaf]], Dyadic]] = {}
-        found: list[Share] = []
-        unresolved = NEVER
-        left = _MOST_WALKED // max(len(endpoints), 1)
-        for endpoint in endpoints:
-            source = Source.NODE if endpoint.address in self._own else Source.HAIRPIN
-            kind = source, frozenset(n for n in asked if endpoint.address in n)
-            if kind not in ways:
-                leaves: dict[Endpoint, list[Leaf]] = {}
-                # Whose address it is only the KUBE-SEP chains ask, besides those networks.
-                tree = self.tree(frontend, protocol, source, endpoint.address)
-                route = self._route(tree, frontend, source, None, leaves)
-                by_endpoint = {s.endpoint: s for s in route.shares}
-                ways[kind] = by_endpoint, leaves, route.unresolved
-            shares_of, leaves, open_ = ways[kind]
-            share = shares_of.get(endpoint)
-            if share is not None:
-                came = self._flow(self._packet(source, endpoint.address), frontend, protocol)
-                answers = [self._returns(came, source, leaf) for leaf in leaves[endpoint]]
-                known = [answer for answer in answers if answer is not None]
-                if len(known) == len(answers):
-                    share = replace(share, masquerade=agreed(set().union(*known)))
-                elif left:
-                    left -= 1
-                    route = self.route(frontend, protocol, source, endpoint.address)
-                    share = next((s for s in route.shares if s.endpoint == endpoint), None)
-                    open_ = route.unresolved
-                else:
-                    self._effort.note(_TOO_MANY_HAIRPINS)
-                    share, open_ = Share(endpoint, Bounds(NEVER, ALWAYS), None), ALWAYS
-            unresolved = max(unresolved, open_)
-            found += [] if share is None else [share]
-        return Route(frontend, Source.HAIRPIN, tuple(found), unresolved)
-
-    def _returns(self, came: Packet, source: Source, leaf: Leaf) -> set[Ternary] | None:
-        """Return whether flows are masqueraded that come as `came` and go the way to `leaf`.
-
-        None: that has to be walked.
-        """
-        if leaf.packet.source == came.source:
-            return {self._masquerades(leaf.packet, source)}
-        return None
 
     def masquerades(
         self,

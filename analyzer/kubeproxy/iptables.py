@@ -41,7 +41,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.probability import NEVER
 from analyzer.model.rules import Rule, Ruleset, Table
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import survey
@@ -52,8 +52,10 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
 
     from analyzer.kubeproxy.alike import Classes, Way
     from analyzer.kubeproxy.between import Between
+    from analyzer.kubeproxy.chain_order import ChainOrder
     from analyzer.kubeproxy.entries import OddRule
     from analyzer.kubeproxy.object_names import ObjectNames
+    from analyzer.kubeproxy.route_walks import Told
     from analyzer.kubeproxy.source_parts import SourceParts
     from analyzer.kubeproxy.walks import NatWalks
     from analyzer.semantics.base_chains import Rules
@@ -80,6 +82,8 @@ _OTHER_MODES: Final = {
 _BASE_CHAINS: Final = ("PREROUTING", "OUTPUT", "POSTROUTING")
 #: Quicker than to call the enumeration, which a dump does for each of its Services.
 _KINDS: Final = {kind.value: kind for kind in FrontendKind}
+#: Kinds of sources that an endpoint may be one of.
+_LIKE_ENDPOINTS: Final = (Source.POD, Source.POD_ELSEWHERE, Source.EXTERNAL)
 _PLACES: Final = {source: at for at, source in enumerate(Source)}
 
 
@@ -154,7 +158,9 @@ class Recogniser:
             None if advance is None else lambda rules: advance(rules, ruleset.rules),
         )
         self._odd: list[OddRule] = []
-        self._asked_by: dict[str, Asked] = {}
+        self._orders: dict[tuple[Frontend, str], ChainOrder] = {}
+        #: By chain and protocol.
+        self._asked_by: dict[tuple[str, str], Asked] = {}
         self._unnamed = 0
         #: By frontend, protocol, source and network: the address that stands for its sources.
         self._addresses: dict[_Way, Address] = {}
@@ -206,16 +212,32 @@ class Recogniser:
         rulesets = (self._ruleset, *self._others)
         return asked_around(rulesets, self._ruleset.family, (*ENTERING, *LEAVING))
 
-    def _asked(self, chain: str) -> Asked:
-        """Return what rules on the way of a Service's flows ask about sources."""
-        found = self._asked_by.get(chain)
+    def _asked(self, entrance: _Entrance) -> Asked:
+        """Return what rules on the way of a frontend's flows ask about sources."""
+        key = entrance.chain, entrance.protocol
+        found = self._asked_by.get(key)
         if found is None:
             from analyzer.kubeproxy.asked_sources import asked_behind
 
+            mark = self._walks.mark_of_masquerade()
+            bits = None if mark is None else mark.value | mark.unknown
             by_marks = self._walks.goes_by_marks
-            found = asked_behind(self._nat, chain, by_marks=by_marks) | self._asked_around
-            self._asked_by[chain] = found
+            found = asked_behind(self._nat, *key, bits=bits, by_marks=by_marks)
+            found = (found | self._asked_around).settled()
+            self._asked_by[key] = found = found.parted() if found.otherwise else found
         return found
+
+    def _told(self, entrance: _Entrance, asked: Asked) -> Told:
+        """Return what tells the sources of a frontend's flows apart, of which all is `asked`."""
+        from analyzer.kubeproxy.route_walks import Told
+
+        if not asked.marked:
+            return Told(networks=asked.networks)
+        way = entrance.frontend, entrance.protocol
+        if way not in self._orders:
+            self._orders[way] = self._walks.order(*way)
+        marked = {each.address: each for each in asked.marked}
+        return Told(networks=asked.networks, marked=marked, order=self._orders[way])
 
     def _asked_plainly(self, unmarked: str | None) -> Asked:
         """Return what rules on the way of plain flows ask, which come untouched to their Service.
@@ -620,17 +642,18 @@ class Recogniser:
             yield self._walks.behind(entrance.chain, entrance.frontend, entrance.protocol, source)
             return
         way = entrance.frontend, entrance.protocol
-        asked = self._asked(entrance.chain)
         match source:
             case Source.HAIRPIN:
                 others = [s for s in Source if s is not Source.HAIRPIN]
                 routes = [r for s in others for r in self._walked(entrance, s)]
                 yield self._hairpin(entrance, routes)
             case _:
-                for network, address in self._parts.of(source, asked):
+                asked = self._asked(entrance)
+                parts = self._parts.of(source, asked)
+                for network, address in parts:
                     if address is not None:
                         self._addresses[*way, source, network] = address
-                    yield self._walks.route(*way, source, address, network)
+                yield from self._walks.routes(*way, source, parts, self._told(entrance, asked))
 
     def _hairpin(self, entrance: _Entrance, routes: Sequence[Route]) -> Route:
         """Return the route of the endpoints' own flows; `routes` are those from all others."""
@@ -638,8 +661,12 @@ class Recogniser:
             way = entrance.chain, entrance.frontend, entrance.protocol, Source.HAIRPIN
             return self._walks.behind(*way)
         endpoints = tuple(dict.fromkeys(s.endpoint for r in routes for s in r.shares))
-        asked = self._asked(entrance.chain).of_endpoints(e.address for e in endpoints)
-        found = self._walks.hairpin(entrance.frontend, entrance.protocol, endpoints, asked)
+        asked = self._asked(entrance)
+        networks = asked.of_endpoints(endpoint.address for endpoint in endpoints)
+        told = replace(self._told(entrance, asked), networks=networks)
+        for source in _LIKE_ENDPOINTS if asked.marked else ():
+            told = told.standing_in(address for _, address in self._parts.of(source, asked))
+        found = self._walks.hairpin(entrance.frontend, entrance.protocol, endpoints, told)
         return open_as(found, routes)
 
     def _size(self, name: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -12,6 +12,8 @@ from ipaddress import (
 )
 
 from analyzer.kubeproxy.nft_chains import reached_by
+from analyzer.kubeproxy.nft_entrances import FILTER_HOOKS, NAT_HOOKS, base_chains
+from analyzer.kubeproxy.nft_places import place_of
 from analyzer.model.addresses import Address, Network
 from analyzer.model.nft import Chain, NftRuleset, Rule, Table
 from analyzer.model.nft_expressions import (
@@ -29,31 +31,80 @@ from analyzer.model.nft_expressions import (
     RawPayload,
     SetRef,
 )
-from analyzer.model.nft_statements import Dnat, Match, MetaSet, SetUpdate, Vmap
+from analyzer.model.nft_statements import (
+    Counter,
+    Dnat,
+    Mangle,
+    Match,
+    MetaSet,
+    SetUpdate,
+    Statement,
+    Vmap,
+)
 from analyzer.model.value import fields_of
 
 
 def asked_in_hooks(
-    ruleset: NftRuleset, family: str, hooks: Container[str]
+    ruleset: NftRuleset, family: str, hooks: Container[str], *, whole: bool
 ) -> Iterator[Network | None]:
-    """Give what the rules ask that packets of a family meet at `hooks`, Services' chains apart.
+    """Give what the rules ask that packets of a family meet at `hooks`, as `asked`.
 
-    As `asked`.
+    Without those of the chains that flows to one port only come to, unless `whole` is asked for:
+    which these are for a Service, `Entrances` tells.
     """
-    for table in ruleset.tables.values():
-        if table.family in {family, "inet"} and "dormant" not in table.flags:
-            bases = [chain.name for chain in table.chains.values() if chain.hook in hooks]
-            yield from asked(reached_by(table, bases, _is_of_no_service), table)
+    tables = [
+        table
+        for table in ruleset.tables.values()
+        if table.family in {family, "inet"} and "dormant" not in table.flags
+    ]
+    around = [] if whole else [(table, list(_around(table, hooks))) for table in tables]
+    if whole or any(_changes_headers(chain) for _, chains in around for chain in chains):
+        # Where a flow is sent to does not tell then which chains it comes to.
+        around = [(table, list(reached_by(table, _bases(table, hooks)))) for table in tables]
+    for table, chains in around:
+        yield from asked(chains, table)
 
 
-def _is_of_no_service(given: Vmap) -> bool:
-    """Tell whether a map may lead to chains that are not looked at Service by Service."""
-    match given:
-        case Vmap(Concat(parts), SetRef()):
-            ports = any(isinstance(part, Payload) and part.field == "dport" for part in parts)
-            return not (ports and Meta("l4proto") in parts)
-        case _:
-            return True
+def _around(table: Table, hooks: Container[str]) -> Iterator[Chain]:
+    """Give the chains of a table that flows to any port may meet at `hooks`."""
+    nat = set(base_chains(table, NAT_HOOKS, "nat"))
+    filters = set(base_chains(table, FILTER_HOOKS, "filter")) - nat
+    bases, maps = _bases(table, hooks), _of_any_port(table)
+    reached = (
+        reached_by(table, [name for name in bases if name in nat], maps, _is_for_any_port),
+        reached_by(table, [name for name in bases if name in filters], maps),
+        reached_by(table, [name for name in bases if name not in nat | filters]),
+    )
+    yield from {chain.name: chain for chains in reached for chain in chains}.values()
+
+
+def _is_for_any_port(rule: Rule) -> bool:
+    place = place_of(rule)
+    return place.protocol is None or place.port is None
+
+
+def _bases(table: Table, hooks: Container[str]) -> list[str]:
+    return [chain.name for chain in table.chains.values() if chain.hook in hooks]
+
+
+def _changes_headers(chain: Chain) -> bool:
+    return any(isinstance(s, Mangle) for rule in chain.rules for s in rule.statements)
+
+
+def _of_any_port(table: Table) -> Callable[[Vmap], bool]:
+    """Return what tells whether flows to any port may meet an element of a map of a table."""
+
+    def is_of_any_port(given: Vmap) -> bool:
+        match given:
+            case Vmap(Concat(parts), SetRef(name)):
+                ports = any(isinstance(part, Payload) and part.field == "dport" for part in parts)
+                held = table.sets.get(name)
+                single = held is None or "interval" not in held.flags
+                return not (ports and Meta("l4proto") in parts and single)
+            case _:
+                return True
+
+    return is_of_any_port
 
 
 def asked(chains: Iterable[Chain], table: Table) -> Iterator[Network | None]:
@@ -65,7 +116,12 @@ def asked(chains: Iterable[Chain], table: Table) -> Iterator[Network | None]:
     for chain in chains:
         if not is_of_endpoint(chain):
             for rule in chain.rules:
-                yield from _asked_by(rule.statements, table)
+                yield from asked_by_rule(rule, table)
+
+
+def asked_by_rule(rule: Rule, table: Table) -> Iterator[Network | None]:
+    """Give what one rule asks, as `asked`."""
+    return _asked_by(rule.statements, table)
 
 
 def _asked_by(given: object, table: Table) -> Iterator[Network | None]:
@@ -90,29 +146,39 @@ def _asked_by(given: object, table: Table) -> Iterator[Network | None]:
             pass
 
 
-def is_of_endpoint(chain: Chain) -> bool:
-    """Tell whether a chain marks flows of its endpoint, sends all on, and does nothing else."""
+def is_of_endpoint(chain: Chain, protocol: str | None = None) -> bool:
+    """Tell whether a chain marks flows of its endpoint, sends all on, and does nothing else.
+
+    All flows are those of `protocol`; None: of that of the endpoint.
+    """
     rules = chain.rules
     if not len(rules):
         return False
     *before, last = rules
-    own = _sends_on(last)
+    own = _sends_on(last, protocol)
     return own is not None and all(_marks_one(rule, own) or _keeps(rule) for rule in before)
 
 
-def _sends_on(rule: Rule) -> Address | None:
+def _sends_on(rule: Rule, protocol: str | None) -> Address | None:
     """Return where a rule sends flows to, whatever their source; None: it may not."""
-    match rule.statements:
+    match _uncounted(rule):
         case (Dnat(address=IPv4Address() | IPv6Address() as to),):
             return to
-        case (Match("==", Meta("l4proto")), Dnat(address=IPv4Address() | IPv6Address() as to)):
+        case (
+            Match("==", Meta("l4proto"), asked),
+            Dnat(address=IPv4Address() | IPv6Address() as to),
+        ) if protocol in {None, asked}:
             return to
         case _:
             return None
 
 
+def _uncounted(rule: Rule) -> tuple[Statement, ...]:
+    return tuple([each for each in rule.statements if not isinstance(each, Counter)])
+
+
 def _marks_one(rule: Rule, own: Address) -> bool:
-    match rule.statements:
+    match _uncounted(rule):
         case (Match("==", Payload("ip" | "ip6", "saddr"), address), Jump() | MetaSet()):
             return address == own
         case _:
@@ -120,7 +186,7 @@ def _marks_one(rule: Rule, own: Address) -> bool:
 
 
 def _keeps(rule: Rule) -> bool:
-    return all(isinstance(statement, SetUpdate) for statement in rule.statements)
+    return all(isinstance(statement, SetUpdate) for statement in _uncounted(rule))
 
 
 def _is_source(given: Expression) -> bool:

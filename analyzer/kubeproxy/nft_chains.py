@@ -40,11 +40,21 @@ def no_map(_: Vmap) -> bool:
     return False
 
 
-def leads_to(rule: Rule, table: Table, maps: Callable[[Vmap], bool] = every_map) -> Iterator[str]:
+def every_jump(_: Rule) -> bool:
+    """Follow the jumps of all rules."""
+    return True
+
+
+def leads_to(
+    rule: Rule,
+    table: Table,
+    maps: Callable[[Vmap], bool] = every_map,
+    jumps: Callable[[Rule], bool] = every_jump,
+) -> Iterator[str]:
     """Give the chains that a rule sends packets to, those of the verdict maps `maps` included."""
     for statement in rule.statements:
         match statement:
-            case Jump(chain) | Goto(chain):
+            case Jump(chain) | Goto(chain) if jumps(rule):
                 yield chain
             case Vmap() if maps(statement):
                 for element in elements_of(statement, table):
@@ -58,9 +68,15 @@ def leads_to(rule: Rule, table: Table, maps: Callable[[Vmap], bool] = every_map)
 
 
 def reached_by(
-    table: Table, starts: Iterable[str], maps: Callable[[Vmap], bool] = every_map
+    table: Table,
+    starts: Iterable[str],
+    maps: Callable[[Vmap], bool] = every_map,
+    jumps: Callable[[Rule], bool] = every_jump,
 ) -> Iterator[Chain]:
-    """Give the chains that packets in the chains `starts` may come to, those included."""
+    """Give the chains that packets in the chains `starts` may come to, those included.
+
+    `maps` and `jumps` say which verdict maps, and the jumps of which rules, are followed.
+    """
     seen = dict.fromkeys(starts)
     rest = list(seen)
     while rest:
@@ -69,7 +85,7 @@ def reached_by(
             continue
         yield chain
         for rule in chain.rules:
-            for name in leads_to(rule, table, maps):
+            for name in leads_to(rule, table, maps, jumps):
                 if name not in seen:
                     seen[name] = None
                     rest.append(name)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from functools import cached_property
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.nft_chains import reached_by
 from analyzer.kubeproxy.nft_places import Place, places
 from analyzer.kubeproxy.nft_rows import PlainChain, Row, chain_of, rows_of
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model import targets
 from analyzer.model.addresses import Address
-from analyzer.model.nft import NftRuleset, Table
+from analyzer.model.nft import Chain, NftRuleset, Table
 from analyzer.model.nft_expressions import Drop, Goto, Jump
 from analyzer.model.nft_statements import Reject
 from analyzer.model.packet import UNKNOWN_PACKET
@@ -21,16 +23,19 @@ from analyzer.semantics.tree import Leaf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, TypeAlias
+    from typing import Final, TypeAlias, TypeVar
 
     from analyzer.kubeproxy.object_names import ObjectNames
 
     #: Protocol, address and port.
     Key: TypeAlias = tuple[str | None, Address | None, int | None]
+    T = TypeVar("T")
+    #: Of protocol and port, by address; None: of whatever address.
+    _ByPort: TypeAlias = dict[tuple[str | None, int | None], dict[Address | None, list[T]]]
 
 #: Where flows are sent to endpoints.
 NAT_HOOKS: Final = frozenset({"prerouting", "output"})
-_FILTER_HOOKS: Final = frozenset({"prerouting", "input", "forward", "output"})
+FILTER_HOOKS: Final = frozenset({"prerouting", "input", "forward", "output"})
 #: The table of kube-proxy, and where it says which addresses are ClusterIPs.
 _TABLE: Final = "kube-proxy"
 _CLUSTER_IPS: Final = "cluster-ips"
@@ -100,6 +105,10 @@ class Entrances:
             for address in (element.key for element in table.sets[_CLUSTER_IPS].elements)
         }
         self._refusing: dict[tuple[Place, str, str], Table] = {}
+        #: By table and name.
+        self._chains: dict[tuple[int, str], list[Chain]] = {}
+        #: Where packets to a port are sent to, whatever their address.
+        self._anywhere: list[tuple[Place, Table]] = []
         self.guards = self._read_guards()
         self.entrances = list(self._read_entrances())
         ours = {id(entrance.table) for entrance in self.entrances}
@@ -136,7 +145,10 @@ class Entrances:
         for place in filter(self._is_mine, others):
             match place.verdict:
                 case Jump(chain) | Goto(chain):
-                    yield self._entrance(place, chain, table)
+                    if place.is_of_service:
+                        yield self._entrance(place, chain, table)
+                    else:
+                        self._anywhere.append((place, table))
                 case _:
                     pass
 
@@ -192,11 +204,50 @@ class Entrances:
         if place.address in self._known_ips:
             return FrontendKind.CLUSTER_IP
         if self._known_ips or chain.startswith(_EXTERNAL):
-            self.guessed.add((place.protocol, place.address, place.port))
+            self.guessed.add(_key(place))
             # Only a balancer's address has source ranges.
-            guarded = (place.protocol, place.address, place.port) in self.guards
+            guarded = _key(place) in self.guards
             return FrontendKind.LOAD_BALANCER_IP if guarded else FrontendKind.EXTERNAL_IP
         return FrontendKind.CLUSTER_IP
+
+    def chains(self, table: Table, name: str) -> list[Chain]:
+        """Return a chain and those that it leads to."""
+        key = id(table), name
+        found = self._chains.get(key)
+        if found is None:
+            found = self._chains[key] = list(reached_by(table, [name]))
+        return found
+
+    def led_to(self, protocol: str, frontend: Frontend) -> Iterator[tuple[Table, str]]:
+        """Give the chains, each with its table, that nat may send flows to a frontend to."""
+        yield from _met(self._led, protocol, frontend)
+
+    def guards_of(self, protocol: str, frontend: Frontend) -> Iterator[Place]:
+        """Give what the filter hooks may do to flows to a frontend, but not to all."""
+        yield from _met(self._guards_by_port, protocol, frontend)
+
+    @cached_property
+    def _led(self) -> _ByPort[tuple[Table, str]]:
+        found: _ByPort[tuple[Table, str]] = {}
+        for each in self.entrances:
+            address, port = each.frontend.address, each.frontend.port
+            of_port = found.setdefault((each.protocol, port), {})
+            of_port.setdefault(address, []).append((each.table, each.chain))
+        for place, table in self._anywhere:
+            match place.verdict:
+                case Jump(chain) | Goto(chain):
+                    of_port = found.setdefault((place.protocol, place.port), {})
+                    of_port.setdefault(None, []).append((table, chain))
+                case _:
+                    pass
+        return found
+
+    @cached_property
+    def _guards_by_port(self) -> _ByPort[Place]:
+        found: _ByPort[Place] = {}
+        for (protocol, address, port), guards in self.guards.items():
+            found.setdefault((protocol, port), {})[address] = guards
+        return found
 
     def _read_guards(self) -> dict[Key, list[Place]]:
         """Return what rules in the filter hooks do, by what they do it to."""
@@ -204,17 +255,28 @@ class Entrances:
         for table in self.tables:
             walk = NftTraversal(table, self._family, Situation())
             answers: dict[object, str | None] = {}
-            found_here = places(table, base_chains(table, _FILTER_HOOKS, "filter"))
+            found_here = places(table, base_chains(table, FILTER_HOOKS, "filter"))
             for place in filter(self._is_mine, found_here):
                 if place.verdict not in answers:
                     answers[place.verdict] = _answer(place, walk)
                 answer = answers[place.verdict]
                 if answer is None:
-                    key = place.protocol, place.address, place.port
-                    found.setdefault(key, []).append(place)
-                else:
+                    found.setdefault(_key(place), []).append(place)
+                elif place.is_of_service:
                     self._refusing.setdefault((place, answer, table.name), table)
         return found
+
+
+def _key(place: Place) -> Key:
+    return place.protocol, place.address, place.port
+
+
+def _met(held: _ByPort[T], protocol: str, frontend: Frontend) -> Iterator[T]:
+    """Give what flows to a frontend may meet; to one of no address, at any."""
+    of_port = held.get((protocol, frontend.port), {})
+    addresses = of_port if frontend.address is None else (frontend.address, None)
+    for address in addresses:
+        yield from of_port.get(address, ())
 
 
 def _answer(place: Place, walk: NftTraversal) -> str | None:

@@ -10,12 +10,13 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.asked_sources import ENTERING, LEAVING, asked_around
 from analyzer.kubeproxy.exceeded import bounded
 from analyzer.kubeproxy.flows import USUAL
-from analyzer.kubeproxy.nft_asked import affinity, asked, unmarked_network
+from analyzer.kubeproxy.nft_asked import affinity, unmarked_network
 from analyzer.kubeproxy.nft_chains import destinations, no_map, reached_by
 from analyzer.kubeproxy.nft_entrances import NAT_HOOKS, Entrance, Entrances, base_chains
 from analyzer.kubeproxy.nft_frame import Frame
 from analyzer.kubeproxy.nft_marks import changed_by_all
 from analyzer.kubeproxy.nft_plain import PlainPlace, PlainServices
+from analyzer.kubeproxy.nft_questions import Questions
 from analyzer.kubeproxy.nft_walks import NftWalks
 from analyzer.kubeproxy.source_parts import Known, SourceParts
 from analyzer.kubeproxy.sources import Asked, PodNetworks, pod_networks, source_addresses
@@ -24,8 +25,8 @@ from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.nft import Chain, NftRuleset
-from analyzer.model.nft_expressions import Goto, Jump
 from analyzer.model.nft_statements import Dnat
+from analyzer.model.value import replace
 from analyzer.parsers.formats import Advance
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.situation import Situation
@@ -75,7 +76,6 @@ class Family:
         self._tables = self._read.tables
         self.entrances = self._read.entrances
         self._addresses: dict[tuple[Frontend, str, Source, Network | None], Address] = {}
-        self._chains_of: dict[tuple[str, str], list[Chain]] = {}
         self._of: dict[int, ServicePort] = {}
 
     # --- where flows come from ---
@@ -135,11 +135,7 @@ class Family:
 
     def _chains(self, entrance: Entrance) -> list[Chain]:
         """Return the chains of a Service that a frontend leads to."""
-        key = entrance.table.name, entrance.chain
-        found = self._chains_of.get(key)
-        if found is None:
-            found = self._chains_of[key] = list(reached_by(entrance.table, [entrance.chain]))
-        return found
+        return self._read.chains(entrance.table, entrance.chain)
 
     @cached_property
     def _parts(self) -> SourceParts:
@@ -156,24 +152,10 @@ class Family:
         )
 
     @cached_property
-    def _asked_around(self) -> Asked:
-        """What rules before and behind a Service's chains ask about sources."""
-        return asked_around(self._rulesets, self._family, (*ENTERING, *LEAVING))
-
-    def _asked(self, entrance: Entrance) -> Asked:
-        """Return what rules on the way of a frontend's flows ask about sources."""
-        found = self._asked_around | Asked.of(asked(self._chains(entrance), entrance.table))
-        frontend = entrance.frontend
-        for place in self._read.guards.get(
-            (entrance.protocol, frontend.address, frontend.port), ()
-        ):
-            match place.verdict:
-                case Jump(chain) | Goto(chain):
-                    for table in self._tables:
-                        found |= Asked.of(asked(reached_by(table, [chain]), table))
-                case _:
-                    pass
-        return found
+    def _questions(self) -> Questions:
+        """What rules on the way of flows ask about sources."""
+        around = asked_around(self._rulesets, self._family, (*ENTERING, *LEAVING))
+        return Questions(self._read, around, lambda: self._walks.bits_before)
 
     # --- what becomes of flows ---
 
@@ -297,7 +279,7 @@ class Family:
 
     @cached_property
     def _plain_services(self) -> PlainServices | None:
-        around = self._asked_around
+        around = self._questions.around
         if not self._plainly or around.otherwise:
             return None
         situation = Situation(affinity_lists=names.AFFINITY_LISTS)
@@ -326,19 +308,24 @@ class Family:
         if self._advance is not None:
             self._advance(sum(len(c.rules) for c in self._chains(entrance)), self._ruleset.rules)
         way = entrance.frontend, entrance.protocol
-        questions = self._asked(entrance)
+        questions = self._questions.asked(*way)
+        told = self._questions.told(*way, questions)
         found: list[Route] = []
         for source in Source:
             if source is Source.HAIRPIN:
                 continue
-            for network, address in self._parts.of(source, questions):
+            parts = self._parts.of(source, questions)
+            for network, address in parts:
                 if address is not None:
                     self._addresses[*way, source, network] = address
-                found.append(self._walks.route(*way, source, address, network))
+            if source is not Source.NODE:  # who is no endpoint's like
+                told = told.standing_in(address for _, address in parts)
+            found += self._walks.routes(*way, source, parts, told)
         yield from found
         endpoints = tuple(dict.fromkeys(s.endpoint for route in found for s in route.shares))
-        parts = questions.of_endpoints(endpoint.address for endpoint in endpoints)
-        yield open_as(self._walks.hairpin(*way, endpoints, parts), found)
+        networks = questions.of_endpoints(endpoint.address for endpoint in endpoints)
+        told = replace(told, networks=networks)
+        yield open_as(self._walks.hairpin(*way, endpoints, told), found)
 
     # --- what there is to say ---
 

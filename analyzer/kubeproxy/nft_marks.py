@@ -47,7 +47,7 @@ def _changed_by_nft(ruleset: NftRuleset, family: str) -> Between:
                 if any(name not in table.chains for name in leads_to(rule, table)):
                     return ANYTHING  # what it does the dump does not say
                 for statement in rule.statements:
-                    found |= _changed(statement, table)
+                    found |= changed_by_statement(statement, table)
     return found
 
 
@@ -64,7 +64,8 @@ def _between(table: Table) -> Iterator[str]:
             yield chain.name
 
 
-def _changed(statement: object, table: Table) -> Between:
+def changed_by_statement(statement: object, table: Table) -> Between:
+    """Return what one statement may change."""
     match statement:
         case MetaSet("mark", value):
             return Between(mark=_bits(value, Meta("mark")))

@@ -60,6 +60,11 @@ class Place:
     verdict: Expression | Reject | None = None
     comment: str | None = None
 
+    @property
+    def is_of_service(self) -> bool:
+        """Whether some destination is asked for, as a Service has one, and not a port alone."""
+        return self.address is not None or self.among is not None or self.is_local
+
 
 #: Nothing is known.
 _ANY: Final = Place()
@@ -70,8 +75,9 @@ def places(
 ) -> Iterator[Place]:
     """Give what the rules behind the chains `starts` do with packets to an address and port.
 
-    `take` is offered maps, by their names, from address, protocol and port, which are met by
-    packets of which nothing else is asked; the elements of one that it takes are not given.
+    Or to a port of whatever address, which is no Service's. `take` is offered maps, by their
+    names, from address, protocol and port, which are met by packets of which nothing else is
+    asked; the elements of one that it takes are not given.
     """
     seen: set[tuple[str, Place]] = set()
     rest: list[tuple[str, Place]] = [(name, _ANY) for name in starts]
@@ -83,14 +89,27 @@ def places(
         for rule in table.chains[at[0]].rules:
             for place in _of_rule(rule, at[1], table, take):
                 if place.protocol is not None and place.port is not None:
-                    if place.address is not None or place.among is not None or place.is_local:
-                        yield place
+                    yield place
                     continue
                 match place.verdict:
                     case Jump(chain) | Goto(chain):
                         rest.append((chain, replace(place, verdict=None, comment=None)))
                     case _:
                         pass
+
+
+def place_of(rule: Rule) -> Place:
+    """Return what is known of the packets for which a rule is, as far as it jumps."""
+    known = _ANY
+    for statement in rule.statements:
+        match statement:
+            case Match("==", left, right):
+                known = _with(known, left, right) or known
+            case Jump() | Goto():
+                break
+            case _:
+                pass
+    return known
 
 
 def _of_rule(

@@ -14,6 +14,7 @@ from analyzer.kubeproxy.nft_frame import Frame
 from analyzer.kubeproxy.nft_rows import PlainChain
 from analyzer.kubeproxy.nft_walks import NftWalks
 from analyzer.kubeproxy.plain_shares import Drawn, Judge, PlainRoutes, PlainService, PlainShares
+from analyzer.kubeproxy.route_walks import Told
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Source
 from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.packet import Mark, Packet
@@ -204,7 +205,8 @@ class PlainServices:
         """
         frontend, drawn, questions = place.frontend, service.drawn, self._asked_of(place)
         if not self._stands_for_all(questions):
-            return self._walks.hairpin(frontend, place.protocol, drawn.endpoints, questions)
+            told = Told(networks=questions)
+            return self._walks.hairpin(frontend, place.protocol, drawn.endpoints, told)
 
         def judge(protocol: str, endpoint: Endpoint) -> bool | None:
             address = endpoint.address
@@ -212,7 +214,8 @@ class PlainServices:
             behind = self._behind.answers(str(address), lambda: _sent(address, protocol, endpoint))
             key = kind, asked, address in self._own, behind
             if behind is None or key not in self._returning:
-                found = self._walks.hairpin(frontend, protocol, [endpoint], questions)
+                told = Told(networks=questions)
+                found = self._walks.hairpin(frontend, protocol, [endpoint], told)
                 (share,) = found.shares
                 self._returning[key] = share.masquerade
             return self._returning[key]

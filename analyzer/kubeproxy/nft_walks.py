@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from analyzer.kubeproxy.flows import FlowWalks
+from analyzer.kubeproxy.asked_bits import bits_of_rule
 from analyzer.kubeproxy.nft_asked import is_of_endpoint
+from analyzer.kubeproxy.nft_chains import reached_by
+from analyzer.kubeproxy.nft_entrances import NAT_HOOKS, base_chains
+from analyzer.kubeproxy.nft_marked import marked_by
+from analyzer.kubeproxy.nft_order import in_table
+from analyzer.kubeproxy.route_walks import RouteWalks
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.addresses import Address
 from analyzer.model.nft import Chain, NftRuleset, Table
 from analyzer.model.nft import Rule as NftRule
-from analyzer.model.packet import Mark, Packet
+from analyzer.model.packet import ALL_BITS, Mark, Packet
 from analyzer.model.probability import Bounds
 from analyzer.model.targets import Dnat
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
+from analyzer.semantics.assumptions import every_leaf
 from analyzer.semantics.nft_traverse import NftTraversal
-from analyzer.semantics.tree import Leaf, shares
+from analyzer.semantics.tree import Leaf, Tree, shares
 
 
-class NftWalks(FlowWalks):
+class NftWalks(RouteWalks):
     """Walks through the rules of nft, and of what else the node has.
 
     A hairpin flow goes the way of any other pod's, which asks for no network that parts the two
@@ -68,19 +74,46 @@ class NftWalks(FlowWalks):
         chain = table.chains.get(last.chain)
         if chain is None:
             return None
-        if not is_of_endpoint(chain):
+        again = replace(came, mark=leaf.packet.mark)
+        if is_of_endpoint(chain):
+            match self._walked(table, chain, again):
+                case Leaf(Dnat(), sent):
+                    return {self._masquerades(sent, source)}
+                case _:
+                    return None
+        marked = marked_by(chain, table)
+        if marked is None:
             # No chain asks for the endpoint itself, so the flow comes out as any other does.
             packet = replace(leaf.packet, source=came.source, from_node=came.from_node)
             return {self._masquerades(packet, source)}
-        return self._again(table, chain, replace(came, mark=leaf.packet.mark), source)
+        if marked.bits is None:
+            return None
+        # What the chain asks of sources marks their flows, and so the same may become of these.
+        to = leaf.packet.destination, leaf.packet.destination_port
+        ends = [each.packet for each in every_leaf(self._walked(table, chain, again))]
+        there = [each for each in ends if (each.destination, each.destination_port) == to]
+        return {self._masquerades(each, source) for each in there} or None
 
-    def _again(
-        self, table: Table, chain: Chain, packet: Packet, source: Source
-    ) -> set[Ternary] | None:
+    def _walked(self, table: Table, chain: Chain, packet: Packet) -> Tree:
+        """Return what one chain alone makes of a packet."""
         self._effort.begin()
         walk = NftTraversal(table, self._family, self._situation, self._effort)
-        match walk.tree(chain.name, packet):
-            case Leaf(Dnat(), sent):
-                return {self._masquerades(sent, source)}
-            case _:
-                return None
+        return walk.tree(chain.name, packet)
+
+    def _chain_of(self, leaf: Leaf) -> str | None:
+        last = leaf.rules[-1] if leaf.rules else None
+        if not isinstance(last, NftRule):
+            return None
+        return in_table(self._tables[last.location.table], last.chain)
+
+    @cached_property
+    def bits_before(self) -> int:
+        """The bits of marks that rules of nat may match on before flows leave the node."""
+        if len(self._rulesets) > 1:
+            return ALL_BITS  # of others it is not looked at
+        bits = 0
+        for table in self._tables.values():
+            for chain in reached_by(table, base_chains(table, NAT_HOOKS, "nat")):
+                for rule in chain.rules:
+                    bits |= bits_of_rule(rule)
+        return bits

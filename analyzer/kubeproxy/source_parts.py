@@ -15,6 +15,13 @@ from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    #: A network, and an address that stands for what is in it.
+    Part: TypeAlias = tuple[Network | None, Address | None]
+
 
 @value(kw_only=True)
 class Known:
@@ -46,26 +53,38 @@ class SourceParts:
         pods = (*known.pods.here, *known.pods.elsewhere, known.written)
         self._pods = [network for network in pods if network is not None]
 
-    def of(self, source: Source, asked: Asked) -> Sequence[tuple[Network | None, Address | None]]:
-        """Return the network and an address of each part; None: where they are is not known."""
-        known, usual = self._known, self._known.addresses[source]
+    def of(self, source: Source, asked: Asked) -> Sequence[Part]:
+        """Return the network and an address of each part; None: where they are is not known.
+
+        Sources that are marked are parts of their own, behind all others.
+        """
+        usual = self._known.addresses[source]
         if asked.otherwise:
             return [(None, None)]
-        networks = asked.networks
         if source is Source.NODE:
-            return [(None, node_address(known.own, networks))]
+            return [(None, node_address(self._known.own, asked.parted().networks))]
         if usual is None:
             return [(None, None)]
+        found = self._parts(source, usual, asked.networks)
+        if not asked.marked:
+            return found
+        marked = {each.address: each.network for each in asked.marked}
+        if any(address in marked for _, address in found):
+            # There is nobody else who stands for the others in its network.
+            return self._parts(source, usual, asked.parted().networks)
+        theirs = sorted(filter(self._test_of(source), marked))
+        return [*found, *((marked[address], address) for address in theirs)]
+
+    def _parts(
+        self, source: Source, usual: Address, networks: Iterable[Network]
+    ) -> list[tuple[Network | None, Address]]:
         if source is Source.EXTERNAL:
             return self._external(usual, networks)
-        theirs = known.pods.here if source is Source.POD else known.pods.elsewhere
+        theirs, is_pod = self._pods_of(source), self._test_of(source)
         usuals = [usual, *ends_of(theirs)]
 
-        def is_pod(address: Address) -> bool:
-            return not self._is_nodes(address) and any(address in each for each in theirs)
-
         def is_free(address: Address) -> bool:
-            return is_pod(address) and not known.is_taken(address)
+            return is_pod(address) and not self._known.is_taken(address)
 
         # Where a network holds endpoints only, these are its pods.
         return _each_first(parts(networks, theirs), usuals, (is_free, is_pod))
@@ -95,6 +114,19 @@ class SourceParts:
             if each.version == version and placement.node is not None and each not in nodes
         ]
         return bool(self._pods) and all(any(pod in net for net in self._pods) for pod in pods)
+
+    def _pods_of(self, source: Source) -> tuple[Network, ...]:
+        pods = self._known.pods
+        return pods.here if source is Source.POD else pods.elsewhere
+
+    def _test_of(self, source: Source) -> Callable[[Address], bool]:
+        """Return what tells whether an address can be a source's."""
+        if source is Source.EXTERNAL:
+            return lambda address: not address.is_loopback and self._is_client(address)
+        theirs = self._pods_of(source)
+        return lambda address: (
+            not self._is_nodes(address) and any(address in each for each in theirs)
+        )
 
     def _external(
         self, usual: Address, asked: Iterable[Network]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from ipaddress import ip_network
 from typing import Final
@@ -11,7 +11,9 @@ from typing import Final
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.asked_bits import rows_of
 from analyzer.kubeproxy.between import NOTHING, Between
-from analyzer.kubeproxy.flows import HOOKS, FlowWalks
+from analyzer.kubeproxy.chain_order import ChainOrder
+from analyzer.kubeproxy.flows import HOOKS
+from analyzer.kubeproxy.route_walks import RouteWalks
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.diagnostics import Location
@@ -33,13 +35,15 @@ from analyzer.model.matches import (
     MatchUdp,
     MatchUnknown,
 )
-from analyzer.model.packet import ALL_BITS, Mark, Packet
+from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Accept, Dnat, Drop, Goto, Jump
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.assumptions import every_leaf
 from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.index import ChainIndex
+from analyzer.semantics.matching import match_all
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import AnyRule, FellThrough, Leaf, Outcome, Tree
 
@@ -68,7 +72,7 @@ _LEADS: Final = re.compile(r"-A (\S+) .*-[jg] (\S+)")
 _ENTERING: Final = (*dict.fromkeys(HOOKS.values()), names.SERVICES)
 
 
-class NatWalks(FlowWalks):
+class NatWalks(RouteWalks):
     """Walks through the rules of iptables; `own` are the node's addresses, if known."""
 
     def __init__(
@@ -105,8 +109,7 @@ class NatWalks(FlowWalks):
         found = super()._returns(came, source, leaf)
         if found is not None:
             return found
-        last = leaf.rules[-1] if leaf.rules else None
-        chain = _chain_of(last) if isinstance(last, Rule) else None
+        last, chain = leaf.rules[-1] if leaf.rules else None, self._chain_of(leaf)
         if chain is None or not self._is_usual(chain, last):
             return None
         tree = self._walked(chain, replace(came, mark=leaf.packet.mark))
@@ -123,6 +126,33 @@ class NatWalks(FlowWalks):
             and (each.packet.destination, each.packet.destination_port) == to
         ]
         return {self._masquerades(packet, source) for packet in packets} or None
+
+    def _chain_of(self, leaf: Leaf) -> str | None:
+        last = leaf.rules[-1] if leaf.rules else None
+        return _chain_of(last) if isinstance(last, Rule) else None
+
+    def order(self, frontend: Frontend, protocol: str) -> ChainOrder:
+        """Return the order in which flows to a frontend meet chains, from whomever they come."""
+        if len(self._rulesets) > 1:
+            return ChainOrder({}, ())  # chains of another ruleset may have the same names
+        packet = self._flow(UNKNOWN_PACKET, frontend, protocol)
+        hooks = frozenset(HOOKS.values())
+        rows: dict[str, Sequence[Collection[str]]] = {"": [hooks]}  # it meets one of them
+        rest = list(hooks)
+        while rest:
+            name = rest.pop()
+            if name in rows or name not in self._table.chains:
+                continue
+            rules = self._table.chains[name].rules
+            met = [rules[at] for at in ChainIndex.of(rules).candidates(packet, 0)]
+            rows[name] = [
+                [rule.target.chain]
+                for rule in met
+                if isinstance(rule.target, Jump | Goto)
+                and match_all(rule.matches, packet, self._situation).known is not Ternary.FALSE
+            ]
+            rest += [to for row in rows[name] for to in row]
+        return ChainOrder(rows, [""])
 
     def _is_usual(self, chain: str, last: AnyRule | None) -> bool:
         """Tell whether a chain, as far as `last`, treats flows of all sources alike but for marks.

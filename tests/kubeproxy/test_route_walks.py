@@ -1,0 +1,258 @@
+"""Sources whose flows are marked on their way are answered as if each were walked for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import pytest
+
+from analyzer.kubeproxy import asked_sources, nft_marked, route_walks
+from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.nftables import NftRecogniser
+from analyzer.kubeproxy.view import Route, ServicePort, View
+from analyzer.model.addresses import Network, address_from_text
+from analyzer.model.cluster import Cluster
+from analyzer.model.rules import Ruleset
+from analyzer.parsers.formats import read_ruleset
+from tests.support.nft.listing import block, endpoints_of, hook, listing
+from tests.support.shapes import endpoint, kube_sep, service
+
+#: What may send flows out of a chain, and into which chain.
+MINE: Final = "-A MINE -p tcp -m tcp -j DNAT --to-destination 10.9.9.9:80\n"
+
+
+def sep(*rows: str, last: str = "") -> Callable[[int], Sequence[str]]:
+    """Return the rows of each endpoint's chain, with others behind that which marks."""
+
+    def own(number: int) -> list[str]:
+        marks, sends = kube_sep(number)
+        return [marks, *rows, *([last] if last else []), sends]
+
+    return own
+
+
+def with_chain(text: str) -> str:
+    head, behind = text.split("COMMIT")
+    return (
+        head.replace(":KUBE-SERVICES", ":MINE - [0:0]\n:KUBE-SERVICES") + MINE + "COMMIT" + behind
+    )
+
+
+def same_address(number: int) -> list[str]:
+    """Give all endpoints one address, and ports of their own."""
+    return [
+        f"-s {endpoint(0)}/32 -j KUBE-MARK-MASQ",
+        "-m set --match-set x src -j RETURN",
+        f"-p tcp -m tcp -j DNAT --to-destination {endpoint(0)}:{8080 + number}",
+    ]
+
+
+def other_protocol(number: int) -> list[str]:
+    return [row.replace("tcp", "udp") if number % 2 else row for row in kube_sep(number)]
+
+
+MARKED: Final = "-A KUBE-SVC-1 -m mark --mark 0x4000/0x4000 -j RETURN"
+UNREAD: Final = 'xt match "x" return'
+IPTABLES: Final = {
+    "return": service(4, own=sep("-m set --match-set x src -j RETURN")),
+    "return in front": service(
+        4, own=lambda at: ["-m set --match-set x src -j RETURN", *kube_sep(at)]
+    ),
+    "goto": with_chain(service(4, own=sep("-m set --match-set x src -g MINE"))),
+    "jump": with_chain(service(4, own=sep("-m set --match-set x src -j MINE"))),
+    "sent on by an unread match": service(
+        4, own=lambda at: [kube_sep(at)[0], kube_sep(at)[1].replace("-m tcp", "-m tcp -m wild")]
+    ),
+    "one address, marked once": service(4, own=lambda at: same_address(at)[1 if at else 0 :]),
+    "another port": service(
+        4, own=lambda at: [kube_sep(at)[0], kube_sep(at)[1].replace("-m tcp", "-m tcp --dport 81")]
+    ),
+    "another protocol": service(4, own=other_protocol),
+    "marked by an unread match": service(
+        4,
+        own=lambda at: [
+            kube_sep(at)[0].replace("-j", "-m wild -j"),
+            "-m set --match-set x src -j RETURN",
+            kube_sep(at)[1],
+        ],
+    ),
+    "one address": service(4, own=same_address),
+    "a chain that asks for more": service(
+        4, own=sep("-s 192.0.2.0/24 -j RETURN", "-m set --match-set x src -j RETURN")
+    ),
+    "rules that go by the mark": service(4, own=sep("-m set --match-set x src -j RETURN")).replace(
+        "-A KUBE-SVC-1 ", f"{MARKED}\n-A KUBE-SVC-1 ", 1
+    ),
+    "a mark chain that ends flows": service(
+        4, own=sep("-m set --match-set x src -j RETURN")
+    ).replace("-A KUBE-MARK", "-A KUBE-MARK-MASQ -i eth0 -j ACCEPT\n-A KUBE-MARK", 1),
+    "a mark chain that nobody can read": service(
+        4, own=sep("-m set --match-set x src -j RETURN")
+    ).replace("-j MARK --set-xmark 0x4000/0x4000", "-j WILD"),
+}
+PLACE: Final = "ip daddr 10.96.0.10 tcp dport 80"
+NFT: Final = {
+    "return": listing(own=UNREAD),
+    "goto": listing(own='xt match "x" goto MINE', chains=block("MINE", "dnat to 10.9.9.9:80")),
+    "met twice": listing(f"{PLACE} jump KUBE-SVC-0", own=UNREAD),
+    "met twice, who knows when": listing(first=["jump KUBE-SVC-0"], own=UNREAD),
+    "met again, who knows when": listing(
+        last=["jump MINE"],
+        chains=block("MINE", "jump KUBE-SEP-0-0"),
+        own=UNREAD,
+    ).replace("ip saddr 10.244.0.7 ", 'xt match "x" '),
+    "met twice, all of it": listing(first=["jump KUBE-SERVICES"], own=UNREAD),
+    "met twice, by two base chains": listing(
+        chains=block("late", hook("nat", "prerouting", -90), "jump KUBE-SERVICES"), own=UNREAD
+    ),
+    "met by another rule": listing(
+        last=["ip daddr 10.96.0.10 jump KUBE-SVC-0", "ip daddr 10.96.0.11 jump KUBE-SVC-0"],
+        own=UNREAD,
+    ),
+    "one address": listing(own=UNREAD)
+    .replace("10.244.0.9:8080", "10.244.0.7:8081")
+    .replace("10.244.0.9", "10.244.0.7"),
+    "one address, marked once": listing(own=UNREAD)
+    .replace("10.244.0.9:8080", "10.244.0.7:8081")
+    .replace("ip saddr 10.244.0.9 counter jump", "meta mark 0x1 counter jump"),
+    "met from another chain": listing(
+        f"{PLACE} jump MINE", chains=block("MINE", "jump KUBE-SEP-0-1"), own=UNREAD
+    ),
+    "the mark itself": listing(own=UNREAD).replace(
+        "counter jump KUBE-MARK-MASQ", "meta mark set meta mark | 0x4000"
+    ),
+    "another protocol": listing().replace(
+        "meta l4proto tcp counter dnat to 10.244.0.7", "meta l4proto udp counter dnat to 10.244.0.7"
+    ),
+    "all but one": listing(own=UNREAD).replace("ip saddr 10.244.0.7", "ip saddr != 10.244.0.7"),
+    "rules that go by the mark": listing(own=UNREAD).replace(
+        "jump KUBE-SEP-0-1", "meta mark & 0x4000 == 0 jump KUBE-SEP-0-1"
+    ),
+    "a mark that nobody can read": listing(own=UNREAD).replace(
+        "meta mark set meta mark | 0x4000", 'xt target "MARK"'
+    ),
+    "a mark that ends flows": listing(own=UNREAD).replace(
+        "meta mark set meta mark | 0x4000", "meta mark set meta mark | 0x4000\naccept"
+    ),
+    "a target that nobody can read": listing().replace(
+        "dnat to 10.244.0.7:8080", 'xt target "DNAT"'
+    ),
+    "no target that anybody can read": listing().replace("dnat to 10.244.", 'xt target "DNAT"\n#'),
+}
+SHAPES: Final = {f"iptables: {name}": text for name, text in IPTABLES.items()} | {
+    f"nft: {name}": text for name, text in NFT.items()
+}
+#: Where something is left open that walks tell: whether some rule matches is not looked at to tell
+#: which chains flows meet behind another.
+OPEN: Final = {
+    "nft: goto",
+    "nft: met again, who knows when",
+    "nft: met from another chain",
+    "nft: a target that nobody can read",
+}
+
+
+def view(text: str) -> View:
+    ruleset = read_ruleset(text.encode(), "dump")
+    own = address_from_text("192.168.0.1")
+    assert own is not None
+    if isinstance(ruleset, Ruleset):
+        return Recogniser(ruleset, Cluster(), node_addresses=(own,)).view()
+    return NftRecogniser(ruleset, Cluster(), node_addresses=(own,)).view()
+
+
+def walked(text: str, monkeypatch: pytest.MonkeyPatch) -> View:
+    """Return the same, each source that rules ask for told apart, and walked for itself."""
+    with monkeypatch.context() as patch:
+        patch.setattr(asked_sources, "_own", lambda *_: None)
+        for module in (asked_sources, nft_marked):
+            patch.setattr(module, "is_of_endpoint", lambda *_: False)
+        patch.setattr(nft_marked, "marked_by", lambda *_: None)
+        return view(text)
+
+
+def route_for(service: ServicePort, like: Route) -> Route:
+    """Return the route of the sources of another one: of those in the smallest network."""
+
+    def holds(network: Network | None) -> bool:
+        return network is None or (
+            like.network is not None and like.network.network_address in network
+        )
+
+    return max(
+        (
+            each
+            for each in service.routes
+            if (each.frontend, each.source) == (like.frontend, like.source) and holds(each.network)
+        ),
+        key=lambda route: -1 if route.network is None else route.network.prefixlen,
+    )
+
+
+def differences(quick: View, slow: View) -> list[str]:
+    """Return what is not told as walks tell it.
+
+    But for the masquerade of what comes back to its endpoint, of which the hairpin route tells.
+    """
+    found = []
+    assert [each.name for each in quick.services] == [each.name for each in slow.services]
+    for one, other in zip(quick.services, slow.services, strict=True):
+        for route in other.routes:
+            mine = route_for(one, route)
+            way = f"{route.source.value} {route.network}"
+            shares, wanted = (
+                ([(s.endpoint, s.share) for s in each.shares], each.unresolved)
+                for each in (mine, route)
+            )
+            if shares != wanted:
+                found.append(f"{way}: shares")
+            for a, b in zip(mine.shares, route.shares, strict=False):
+                back = mine.network is None and str(route.network) == f"{a.endpoint.address}/32"
+                if a.masquerade is not b.masquerade and not back:
+                    found.append(f"{way}: {a.masquerade} for {b.masquerade}")
+    return found
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_marked_sources_are_told_as_if_they_were_walked(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = differences(view(SHAPES[name]), walked(SHAPES[name], monkeypatch))
+    assert all(": None for " in each for each in found)
+    assert not found or name in OPEN
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_of_too_many_marked_sources_what_is_told_holds_for_all(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = walked(SHAPES[name], monkeypatch)
+    monkeypatch.setattr(route_walks, "_MOST_TOLD", 0)
+    assert all(": None for " in each for each in differences(view(SHAPES[name]), slow))
+
+
+def test_of_too_many_marked_sources_it_is_said_that_something_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = NFT["return"]
+    assert "bounded-work" not in {each.code for each in view(text).diagnostics}
+    monkeypatch.setattr(route_walks, "_MOST_TOLD", 0)
+    assert "bounded-work" in {each.code for each in view(text).diagnostics}
+
+
+@pytest.mark.parametrize("text", [IPTABLES["return"], NFT["return"]])
+def test_an_endpoint_may_come_to_another_with_its_mark(text: str) -> None:
+    (found, *_) = view(text).services
+    first = endpoint(0) if text == IPTABLES["return"] else endpoints_of(0)[0]
+    routes = {str(route.network): route for route in found.routes if route.network is not None}
+    masks = {str(s.endpoint.address): s.masquerade for s in routes[f"{first}/32"].shares}
+    assert masks.pop(first) is True
+    assert set(masks.values()) == {None}
+    (usual,) = (r for r in found.routes if r.source.value == "pod" and r.network is None)
+    assert {share.masquerade for share in usual.shares} == {False}
+
+
+def test_flows_that_may_leave_before_they_are_marked_part_no_sources() -> None:
+    (found,) = view(IPTABLES["return in front"]).services
+    assert {route.network for route in found.routes} == {None}
