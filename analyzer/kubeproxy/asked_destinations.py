@@ -2,12 +2,12 @@
 
 Two flows of one source that such rules do not tell apart by their destinations are masqueraded
 alike, so that one of them is walked and stands for the other. That holds only where every rule is
-looked at: one that asks for anything but networks leaves each flow to be walked for itself.
+looked at: one that is not understood here leaves each flow to be walked for itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from analyzer.model.addresses import Address, Network
@@ -88,37 +88,46 @@ class Destinations:
         self._rulesets = tuple(rulesets)
         self._family = family
         self._situation = situation
-        self._holding: dict[Address, frozenset[Network]] = {}
 
     def alike(self, packet: Packet) -> Hashable:
         """Return what packets have in common that are all masqueraded, or none is."""
-        to = packet.destination
-        if self._networks is None or to is None:
+        if self._questions is None or packet.destination is None:
             return packet
-        holding = self._holding.get(to)
-        if holding is None:
-            holding = frozenset([network for network in self._networks if to in network])
-            self._holding[to] = holding
         anywhere = replace(packet, destination=None, destination_port=None)
-        return anywhere, self._situation.is_local(packet), holding
+        answers = tuple([answer(packet) for answer in self._questions])
+        return anywhere, self._situation.is_local(packet), answers
 
     @cached_property
-    def _networks(self) -> frozenset[Network] | None:
-        """The networks that rules ask for; None: one asks for something else."""
-        found: set[Network] = set()
+    def _questions(self) -> Sequence[Callable[[Packet], Hashable]] | None:
+        """What answers the questions of each ruleset; None: some are not understood."""
+        found: list[Callable[[Packet], Hashable]] = []
         for ruleset in self._rulesets:
             if isinstance(ruleset, NftRuleset):
-                from analyzer.kubeproxy.nft_frame import asked_of_destinations
+                from analyzer.kubeproxy.nft_frame import asked_behind_nat
 
-                asked = asked_of_destinations(ruleset, self._family, self._situation)
+                answers = asked_behind_nat(ruleset, self._family, self._situation)
             elif ruleset.family == self._family:
-                asked = _asked(ruleset)
+                networks = _asked(ruleset)
+                answers = None if networks is None else _holding(networks)
             else:
                 continue
-            if asked is None:
+            if answers is None:
                 return None
-            found |= asked
-        return frozenset(found)
+            found.append(answers)
+        return found
+
+
+def _holding(networks: frozenset[Network]) -> Callable[[Packet], Hashable]:
+    """Return what tells which of some networks hold the destination of a packet."""
+    found: dict[Address | None, frozenset[Network]] = {}
+
+    def holding(packet: Packet) -> Hashable:
+        to = packet.destination
+        if to not in found:
+            found[to] = frozenset([n for n in networks if to is not None and to in n])
+        return found[to]
+
+    return holding
 
 
 def _asked(ruleset: Ruleset) -> frozenset[Network] | None:

@@ -127,7 +127,7 @@ def asked_by_rule(rule: Rule, table: Table) -> Iterator[Network | None]:
 def _asked_by(given: object, table: Table) -> Iterator[Network | None]:
     match given:
         case Match(_, key, where) | Vmap(key, where) | MapLookup(key, where) if _is_source(key):
-            yield from networks_of(where, table, _ends(key))
+            yield from _networks(where, table, _ends(key))
         case Payload(_, "saddr"):
             yield None
         case Ct(key) if key.endswith(("saddr", "daddr")):
@@ -211,7 +211,7 @@ def _ends(key: Expression) -> tuple[int, int] | None:
     return None
 
 
-def networks_of(
+def _networks(
     given: Expression, table: Table, ends: tuple[int, int] | None = None
 ) -> Iterator[Network]:
     """Give the networks of a constant or a set; `ends` are source and destination in its keys.
@@ -231,13 +231,13 @@ def networks_of(
             yield from _of_range(first, last)
         case AnonymousSet(elements):
             for element in elements:
-                yield from networks_of(element.key, table, ends)
+                yield from _networks(element.key, table, ends)
         case SetRef(name) if name in table.sets and table.sets[name].timeout is None:
             for element in table.sets[name].elements:
-                yield from networks_of(element.key, table, ends)
+                yield from _networks(element.key, table, ends)
         case Concat(parts) if ends is None or not _are_one(parts[ends[0]], parts[ends[1]]):
             for part in parts:
-                yield from networks_of(part, table)
+                yield from _networks(part, table)
         case _:
             pass
 
@@ -261,7 +261,7 @@ def unmarked_network(chains: Iterable[Chain]) -> Network | None:
             for statement in rule.statements:
                 match statement:
                     case Match("!=", Payload("ip" | "ip6", "saddr"), Prefix() as spared) if marks:
-                        return next(networks_of(spared, _NO_TABLE))
+                        return next(_networks(spared, _NO_TABLE))
                     case _:
                         pass
     return None

@@ -8,13 +8,11 @@ walked, and the others are told by it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 
-from analyzer.kubeproxy.nft_asked import networks_of
 from analyzer.kubeproxy.nft_chains import elements_of, no_map, reached_by
 from analyzer.kubeproxy.nft_rows import words_of
-from analyzer.model.addresses import Network
 from analyzer.model.nft import FAMILIES, NftRuleset, Rule, Table
 from analyzer.model.nft_expressions import (
     Accept,
@@ -30,6 +28,7 @@ from analyzer.model.nft_expressions import (
     Jump,
     Meta,
     Payload,
+    RawPayload,
     Return,
     SetRef,
 )
@@ -80,8 +79,6 @@ _ELSEWHERE: Final = frozenset(
 #: No answer: the flow goes where a map says.
 _LED_AWAY: Final = "led away"
 _WORD: Final = re.compile(r"[\w.:]+")
-#: Flags of a set that holds what is listed, and nothing else.
-_HOLDING: Final = frozenset({"constant", "interval"})
 _OF_FLOW: Final = frozenset({"state", "mark", "status", "direction"})
 
 
@@ -94,24 +91,34 @@ class _Asked:
     question: Match | Vmap
 
 
-def asked_of_destinations(
+def asked_behind_nat(
     ruleset: NftRuleset, family: str, situation: Situation
-) -> frozenset[Network] | None:
-    """Return the networks that rules behind nat ask for; None: they ask for something else, too."""
+) -> Callable[[Packet], Hashable] | None:
+    """Return what answers the questions of rules behind nat, for packets that nat has sent on.
+
+    None: what they ask may change on the way.
+    """
     tables = [
         table
         for table in ruleset.tables.values()
         if table.family not in FAMILIES - {family, "inet"} and "dormant" not in table.flags
     ]
     if not all(table.complete for table in tables):
-        return frozenset()  # a chain that was lost may come first, and do anything to any flow
+        return lambda _: None  # a chain that was lost may come first, and do anything to any flow
     staying = any(
         chain.is_unplaced or (chain.hook, chain.type) == ("input", "nat")
         for table in tables
         for chain in table.chains.values()
     )
     hooks = frozenset({"postrouting", *(["input"] if staying else [])})
-    return Frame(tables, hooks, family, situation).destinations
+    frame = Frame(tables, hooks, family, situation)
+    if not frame.is_plain or not frame.asks_what_stays:
+        return None
+
+    def answers(packet: Packet) -> Hashable:
+        return frame.answers(str(packet.destination), lambda: packet)
+
+    return answers
 
 
 class Frame:
@@ -168,16 +175,15 @@ class Frame:
                 case _:
                     self.is_plain = False
 
-    @cached_property
-    def destinations(self) -> frozenset[Network] | None:
-        """The networks that are asked for, if that is all that is asked of a destination."""
-        found: set[Network] = set()
-        for each in self._asked:
-            networks = _networks_of(each)
-            if networks is None:
-                return None
-            found.update(networks)
-        return frozenset(found) if self.is_plain else None
+    @property
+    def asks_what_stays(self) -> bool:
+        """Whether the answers are the same before all rules as where they are asked."""
+        return all(
+            isinstance(each.question, Match)
+            and _stays(each.question.left)
+            and _stays(each.question.right)
+            for each in self._asked
+        )
 
     @cached_property
     def _quick(self) -> list[tuple[_Asked, frozenset[str], bool]]:
@@ -210,24 +216,6 @@ class Frame:
             made = packet()
             found += [_answer(asked, made) for asked in self._others]
         return None if _LED_AWAY in found else tuple(found)
-
-
-def _networks_of(asked: _Asked) -> list[Network] | None:
-    """Return the networks that a question asks for; None: it asks something else, too."""
-    match asked.question:
-        case Match("==" | "!=", Payload("ip" | "ip6", "daddr"), SetRef(name)):
-            held = asked.table.sets.get(name)
-            if held is None or not _HOLDING.issuperset(held.flags) or held.statements:
-                return None
-            wanted = [element.key for element in held.elements]
-        case Match("==" | "!=", Payload("ip" | "ip6", "daddr"), AnonymousSet(elements)):
-            wanted = [element.key for element in elements]
-        case Match("==" | "!=", Payload("ip" | "ip6", "daddr"), constant):
-            wanted = [constant]
-        case _:
-            return None
-    found = [list(networks_of(each, asked.table)) for each in wanted]
-    return [network for networks in found for network in networks] if all(found) else None
 
 
 def _picks(given: Snat | Masquerade) -> bool:
@@ -300,6 +288,25 @@ def _depends(given: Expression) -> bool:
             return False
         case _:
             return _is_expression(given)
+
+
+def _stays(given: Expression) -> bool:
+    """Tell whether an expression is read of what no rule changes, as long as all are plain."""
+    match given:
+        case Payload(_, field):
+            return field in {"saddr", "daddr", "sport", "dport"}
+        case Meta(key):
+            return key in {"l4proto", "nfproto", "protocol"}
+        case Fib(_, flags):
+            return tuple(flags) == ("daddr",)
+        case Concat(parts):
+            return all(map(_stays, parts))
+        case Binary(_, left, right):
+            return _stays(left) and _stays(right)
+        case AnonymousSet() | SetRef() | RawPayload():
+            return True
+        case _:
+            return not _is_expression(given)
 
 
 def _is_expression(given: Expression) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
 
 import pytest
@@ -10,11 +10,13 @@ import pytest
 from analyzer.kubeproxy.asked_destinations import Destinations
 from analyzer.model.addresses import address_from_text
 from analyzer.model.packet import Mark, Packet
+from analyzer.model.ternary import Ternary
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
-from tests.support.shapes import dump
+from tests.kubeproxy.test_growth import view
+from tests.support.shapes import CLUSTER_IP, dump, endpoint, service
 
 OWN = address_from_text("192.168.0.1")
 ADDRESSES = ("10.244.0.7", "10.244.1.9", "203.0.113.9", "192.168.0.1", "127.0.0.1", "224.0.0.1")
@@ -50,6 +52,42 @@ def packets() -> Iterator[Packet]:
                     mark=mark,
                     translated=True,
                 )
+
+
+def iptables_service(endpoints: int) -> str:
+    """A piece of a dump with an unknown rule, so that it is walked."""
+    return service(endpoints, before=["-A PREROUTING -m set --match-set s src -j ACCEPT"])
+
+
+def nft_service(endpoints: int) -> str:
+    """A piece of what kube-proxy writes in nftables mode."""
+    ends = [endpoint(at) for at in range(endpoints)]
+    numbers = ", ".join(f"{at} : {end} . 8080" for at, end in enumerate(ends))
+    back = ", ".join(f"{end} . {end} . tcp . 8080" for end in ends)
+    key = "ipv4_addr . ipv4_addr . inet_proto . inet_service"
+    return f"""table ip kube-proxy {{
+    set hairpin-connections {{
+        type {key}
+        elements = {{ {back} }}
+    }}
+    map service-ips {{
+        type ipv4_addr . inet_proto . inet_service : verdict
+        elements = {{ {CLUSTER_IP} . tcp . 80 : goto service-1 }}
+    }}
+    chain nat-prerouting {{
+        type nat hook prerouting priority dstnat; policy accept;
+        ip daddr . meta l4proto . th dport vmap @service-ips
+    }}
+    chain nat-postrouting {{
+        type nat hook postrouting priority srcnat; policy accept;
+        meta mark & 0x4000 != 0 masquerade
+        ct status dnat ip saddr . ip daddr . meta l4proto . th dport @hairpin-connections masquerade
+    }}
+    chain service-1 {{
+        meta l4proto tcp dnat ip to numgen random mod {endpoints} map {{ {numbers} }}
+    }}
+    chain last {{
+"""
 
 
 POST = "-A POSTROUTING"
@@ -88,6 +126,19 @@ RULES = {
     "nft: a set that is not there": nft("ip daddr @s masquerade"),
     "nft: a port": nft("tcp dport 80 masquerade"),
     "nft: address and port": nft("ip daddr . tcp dport { 10.244.0.7 . 80 } masquerade"),
+    "nft: endpoints that come back": nft(
+        "ip saddr . ip daddr @s masquerade",
+        "ip saddr . ip daddr . th dport @t return",
+        "masquerade",
+        sets="set s { type ipv4_addr . ipv4_addr; elements = { 10.244.0.3 . 10.244.0.7 } }"
+        "\nset t { type ipv4_addr . ipv4_addr . inet_service;"
+        " elements = { 10.244.0.3 . 10.244.1.9 . 80 } }",
+    ),
+    "nft: marked addresses": nft(
+        "meta mark set meta mark ^ 0x4000",
+        "meta mark . ip daddr { 0x4000 . 10.244.0.7 } masquerade",
+    ),
+    "nft: where it leaves": nft('oifname "lo" ip daddr 127.0.0.1 masquerade'),
     "nft: some bits": nft("ip daddr & 0.0.0.1 == 0.0.0.1 masquerade"),
     "nft: some bytes": nft("@nh,128,32 0x0af40007 masquerade"),
     "nft: of the node": nft("fib daddr type local masquerade"),
@@ -141,3 +192,22 @@ def test_all_rulesets_of_a_node_are_asked() -> None:
         destinations.alike(Packet(source=given.source, destination=to)) for to in elsewhere
     )
     assert one != other
+
+
+@pytest.mark.parametrize("shape", [iptables_service, nft_service])
+def test_more_endpoints_are_not_walked_to_their_masquerade(
+    shape: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked = []
+    real = Hooks.masquerades
+
+    def masquerades(hooks: Hooks, packet: Packet) -> Ternary:
+        walked.append(packet)
+        return real(hooks, packet)
+
+    monkeypatch.setattr(Hooks, "masquerades", masquerades)
+    assert len(view(shape(5)).services) == 1
+    few, walked[:] = len(walked), []
+    assert len(view(shape(20)).services) == 1
+    # But for what comes back to each, which is a source of its own.
+    assert 0 < len(walked) <= few + 15
