@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.asked_destinations import Destinations
+from analyzer.kubeproxy.asked_behind_nat import BehindNat
 from analyzer.kubeproxy.between import NOTHING, Between
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Share, Source
 from analyzer.model.addresses import Address, Network
@@ -80,7 +80,7 @@ class FlowWalks:
         #: Kinds of matches that were looked at outside the hooks' own walks.
         self._judged: set[type] = set()
         self.trees_rest_on_bridges = False
-        self._destinations = Destinations(rulesets, family, self._situation)
+        self._behind_nat = BehindNat(rulesets, family, self._situation)
         #: Whether packets are masqueraded, by what those have in common that are alike.
         self._known: dict[Hashable, Ternary] = {}
         # A flow to a NodePort goes to some address of the node, known or not.
@@ -227,7 +227,7 @@ class FlowWalks:
         leaves = source in {Source.NODE, Source.HAIRPIN}
         came = replace(packet, in_interface="" if leaves else None)
         passed = self._between.passed(came)
-        alike = self._destinations.alike(passed)
+        alike = self._behind_nat.alike(passed)
         known = self._known.get(alike)
         if known is None:
             known = self._known[alike] = self._hooks.masquerades(passed)

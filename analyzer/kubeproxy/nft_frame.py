@@ -111,7 +111,7 @@ def asked_behind_nat(
         for chain in table.chains.values()
     )
     hooks = frozenset({"postrouting", *(["input"] if staying else [])})
-    frame = Frame(tables, hooks, family, situation)
+    frame = Frame(tables, hooks, family, situation, sources=True)
     if not frame.is_plain or not frame.asks_what_stays:
         return None
 
@@ -124,8 +124,9 @@ def asked_behind_nat(
 class Frame:
     """The questions that some chains of several tables ask.
 
-    `chains` are the base chains of each table; rules in one chain behind the map `plain`, which
-    sends a flow on for good, are not met.
+    Those chains are the base chains of each table at `hooks`, and what they lead to; rules in one
+    chain behind the map `plain`, which sends a flow on for good, are not met. With `sources` it is
+    asked about where a flow comes from, too.
     """
 
     def __init__(
@@ -135,8 +136,11 @@ class Frame:
         family: str,
         situation: Situation,
         plain: str | None = None,
+        *,
+        sources: bool = False,
     ) -> None:
         self._plain = plain
+        self._sources = sources
         self._asked: list[_Asked] = []
         #: Whether all rules are ones whose questions are known.
         self.is_plain = True
@@ -157,23 +161,31 @@ class Frame:
         for statement in rule.statements:
             match statement:
                 case Match(_, left, right):
-                    if _depends(left) or _depends(right):
+                    if self._depends(left) or self._depends(right):
                         self._asked.append(_Asked(lookups, table, statement))
                 case Vmap(_, SetRef(name)) if name == self._plain:
                     pass
                 case Vmap(key):
-                    if _depends(key):
+                    if self._depends(key):
                         self._asked.append(_Asked(lookups, table, statement))
                     elif not _leads_nowhere(statement, table):
                         self.is_plain = False
-                case MetaSet(_, operand) | CtSet(_, operand) if not _depends(operand):
+                case MetaSet(_, operand) | CtSet(_, operand) if not self._depends(operand):
                     pass
-                case Snat() | Masquerade() if not _picks(statement):
+                case Snat() | Masquerade() if not self._picks(statement):
                     pass
                 case _ if isinstance(statement, _SILENT):
                     pass
                 case _:
                     self.is_plain = False
+
+    def _depends(self, given: Expression) -> bool:
+        return _depends(given, sources=self._sources)
+
+    def _picks(self, given: Snat | Masquerade) -> bool:
+        """Tell whether it depends on what is asked what a source becomes, or whether it does."""
+        parts = [given.port, given.address if isinstance(given, Snat) else None]
+        return any(part is not None and self._depends(part) for part in parts)
 
     @property
     def asks_what_stays(self) -> bool:
@@ -216,12 +228,6 @@ class Frame:
             made = packet()
             found += [_answer(asked, made) for asked in self._others]
         return None if _LED_AWAY in found else tuple(found)
-
-
-def _picks(given: Snat | Masquerade) -> bool:
-    """Tell whether what a source becomes, or whether it does, depends on the destination."""
-    parts = [given.port, given.address if isinstance(given, Snat) else None]
-    return any(part is not None and _depends(part) for part in parts)
 
 
 def _answer(asked: _Asked, packet: Packet) -> object:
@@ -269,21 +275,23 @@ def _leads_nowhere(given: Vmap, table: Table) -> bool:
     return not any(isinstance(verdict, Jump | Goto) for verdict in verdicts)
 
 
-def _depends(given: Expression) -> bool:
-    """Tell whether an expression may depend on where a flow is sent to."""
+def _depends(given: Expression, *, sources: bool) -> bool:
+    """Tell whether an expression may depend on where a flow is sent to, or comes from."""
     match given:
-        case Payload(_, "saddr" | "sport"):
+        case Payload(_, "saddr"):
+            return sources
+        case Payload(_, "sport"):
             return False
         case Meta(key):
             return key not in _ELSEWHERE
         case Ct(key, direction):
             return key not in _OF_FLOW or direction is not None
         case Fib(_, flags):
-            return "daddr" in flags
+            return "daddr" in flags or (sources and "saddr" in flags)
         case Concat(parts):
-            return any(map(_depends, parts))
+            return any(_depends(part, sources=sources) for part in parts)
         case Binary(_, left, right):
-            return _depends(left) or _depends(right)
+            return any(_depends(part, sources=sources) for part in (left, right))
         case AnonymousSet() | SetRef():
             return False
         case _:
@@ -298,7 +306,7 @@ def _stays(given: Expression) -> bool:
         case Meta(key):
             return key in {"l4proto", "nfproto", "protocol"}
         case Fib(_, flags):
-            return tuple(flags) == ("daddr",)
+            return tuple(flags) in {("daddr",), ("saddr",)}
         case Concat(parts):
             return all(map(_stays, parts))
         case Binary(_, left, right):

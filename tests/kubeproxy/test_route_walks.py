@@ -52,6 +52,10 @@ def other_protocol(number: int) -> list[str]:
     return [row.replace("tcp", "udp") if number % 2 else row for row in kube_sep(number)]
 
 
+def other_port(number: int) -> list[str]:
+    return [row.replace("-m tcp", f"-m tcp --dport {80 + number % 2}") for row in kube_sep(number)]
+
+
 MARKED: Final = "-A KUBE-SVC-1 -m mark --mark 0x4000/0x4000 -j RETURN"
 UNREAD: Final = 'xt match "x" return'
 IPTABLES: Final = {
@@ -65,9 +69,10 @@ IPTABLES: Final = {
         4, own=lambda at: [kube_sep(at)[0], kube_sep(at)[1].replace("-m tcp", "-m tcp -m wild")]
     ),
     "one address, marked once": service(4, own=lambda at: same_address(at)[1 if at else 0 :]),
-    "another port": service(
-        4, own=lambda at: [kube_sep(at)[0], kube_sep(at)[1].replace("-m tcp", "-m tcp --dport 81")]
-    ),
+    "another port": service(4, own=other_port),
+    "met again by an unread match": service(
+        4, own=sep("-m set --match-set x src -j RETURN")
+    ).replace("COMMIT", "-A KUBE-SVC-1 -m wild -j KUBE-SEP-0\nCOMMIT"),
     "another protocol": service(4, own=other_protocol),
     "marked by an unread match": service(
         4,

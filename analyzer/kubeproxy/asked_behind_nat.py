@@ -1,14 +1,14 @@
-"""What rules behind nat ask about where a flow is sent.
+"""What rules behind nat ask about where a flow comes from, and where it is sent.
 
-Two flows of one source that such rules do not tell apart by their destinations are masqueraded
-alike, so that one of them is walked and stands for the other. That holds only where every rule is
-looked at: one that is not understood here leaves each flow to be walked for itself.
+Two flows that such rules do not tell apart by these are masqueraded alike, so that one of them is
+walked and stands for the other. That holds only where every rule is looked at: one that is not
+understood here leaves each flow to be walked for itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from analyzer.model.addresses import Address, Network
 from analyzer.model.hooks import TABLES
@@ -18,7 +18,6 @@ from analyzer.model.matches import (
     MatchConnmark,
     MatchDestination,
     MatchInInterface,
-    MatchIprange,
     MatchLimit,
     MatchMark,
     MatchNfacct,
@@ -42,7 +41,7 @@ from analyzer.model.nft import NftRuleset
 from analyzer.model.packet import Packet
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.targets import Dnat, Goto, Jump, Redirect
-from analyzer.model.value import replace
+from analyzer.model.value import replace, value
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.situation import Situation
 
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
 
     from analyzer.model.matches import Match
 
-#: Matches whose answer is the same whatever the destination of a packet, as far as that is not
+#: Matches whose answer is the same wherever a packet comes from and goes to, as far as that is not
 #: the node: of those that nobody can read, and of sets, it is never known.
 _SILENT: Final = (
     MatchComment,
@@ -69,16 +68,25 @@ _SILENT: Final = (
     MatchProtocol,
     MatchRandom,
     MatchSet,
-    MatchSource,
     MatchState,
     MatchUnknown,
 )
+
+
+@value
+class _Asked:
+    """The networks that rules ask for."""
+
+    sources: frozenset[Network]
+    destinations: frozenset[Network]
+
+
 #: The hooks that change sources: of what leaves the node, and of what stays.
 _LEAVING: Final = "POSTROUTING"
 _STAYING: Final = "INPUT"
 
 
-class Destinations:
+class BehindNat:
     """What the rules of a node ask, of packets of a family that nat has sent on.
 
     `rulesets` are all that the node has; `situation` tells which addresses are its own.
@@ -91,11 +99,18 @@ class Destinations:
 
     def alike(self, packet: Packet) -> Hashable:
         """Return what packets have in common that are all masqueraded, or none is."""
-        if self._questions is None or packet.destination is None:
+        if self._questions is None:
             return packet
-        anywhere = replace(packet, destination=None, destination_port=None)
-        answers = tuple([answer(packet) for answer in self._questions])
-        return anywhere, self._situation.is_local(packet), answers
+        ends = self._situation.is_from_node(packet), self._situation.is_local(packet)
+        anywhere = replace(
+            packet,
+            source=None,
+            from_node=None,
+            destination=None,
+            destination_port=None,
+            to_node=None,
+        )
+        return anywhere, *ends, *[answer(packet) for answer in self._questions]
 
     @cached_property
     def _questions(self) -> Sequence[Callable[[Packet], Hashable]] | None:
@@ -107,8 +122,8 @@ class Destinations:
 
                 answers = asked_behind_nat(ruleset, self._family, self._situation)
             elif ruleset.family == self._family:
-                networks = _asked(ruleset)
-                answers = None if networks is None else _holding(networks)
+                asked = _asked(ruleset)
+                answers = None if asked is None else _holding(asked)
             else:
                 continue
             if answers is None:
@@ -117,21 +132,22 @@ class Destinations:
         return found
 
 
-def _holding(networks: frozenset[Network]) -> Callable[[Packet], Hashable]:
-    """Return what tells which of some networks hold the destination of a packet."""
-    found: dict[Address | None, frozenset[Network]] = {}
+def _holding(asked: _Asked) -> Callable[[Packet], Hashable]:
+    """Return what tells which networks hold the ends of a packet."""
 
-    def holding(packet: Packet) -> Hashable:
-        to = packet.destination
-        if to not in found:
-            found[to] = frozenset([n for n in networks if to is not None and to in n])
-        return found[to]
+    @cache
+    def holding(address: Address | None, networks: frozenset[Network]) -> frozenset[Network] | None:
+        return None if address is None else frozenset([n for n in networks if address in n])
 
-    return holding
+    return lambda packet: (
+        holding(packet.source, asked.sources),
+        holding(packet.destination, asked.destinations),
+    )
 
 
-def _asked(ruleset: Ruleset) -> frozenset[Network] | None:
-    found: set[Network] = set()
+def _asked(ruleset: Ruleset) -> _Asked | None:
+    sources: set[Network] = set()
+    destinations: set[Network] = set()
     for hook in (_LEAVING, *([_STAYING] if _changes_what_stays(ruleset) else [])):
         for name in TABLES[hook]:
             for rule in _met(ruleset.tables.get(name), hook):
@@ -139,11 +155,16 @@ def _asked(ruleset: Ruleset) -> frozenset[Network] | None:
                     return None
                 for match in rule.matches:
                     inner = match.match if isinstance(match, MatchNot) else match
-                    if isinstance(inner, MatchDestination):
-                        found.add(inner.network)
-                    elif not _is_silent(inner):
-                        return None
-    return frozenset(found)
+                    match inner:
+                        case MatchSource(network):
+                            sources.add(network)
+                        case MatchDestination(network):
+                            destinations.add(network)
+                        case _ if not _is_silent(inner):
+                            return None
+                        case _:
+                            pass
+    return _Asked(frozenset(sources), frozenset(destinations))
 
 
 def _changes_what_stays(ruleset: Ruleset) -> bool:
@@ -181,8 +202,7 @@ def _is_silent(match: Match) -> bool:
         case MatchTcp() | MatchUdp() | MatchSctp():
             return match.destination_port is None
         case MatchAddrtype():
-            return match.destination_type is None
-        case MatchIprange():
-            return match.destination is None
+            types = match.source_type, match.destination_type
+            return all(each is None or each.value == ("LOCAL",) for each in types)
         case _:
             return isinstance(match, _SILENT)
