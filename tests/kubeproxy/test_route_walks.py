@@ -151,6 +151,7 @@ SHAPES: Final = {f"iptables: {name}": text for name, text in IPTABLES.items()} |
 #: Where something is left open that walks tell: whether some rule matches is not looked at to tell
 #: which chains flows meet behind another.
 OPEN: Final = {
+    "iptables: another port",
     "nft: goto",
     "nft: met again, who knows when",
     "nft: met from another chain",
