@@ -15,8 +15,8 @@ from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
-from tests.kubeproxy.test_growth import view
 from tests.support.shapes import CLUSTER_IP, dump, endpoint, service
+from tests.support.steps import view
 
 OWN = address_from_text("192.168.0.1")
 ADDRESSES = ("10.244.0.7", "10.244.1.9", "203.0.113.9", "192.168.0.1", "127.0.0.1", "224.0.0.1")
