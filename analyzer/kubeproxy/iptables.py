@@ -219,9 +219,7 @@ class Recogniser:
         if found is None:
             from analyzer.kubeproxy.asked_sources import asked_behind
 
-            mark = self._walks.mark_of_masquerade()
-            bits = None if mark is None else mark.value | mark.unknown
-            by_marks = self._walks.goes_by_marks
+            bits, by_marks = self._walks.bits_of_masquerade, self._walks.goes_by_marks
             found = asked_behind(self._nat, *key, bits=bits, by_marks=by_marks)
             found = (found | self._asked_around).settled()
             self._asked_by[key] = found = found.parted() if found.otherwise else found

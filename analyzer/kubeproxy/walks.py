@@ -177,11 +177,23 @@ class NatWalks(RouteWalks):
     @cached_property
     def goes_by_marks(self) -> bool:
         """Whether rules of nat match, before flows leave, on what KUBE-MARK-MASQ marks."""
-        marked = self.mark_of_masquerade()
-        bits = ALL_BITS if marked is None else marked.value | marked.unknown
+        bits = ALL_BITS if self.bits_of_masquerade is None else self.bits_of_masquerade
         text = rows_of(self._table)
         chains = {row[1] for row in _BY_MARK.finditer(text) if _may_match(row[0], bits)}
         return bool(chains) and not chains.isdisjoint(_reached(text, _ENTERING))
+
+    @cached_property
+    def bits_of_masquerade(self) -> int | None:
+        """The bits of marks that KUBE-MARK-MASQ may change; None: it may do something else."""
+        bits = 0
+        for before in (0, ALL_BITS):
+            came = Packet(mark=Mark(before))
+            match self._walked(names.MARK_MASQUERADE, came):
+                case Leaf(FellThrough(), left) if replace(left, mark=came.mark) == came:
+                    bits |= left.mark.value ^ before | left.mark.unknown
+                case _:
+                    return None
+        return bits
 
     def reaches_services(self, source: Source) -> bool:
         """Tell whether every packet from `source` comes to KUBE-SERVICES, unchanged and first.

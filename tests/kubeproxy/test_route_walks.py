@@ -89,6 +89,13 @@ IPTABLES: Final = {
     "rules that go by the mark": service(4, own=sep("-m set --match-set x src -j RETURN")).replace(
         "-A KUBE-SVC-1 ", f"{MARKED}\n-A KUBE-SVC-1 ", 1
     ),
+    "a mark chain that clears what others mark": service(
+        4,
+        before=["-A PREROUTING -j MARK --set-xmark 0x10/0x10"],
+        own=sep("-m set --match-set x src -j RETURN"),
+    )
+    .replace("--set-xmark 0x4000/0x4000", "--set-xmark 0x4000/0xffff")
+    .replace("! --mark 0x4000/0x4000", "! --mark 0x10/0x10"),
     "a mark chain that ends flows": service(
         4, own=sep("-m set --match-set x src -j RETURN")
     ).replace("-A KUBE-MARK", "-A KUBE-MARK-MASQ -i eth0 -j ACCEPT\n-A KUBE-MARK", 1),
