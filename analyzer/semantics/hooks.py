@@ -86,8 +86,6 @@ class Hooks:
         self._routes = routes or Routes()
         self._effort = Effort(asked_bits)
         self._stages = base_chains(rulesets, family, situation, self._effort)
-        #: Whether a hook changes a packet's source.
-        self._answers: dict[tuple[str, Packet], Ternary] = {}
 
     @property
     def judged(self) -> set[type]:
@@ -214,6 +212,7 @@ class Hooks:
         It is as it comes to POSTROUTING; with ``in_interface=""`` it was made here. One that
         comes in for the node itself meets INPUT instead, whose chains of nat change sources too.
         """
+        self._begin()
         made_here = packet.in_interface == ""
         leaving = replace(
             packet,
@@ -237,40 +236,12 @@ class Hooks:
         return self._sourced("INPUT", staying)
 
     def _sourced(self, hook: str, packet: Packet) -> Ternary:
-        """Tell whether a hook gives a packet another source address.
-
-        Few rules there match on addresses: what holds whatever they are holds for all packets, and
-        is found once.
-        """
-        to_all = replace(
-            packet,
-            destination=None,
-            destination_port=None,
-            to_node=_known(self._situation.is_local(packet)),
-        )
-        of_all = replace(
-            to_all,
-            source=None,
-            source_port=None,
-            from_node=_known(self._situation.is_from_node(packet)),
-        )
-        for asked in (of_all, to_all):
-            found = self._answered(hook, asked)
-            if found is not Ternary.UNKNOWN:
-                return found
-        return self._answered(hook, packet)
-
-    def _answered(self, hook: str, packet: Packet) -> Ternary:
-        found = self._answers.get((hook, packet))
-        if found is None:
-            self._begin()
-            tree = self._run(self._stages[hook], packet, hook)
-            masked = bounds(tree, lambda leaf: bool(leaf.packet.masqueraded))
-            found = Ternary.FALSE if not masked.upper else Ternary.UNKNOWN
-            if masked.lower == ALWAYS:
-                found = Ternary.TRUE
-            self._answers[hook, packet] = found
-        return found
+        """Tell whether a hook gives a packet another source address."""
+        tree = self._run(self._stages[hook], packet, hook)
+        found = bounds(tree, lambda leaf: bool(leaf.packet.masqueraded))
+        if not found.upper:
+            return Ternary.FALSE
+        return Ternary.TRUE if found.lower == ALWAYS else Ternary.UNKNOWN
 
     # --- stages ---
 
@@ -331,10 +302,6 @@ class Hooks:
 
 def _named(tie: Tie) -> str:
     return " and ".join(f"{chain.name} of table {chain.table}" for chain in tie.chains)
-
-
-def _known(answer: Ternary) -> bool | None:
-    return None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE
 
 
 def _met_before(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
