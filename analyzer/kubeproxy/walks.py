@@ -133,8 +133,8 @@ class NatWalks(RouteWalks):
 
     def order(self, frontend: Frontend, protocol: str) -> ChainOrder:
         """Return the order in which flows to a frontend meet chains, from whomever they come."""
-        if len(self._rulesets) > 1:
-            return ChainOrder({}, ())  # chains of another ruleset may have the same names
+        if any(_has_nat(ruleset) for ruleset in self._rulesets[1:]):
+            return ChainOrder({}, ())  # its chains may have the same names
         packet = self._flow(UNKNOWN_PACKET, frontend, protocol)
         hooks = frozenset(HOOKS.values())
         rows: dict[str, Sequence[Collection[str]]] = {"": [hooks]}  # it meets one of them
@@ -232,6 +232,12 @@ class NatWalks(RouteWalks):
                 return packet.mark
             case _:
                 return None
+
+
+def _has_nat(ruleset: Rules) -> bool:
+    if isinstance(ruleset, Ruleset):
+        return "nat" in ruleset.tables
+    return any(c.type == "nat" for table in ruleset.tables.values() for c in table.chains.values())
 
 
 def _reached(text: str, starts: Iterable[str]) -> set[str]:
