@@ -236,6 +236,8 @@ def _rule(value: Any) -> Rule:
 def _is_sensible(value: Any) -> bool:
     """Tell whether the kernel has just this to say; it cuts and converts some values."""
     match _inner(value):
+        case m.MatchString(last=0xFFFF):
+            return False  # as without --to, which is how it is printed
         case m.MatchString(text=text) if text is not None:
             # One that ends with a backslash is printed as bytes (libxt_string.c, is_hex_string).
             plain = text.value.isascii() and text.value.isprintable()
