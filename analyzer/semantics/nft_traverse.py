@@ -63,6 +63,7 @@ from analyzer.model.value import value
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_asks import asks, asks_affinity
+from analyzer.semantics.nft_chain_index import NftChainIndex
 from analyzer.semantics.nft_changes import Changes, reject_name
 from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.path import Path
@@ -102,6 +103,7 @@ class NftTraversal(Walks):
         #: What statements make of packets.
         self.changes = Changes(self.lookups, family)
         self._visited: dict[str, None] = {}
+        self._indexes: dict[str, NftChainIndex] = {}
 
     @property
     def visited(self) -> list[str]:
@@ -120,7 +122,12 @@ class NftTraversal(Walks):
             return missing(start.chain, packet)
         self._visited[start.chain] = None
         path, rules = Path(), chain.rules
-        for at in range(start.at, len(rules)):
+        index = self._indexes.get(start.chain)
+        if index is None:
+            index = self._indexes[start.chain] = NftChainIndex(rules)
+        # The rest of a rule belongs to a packet that has met its beginning.
+        at = start.at if statement else index.following(packet, start.at)
+        while at < len(rules):
             behind = Place(start.chain, at + 1)
             met = _Rule(self, path, rules[at], behind)
             reached = met.walk(statement, packet)
@@ -136,6 +143,7 @@ class NftTraversal(Walks):
                 if rest is not None:
                     return path.tree(rest)
             packet = reached
+            at = index.following(packet, at + 1)
         return path.tree(self.left(start.chain, packet))
 
 

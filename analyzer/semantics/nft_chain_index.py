@@ -1,0 +1,73 @@
+"""Which rules of a long chain of nft can a packet meet at all?
+
+What iptables-nft has written is a list of all Services, as in `index`. For one packet we look only
+at rules for its destination address and port, and at those that name neither. A rule that is left
+out is one that does nothing before a comparison that certainly fails.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final, TypeAlias
+
+from analyzer.model.addresses import Address
+from analyzer.model.nft import Rule
+from analyzer.model.nft_expressions import Payload
+from analyzer.model.nft_statements import Counter, Match, Xt
+from analyzer.model.packet import Packet
+
+#: Shorter chains are walked as they are.
+WORTHWHILE: Final = 16
+#: Protocols whose ports are looked at; of others ports are whatever stands there.
+_PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
+
+#: Destination address and port that a rule is for; None: any.
+_Key: TypeAlias = tuple[Address | None, int | None]
+
+
+class NftChainIndex:
+    """The rules of one chain by destination address and port."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._count = len(rules)
+        self._places: dict[_Key, list[int]] = {}
+        self._found: dict[_Key, Sequence[int]] = {}
+        if self._count >= WORTHWHILE:
+            for at, rule in enumerate(rules):
+                self._places.setdefault(_key(rule), []).append(at)
+
+    def following(self, packet: Packet, start: int) -> int:
+        """Return the place, `start` or behind it, of the next rule that may match `packet`.
+
+        It is behind the last rule where there is none.
+        """
+        to = packet.destination
+        port = packet.destination_port if packet.protocol in _PROTOCOLS else None
+        if to is None or port is None or self._count < WORTHWHILE:
+            return start
+        key = to, port
+        found = self._found.get(key)
+        if found is None:
+            asked = ((to, port), (to, None), (None, port), (None, None))
+            found = sorted(at for each in asked for at in self._places.get(each, ()))
+            self._found[key] = found
+        place = bisect_left(found, start)
+        return found[place] if place < len(found) else self._count
+
+
+def _key(rule: Rule) -> _Key:
+    address: Address | None = None
+    port: int | None = None
+    for statement in rule.statements:
+        match statement:
+            case Match("==", Payload("ip" | "ip6", "daddr"), IPv4Address() | IPv6Address() as to):
+                address = to
+            case Match("==", Payload("th" | "tcp" | "udp" | "sctp", "dport"), int(number)):
+                port = number
+            case Match() | Counter() | Xt("match"):
+                pass
+            case _:
+                break
+    return address, port
