@@ -20,25 +20,23 @@ in no class.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.sources import PodNetworks
-from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share
+from analyzer.kubeproxy.view import Endpoint, Frontend
 from analyzer.model.addresses import (
     Address,
     Network,
     address_and_port_from_text,
+    address_to_text,
     network_from_text,
 )
 from analyzer.model.rules import Ruleset, Table
 from analyzer.model.value import value
 from analyzer.parsers.rows import Chains, RuleRows
-
-#: A route, and the address that stands for its sources, where it is not that of its kind.
-Way: TypeAlias = tuple[Route, Address | None]
 
 _PREFIXES: Final = "|".join((names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES))
 _CHAIN: Final = rf"(?:{_PREFIXES})[^\s\"]+"
@@ -67,7 +65,7 @@ _LISTS: Final = (
 )
 #: Addresses, networks and ranges as options have them.
 _LITERAL: Final = re.compile(
-    r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-f]*:[\da-f:.]+)(?:/[\d.:a-f]+|-[\d.:a-f]+)?(?![\w:])"
+    r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-f]*:[\da-f:.]+)(?:/[\d.:a-f]+|-[\d.:a-f]+)?(?!\w)"
 )
 #: Options that ask for ports, and how; of ``--dport`` one number is told apart.
 _PORTS: Final = re.compile(r"--\S*ports? (\S+)")
@@ -146,6 +144,8 @@ class Closures:
                     return ""
 
         text = _TOKENS.sub(replaced, joined)
+        if '"' in text:
+            return None  # what was left out as a comment may have been none
         literals = self._around.and_of(text)
         ports = tuple(dict.fromkeys(each.port for each in known))
         places, own, listed = list(hosts), set(map(_as_host, self._own)), self._listed
@@ -157,8 +157,8 @@ class Closures:
             *(literals.of_port(each) for each in (frontend.port, *ports)),
             tuple([each in own for each in others]),
             # What is sent on may meet rows of others, if these are for its address or port.
-            tuple([row for each in hosts for row in listed.by_host.get(each, ())]),
-            tuple([row for each in ports for row in listed.by_port.get(each or 0, ())]),
+            tuple([at for each in hosts for at in listed.by_host.get(each, ())]),
+            tuple([at for each in ports for at in listed.by_port.get(each or 0, ())]),
         )
         return Closure(key, tuple(known), literals.told)
 
@@ -171,24 +171,25 @@ class Closures:
         )
 
     def _rows(self, frontend: Frontend) -> list[str]:
-        """Return the rows of chains of all Services that flows to a frontend may meet.
+        """Return the rows of chains of all Services that flows to a frontend may meet, in order.
 
         Before each stands of which chain it is, and how many rows of others are before it.
         """
         listed = self._listed
-        rows = list(listed.by_port.get(frontend.port or 0, ()))
+        places = list(listed.by_port.get(frontend.port or 0, ()))
         if frontend.address is not None:
-            return [*listed.by_host.get(_as_host(frontend.address), ()), *rows]
-        # It comes to some address of the node, which need not be known.
-        rows += listed.of_any_host.get(frontend.port or 0, ())
-        rows += listed.of_any_host.get(None, ())
-        for own in sorted(map(_as_host, self._own)):
-            rows += listed.by_host.get(own, ())
-        return rows
+            places += listed.by_host.get(_as_host(frontend.address), ())
+        else:
+            # It comes to some address of the node, which need not be known.
+            places += listed.of_any_host.get(frontend.port or 0, ())
+            places += listed.of_any_host.get(None, ())
+            for own in map(_as_host, self._own):
+                places += listed.by_host.get(own, ())
+        return [listed.rows[at] for at in sorted(set(places))]
 
     @cached_property
     def _listed(self) -> _Listed:
-        found = _Listed({}, {}, {})
+        found = _Listed([], {}, {}, {})
         for table, chain in _LISTS:
             held = self._ruleset.tables.get(table)
             rules = held.chains[chain].rules if held and chain in held.chains else ()
@@ -214,16 +215,17 @@ class Closures:
 
     @cached_property
     def _around(self) -> _Around | None:
-        """What all rows that are of no Service name; None: some are not kept as text."""
+        """What all rows that are of no Service name; None: too much to tell who is alike."""
         pieces: list[str] = []
         for table in self._ruleset.tables.values():
             if not table.complete:
                 return None
             pieces += _outside(table)
-        text = re.sub(_COMMENT, "", "".join(pieces))
+        # With comments: one that names an address only tells more apart.
+        text = "".join(pieces)
         literals = dict.fromkeys(_LITERAL.findall(text))
-        if len(literals) > _MOST_NETWORKS:
-            return None
+        if len(literals) > _MOST_NETWORKS or re.search(_CHAIN, text):
+            return None  # so flows to any frontend may come to a Service that is not its own
         return _Around.of(literals, _PORTS.findall(text))
 
 
@@ -232,36 +234,42 @@ class _Listed:
     """Rows for one Service each, of chains that list those of all.
 
     Attributes:
-        by_host: those that match one address.
+        rows: chain after chain, each in its order.
+        by_host: the places of those that match one address.
         of_any_host: the same by their port, or None.
         by_port: those that match one port, and no address.
     """
 
-    by_host: dict[str, list[str]]
-    of_any_host: dict[int | None, list[str]]
-    by_port: dict[int, list[str]]
+    rows: list[str]
+    by_host: dict[str, list[int]]
+    of_any_host: dict[int | None, list[int]]
+    by_port: dict[int, list[int]]
 
     def add(self, chain: str, rows: Iterable[str]) -> None:
         """Take the rows of a chain."""
         others = 0
         for row in rows:
             host, port = _host_and_port(row)
-            told = f"{chain} {others} {row}"
-            if host is not None:
-                self.by_host.setdefault(host, []).append(told)
-                self.of_any_host.setdefault(port, []).append(told)
-            elif port is not None:
-                self.by_port.setdefault(port, []).append(told)
-            else:
+            if host is None and port is None:
                 others += 1
+                continue
+            at = len(self.rows)
+            self.rows.append(f"{chain} {others} {re.sub(_COUNTS, '', row)}")
+            if host is not None:
+                self.by_host.setdefault(host, []).append(at)
+                self.of_any_host.setdefault(port, []).append(at)
+            elif port is not None:
+                self.by_port.setdefault(port, []).append(at)
 
 
 def _host_and_port(row: str) -> tuple[str | None, int | None]:
-    """Return the one address and the one port that a row matches."""
-    host, ports = _OF_HOST.match(row), _OF_PORT.findall(row)
-    port = int(ports[0]) if len(ports) == 1 else None
+    """Return the one address and the one port that a row matches, as far as it plainly says."""
+    bare = re.sub(_COMMENT, "", row)
+    host, ports = _OF_HOST.match(row), _OF_PORT.findall(bare)
+    # What stands between other quotes is no option.
+    port = int(ports[0]) if len(ports) == 1 and '"' not in bare else None
     network = None if host is None else network_from_text(host[1])
-    return None if network is None else str(network), port
+    return None if network is None else _as_host(network.network_address), port
 
 
 def _outside(table: Table) -> Iterator[str]:
@@ -359,46 +367,5 @@ def _endpoint(text: str) -> Endpoint | None:
 
 
 def _as_host(address: Address) -> str:
-    return f"{address}/{address.max_prefixlen}"
-
-
-class Classes:
-    """The answers of frontends that were walked, for those that are alike.
-
-    `closures` tells who is; `is_taken` who has an address, which then stands for no other source.
-    """
-
-    def __init__(self, closures: Closures, is_taken: Callable[[Address], bool]) -> None:
-        self._closures = closures
-        self._is_taken = is_taken
-        self._known: dict[Hashable, tuple[Closure, tuple[Way, ...]]] = {}
-
-    def ways(
-        self, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]
-    ) -> tuple[Way, ...]:
-        """Return the routes of a frontend, each with the address that stands for its sources."""
-        closure = self._closures.of(frontend, protocol)
-        if closure is None:
-            return walked()
-        known = self._known.get(closure.key)
-        if known is None:
-            ways = walked()
-            if all(self._may_stand(way, closure) for way in ways):
-                self._known[closure.key] = closure, ways
-            return ways
-        first, ways = known
-        endpoints = dict(zip(first.endpoints, closure.endpoints, strict=True))
-        return tuple([(_carried(route, frontend, endpoints), at) for route, at in ways])
-
-    def _may_stand(self, way: Way, closure: Closure) -> bool:
-        route, address = way
-        return (
-            all(share.endpoint in closure.endpoints for share in route.shares)
-            and (route.network is None or str(route.network) in closure.around)
-            and (address is None or not self._is_taken(address))
-        )
-
-
-def _carried(route: Route, frontend: Frontend, endpoints: Mapping[Endpoint, Endpoint]) -> Route:
-    shares = [Share(endpoints[s.endpoint], s.share, s.masquerade) for s in route.shares]
-    return Route(frontend, route.source, tuple(shares), route.unresolved, route.network)
+    """Return an address as rows match on it."""
+    return f"{address_to_text(address)}/{address.max_prefixlen}"

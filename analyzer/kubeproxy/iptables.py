@@ -50,9 +50,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from typing import Final, TypeAlias
 
-    from analyzer.kubeproxy.alike import Classes, Way
     from analyzer.kubeproxy.between import Between
     from analyzer.kubeproxy.chain_order import ChainOrder
+    from analyzer.kubeproxy.classes import Classes, Way
     from analyzer.kubeproxy.entries import OddRule
     from analyzer.kubeproxy.object_names import ObjectNames
     from analyzer.kubeproxy.route_walks import Told
@@ -200,7 +200,8 @@ class Recogniser:
         """The answers of frontends that are alike; None: each is walked for itself."""
         if not self._by_class:
             return None
-        from analyzer.kubeproxy.alike import Classes, Closures
+        from analyzer.kubeproxy.alike import Closures
+        from analyzer.kubeproxy.classes import Classes
 
         return Classes(Closures(self._ruleset, self._own, self._pods), self._is_taken)
 

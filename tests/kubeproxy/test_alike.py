@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, ip_network
-from itertools import groupby
+from itertools import count, groupby
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.alike import Classes, Way
+from analyzer.kubeproxy.classes import Classes, Way
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import Frontend, View
@@ -107,12 +107,17 @@ def strangers(draw: st.DrawFn, text: str) -> str:
                 f"-m iprange --dst-range {address}-{IPv4Address(address) + 2000}",
                 "-m mark --mark 0x4000/0x4000",
                 "-m set --match-set x src",
+                f'-p tcp -m comment --comment "a --dport {low} b"',
             )
         )
     )
+    service = draw(st.sampled_from(re.findall(r"(?m)^:(KUBE-S(?:VC|EP)-\w+) ", text) or ["ACCEPT"]))
+    endpoint = draw(st.sampled_from(re.findall(r"--to-destination (\S+)", text) or ["10.9.9.9:9"]))
     chain, target = draw(
         st.sampled_from(
             (
+                ("PREROUTING", service),
+                ("KUBE-SERVICES", f"DNAT --to-destination {endpoint}"),
                 ("PREROUTING", "ACCEPT"),
                 ("OUTPUT", "DNAT --to-destination 10.9.9.9:99"),
                 ("KUBE-SERVICES", "RETURN"),
@@ -133,10 +138,12 @@ def dumps(draw: st.DrawFn) -> str:
     text = doubled(draw(clusters(layout, families=st.just(4))).dump)
     for _ in range(draw(st.integers(0, 2))):
         row = draw(strangers(text))
-        # As the first rule of its chain: others would seldom be met.
-        at = re.search(rf"^{re.escape(' '.join(row.split()[:2]))} ", text, re.MULTILINE)
-        if at is not None:
-            text = f"{text[: at.start()]}{row}\n{text[at.start() :]}"
+        chain = re.escape(" ".join(row.split()[:2]))
+        places = [at.start() for at in re.finditer(rf"^{chain} ", text, re.MULTILINE)]
+        if places:
+            # Most as the first rule of the chain: behind others they are seldom met.
+            at = draw(st.sampled_from([places[0], *places]))
+            text = f"{text[:at]}{row}\n{text[at:]}"
     return text
 
 
@@ -192,6 +199,56 @@ def test_a_rule_that_tells_them_apart_has_each_of_them_walked(carried: list[str]
     found = view(text, plainly=True)
     assert "10.97.0.1:80" not in carried
     assert told(found) == told(view(text, plainly=False))
+
+
+@pytest.mark.parametrize(
+    ("row", "before"),
+    [
+        # Whose flows they are nobody can tell: all may come to the first Service.
+        ("-A PREROUTING -m set --match-set x src -j {chain}", "-A PREROUTING "),
+        (
+            "-A KUBE-SERVICES -p tcp -m set --match-set x src -j DNAT --to-destination {endpoint}",
+            "-A KUBE-SERVICES ",
+        ),
+        # Between the rows of one and of the other.
+        ("-A KUBE-SERVICES -p tcp -m tcp --dport 80 -j RETURN", "-A KUBE-SERVICES -d 10.97."),
+        # It matches every port, whatever its comment says.
+        (
+            '-A KUBE-NODEPORTS -p tcp -m comment --comment "a --dport 9 b" -j RETURN',
+            '-A KUBE-NODEPORTS -d 127.0.0.0/8 -p tcp -m comment --comment "default/copy-a:http"',
+        ),
+    ],
+)
+def test_each_has_its_own_answer(row: str, before: str) -> None:
+    chain = re.search(r"-d 10\.96\.0\.1/32 .*-j (KUBE-SVC-\w+)", TEXT)
+    endpoint = re.search(r"--to-destination (\S+)", TEXT)
+    assert chain
+    assert endpoint
+    row = row.format(chain=chain[1], endpoint=endpoint[1])
+    text = TEXT.replace(f"\n{before}", f"\n{row}\n{before}", 1)
+    assert text != TEXT
+    assert told(view(text, plainly=True)) == told(view(text, plainly=False))
+
+
+def test_what_only_looks_like_a_comment_is_a_difference() -> None:
+    text = TEXT
+    # The mark of one row is that of all packets, and that of the other of none.
+    for host, mark in ((r"10\.96", "0x9"), (r"10\.97", "0x0")):
+        chain = re.search(rf"-d {host}\.0\.1/32 .*-j (KUBE-SVC-\w+)", text)
+        assert chain
+        row = (
+            f'-A {chain[1]} -p tcp -m string --string " -m comment --comment " --algo bm '
+            f'-m mark --mark {mark} -m comment --comment "x" -j RETURN'
+        )
+        text = text.replace(f"\n-A {chain[1]} ", f"\n{row}\n-A {chain[1]} ", 1)
+    assert text.count("--string") == 2
+    assert told(view(text, plainly=True)) == told(view(text, plainly=False))
+
+
+def test_counters_are_no_difference(carried: list[str]) -> None:
+    numbers = count()
+    view(re.sub(r"(?m)^-A", lambda _: f"[{next(numbers)}:60] -A", TEXT), plainly=True)
+    assert sorted(carried) == sorted(COPIES)
 
 
 def test_an_endpoint_that_is_the_node_itself_is_not_as_others(carried: list[str]) -> None:
