@@ -119,6 +119,7 @@ ANALYZER: Final = (
         "kubeproxy/test_route_walks.py kubeproxy/test_nft_asked.py",
         "what tells sources apart, by the routes that come out",
     ),
+    Row("kubeproxy/classes", "kubeproxy/test_alike.py", "what one walk of a class is carried to"),
     Row("kubeproxy/shapes", "kubeproxy/test_endpoint_rows.py", "shapes of rows, of real rows"),
     Row(
         "kubeproxy/plain_shares",

@@ -105,9 +105,9 @@ class Packet:
                 mark.value,
                 mark.unknown,
                 self.flow_mark.value,
-                # Much quicker than their own, and as good.
-                None if of is None else of._ip,  # type: ignore[union-attr]  # noqa: SLF001
-                None if to is None else to._ip,  # type: ignore[union-attr]  # noqa: SLF001
+                # Of ipaddress, not public: much quicker than an address' own hash, and as good.
+                None if of is None else of._ip,  # type: ignore[union-attr]  # noqa: SLF001  # above
+                None if to is None else to._ip,  # type: ignore[union-attr]  # noqa: SLF001  # above
                 self.destination_port,
                 self.protocol,
             )

@@ -147,7 +147,8 @@ def _compile_replace(cls: type, names: tuple[str, ...]) -> Callable[..., Any]:
         raise TypeError(f"{cls.__name__} has no field {', '.join(unknown)}")
     given = ", ".join(f"{name}={name if name in names else f'_old.{name}'}" for name in fields)
     scope: dict[str, Any] = {"_make": cls}
-    exec(f"def made({', '.join(['_old', *names])}):\n    return _make({given})", scope)  # noqa: S102
+    head = f"def made({', '.join(['_old', *names])}):"
+    exec(f"{head}\n    return _make({given})", scope)  # noqa: S102  # our fields' names
     made: Callable[..., Any] = scope["made"]
     return made
 
