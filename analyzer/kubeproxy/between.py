@@ -42,9 +42,11 @@ class Between:
         return replace(
             marked,
             source=None,
+            sources=None,
             source_port=None,
             from_node=None,
             destination=None,
+            destinations=None,
             destination_port=None,
             to_node=None,
         )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TypeAlias
 
 from analyzer.kubeproxy.alike import Closure, Closures
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share
 from analyzer.model.addresses import Address
 
-#: A route, and the address that stands for its sources, where it is not that of its kind.
-Way: TypeAlias = tuple[Route, Address | None]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.kubeproxy.source_routes import Way
 
 
 class Classes:

@@ -232,7 +232,8 @@ def affinity(table: Table, name: str, seen: frozenset[str] = frozenset()) -> int
 def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:
     """Return the cluster's CIDR as the masquerade rules name it: ``! -s CIDR``.
 
-    Of the rules in `chains`, and in the chains of Services that these lead to.
+    Of the rules in `chains`, and in the chains of Services that these lead to. kube-proxy's ask
+    for the destination too.
     """
     rest = list(dict.fromkeys(chains))[::-1]
     seen: set[str] = set()
@@ -243,7 +244,9 @@ def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:
         seen.add(name)
         for rule in table.chains[name].rules:
             match rule.target:
-                case Jump(names.MARK_MASQUERADE):
+                case Jump(names.MARK_MASQUERADE) if any(
+                    isinstance(match, MatchDestination) for match in rule.matches
+                ):
                     for match in rule.matches:
                         match match:
                             case MatchNot(MatchSource(network)):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.asked_behind_nat import BehindNat
 from analyzer.kubeproxy.between import NOTHING, Between
-from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Share, Source
+from analyzer.kubeproxy.explored import Explored
+from analyzer.kubeproxy.leaving import Leaving
+from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.matches import MatchPhysdev
-from analyzer.model.packet import Mark, Packet
-from analyzer.model.probability import Bounds, Dyadic, capped_sum
-from analyzer.model.targets import Dnat, NatRange
+from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
+from analyzer.model.region import Region, networks_of
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.assumptions import rests_on_bridges
@@ -21,7 +21,7 @@ from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import Leaf, Tree, shares
+from analyzer.semantics.tree import Tree
 
 #: Where a flow from each kind of source enters the nat table.
 HOOKS: Final = {
@@ -76,13 +76,10 @@ class FlowWalks:
         #: What the walks of one chain alone may cost.
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
-        self._between = between
         #: Kinds of matches that were looked at outside the hooks' own walks.
         self._judged: set[type] = set()
         self.trees_rest_on_bridges = False
-        self._behind_nat = BehindNat(rulesets, family, self._situation)
-        #: Whether packets are masqueraded, by what those have in common that are alike.
-        self._known: dict[Hashable, Ternary] = {}
+        self._leaving = Leaving(self._hooks, family, between)
         # A flow to a NodePort goes to some address of the node, known or not.
         self._node_port_address = node_port_address or (own[0] if own else None)
 
@@ -90,6 +87,10 @@ class FlowWalks:
     def rests_on_bridges(self) -> bool:
         """Whether a rule asked for ports of bridges so far."""
         return MatchPhysdev in self._hooks.judged or MatchPhysdev in self._judged
+
+    def note(self, bound: str) -> None:
+        """Note a bound that was met, and what it means for the answer."""
+        self._effort.note(bound)
 
     def _asked_bits(self) -> int:
         from analyzer.kubeproxy.asked_bits import asked_bits
@@ -99,7 +100,8 @@ class FlowWalks:
     @property
     def exceeded(self) -> tuple[str, ...]:
         """The bounds on work that walks met, in words: what is behind them is unresolved."""
-        return tuple(dict.fromkeys((*self._hooks.exceeded, *self._effort.exceeded)))
+        met = (*self._hooks.exceeded, *self._effort.exceeded, *self._leaving.exceeded)
+        return tuple(dict.fromkeys(met))
 
     def tree(
         self,
@@ -142,66 +144,33 @@ class FlowWalks:
             to_node=True if frontend.address is None else None,
         )
 
-    def _packet(self, source: Source, address: Address | str | None = USUAL) -> Packet:
+    def _packet(self, source: Source, address: Region | Address | str | None = USUAL) -> Packet:
         made_here = source is Source.NODE
+        among = address if isinstance(address, Region) else None
+        one = None if isinstance(address, Region | str) else address
         return Packet(
-            source=self._sources[source] if isinstance(address, str) else address,
+            source=self._sources[source] if isinstance(address, str) else one,
+            sources=among,
             in_interface="" if made_here else None,
             out_interface=None if made_here else "",
             from_node=_FROM_NODE.get(source),
             bridge_port=BRIDGE_PORT.get(source),
         )
 
-    def route(
+    def explored(
         self,
         frontend: Frontend,
         protocol: str,
         source: Source,
-        address: Address | str | None = USUAL,
-        network: Network | None = None,
-    ) -> Route:
-        """Return the distribution of a frontend's flows over endpoints.
+        of: Region | Address | str | None = USUAL,
+    ) -> Explored:
+        """Return the ways of a frontend's flows `of` some sources, or of one; None: not known."""
+        packet = self._flow(self._packet(source, of), frontend, protocol)
+        return self._explored(self._hooks.to_nat(HOOKS[source], packet), source)
 
-        `address` stands for all sources in `network`.
-        """
-        tree = self.tree(frontend, protocol, source, address)
-        return self._route(tree, frontend, source, network)
-
-    def _route(
-        self,
-        tree: Tree,
-        frontend: Frontend,
-        source: Source,
-        network: Network | None = None,
-        leaves: dict[Endpoint, list[Leaf]] | None = None,
-    ) -> Route:
-        """Fold a tree; `leaves` takes the ends of the ways to each endpoint."""
-        masquerades: dict[Endpoint, set[Ternary]] = {}
-
-        def endpoint(leaf: Leaf) -> Endpoint | NatRange | None:
-            if not isinstance(leaf.outcome, Dnat):
-                return None
-            if leaf.packet.destination is None:
-                return leaf.outcome.to  # one of a range; which, the kernel chooses
-            found = Endpoint(leaf.packet.destination, leaf.packet.destination_port)
-            masquerades.setdefault(found, set()).add(self._masquerades(leaf.packet, source))
-            if leaves is not None:
-                leaves.setdefault(found, []).append(leaf)
-            return found
-
-        found = shares(tree, endpoint)
-        ranges = {key: b.upper for key, b in found.items() if isinstance(key, NatRange)}
-        return Route(
-            frontend,
-            source,
-            tuple(
-                Share(key, _widened(key, bounds, ranges), agreed(masquerades[key]))
-                for key, bounds in found.items()
-                if isinstance(key, Endpoint)
-            ),
-            capped_sum([found.unresolved, *ranges.values()]),
-            network,
-        )
+    def _explored(self, tree: Tree, source: Source) -> Explored:
+        version = 4 if self._family == "ip" else 6
+        return Explored(tree, version, lambda sent: self._leaving.by_source(_out(sent, source)))
 
     def masquerades(
         self,
@@ -212,51 +181,25 @@ class FlowWalks:
         address: Address | str | None = USUAL,
     ) -> Ternary:
         """Tell whether a flow that was sent to `endpoint` with `mark`, if any, is masqueraded."""
-        packet = replace(
-            self._packet(source, address),
-            protocol=protocol,
-            destination=endpoint.address,
-            destination_port=endpoint.port,
-            mark=mark or Mark(),
-            translated=True,
-        )
-        return self._masquerades(packet, source)
+        known = self._sources[source] if isinstance(address, str) else address
+        packet = self._sent(source, protocol, mark or Mark())
+        to = replace(packet, destination=endpoint.address, destination_port=endpoint.port)
+        return self._leaving.masquerades(to, known)
 
-    def _masquerades(self, packet: Packet, source: Source) -> Ternary:
-        # A hairpin flow leaves: were its endpoint's address the node's own, so were its source's.
-        leaves = source in {Source.NODE, Source.HAIRPIN}
-        came = replace(packet, in_interface="" if leaves else None)
-        passed = self._between.passed(came)
-        alike = self._behind_nat.alike(passed)
-        known = self._known.get(alike)
-        if known is None:
-            known = self._known[alike] = self._hooks.masquerades(passed)
-        return known
+    def asked_behind(self, source: Source) -> frozenset[Network]:
+        """Return the sources that rules behind nat tell apart, by whatever flows they meet."""
+        packet = self._sent(source, None, UNKNOWN_MARK)
+        asked = self._leaving.asked(packet)
+        version = 4 if self._family == "ip" else 6
+        return frozenset(network for each in asked for network in networks_of(version, each))
+
+    def _sent(self, source: Source, protocol: str | None, mark: Mark) -> Packet:
+        packet = replace(self._packet(source, None), protocol=protocol, mark=mark, translated=True)
+        return _out(packet, source)
 
 
-def _widened(endpoint: Endpoint, bounds: Bounds, ranges: Mapping[NatRange, Dyadic]) -> Bounds:
-    """Return the bounds, with what goes to a range that holds the endpoint's address too."""
-    upper = [bounds.upper]
-    for to, share in ranges.items():
-        first, last = to.first_address, to.last_address or to.first_address
-        same_port = (
-            to.first_port is None
-            or endpoint.port is None
-            or (to.first_port <= endpoint.port <= (to.last_port or to.first_port))
-        )
-        if first is None or last is None or not same_port:
-            continue
-        if int(first) <= int(endpoint.address) <= int(last):
-            upper.append(share)
-    return Bounds(bounds.lower, capped_sum(upper))
-
-
-def agreed(answers: set[Ternary]) -> bool | None:
-    """Return the one answer that all give; None where they differ or do not know."""
-    match sorted(answers, key=lambda t: t.value):
-        case [Ternary.TRUE]:
-            return True
-        case [Ternary.FALSE]:
-            return False
-        case _:
-            return None
+def _out(packet: Packet, source: Source) -> Packet:
+    """Return a packet that nat has sent on, as it comes to the hooks behind."""
+    # A hairpin flow leaves: were its endpoint's address the node's own, so were its source's.
+    leaves = source in {Source.NODE, Source.HAIRPIN}
+    return replace(packet, in_interface="" if leaves else None)

@@ -26,7 +26,7 @@ from analyzer.kubeproxy.masquerade import Masquerade
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
 from analyzer.kubeproxy.shapes import host
-from analyzer.kubeproxy.sources import Asked, pod_networks, source_addresses
+from analyzer.kubeproxy.sources import pod_networks, source_addresses
 from analyzer.kubeproxy.view import (
     Frontend,
     FrontendKind,
@@ -34,14 +34,13 @@ from analyzer.kubeproxy.view import (
     ServicePort,
     Source,
     View,
-    open_as,
 )
 from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.probability import NEVER
 from analyzer.model.rules import Rule, Ruleset, Table
-from analyzer.model.value import replace, value
+from analyzer.model.value import value
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.survey import survey
@@ -51,12 +50,11 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from typing import Final, TypeAlias
 
     from analyzer.kubeproxy.between import Between
-    from analyzer.kubeproxy.chain_order import ChainOrder
-    from analyzer.kubeproxy.classes import Classes, Way
+    from analyzer.kubeproxy.classes import Classes
     from analyzer.kubeproxy.entries import OddRule
     from analyzer.kubeproxy.object_names import ObjectNames
-    from analyzer.kubeproxy.route_walks import Told
     from analyzer.kubeproxy.source_parts import SourceParts
+    from analyzer.kubeproxy.source_routes import SourceRoutes, Way
     from analyzer.kubeproxy.walks import NatWalks
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.tree import Tree
@@ -82,9 +80,6 @@ _OTHER_MODES: Final = {
 _BASE_CHAINS: Final = ("PREROUTING", "OUTPUT", "POSTROUTING")
 #: Quicker than to call the enumeration, which a dump does for each of its Services.
 _KINDS: Final = {kind.value: kind for kind in FrontendKind}
-#: Kinds of sources that an endpoint may be one of.
-_LIKE_ENDPOINTS: Final = (Source.POD, Source.POD_ELSEWHERE, Source.EXTERNAL)
-_PLACES: Final = {source: at for at, source in enumerate(Source)}
 
 
 @value
@@ -158,9 +153,8 @@ class Recogniser:
             None if advance is None else lambda rules: advance(rules, ruleset.rules),
         )
         self._odd: list[OddRule] = []
-        self._orders: dict[tuple[Frontend, str], ChainOrder] = {}
-        #: By chain and protocol.
-        self._asked_by: dict[tuple[str, str], Asked] = {}
+        #: What tells which plain flows are masqueraded, by the network that a Service spares.
+        self._judges_of: dict[Source, dict[str | None, list[_Part]]] = {s: {} for s in Source}
         self._unnamed = 0
         #: By frontend, protocol, source and network: the address that stands for its sources.
         self._addresses: dict[_Way, Address] = {}
@@ -206,52 +200,23 @@ class Recogniser:
         return Classes(Closures(self._ruleset, self._own, self._pods), self._is_taken)
 
     @cached_property
-    def _asked_around(self) -> Asked:
-        """What rules before and behind a Service's chains ask about sources."""
-        from analyzer.kubeproxy.asked_sources import ENTERING, LEAVING, asked_around
+    def _routes_of(self) -> SourceRoutes:
+        from analyzer.kubeproxy.source_routes import SourceRoutes
 
-        rulesets = (self._ruleset, *self._others)
-        return asked_around(rulesets, self._ruleset.family, (*ENTERING, *LEAVING))
+        return SourceRoutes(self._walks, self._parts, self._own)
 
-    def _asked(self, entrance: _Entrance) -> Asked:
-        """Return what rules on the way of a frontend's flows ask about sources."""
-        key = entrance.chain, entrance.protocol
-        found = self._asked_by.get(key)
-        if found is None:
-            from analyzer.kubeproxy.asked_sources import asked_behind
-
-            bits, by_marks = self._walks.bits_of_masquerade, self._walks.goes_by_marks
-            found = asked_behind(self._nat, *key, bits=bits, by_marks=by_marks)
-            found = (found | self._asked_around).settled()
-            self._asked_by[key] = found = found.parted() if found.otherwise else found
-        return found
-
-    def _told(self, entrance: _Entrance, asked: Asked) -> Told:
-        """Return what tells the sources of a frontend's flows apart, of which all is `asked`."""
-        from analyzer.kubeproxy.route_walks import Told
-
-        if not asked.marked:
-            return Told(networks=asked.networks)
-        way = entrance.frontend, entrance.protocol
-        if way not in self._orders:
-            self._orders[way] = self._walks.order(*way)
-        marked = {each.address: each for each in asked.marked}
-        return Told(networks=asked.networks, marked=marked, order=self._orders[way])
-
-    def _asked_plainly(self, unmarked: str | None) -> Asked:
+    def _asked_plainly(self, source: Source, unmarked: str | None) -> frozenset[Network]:
         """Return what rules on the way of plain flows ask, which come untouched to their Service.
 
         `unmarked` is the network that the Service's own rule spares.
         """
         network = network_from_text(unmarked) if unmarked else None
-        own = Asked(frozenset() if network is None else frozenset({network}))
+        own = frozenset() if network is None else frozenset({network})
         mangle = self._ruleset.tables.get("mangle")
         silent = mangle is None or _lets_pass(mangle, "POSTROUTING")
         if silent and self._plain.masquerades_plainly():
             return own
-        from analyzer.kubeproxy.asked_sources import LEAVING, asked_around
-
-        return own | asked_around((self._ruleset,), self._ruleset.family, LEAVING)
+        return own | self._walks.asked_behind(source)
 
     @cached_property
     def _between(self) -> Between:
@@ -581,23 +546,18 @@ class Recogniser:
 
     def _all(self, entrance: _Entrance) -> Iterator[Route]:
         """Give the routes of one frontend from all kinds of source."""
-        if entrance.plain is not None and (self._all_direct or self._classes is None):
+        if entrance.plain is not None and self._all_direct:
             for source in Source:
                 yield from self._made([entrance], source)
             return
         if self._advance is not None:
             self._advance(self._size(entrance.chain), self._ruleset.rules)
+        way = entrance.frontend, entrance.protocol
         if self._classes is None:
-            yield from self._walked_from_all(entrance)
-            return
-
-        def walked() -> tuple[Way, ...]:
-            routes = self._walked_from_all(entrance)
-            return tuple(
-                [(route, self._addresses.get(self._way(entrance, route))) for route in routes]
-            )
-
-        for route, address in self._classes.ways(entrance.frontend, entrance.protocol, walked):
+            ways = self._walked(entrance)
+        else:
+            ways = self._classes.ways(*way, lambda: self._walked(entrance))
+        for route, address in ways:
             if address is not None:
                 self._addresses[self._way(entrance, route)] = address
             yield route
@@ -605,19 +565,11 @@ class Recogniser:
     def _way(self, entrance: _Entrance, route: Route) -> _Way:
         return entrance.frontend, entrance.protocol, route.source, route.network
 
-    def _walked_from_all(self, entrance: _Entrance) -> Iterator[Route]:
-        """Give the routes of one frontend from all kinds of source, as walks find them."""
-        others = [r for s in Source if s is not Source.HAIRPIN for r in self._walked(entrance, s)]
-        yield from others
-        yield self._hairpin(entrance, others)
-
-    def _made(self, entrances: list[_Entrance], wanted: Source) -> Iterator[Route]:
-        source, direct, judges = self._ways[_PLACES[wanted]]
+    def _made(self, entrances: list[_Entrance], source: Source) -> Iterator[Route]:
+        judges = self._judges_of[source]
         for entrance in entrances:
             plain = entrance.plain
-            if plain is None or not direct:
-                yield from self._walked(entrance, source)
-                continue
+            assert plain is not None
             if plain.unmarked not in judges:
                 judges[plain.unmarked] = list(self._judges(source, plain.unmarked))
             for network, address, judge in judges[plain.unmarked]:
@@ -632,41 +584,15 @@ class Recogniser:
         if source is Source.HAIRPIN:
             yield None, None, self._masquerade.judge_hairpin()
             return
-        for network, address in self._parts.of(source, self._asked_plainly(unmarked)):
+        for network, address in self._parts.of(source, self._asked_plainly(source, unmarked)):
             yield network, address, self._masquerade.judge(source, address, unmarked)
 
-    def _walked(self, entrance: _Entrance, source: Source) -> Iterator[Route]:
-        """Give the routes of one frontend from one kind of source, as walks find them."""
+    def _walked(self, entrance: _Entrance) -> tuple[Way, ...]:
+        """Return the routes of one frontend from all kinds of source, as walks find them."""
         if entrance.frontend.port is None:
-            yield self._walks.behind(entrance.chain, entrance.frontend, entrance.protocol, source)
-            return
-        way = entrance.frontend, entrance.protocol
-        match source:
-            case Source.HAIRPIN:
-                others = [s for s in Source if s is not Source.HAIRPIN]
-                routes = [r for s in others for r in self._walked(entrance, s)]
-                yield self._hairpin(entrance, routes)
-            case _:
-                asked = self._asked(entrance)
-                parts = self._parts.of(source, asked)
-                for network, address in parts:
-                    if address is not None:
-                        self._addresses[*way, source, network] = address
-                yield from self._walks.routes(*way, source, parts, self._told(entrance, asked))
-
-    def _hairpin(self, entrance: _Entrance, routes: Sequence[Route]) -> Route:
-        """Return the route of the endpoints' own flows; `routes` are those from all others."""
-        if entrance.frontend.port is None:
-            way = entrance.chain, entrance.frontend, entrance.protocol, Source.HAIRPIN
-            return self._walks.behind(*way)
-        endpoints = tuple(dict.fromkeys(s.endpoint for r in routes for s in r.shares))
-        asked = self._asked(entrance)
-        networks = asked.of_endpoints(endpoint.address for endpoint in endpoints)
-        told = replace(self._told(entrance, asked), networks=networks)
-        for source in _LIKE_ENDPOINTS if asked.marked else ():
-            told = told.standing_in(address for _, address in self._parts.of(source, asked))
-        found = self._walks.hairpin(entrance.frontend, entrance.protocol, endpoints, told)
-        return open_as(found, routes)
+            way = entrance.chain, entrance.frontend, entrance.protocol
+            return tuple([(self._walks.behind(*way, source), None) for source in Source])
+        return tuple(self._routes_of.ways(entrance.frontend, entrance.protocol))
 
     def _size(self, name: str) -> int:
         """Return about how many rules a walk from a Service's chain passes, KUBE-SEP's included."""
@@ -674,27 +600,16 @@ class Recogniser:
         return 0 if chain is None else len(chain.rules)
 
     @cached_property
-    def _ways(self) -> list[tuple[Source, bool, dict[str | None, list[_Part]]]]:
-        """Each kind of source, whether its flows come to KUBE-SERVICES untouched, and its parts.
-
-        Those by the network that a Service spares.
-        """
+    def _all_direct(self) -> bool:
+        """Whether flows from every kind of source come to KUBE-SERVICES untouched."""
         # A flow that is marked must come back from where it is, or its Service is not plain.
         plainly = bool(self._plain.services) and (
             self._plain.mark is not None or self._walks.mark_of_masquerade() is not None
         )
-        direct: dict[Source, bool] = {
-            source: plainly and self._enters_directly(source)
-            for source in Source
-            if source is not Source.HAIRPIN
-        }
         # A hairpin flow is one of a pod, or of the node itself.
-        direct[Source.HAIRPIN] = direct[Source.POD] and direct[Source.NODE]
-        return [(source, direct[source], {}) for source in Source]
-
-    @cached_property
-    def _all_direct(self) -> bool:
-        return all(direct for _, direct, _ in self._ways)
+        return plainly and all(
+            self._enters_directly(source) for source in Source if source is not Source.HAIRPIN
+        )
 
     def _enters_directly(self, source: Source) -> bool:
         """Tell whether nothing before KUBE-SERVICES can touch a flow from `source`."""

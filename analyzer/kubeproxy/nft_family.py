@@ -7,26 +7,23 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.asked_sources import ENTERING, LEAVING, asked_around
 from analyzer.kubeproxy.exceeded import bounded
-from analyzer.kubeproxy.flows import USUAL
+from analyzer.kubeproxy.flows import USUAL, FlowWalks
 from analyzer.kubeproxy.nft_asked import affinity, unmarked_network
 from analyzer.kubeproxy.nft_chains import destinations, no_map, reached_by
 from analyzer.kubeproxy.nft_entrances import NAT_HOOKS, Entrance, Entrances, base_chains
 from analyzer.kubeproxy.nft_frame import Frame
 from analyzer.kubeproxy.nft_marks import changed_by_all
 from analyzer.kubeproxy.nft_plain import PlainPlace, PlainServices
-from analyzer.kubeproxy.nft_questions import Questions
-from analyzer.kubeproxy.nft_walks import NftWalks
 from analyzer.kubeproxy.source_parts import Known, SourceParts
-from analyzer.kubeproxy.sources import Asked, PodNetworks, pod_networks, source_addresses
-from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, open_as
+from analyzer.kubeproxy.source_routes import SourceRoutes
+from analyzer.kubeproxy.sources import PodNetworks, pod_networks, source_addresses
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.nft import Chain, NftRuleset
 from analyzer.model.nft_statements import Dnat
-from analyzer.model.value import replace
 from analyzer.parsers.formats import Advance
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.situation import Situation
@@ -34,13 +31,7 @@ from analyzer.semantics.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
-
     from analyzer.kubeproxy.object_names import ObjectNames
-
-#: Hooks that it meets behind nat, where sources are changed; the second if it stays on the node.
-_LEAVING: Final = frozenset({"postrouting"})
-_STAYING: Final = frozenset({"input"})
 
 
 class Family:
@@ -151,19 +142,13 @@ class Family:
             )
         )
 
-    @cached_property
-    def _questions(self) -> Questions:
-        """What rules on the way of flows ask about sources."""
-        around = asked_around(self._rulesets, self._family, (*ENTERING, *LEAVING))
-        return Questions(self._read, around, lambda: self._walks.bits_before)
-
     # --- what becomes of flows ---
 
     @cached_property
-    def _walks(self) -> NftWalks:
+    def _walks(self) -> FlowWalks:
         between = changed_by_all(self._rulesets, self._family)
         own = self._own, self._sources, between, self.node_port_address
-        return NftWalks(self._rulesets, self._family, *own)
+        return FlowWalks(self._rulesets, self._family, *own)
 
     @property
     def node_port_address(self) -> Address | None:
@@ -279,25 +264,15 @@ class Family:
 
     @cached_property
     def _plain_services(self) -> PlainServices | None:
-        around = self._questions.around
-        if not self._plainly or around.otherwise:
+        if not self._plainly:
             return None
         situation = Situation(affinity_lists=names.AFFINITY_LISTS)
-        way = self._family, situation, self._read.plain_map
-        return PlainServices(
-            self._walks,
-            Frame(self._tables, NAT_HOOKS, *way),
-            Frame(self._tables, self._behind, *way),
-            self._own,
-            lambda source, asked: self._parts.of(source, Asked(asked)),
-            around.networks,
-        )
+        before = Frame(self._tables, NAT_HOOKS, self._family, situation, self._read.plain_map)
+        return PlainServices(self._walks, before, self._own, self._parts)
 
-    @property
-    def _behind(self) -> frozenset[str]:
-        """The hooks that change sources."""
-        staying = any(base_chains(table, _STAYING, "nat") for table in self._tables)
-        return _LEAVING | _STAYING if staying else _LEAVING
+    @cached_property
+    def _every_route(self) -> SourceRoutes:
+        return SourceRoutes(self._walks, self._parts, self._own)
 
     def _is_empty(self, entrance: Entrance) -> bool:
         chain = entrance.table.chains.get(entrance.chain)
@@ -308,24 +283,10 @@ class Family:
         if self._advance is not None:
             self._advance(sum(len(c.rules) for c in self._chains(entrance)), self._ruleset.rules)
         way = entrance.frontend, entrance.protocol
-        questions = self._questions.asked(*way)
-        told = self._questions.told(*way, questions)
-        found: list[Route] = []
-        for source in Source:
-            if source is Source.HAIRPIN:
-                continue
-            parts = self._parts.of(source, questions)
-            for network, address in parts:
-                if address is not None:
-                    self._addresses[*way, source, network] = address
-            if source is not Source.NODE:  # who is no endpoint's like
-                told = told.standing_in(address for _, address in parts)
-            found += self._walks.routes(*way, source, parts, told)
-        yield from found
-        endpoints = tuple(dict.fromkeys(s.endpoint for route in found for s in route.shares))
-        networks = questions.of_endpoints(endpoint.address for endpoint in endpoints)
-        told = replace(told, networks=networks)
-        yield open_as(self._walks.hairpin(*way, endpoints, told), found)
+        for route, address in self._every_route.ways(*way):
+            if address is not None:
+                self._addresses[*way, route.source, route.network] = address
+            yield route
 
     # --- what there is to say ---
 

@@ -8,12 +8,12 @@ walked, and the others are told by it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from analyzer.kubeproxy.nft_chains import elements_of, no_map, reached_by
 from analyzer.kubeproxy.nft_rows import words_of
-from analyzer.model.nft import FAMILIES, NftRuleset, Rule, Table
+from analyzer.model.nft import Rule, Table
 from analyzer.model.nft_expressions import (
     Accept,
     AnonymousSet,
@@ -28,7 +28,6 @@ from analyzer.model.nft_expressions import (
     Jump,
     Meta,
     Payload,
-    RawPayload,
     Return,
     SetRef,
 )
@@ -91,42 +90,11 @@ class _Asked:
     question: Match | Vmap
 
 
-def asked_behind_nat(
-    ruleset: NftRuleset, family: str, situation: Situation
-) -> Callable[[Packet], Hashable] | None:
-    """Return what answers the questions of rules behind nat, for packets that nat has sent on.
-
-    None: what they ask may change on the way.
-    """
-    tables = [
-        table
-        for table in ruleset.tables.values()
-        if table.family not in FAMILIES - {family, "inet"} and "dormant" not in table.flags
-    ]
-    if not all(table.complete for table in tables):
-        return lambda _: None  # a chain that was lost may come first, and do anything to any flow
-    staying = any(
-        chain.is_unplaced or (chain.hook, chain.type) == ("input", "nat")
-        for table in tables
-        for chain in table.chains.values()
-    )
-    hooks = frozenset({"postrouting", *(["input"] if staying else [])})
-    frame = Frame(tables, hooks, family, situation, sources=True)
-    if not frame.is_plain or not frame.asks_what_stays:
-        return None
-
-    def answers(packet: Packet) -> Hashable:
-        return frame.answers(str(packet.destination), lambda: packet)
-
-    return answers
-
-
 class Frame:
     """The questions that some chains of several tables ask.
 
     Those chains are the base chains of each table at `hooks`, and what they lead to; rules in one
-    chain behind the map `plain`, which sends a flow on for good, are not met. With `sources` it is
-    asked about where a flow comes from, too.
+    chain behind the map `plain`, which sends a flow on for good, are not met.
     """
 
     def __init__(
@@ -136,11 +104,8 @@ class Frame:
         family: str,
         situation: Situation,
         plain: str | None = None,
-        *,
-        sources: bool = False,
     ) -> None:
         self._plain = plain
-        self._sources = sources
         self._asked: list[_Asked] = []
         #: Whether all rules are ones whose questions are known.
         self.is_plain = True
@@ -161,16 +126,16 @@ class Frame:
         for statement in rule.statements:
             match statement:
                 case Match(_, left, right):
-                    if self._depends(left) or self._depends(right):
+                    if _depends(left) or _depends(right):
                         self._asked.append(_Asked(lookups, table, statement))
                 case Vmap(_, SetRef(name)) if name == self._plain:
                     pass
                 case Vmap(key):
-                    if self._depends(key):
+                    if _depends(key):
                         self._asked.append(_Asked(lookups, table, statement))
                     elif not _leads_nowhere(statement, table):
                         self.is_plain = False
-                case MetaSet(_, operand) | CtSet(_, operand) if not self._depends(operand):
+                case MetaSet(_, operand) | CtSet(_, operand) if not _depends(operand):
                     pass
                 case Snat() | Masquerade() if not self._picks(statement):
                     pass
@@ -179,23 +144,10 @@ class Frame:
                 case _:
                     self.is_plain = False
 
-    def _depends(self, given: Expression) -> bool:
-        return _depends(given, sources=self._sources)
-
     def _picks(self, given: Snat | Masquerade) -> bool:
         """Tell whether it depends on what is asked what a source becomes, or whether it does."""
         parts = [given.port, given.address if isinstance(given, Snat) else None]
-        return any(part is not None and self._depends(part) for part in parts)
-
-    @property
-    def asks_what_stays(self) -> bool:
-        """Whether the answers are the same before all rules as where they are asked."""
-        return all(
-            isinstance(each.question, Match)
-            and _stays(each.question.left)
-            and _stays(each.question.right)
-            for each in self._asked
-        )
+        return any(part is not None and _depends(part) for part in parts)
 
     @cached_property
     def _quick(self) -> list[tuple[_Asked, frozenset[str], bool]]:
@@ -275,46 +227,25 @@ def _leads_nowhere(given: Vmap, table: Table) -> bool:
     return not any(isinstance(verdict, Jump | Goto) for verdict in verdicts)
 
 
-def _depends(given: Expression, *, sources: bool) -> bool:
-    """Tell whether an expression may depend on where a flow is sent to, or comes from."""
+def _depends(given: Expression) -> bool:
+    """Tell whether an expression may depend on where a flow is sent to."""
     match given:
-        case Payload(_, "saddr"):
-            return sources
-        case Payload(_, "sport"):
+        case Payload(_, "saddr" | "sport"):
             return False
         case Meta(key):
             return key not in _ELSEWHERE
         case Ct(key, direction):
             return key not in _OF_FLOW or direction is not None
         case Fib(_, flags):
-            return "daddr" in flags or (sources and "saddr" in flags)
+            return "daddr" in flags
         case Concat(parts):
-            return any(_depends(part, sources=sources) for part in parts)
+            return any(_depends(part) for part in parts)
         case Binary(_, left, right):
-            return any(_depends(part, sources=sources) for part in (left, right))
+            return any(_depends(part) for part in (left, right))
         case AnonymousSet() | SetRef():
             return False
         case _:
             return _is_expression(given)
-
-
-def _stays(given: Expression) -> bool:
-    """Tell whether an expression is read of what no rule changes, as long as all are plain."""
-    match given:
-        case Payload(_, field):
-            return field in {"saddr", "daddr", "sport", "dport"}
-        case Meta(key):
-            return key in {"l4proto", "nfproto", "protocol"}
-        case Fib(_, flags):
-            return tuple(flags) in {("daddr",), ("saddr",)}
-        case Concat(parts):
-            return all(map(_stays, parts))
-        case Binary(_, left, right):
-            return _stays(left) and _stays(right)
-        case AnonymousSet() | SetRef() | RawPayload():
-            return True
-        case _:
-            return not _is_expression(given)
 
 
 def _is_expression(given: Expression) -> bool:

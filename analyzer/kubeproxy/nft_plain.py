@@ -2,23 +2,26 @@
 
 What becomes of a flow to a plain Service follows from the endpoints that its chain draws, and from
 the mark that it has by then. The mark is the same for all Services of which the rules before their
-chains ask alike (`nft_frame`); one of each such class is walked from each source.
+chains ask alike (`nft_frame`); one of each such class is walked from each kind of source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from analyzer.kubeproxy.flows import agreed
+from analyzer.kubeproxy.explored import Explored, agreed
+from analyzer.kubeproxy.flows import FlowWalks
 from analyzer.kubeproxy.nft_frame import Frame
 from analyzer.kubeproxy.nft_rows import PlainChain
-from analyzer.kubeproxy.nft_walks import NftWalks
 from analyzer.kubeproxy.plain_shares import Drawn, Judge, PlainRoutes, PlainService, PlainShares
-from analyzer.kubeproxy.route_walks import Told
+from analyzer.kubeproxy.source_parts import SourceParts
+from analyzer.kubeproxy.source_routes import smallest
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Source
-from analyzer.model.addresses import Address, Network, network_from_text
+from analyzer.model.addresses import Address, Network
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
+from analyzer.model.region import Region, everything, joined
+from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -58,45 +61,34 @@ class _Way:
 class PlainServices:
     """Makes the routes of plain Services; asks `walks` for what it does not know.
 
-    `before` and `behind` are the rules around the chains of Services; `parts` gives the networks
-    and addresses that stand for a source which rules part by networks; those of the rules around
-    are `asked`.
+    `before` are the rules around the chains of Services, `own` the node's addresses, if known;
+    `parts` gives the sources of each kind.
     """
 
     def __init__(
-        self,
-        walks: NftWalks,
-        before: Frame,
-        behind: Frame,
-        own: tuple[Address, ...],
-        parts: Callable[
-            [Source, frozenset[Network]], Sequence[tuple[Network | None, Address | None]]
-        ],
-        asked: frozenset[Network],
+        self, walks: FlowWalks, before: Frame, own: tuple[Address, ...], parts: SourceParts
     ) -> None:
         self._walks = walks
         self._before = before
-        self._behind = behind
         self._own = frozenset(own)
         self._parts = parts
-        self._asked = asked
         self._ways: dict[tuple[Kind, Source], tuple[_Way, ...]] = {}
+        self._networks: dict[Kind, set[Network]] = {}
         self._odd: dict[Kind, int] = {}
-        self._returning: dict[tuple[object, ...], bool | None] = {}
-        self._masquerades: dict[tuple[object, ...], bool | None] = {}
+        self._returning: dict[tuple[object, ...], frozenset[Mark]] = {}
+        self._walked: dict[tuple[object, ...], bool | None] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
-        self._complete: dict[frozenset[Network], bool] = {}
 
     def routes(self, place: PlainPlace) -> Sequence[Route] | None:
         """Return the routes of a frontend, made when they are asked for; None: it is not plain."""
-        if not self._before.is_plain or not self._behind.is_plain:
+        if not self._before.is_plain:
             return None
         kind = self._kind(place)
         if kind is None:
             return None
         drawn = self._drawn(place.chain)
         for source in Source:
-            if source is not Source.HAIRPIN and self._ways_of(kind, source, place, drawn) is None:
+            if self._ways_of(kind, source, place, drawn) is None:
                 return None
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
         return PlainRoutes(lambda source: self._made(kind, source, place, service))
@@ -132,129 +124,114 @@ class PlainServices:
             return self._ways[key]
         if self._odd.get(kind, 0) > _MOST_ODD:
             return None
-        found = [
-            (network, address, self._marks(source, address, place, drawn))
-            for network, address in self._parts(source, self._asked_of(place))
-        ]
-        known = tuple([_Way(n, a, marks) for n, a, marks in found if marks is not None])
-        if len(known) < len(found):
+        region = self._anybody(place) if source is Source.HAIRPIN else self._parts.region(source)
+        walked = self._walks.explored(place.frontend, place.protocol, source, region)
+        asked = walked.networks() | self._walks.asked_behind(source)
+        parts = self._parts.of(source, asked) if source is not Source.HAIRPIN else ()
+        marks = [self._marks(walked, address, drawn) for _, address in parts]
+        known = [each for each in marks if each is not None]
+        if not self._is_drawn(walked, drawn) or len(known) < len(marks):
             # It may be this one that is odd, as where the only endpoint is the source itself.
             self._odd[kind] = self._odd.get(kind, 0) + 1
             return None
-        self._ways[key] = known
-        return known
+        self._networks.setdefault(kind, set()).update(asked)
+        found = tuple([_Way(*part, each) for part, each in zip(parts, known, strict=True)])
+        self._ways[key] = found
+        return found
+
+    def _anybody(self, place: PlainPlace) -> Region | None:
+        """Return all addresses that an endpoint may have, but for the node's own."""
+        address = place.frontend.address
+        assert address is not None  # else its rows are not plain
+        version = address.version
+        own = joined((int(a), int(a)) for a in self._own if a.version == version)
+        return Region.of(version, Region(version, (everything(version),)).without(own))
+
+    def _is_drawn(self, walked: Explored, drawn: Drawn) -> bool:
+        """Tell whether flows from all sources that were walked are drawn so, and marked or not."""
+        wanted = list(zip(drawn.endpoints, drawn.draws, strict=True))
+        return all(part == wanted for part in walked.exact())
 
     def _marks(
-        self, source: Source, address: Address | None, place: PlainPlace, drawn: Drawn
+        self, walked: Explored, address: Address | None, drawn: Drawn
     ) -> frozenset[Mark] | None:
-        """Return the marks of flows to a Service's endpoints; None: the walk is no plain one."""
-        ends = self._walks.ends(place.frontend, place.protocol, source, address)
-        wanted = list(zip(drawn.endpoints, drawn.draws, strict=True))
-        if ends is None or [(e, share) for e, share, _ in ends] != wanted:
-            return None
+        """Return the marks of flows to a Service's endpoints; None: they are not the same."""
         # The chain of an endpoint marks what comes back to it.
-        marks = {marks for endpoint, _, marks in ends if endpoint.address != address}
+        marks = {walked.marks(e, address) for e in drawn.endpoints if e.address != address}
         return marks.pop() if len(marks) == 1 else None
 
     def _made(
         self, kind: Kind, source: Source, place: PlainPlace, service: PlainService
     ) -> Iterator[Route]:
         if source is Source.HAIRPIN:
-            yield self._hairpin(kind, place, service)
+            shares = PlainShares(service, self._judge_hairpin(kind, place))
+            yield Route(place.frontend, source, shares, NEVER)
             return
+        judges: dict[Network | None, Judge] = {}
         for way in self._ways_of(kind, source, place, service.drawn) or ():
             judge = self._judge(source, way, place)
+            if way.address is not None:
+                around = judges.get(smallest(judges, way.address))
+                judges[way.network] = judge
+                if around is not None and self._is_same(judge, around, way.address, service):
+                    continue
             yield Route(place.frontend, source, PlainShares(service, judge), NEVER, way.network)
+
+    def _is_same(
+        self, one: Judge, other: Judge, address: Address, service: PlainService
+    ) -> bool:
+        """Tell whether flows fare alike, but for those from `address` to itself."""
+        return all(
+            one(service.protocol, endpoint) == other(service.protocol, endpoint)
+            for endpoint in service.drawn.endpoints
+            if endpoint.address != address
+        )
 
     # --- masquerade ---
 
     def _judge(self, source: Source, way: _Way, place: PlainPlace) -> Judge:
         def judge(protocol: str, endpoint: Endpoint) -> bool | None:
             if endpoint.address == way.address:
-                return self._walked(source, way, place, endpoint)
-            answers = self._behind.answers(
-                str(endpoint.address), lambda: _sent(way.address, protocol, endpoint)
-            )
-            is_own = endpoint.address in self._own or endpoint.address.is_loopback
-            key = source, way.address, way.marks, protocol, is_own, answers
-            if answers is None or key not in self._masquerades:
-                sent = source, protocol, endpoint
-                found = {self._walks.masquerades(*sent, mark, way.address) for mark in way.marks}
-                self._masquerades[key] = agreed(found)
-            return self._masquerades[key]
+                return self._of_itself(source, place, endpoint)
+            return agreed(self._answers(source, protocol, endpoint, way.marks, way.address))
 
         return judge
 
-    def _walked(
-        self, source: Source, way: _Way, place: PlainPlace, endpoint: Endpoint
-    ) -> bool | None:
+    def _answers(
+        self,
+        source: Source,
+        protocol: str,
+        endpoint: Endpoint,
+        marks: frozenset[Mark],
+        address: Address | None,
+    ) -> set[Ternary]:
+        return {
+            self._walks.masquerades(source, protocol, endpoint, mark, address) for mark in marks
+        }
+
+    def _of_itself(self, source: Source, place: PlainPlace, endpoint: Endpoint) -> bool | None:
         """Tell it of the endpoint that is the source itself."""
-        key = source, way.address, place.protocol, place.frontend, endpoint
-        if key not in self._masquerades:
-            route = self._walks.route(place.frontend, place.protocol, source, way.address)
-            for share in route.shares:
-                if share.endpoint == endpoint:
-                    self._masquerades[key] = share.masquerade
-        return self._masquerades[key]
+        key = source, place.protocol, place.frontend, endpoint
+        if key not in self._walked:
+            way = place.frontend, place.protocol, source
+            walked = self._walks.explored(*way, endpoint.address)
+            self._walked[key] = walked.masquerade(endpoint, endpoint.address)
+        return self._walked[key]
 
-    def _hairpin(self, kind: Kind, place: PlainPlace, service: PlainService) -> Route:
-        """Return the route of the endpoints' own flows.
-
-        The sources that were walked stand for all that rules tell apart, endpoints included. So
-        the shares are the same, and only the masquerade is to be found.
-        """
-        frontend, drawn, questions = place.frontend, service.drawn, self._asked_of(place)
-        if not self._stands_for_all(questions):
-            told = Told(networks=questions)
-            return self._walks.hairpin(frontend, place.protocol, drawn.endpoints, told)
+    def _judge_hairpin(self, kind: Kind, place: PlainPlace) -> Judge:
+        networks = self._networks[kind]
 
         def judge(protocol: str, endpoint: Endpoint) -> bool | None:
             address = endpoint.address
-            asked = tuple([address in network for network in questions])
-            behind = self._behind.answers(str(address), lambda: _sent(address, protocol, endpoint))
-            key = kind, asked, address in self._own, behind
-            if behind is None or key not in self._returning:
-                told = Told(networks=questions)
-                found = self._walks.hairpin(frontend, protocol, [endpoint], told)
-                (share,) = found.shares
-                self._returning[key] = share.masquerade
-            return self._returning[key]
+            # From its own address the node has made the flow.
+            source = Source.NODE if address in self._own else Source.HAIRPIN
+            held = frozenset([network for network in networks if address in network])
+            key = kind, source, held
+            marks = self._returning.get(key)
+            if marks is None:
+                way = place.frontend, protocol, source
+                marks = self._walks.explored(*way, address).marks(endpoint, address)
+                self._returning[key] = marks
+            return agreed(self._answers(source, protocol, endpoint, marks, address))
 
-        return Route(frontend, Source.HAIRPIN, PlainShares(service, judge), NEVER)
-
-    def _asked_of(self, place: PlainPlace) -> frozenset[Network]:
-        """Return the networks that rules on the way of a frontend's flows ask for."""
-        marks = place.chain.marks
-        spared = None if marks is None else network_from_text(marks[3])
-        return self._asked if spared is None else self._asked | {spared}
-
-    def _stands_for_all(self, asked: frozenset[Network]) -> bool:
-        """Tell whether a walked source lies in each set of sources that rules tell apart."""
-        if asked not in self._complete:
-            addresses = [
-                address
-                for source in Source
-                if source is not Source.HAIRPIN
-                for _, address in self._parts(source, asked)
-                if address is not None
-            ]
-            inmost = {_inmost(address, asked) for address in addresses}
-            self._complete[asked] = inmost.issuperset({None, *asked})
-        return self._complete[asked]
-
-
-def _inmost(address: Address, networks: Iterable[Network]) -> Network | None:
-    """Return the smallest of `networks` that holds an address."""
-    holding = [network for network in networks if address in network]
-    return max(holding, key=lambda network: network.prefixlen, default=None)
-
-
-def _sent(source: Address | None, protocol: str, endpoint: Endpoint) -> Packet:
-    """Return a packet that was sent on to an endpoint, as far as rules behind ask for it."""
-    return Packet(
-        protocol=protocol,
-        source=source,
-        destination=endpoint.address,
-        destination_port=endpoint.port,
-        translated=True,
-    )
+        return judge

@@ -1,18 +1,18 @@
-"""The sources of each kind that rules tell apart, and an address that stands for each part.
+"""The sources of each kind, the networks that rules tell apart, and an address for each part.
 
-Rules ask for sources in a Service's own chains (``loadBalancerSourceRanges``, local policies), and
-in whatever stands before kube-proxy's chains. Only what rules ask for can make a difference, so one
-address for each set of sources that meet the same answers is enough.
+Only what rules ask for can make a difference (`explored` finds out what that is), so one address
+for each set of sources that meet the same answers is enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from analyzer.kubeproxy.sources import Asked, PodNetworks, ends_of, node_address, parts, told_apart
+from analyzer.kubeproxy.sources import PodNetworks, ends_of, node_address, parts, told_apart
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
+from analyzer.model.region import LOOPBACK, Interval, Region, everything, joined, span
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -53,27 +53,39 @@ class SourceParts:
         pods = (*known.pods.here, *known.pods.elsewhere, known.written)
         self._pods = [network for network in pods if network is not None]
 
-    def of(self, source: Source, asked: Asked) -> Sequence[Part]:
+    def region(self, source: Source) -> Region | None:
+        """Return all addresses of one kind of source; None: where they are is not known."""
+        usual = self._known.addresses[source]
+        if usual is None:
+            return None
+        version = usual.version
+        own = self._numbers(version, self._known.own)
+        if source is Source.NODE:
+            return Region.of(version, own)
+        others = [*own, *self._numbers(version, self._known.frontends)]
+        if source is not Source.EXTERNAL:
+            within = self._pods_of(source)
+            held = Region.of(version, [span(n) for n in within if n.version == version])
+        else:
+            held = Region.of(version, [everything(version)])
+            others += [span(n) for n in self._pods if n.version == version]
+            others += LOOPBACK[version]
+        return None if held is None else Region.of(version, held.without(joined(others)))
+
+    def _numbers(self, version: int, addresses: Iterable[Address | None]) -> list[Interval]:
+        return [(int(a), int(a)) for a in addresses if a is not None and a.version == version]
+
+    def of(self, source: Source, asked: Iterable[Network]) -> Sequence[Part]:
         """Return the network and an address of each part; None: where they are is not known.
 
-        Sources that are marked are parts of their own, behind all others.
+        Where rules tell the node's own addresses apart, which one is the source is not known.
         """
         usual = self._known.addresses[source]
-        if asked.otherwise:
-            return [(None, None)]
         if source is Source.NODE:
-            return [(None, node_address(self._known.own, asked.parted().networks))]
+            return [(None, node_address(self._known.own, asked))]
         if usual is None:
             return [(None, None)]
-        found = self._parts(source, usual, asked.networks)
-        if not asked.marked:
-            return found
-        marked = {each.address: each.network for each in asked.marked}
-        if any(address in marked for _, address in found):
-            # There is nobody else who stands for the others in its network.
-            return self._parts(source, usual, asked.parted().networks)
-        theirs = sorted(filter(self._test_of(source), marked))
-        return [*found, *((marked[address], address) for address in theirs)]
+        return self._parts(source, usual, frozenset(asked))
 
     def _parts(
         self, source: Source, usual: Address, networks: Iterable[Network]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv6Address
 from itertools import chain
 
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
-from analyzer.model.value import replace, value
+from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,79 +32,6 @@ class PodNetworks:
 
     here: tuple[Network, ...] = ()
     elsewhere: tuple[Network, ...] = ()
-
-
-@value
-class Marked:
-    """A source whose flows one chain marks, and lets go the way of all others but for that.
-
-    Attributes:
-        bits: of the mark, those that the chain may change; None: nobody can read what it does,
-            but that it may end the flow where others are let go on.
-    """
-
-    address: Address
-    chain: str
-    bits: int | None
-
-    @property
-    def network(self) -> Network:
-        """The address alone, as rules ask for it."""
-        return network_of(self.address)
-
-
-@value
-class Asked:
-    """What some rules ask about sources.
-
-    Attributes:
-        networks: those that rules match on.
-        otherwise: whether a rule asks something that no networks say, as a bit of the address:
-            no source then stands for others.
-        marked: sources that rules match on only to mark their flows.
-    """
-
-    networks: frozenset[Network] = frozenset()
-    otherwise: bool = False
-    marked: frozenset[Marked] = frozenset()
-
-    @classmethod
-    def of(cls, asked: Iterable[Network | None]) -> Asked:
-        """Join what rules ask; None stands for what no network says."""
-        found = set(asked)
-        return cls(frozenset(n for n in found if n is not None), None in found)
-
-    def __or__(self, other: Asked) -> Asked:
-        return Asked(
-            self.networks | other.networks,
-            self.otherwise or other.otherwise,
-            self.marked | other.marked,
-        )
-
-    def parted(self) -> Asked:
-        """Return the same, with sources that are marked told apart as any others."""
-        return Asked(self.networks.union(each.network for each in self.marked), self.otherwise)
-
-    def settled(self) -> Asked:
-        """Return the same, with those told apart that are not marked by one chain alone."""
-        chains = Counter(each.address for each in self.marked)
-        alone = frozenset(
-            each
-            for each in self.marked
-            if chains[each.address] == 1 and each.network not in self.networks
-        )
-        return replace(replace(self, marked=self.marked - alone).parted(), marked=alone)
-
-    def of_endpoints(self, addresses: Iterable[Address]) -> frozenset[Network]:
-        """Return networks that part these addresses wherever rules may."""
-        if not self.otherwise:
-            return self.networks
-        return self.networks.union(map(network_of, addresses))
-
-
-def network_of(address: Address) -> Network:
-    """Return the network of one address alone."""
-    return IPv4Network(address) if isinstance(address, IPv4Address) else IPv6Network(address)
 
 
 def pod_networks(

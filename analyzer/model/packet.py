@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
     from analyzer.model.addresses import Address
+    from analyzer.model.region import Parted, Region
 
 #: Every bit of a mark.
 ALL_BITS: Final = 0xFFFFFFFF
@@ -76,6 +77,8 @@ class Packet:
         masqueraded: whether one of its rules has changed its source.
         tracked: whether conntrack sees the flow; a flow that it does not never meets nat.
         template: whether raw's CT has put something in the place of an entry that is to come.
+        sources: where it comes from, one of these, while `source` is not known.
+        destinations: where it goes to, likewise.
     """
 
     protocol: str | None = None
@@ -95,6 +98,14 @@ class Packet:
     masqueraded: bool | None = False
     tracked: bool | None = True
     template: bool = False
+    sources: Region | None = None
+    destinations: Region | None = None
+
+    def parted(self, by: Parted) -> tuple[Packet, Packet]:
+        """Return the packets inside and outside of what a rule asks for."""
+        if by.region is self.sources:
+            return replace(self, sources=by.inside), replace(self, sources=by.outside)
+        return replace(self, destinations=by.inside), replace(self, destinations=by.outside)
 
     def __hash__(self) -> int:
         # Of the fields in which packets of one walk differ; to hash all of them takes as long as
@@ -110,6 +121,7 @@ class Packet:
                 None if to is None else to._ip,  # type: ignore[union-attr]  # noqa: SLF001  # above
                 self.destination_port,
                 self.protocol,
+                self.sources,
             )
         )
 

@@ -20,7 +20,7 @@ from analyzer.reports import json_values as values
 from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.json_distributions import distribution
 from analyzer.reports.outcomes import describe
-from analyzer.semantics.tree import Chance, Either, Leaf, Tree
+from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
 
 
 def render(answer: TreeAnswer) -> Iterator[str]:
@@ -87,6 +87,8 @@ class _Writer:
                 return {**rules, "chance": chance, "branches": self._all(children)}
             case Either(because, branches):
                 return {**rules, "because": because, "either": self._all(branches)}
+            case BySource():
+                raise TypeError("a tree is asked for of one source")
             case _:
                 assert_never(tree)
 

@@ -12,7 +12,7 @@ from analyzer.reports.phrases import count
 from analyzer.reports.rules import chain_of, says
 from analyzer.reports.rules import place as where
 from analyzer.semantics.depth import deep
-from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
+from analyzer.semantics.tree import AnyRule, BySource, Chance, Either, Leaf, Tree
 
 Pieces = tuple[Piece, ...]
 #: What is said at the end of a way.
@@ -79,6 +79,8 @@ class _Writer:
             case Either(because, each):
                 yield (faint, Span(f"not known: {because}", Style.WARNING))
                 labelled = [("either", child) for child in each]
+            case BySource():
+                raise TypeError("a tree is shown of one source")
             case _:
                 assert_never(tree)
         for at, (label, child) in enumerate(labelled):

@@ -13,7 +13,7 @@ from analyzer.model.rules import Ruleset
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import Chance, Delivered, Either, Leaf, Tree
+from analyzer.semantics.tree import BySource, Chance, Delivered, Either, Leaf, Tree
 
 #: Said where a rule matches on ports of bridges and a packet from outside came to it.
 NO_BRIDGE_PORT = "flows from outside do not come in by a port of a bridge (-m physdev)"
@@ -136,5 +136,7 @@ def every_node(tree: Tree) -> Iterator[Tree]:
                 rest += [child for _, child in reversed(branches)]
             case Either(_, branches):
                 rest += reversed(branches)
+            case BySource(_, parts):
+                rest += [child for _, child in reversed(parts)]
             case _:
                 pass

@@ -27,6 +27,10 @@ MOST_BRANCHES: Final = 50_000
 MOST_FORKS: Final = {False: 8, True: 32}
 
 
+#: Times that rules part the sources of one packet; what they ask from then on is not known.
+MOST_PARTS: Final = 20_000
+
+
 class TooMany(Exception):  # noqa: N818  # a bound that was met, not an error
     """The tree of a walk has more branches than it may."""
 
@@ -47,6 +51,7 @@ class Effort:
     def begin(self) -> None:
         """Begin with another question."""
         self._branches = 0
+        self._parts = 0
         self._forks: dict[Hashable, int] = {}
         self._widest: dict[Hashable, Packet] = {}
 
@@ -59,6 +64,14 @@ class Effort:
         self._branches += branches
         if self._branches > MOST_BRANCHES:
             raise TooMany
+
+    def parts(self) -> bool:
+        """Note that sources are told apart; tell whether they may be."""
+        self._parts += 1
+        if self._parts <= MOST_PARTS:
+            return True
+        self._cut_off(f"rules tell sources apart more than {MOST_PARTS:,} times")
+        return False
 
     def too_many_branches(self) -> str:
         """Note that a tree was cut off, and return why."""

@@ -10,6 +10,7 @@ from analyzer.model.targets import Drop, Reject
 from analyzer.model.value import value
 from analyzer.semantics.tree import (
     AnyRule,
+    BySource,
     Chance,
     Delivered,
     Either,
@@ -120,4 +121,6 @@ def _ways(tree: Tree) -> Iterator[tuple[Fate, tuple[AnyRule, ...], Leaf]]:
                 rest += [(child, rules) for _, child in reversed(branches)]
             case Either(_, branches):
                 rest += [(child, rules) for child in reversed(branches)]
+            case BySource(_, parts):
+                rest += [(child, rules) for _, child in reversed(parts)]
     yield from reversed(found)

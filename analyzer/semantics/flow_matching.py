@@ -13,6 +13,7 @@ from analyzer.model.addresses import Address, Network
 from analyzer.model.matches import MatchConntrack, MatchHashlimit, MatchLimit, MatchRecent
 from analyzer.model.options import Masked, Option, Range
 from analyzer.model.packet import Packet
+from analyzer.model.region import Region, span
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.situation import Situation
 
@@ -57,8 +58,8 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
     parts = [
         _address(match.original_source, flow.source),
         _address(match.original_destination, flow.destination),
-        _address(match.reply_source, packet.destination),
-        _address(match.reply_destination, packet.source),
+        _address(match.reply_source, packet.destination, packet.destinations),
+        _address(match.reply_destination, packet.source, packet.sources),
         _port(match.original_source_port, flow.source_port),
         _port(match.original_destination_port, flow.destination_port),
         _port(match.reply_source_port, packet.destination_port),
@@ -110,9 +111,13 @@ def _signed(option: Option[T] | None, holds: Ternary) -> Ternary:
     return ~holds if option.negated else holds
 
 
-def _address(option: Option[Network] | None, address: Address | None) -> Ternary:
+def _address(
+    option: Option[Network] | None, address: Address | None, among: Region | None = None
+) -> Ternary:
     if option is None:
         return Ternary.TRUE
+    if address is None and among is not None:
+        return _signed(option, among.is_within((span(option.value),)))
     known = address is not None
     return _signed(option, Ternary.of(address in option.value) if known else Ternary.UNKNOWN)
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import assert_never
 
 from analyzer.model.probability import Dyadic
+from analyzer.model.region import Region
 from analyzer.model.value import replace
-from analyzer.semantics.tree import Chance, Either, Leaf, Tree
+from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
 
 
 class Grown:
@@ -32,6 +33,7 @@ class Grown:
         self._leaves: dict[int, Tree] = {}
         self._drawn: dict[int, tuple[tuple[Dyadic, Tree], ...]] = {}
         self._either: dict[int, tuple[Tree, ...]] = {}
+        self._by_source: dict[int, tuple[tuple[Region, Tree], ...]] = {}
 
     def of(self, tree: Tree) -> Tree:
         """Return what becomes of a tree, or of a part of it."""
@@ -54,6 +56,13 @@ class Grown:
                     if grown is either:
                         self._staying.add(id(either))
                 return tree if grown is either else replace(tree, branches=grown)
+            case BySource(_, parts):
+                if id(parts) in self._staying:
+                    return tree
+                told = self._by_source.get(id(parts))
+                if told is None:
+                    told = self._by_source[id(parts)] = self._parts(parts)
+                return tree if told is parts else replace(tree, branches=told)
             case _:
                 assert_never(tree)
 
@@ -73,6 +82,14 @@ class Grown:
             self._staying.add(id(drawn))
             return drawn
         return tuple([(weight, new) for (weight, _), new in zip(drawn, grown, strict=True)])
+
+    def _parts(self, parts: tuple[tuple[Region, Tree], ...]) -> tuple[tuple[Region, Tree], ...]:
+        trees = tuple([tree for _, tree in parts])
+        grown = self._branches(trees)
+        if grown is trees:
+            self._staying.add(id(parts))
+            return parts
+        return tuple([(region, new) for (region, _), new in zip(parts, grown, strict=True)])
 
     def _branches(self, trees: tuple[Tree, ...]) -> tuple[Tree, ...]:
         if self._spend is not None:

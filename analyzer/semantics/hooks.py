@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Packet
-from analyzer.model.probability import ALWAYS
+from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.targets import Accept, Dnat, Masquerade, Redirect, Snat
 from analyzer.model.ternary import Ternary
@@ -46,6 +46,7 @@ from analyzer.semantics.depth import deep
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.grow import Grown
+from analyzer.semantics.parts import Asked, Parts, combined, of_all
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import (
     Delivered,
@@ -55,7 +56,8 @@ from analyzer.semantics.tree import (
     PolicyDrop,
     Tree,
     Unresolved,
-    bounds,
+    chance_of,
+    shares_by_source,
 )
 
 #: The hooks where nat changes destinations; in the others it changes sources.
@@ -206,11 +208,14 @@ class Hooks:
         return self._run(without_nat(up_to_nat(self._stages[hook], hook)), packet, hook)
 
     @deep
-    def masquerades(self, packet: Packet) -> Ternary:
-        """Tell whether a packet, after DNAT, gets another source address.
+    def masquerades(self, packet: Packet) -> tuple[Parts[Ternary], Asked]:
+        """Tell whether a packet, after DNAT, gets another source address, by its source.
 
         It is as it comes to POSTROUTING; with ``in_interface=""`` it was made here. One that
         comes in for the node itself meets INPUT instead, whose chains of nat change sources too.
+
+        Raises:
+            Parted: rules ask for some of the packet's destinations.
         """
         self._begin()
         made_here = packet.in_interface == ""
@@ -225,23 +230,21 @@ class Hooks:
         if local is Ternary.FALSE:
             return leaves
         stays = self._stays(packet)
-        return stays if local is Ternary.TRUE or stays is leaves else Ternary.UNKNOWN
+        if local is Ternary.TRUE:
+            return stays
+        return combined([leaves[0], stays[0]], _agreed), leaves[1] | stays[1]
 
-    def _stays(self, packet: Packet) -> Ternary:
+    def _stays(self, packet: Packet) -> tuple[Parts[Ternary], Asked]:
         """Tell whether INPUT gives a packet another source address."""
         if all(not chain.is_nat and chain.lost is None for chain in self._chains_at("INPUT")):
-            return Ternary.FALSE
-        # Which sources INPUT tells apart nobody asked, so the answer has to hold for all.
-        staying = replace(packet, source=None, source_port=None, from_node=None, out_interface="")
-        return self._sourced("INPUT", staying)
+            return of_all(Ternary.FALSE), frozenset()
+        return self._sourced("INPUT", replace(packet, out_interface=""))
 
-    def _sourced(self, hook: str, packet: Packet) -> Ternary:
+    def _sourced(self, hook: str, packet: Packet) -> tuple[Parts[Ternary], Asked]:
         """Tell whether a hook gives a packet another source address."""
         tree = self._run(self._stages[hook], packet, hook)
-        found = bounds(tree, lambda leaf: bool(leaf.packet.masqueraded))
-        if not found.upper:
-            return Ternary.FALSE
-        return Ternary.TRUE if found.lower == ALWAYS else Ternary.UNKNOWN
+        found, asked = shares_by_source(tree, lambda leaf: bool(leaf.packet.masqueraded))
+        return tuple([(where, _certain(chance_of(each))) for where, each in found]), asked
 
     # --- stages ---
 
@@ -300,6 +303,16 @@ class Hooks:
         return self._run(rest, leaf.packet, then)
 
 
+def _certain(chance: Bounds) -> Ternary:
+    if not chance.upper:
+        return Ternary.FALSE
+    return Ternary.TRUE if chance.lower == ALWAYS else Ternary.UNKNOWN
+
+
+def _agreed(answers: list[Ternary]) -> Ternary:
+    return answers[0] if len({*answers}) == 1 else Ternary.UNKNOWN
+
+
 def _named(tie: Tie) -> str:
     return " and ".join(f"{chain.name} of table {chain.table}" for chain in tie.chains)
 
@@ -317,9 +330,16 @@ def _as_before(packet: Packet, hook: str) -> Packet:
     """Return a later packet of a flow behind nat, which does to it what it did to the first."""
     if hook in _ENTERING:
         return replace(
-            packet, destination=None, destination_port=None, to_node=None, translated=None
+            packet,
+            destination=None,
+            destinations=None,
+            destination_port=None,
+            to_node=None,
+            translated=None,
         )
-    return replace(packet, source=None, source_port=None, from_node=None, masqueraded=None)
+    return replace(
+        packet, source=None, sources=None, source_port=None, from_node=None, masqueraded=None
+    )
 
 
 def _delivered(packet: Packet, *, here: bool) -> Tree:

@@ -55,6 +55,7 @@ from analyzer.model.matches import (
 from analyzer.model.options import AddressRange, Option, Range
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, Dyadic
+from analyzer.model.region import Parted, Region, span
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.flow_matching import (
@@ -71,6 +72,7 @@ T = TypeVar("T")
 
 #: Numbers that ``-p`` may print instead of names. Source: IANA, protocol numbers.
 _NUMBERS: Final = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "132": "sctp"}
+_IPV6: Final = 6
 _ALL_PORTS: Final = Range(0, 0xFFFF)
 _ALIASES: Final = {"icmpv6": "ipv6-icmp", "0": "all"}
 
@@ -100,16 +102,26 @@ def match_all(
     """Judge a rule: its matches are joined by *and*, its random draws independent.
 
     `judged` gets the kinds of matches that had to be looked at.
+
+    Raises:
+        Parted: it matches from some sources, or to some destinations, and not all.
     """
     result = _TRUE
+    parted: Parted | None = None
     for match in matches:
         if judged is not None:
             judged.add(_kind(match))
-        one = judge(match, packet, situation)
+        try:
+            one = judge(match, packet, situation)
+        except Parted as by:
+            parted = by  # which matters only where all else matches
+            continue
         if one.known is Ternary.FALSE:
             return _FALSE
         if one is not _TRUE:
             result = one if result is _TRUE else result & one
+    if parted is not None:
+        raise parted
     return result
 
 
@@ -151,11 +163,11 @@ def _protocol(packet: Packet, protocol: str) -> Ternary:
     return Ternary.of(packet.protocol == wanted)
 
 
-def _within(address: Address | None, network: Network) -> Ternary:
+def _within(address: Address | None, among: Region | None, network: Network) -> Ternary:
     if network.prefixlen == 0:
         return Ternary.TRUE
     if address is None:
-        return Ternary.UNKNOWN
+        return Ternary.UNKNOWN if among is None else among.is_within((span(network),))
     return Ternary.of(address in network)
 
 
@@ -205,11 +217,16 @@ def _port_in(port: int | None, option: Option[tuple[Range, ...]] | None) -> Tern
     return Ternary.of(any(port in each for each in option.value))
 
 
-def _in_range(address: Address | None, option: Option[AddressRange] | None) -> Ternary:
+def _in_range(
+    address: Address | None, among: Region | None, option: Option[AddressRange] | None
+) -> Ternary:
     if option is None:
         return Ternary.TRUE
     if address is None:
-        return Ternary.UNKNOWN
+        if among is None:
+            return Ternary.UNKNOWN
+        asked = (int(option.value.first), int(option.value.last))
+        return _signed(option, among.is_within((asked,)))
     return _signed(option, Ternary.of(address in option.value))
 
 
@@ -277,24 +294,22 @@ def _owner(match: MatchOwner, situation: Situation) -> Ternary:
 def _addrtype(match: MatchAddrtype, packet: Packet, situation: Situation) -> Ternary:
     if match.limit_in_interface or match.limit_out_interface:
         return Ternary.UNKNOWN
-    return _all(
-        _signed(
-            match.source_type,
-            _type(match.source_type, situation.is_from_node(packet), packet.source),
-        ),
-        _signed(
-            match.destination_type,
-            _type(match.destination_type, situation.is_local(packet), packet.destination),
-        ),
-    )
+    holds = Ternary.TRUE
+    if match.source_type is not None:
+        known = packet.source or packet.sources
+        local = situation.is_from_node(packet)
+        holds &= _signed(match.source_type, _type(match.source_type, local, known))
+    if match.destination_type is not None:
+        known = packet.destination or packet.destinations
+        local = situation.is_local(packet)
+        holds &= _signed(match.destination_type, _type(match.destination_type, local, known))
+    return holds
 
 
-def _type(
-    option: Option[tuple[str, ...]] | None, local: Ternary, address: Address | None
-) -> Ternary:
-    if option is None or local is Ternary.UNKNOWN:
+def _type(option: Option[tuple[str, ...]], local: Ternary, of: Address | Region | None) -> Ternary:
+    if local is Ternary.UNKNOWN:
         return Ternary.UNKNOWN
-    if address is not None and ":" in str(address) and option.value != ("LOCAL",):
+    if of is not None and of.version == _IPV6 and option.value != ("LOCAL",):
         return Ternary.UNKNOWN  # of IPv6 an address has several types at once
     if local is Ternary.TRUE:
         return Ternary.of("LOCAL" in option.value)
@@ -308,8 +323,8 @@ def _limited(match: MatchLimit | MatchHashlimit, _: Packet, situation: Situation
 
 
 def _iprange(match: MatchIprange, packet: Packet, _: Situation) -> Ternary:
-    from_there = _in_range(packet.source, match.source)
-    return from_there & _in_range(packet.destination, match.destination)
+    from_there = _in_range(packet.source, packet.sources, match.source)
+    return from_there & _in_range(packet.destination, packet.destinations, match.destination)
 
 
 def _is_true(*_: object) -> Ternary:
@@ -323,8 +338,10 @@ def _is_unknown(*_: object) -> Ternary:
 #: What judges each kind of match, but for random draws and ``!``.
 JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchProtocol: lambda match, packet, _: _protocol(packet, match.protocol),
-    MatchSource: lambda match, packet, _: _within(packet.source, match.network),
-    MatchDestination: lambda match, packet, _: _within(packet.destination, match.network),
+    MatchSource: lambda match, packet, _: _within(packet.source, packet.sources, match.network),
+    MatchDestination: lambda match, packet, _: _within(
+        packet.destination, packet.destinations, match.network
+    ),
     MatchInInterface: lambda match, packet, _: _interface(packet.in_interface, match.name),
     MatchOutInterface: lambda match, packet, _: _interface(packet.out_interface, match.name),
     # conntrack has put the packet together before any rule

@@ -30,6 +30,7 @@ from analyzer.model.nft_expressions import (
 )
 from analyzer.model.packet import Packet
 from analyzer.model.probability import NUMGEN_BITS
+from analyzer.model.region import Region
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.flow_matching import FIRST, state_of
@@ -139,9 +140,9 @@ def _payload(protocol: str, field: str, packet: Packet, family: str, situation: 
         case "ip" | "ip6", _ if protocol != family:
             return Read(Ternary.FALSE, ANY)
         case "ip" | "ip6", "saddr":
-            return Read(Ternary.TRUE, _address(packet.source))
+            return Read(Ternary.TRUE, _address(packet.source, packet.sources))
         case "ip" | "ip6", "daddr":
-            return Read(Ternary.TRUE, _address(packet.destination))
+            return Read(Ternary.TRUE, _address(packet.destination, packet.destinations))
         case ("ip", "protocol") | ("ip6", "nexthdr"):
             return Read(Ternary.TRUE, _protocol(packet), _NUMBERS)
         case "ip", "version":
@@ -179,8 +180,10 @@ def _is(packet: Packet, protocol: str) -> Ternary:
     return Ternary.of(packet.protocol == protocol)
 
 
-def _address(address: Address | None) -> Bits:
-    return ANY if address is None else Bits(int(address))
+def _address(address: Address | None, among: Region | None) -> Bits | Region:
+    if address is None:
+        return among or ANY
+    return Bits(int(address))
 
 
 def _port(packet: Packet, field: str) -> Bits:
@@ -274,7 +277,7 @@ def _status(packet: Packet) -> Bits:
     return found
 
 
-def _tuple(key: str, direction: str | None, packet: Packet, flow: Packet | None) -> Bits:
+def _tuple(key: str, direction: str | None, packet: Packet, flow: Packet | None) -> Bits | Region:
     """Return an address or port of a flow whose first packet passes."""
     field = key.removeprefix("ip ").removeprefix("ip6 ")
     first = direction in {None, "original"}
@@ -284,9 +287,9 @@ def _tuple(key: str, direction: str | None, packet: Packet, flow: Packet | None)
         return ANY
     match field if first else _SWAPPED.get(field, field):
         case "saddr":
-            return _address(seen.source)
+            return _address(seen.source, seen.sources)
         case "daddr":
-            return _address(seen.destination)
+            return _address(seen.destination, seen.destinations)
         case "proto-src":
             return _port(seen, "sport")
         case "proto-dst":

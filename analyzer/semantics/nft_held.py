@@ -11,6 +11,7 @@ from typing import TypeAlias
 from analyzer.model import nft_names as names
 from analyzer.model.bits import Bits
 from analyzer.model.probability import NUMGEN_BITS, Dyadic
+from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
@@ -49,8 +50,8 @@ class Draw:
         return -(-(number << NUMGEN_BITS) // self.modulus)
 
 
-#: None: a name that is not known.
-Held: TypeAlias = "Bits | str | Type | Draw | tuple[Held, ...] | None"
+#: None: a name that is not known. A region: one of its addresses.
+Held: TypeAlias = "Bits | str | Type | Draw | Region | tuple[Held, ...] | None"
 
 
 @value

@@ -30,6 +30,7 @@ from analyzer.model.nft_expressions import (
 from analyzer.model.nft_statements import Match, Vmap
 from analyzer.model.packet import Packet
 from analyzer.model.probability import NEVER, Dyadic
+from analyzer.model.region import Interval, Intervals, Parted, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.matching import MatchResult
@@ -39,7 +40,6 @@ from analyzer.semantics.nft_index import Index
 from analyzer.semantics.situation import Situation
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
-_Interval: TypeAlias = tuple[int, int]
 
 _FALSE: Final = MatchResult(Ternary.FALSE)
 _UNKNOWN: Final = MatchResult(Ternary.UNKNOWN)
@@ -82,6 +82,7 @@ class Lookups:
         #: What is assumed of the flow.
         self.situation = situation
         self._indexes: dict[str, Index] = {}
+        self._held: dict[str, Intervals | None] = {}
 
     def read(self, given: Expression, packet: Packet) -> Read:
         """Return what an expression yields for `packet`."""
@@ -147,7 +148,7 @@ class Lookups:
         if covered is None:
             return _UNKNOWN
         last = draw.offset + draw.modulus - 1
-        clipped = _joined((max(low, draw.offset), min(high, last)) for low, high in covered)
+        clipped = joined((max(low, draw.offset), min(high, last)) for low, high in covered)
         numbers = sum(b - a + 1 for a, b in clipped)
         negated = operator in {"!=", "!"}
         if numbers in {0, draw.modulus}:
@@ -159,7 +160,7 @@ class Lookups:
 
     def _covered(
         self, operator: str, right: Expression, words: Mapping[str, int]
-    ) -> list[_Interval] | None:
+    ) -> list[Interval] | None:
         """Return the numbers that an operand covers, with `!=` those that it excludes."""
         if isinstance(right, AnonymousSet | SetRef):
             elements = self._elements(right)
@@ -201,7 +202,28 @@ class Lookups:
         changing = isinstance(where, SetRef) and self._table.sets[where.name]
         if changing and _changes(changing):
             return self._find_changing(key, changing)
+        if isinstance(key.held, Region):
+            networks = self._networks(where, elements)
+            if networks is not None:  # one question, however many they are
+                match key.held.is_within(networks):
+                    case Ternary.TRUE:
+                        return Found(key.applies, (Hit(Element(key=Wildcard())),), is_sure=True)
+                    case _:
+                        return Found(key.applies, (), is_sure=False)
         return _lookup(key, self._index(where, elements))
+
+    def _networks(
+        self, where: SetRef | AnonymousSet | Unknown, elements: Sequence[Element]
+    ) -> Intervals | None:
+        """Return all addresses of a set of addresses; None: it is a map, or holds others."""
+        name = where.name if isinstance(where, SetRef) else None
+        if name is not None and name in self._held:
+            return self._held[name]
+        each = [None if e.value is not None else _interval(e.key, _NONE) for e in elements]
+        found = None if None in each else joined([one for one in each if one is not None])
+        if name is not None:
+            self._held[name] = found
+        return found
 
     def has_room(self, name: str) -> bool:
         """Tell whether a set held fewer elements than it may; what is full takes no other.
@@ -310,8 +332,7 @@ def covers(given: Expression, held: Held, words: _Words) -> Ternary:
         case Concat(parts), tuple():
             if len(parts) != len(held) or not isinstance(words, tuple):
                 return Ternary.UNKNOWN
-            each = (covers(p, h, w) for p, h, w in zip(parts, held, words, strict=True))
-            return reduce(Ternary.__and__, each, Ternary.TRUE)
+            return _covers_all(zip(parts, held, words, strict=True))
         case str(), str():
             return _is_name(given, held)
         case ((str() | int()), Type()) if isinstance(words, Mapping):
@@ -319,8 +340,30 @@ def covers(given: Expression, held: Held, words: _Words) -> Ternary:
             return Ternary.UNKNOWN if wanted is None else held.equals(wanted)
         case _, Bits() if isinstance(words, Mapping):
             return _covers_number(given, held, words)
+        case _, Region() if isinstance(words, Mapping):
+            interval = _interval(given, words)
+            return Ternary.UNKNOWN if interval is None else _is_among(held, interval)
         case _:
             return Ternary.UNKNOWN
+
+
+def _covers_all(parts: Iterable[tuple[Expression, Held, Mapping[str, int]]]) -> Ternary:
+    result, parted = Ternary.TRUE, None
+    for part in parts:
+        try:
+            result &= covers(*part)
+        except Parted as by:
+            parted = by  # which matters only where all else is covered
+        if result is Ternary.FALSE:
+            return result
+    if parted is not None:
+        raise parted
+    return result
+
+
+def _is_among(held: Region, interval: Interval) -> Ternary:
+    """Tell whether the address that is meant lies in an interval, which may be empty."""
+    return held.is_within(joined([interval]))
 
 
 def _covers_number(given: Expression, held: Bits, words: Mapping[str, int]) -> Ternary:
@@ -335,7 +378,7 @@ def _covers_number(given: Expression, held: Bits, words: Mapping[str, int]) -> T
     return held.equals(first) if first == last else held.is_within(first, last)
 
 
-def _interval(given: Expression, words: Mapping[str, int]) -> _Interval | None:
+def _interval(given: Expression, words: Mapping[str, int]) -> Interval | None:
     """Return the first and the last number that an operand covers."""
     match given:
         case Range(first, last):
@@ -375,28 +418,21 @@ def _is_name(wanted: str, name: str) -> Ternary:
 def _ordered(left: Read, operator: str, right: Expression) -> Ternary:
     words = left.words if isinstance(left.words, Mapping) else _NONE
     interval = _interval(right, words)
-    if interval is None or not isinstance(left.held, Bits):
+    held = left.held
+    if interval is None or not isinstance(held, Bits | Region):
         return Ternary.UNKNOWN
     first, last = interval
     match operator:
         case "<":
-            return left.held.is_within(0, first - 1) if first else Ternary.FALSE
+            wanted = 0, first - 1
         case "<=":
-            return left.held.is_within(0, last)
+            wanted = 0, last
         case ">":
-            return left.held.is_within(last + 1, _MOST)
+            wanted = last + 1, _MOST
         case ">=":
-            return left.held.is_within(first, _MOST)
+            wanted = first, _MOST
         case _:
             return Ternary.UNKNOWN
-
-
-def _joined(intervals: Iterable[_Interval]) -> list[_Interval]:
-    """Return intervals in order, those that overlap as one."""
-    found: list[_Interval] = []
-    for low, high in sorted(each for each in intervals if each[0] <= each[1]):
-        if found and low <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(found[-1][1], high)
-        else:
-            found.append((low, high))
-    return found
+    if isinstance(held, Region):
+        return _is_among(held, wanted)
+    return held.is_within(*wanted) if wanted[0] <= wanted[1] else Ternary.FALSE

@@ -58,8 +58,9 @@ from analyzer.model.nft_statements import (
 )
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS, Dyadic
+from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_asks import asks, asks_affinity
@@ -69,7 +70,7 @@ from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import Place, Walks, missing
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
+from analyzer.semantics.tree import BySource, Either, FellThrough, Leaf, Tree, Unresolved, after
 
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 #: Statements that let every packet pass as it is.
@@ -114,6 +115,29 @@ class NftTraversal(Walks):
         """Return what becomes of a packet from a statement of a rule on."""
         place = Place(rule.place.chain, rule.place.at - 1)
         return self._meets(place, packet, statement)
+
+    def parted_at(self, by: Parted, rule: _Rule, statement: int, packet: Packet) -> Tree | None:
+        """Return what becomes of each part of a packet's sources from a statement of a rule on.
+
+        None: nothing is to be known of the source from here on.
+
+        Raises:
+            Parted: it is not the sources that are asked for.
+        """
+        if statement == 0:
+            return self.parted(by, Place(rule.place.chain, rule.place.at - 1), packet)
+        if by.region is not packet.sources:
+            raise by
+        if not self.effort.parts():
+            return None
+        inside, outside = packet.parted(by)
+        return BySource(
+            by.asked,
+            (
+                (by.inside, self.rest_of(rule, statement, inside)),
+                (by.outside, self.rest_of(rule, statement, outside)),
+            ),
+        )
 
     def _meets(self, start: Place, packet: Packet, statement: int = 0) -> Tree:
         """Walk from a statement of a rule on."""
@@ -188,7 +212,16 @@ class _Rule:
                 return packet
         for at in range(first, len(statements)):
             each = statements[at]
-            reached = self._meet(each, at, packet)
+            try:
+                reached = self._meet(each, at, packet)
+            except Parted as by:
+                if isinstance(each, Match) and self._changes_nothing(at + 1, packet):
+                    return packet
+                parted = self._walks.parted_at(by, self, at, packet)
+                if parted is not None:
+                    return _End(parted)
+                packet = replace(packet, sources=None)
+                reached = self._meet(each, at, packet)
             match reached:
                 case None:
                     return packet
@@ -308,11 +341,18 @@ class _Rule:
         """Tell whether the statements from `first` on let every packet pass as it is."""
         return all(isinstance(each, _PASSING) for each in self._rule.statements[first:])
 
+    def _changes_nothing(self, first: int, packet: Packet) -> bool:
+        """Tell whether the statements from `first` on are certainly of no consequence."""
+        return self._only_passes(first) or self._fails(first, packet)
+
     def _fails(self, first: int, packet: Packet) -> bool:
         """Tell whether a comparison from `first` on certainly ends the rule, before it acts."""
         for each in self._rule.statements[first:]:
             if isinstance(each, Match):
-                result = self._walks.lookups.judge(each, packet)
+                try:
+                    result = self._walks.lookups.judge(each, packet)
+                except Parted:
+                    continue  # of some sources it holds
                 if result.known is Ternary.FALSE or not result.chance:
                     return True
             elif not isinstance(each, _PASSING):
@@ -345,7 +385,7 @@ class _Rule:
             return None
         if result == _CERTAIN:
             return packet
-        if self._only_passes(at + 1) or self._fails(at + 1, packet):
+        if self._changes_nothing(at + 1, packet):
             return None  # whether it matches or not, the walk goes on alike
         marked = self._marked(at + 1, packet)
         if marked is not None and marked != packet:

@@ -19,11 +19,12 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple, TypeAlias
 
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
+from analyzer.model.region import Parted
 from analyzer.model.value import replace
 from analyzer.semantics.depth import deep
 from analyzer.semantics.effort import MOST_NESTED, MOST_RULES, Effort, TooMany
 from analyzer.semantics.grow import Grown
-from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved
+from analyzer.semantics.tree import BySource, FellThrough, Leaf, Tree, Unresolved
 
 
 class Place(NamedTuple):
@@ -68,6 +69,9 @@ class Walks(ABC):
         """Forget what was walked: other packets would seldom share it."""
         self._cache.clear()
         self._staying.clear()
+        # A walk that a question ended has left them as they were.
+        self._walking.clear()
+        self._entered.clear()
 
     def onward(self, start: Place, packet: Packet) -> Tree:
         """Return what becomes of a packet from a rule on, until it leaves that chain."""
@@ -114,6 +118,24 @@ class Walks(ABC):
             return Grown(back, self.effort.spend, self._staying).of(tree)
         except TooMany:
             return Leaf(Unresolved(self.effort.too_many_branches()), UNKNOWN_PACKET)
+
+    def parted(self, by: Parted, start: Place, packet: Packet) -> Tree | None:
+        """Return what becomes of the packet from each part of its sources, which a rule asks for.
+
+        None: that would cost too much, and nothing is to be known of the source from here on.
+
+        Raises:
+            Parted: it is not the sources that the rule asks for.
+        """
+        if by.region is not packet.sources:
+            raise by
+        if not self.effort.parts():
+            return None
+        inside, outside = packet.parted(by)
+        return BySource(
+            by.asked,
+            ((by.inside, self.onward(start, inside)), (by.outside, self.onward(start, outside))),
+        )
 
     def left(self, chain: str, packet: Packet) -> Tree:
         """Return what becomes of a packet that leaves a chain at its end."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Packet
+from analyzer.model.region import LOOPBACK, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
@@ -36,20 +37,31 @@ class Situation:
         """Tell whether `packet` goes to an address of the node, loopback included."""
         if packet.to_node is not None:
             return Ternary.of(packet.to_node)
-        return self.is_own(packet.destination)
+        return self.is_own(packet.destination, packet.destinations)
 
     def is_from_node(self, packet: Packet) -> Ternary:
         """Tell whether `packet` comes from an address of the node, loopback included."""
         if packet.from_node is not None:
             return Ternary.of(packet.from_node)
-        return self.is_own(packet.source)
+        return self.is_own(packet.source, packet.sources)
 
-    def is_own(self, address: Address | None) -> Ternary:
-        """Tell whether `address` is one of the node's, loopback included."""
+    def is_own(self, address: Address | None, among: Region | None = None) -> Ternary:
+        """Tell whether `address`, or one `among` many, is one of the node's, loopback included.
+
+        Raises:
+            Parted: some of them are, and some are not.
+        """
         if address is None:
-            return Ternary.UNKNOWN
+            return Ternary.UNKNOWN if among is None else self._are_own(among)
         if address.is_loopback:
             return Ternary.TRUE
         if self.local_addresses is None:
             return Ternary.UNKNOWN
         return Ternary.of(address in self.local_addresses)
+
+    def _are_own(self, among: Region) -> Ternary:
+        loopback = LOOPBACK[among.version]
+        if self.local_addresses is None:
+            return among.is_within(loopback) | Ternary.UNKNOWN  # of others nobody knows
+        own = [(int(a), int(a)) for a in self.local_addresses if a.version == among.version]
+        return among.is_within(joined([*loopback, *own]))

@@ -25,6 +25,7 @@ def translated(packet: Packet, to: NatRange) -> Packet:
     return replace(
         packet,
         destination=address,
+        destinations=None,
         destination_port=port,
         to_node=None if to.first_address is not None else packet.to_node,
         # Where it was sent to already counts as no translation.
@@ -42,7 +43,9 @@ def sourced(packet: Packet, to: NatRange) -> Packet:
 
 def with_source(packet: Packet, source: Address | None) -> Packet:
     """Return the packet with another source."""
-    return replace(packet, source=source, source_port=None, from_node=None, masqueraded=True)
+    return replace(
+        packet, source=source, sources=None, source_port=None, from_node=None, masqueraded=True
+    )
 
 
 def redirected(packet: Packet, ports: Range | None, is_local: Ternary) -> Packet:
@@ -61,6 +64,7 @@ def redirected(packet: Packet, ports: Range | None, is_local: Ternary) -> Packet
     return replace(
         packet,
         destination=None,
+        destinations=None,
         destination_port=port,
         to_node=True,
         translated=True if changes else None,

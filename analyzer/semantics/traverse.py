@@ -20,6 +20,7 @@ from typing import Final, assert_never
 
 from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS
+from analyzer.model.region import Parted
 from analyzer.model.rules import Rule, Table
 from analyzer.model.targets import (
     Accept,
@@ -91,7 +92,14 @@ class Traversal(Walks):
         while True:
             for at in index.candidates(packet, position):
                 rule = rules[at]
-                result = match_all(rule.matches, packet, self._situation, self.judged)
+                try:
+                    result = match_all(rule.matches, packet, self._situation, self.judged)
+                except Parted as by:
+                    parted = self.parted(by, Place(start.chain, at), packet)
+                    if parted is not None:
+                        return path.tree(parted)
+                    packet, position = replace(packet, sources=None), at
+                    break
                 if result.known is Ternary.FALSE or not result.chance:
                     continue
                 behind = Place(start.chain, at + 1)

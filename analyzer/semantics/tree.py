@@ -9,10 +9,12 @@ from analyzer.model.distribution import Distribution
 from analyzer.model.nft import Rule as NftRule
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.model.region import Intervals, Region
 from analyzer.model.rules import Rule
 from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 from analyzer.model.value import replace, value
 from analyzer.semantics.depth import deep
+from analyzer.semantics.parts import Asked, Parts, combined, merged, of_all
 from analyzer.semantics.sums import UNKNOWN, Sums, drawn
 
 K = TypeVar("K", bound=Hashable)
@@ -100,7 +102,20 @@ class Either:
     rules: tuple[AnyRule, ...] = ()
 
 
-Tree: TypeAlias = Leaf | Chance | Either
+@value
+class BySource:
+    """A rule asked where the packet comes from: each branch is that of some of its sources.
+
+    Attributes:
+        asked: the addresses for which it asked.
+    """
+
+    asked: Intervals
+    branches: tuple[tuple[Region, Tree], ...]
+    rules: tuple[AnyRule, ...] = ()
+
+
+Tree: TypeAlias = Leaf | Chance | Either | BySource
 
 
 def after(rule: AnyRule, tree: Tree) -> Tree:
@@ -139,11 +154,29 @@ def shares(tree: Tree, key: Callable[[Leaf], K]) -> Shares[K]:
     """Bound the probability of each key that a leaf of `tree` has, in the order of leaves.
 
     One pass, whatever the number of keys. An unresolved leaf may be any of them.
+
+    Raises:
+        ValueError: it depends on the source; ask for `shares_by_source` instead.
     """
+    found, _ = shares_by_source(tree, key)
+    if len(found) > 1:
+        raise ValueError("rules tell sources apart")
+    return found[0][1]
+
+
+@deep
+def shares_by_source(tree: Tree, key: Callable[[Leaf], K]) -> tuple[Parts[Shares[K]], Asked]:
+    """Bound the same for each part of the sources, and return what rules ask that parts them."""
     fold = _Fold(key)
+    names = fold.keys
     found = fold.of(tree)
-    held = found.all()
-    return Shares({k: Bounds(*held[at]) for k, at in fold.keys.items()}, found.other)
+
+    def told(sums: Sums) -> Shares[K]:
+        held = sums.all()
+        named = {k: Bounds(*held[at]) for k, at in names.items() if at in held}
+        return Shares(named, sums.other)
+
+    return tuple([(where, told(sums)) for where, sums in found]), frozenset(fold.asked)
 
 
 class _Fold(Generic[K]):
@@ -153,38 +186,48 @@ class _Fold(Generic[K]):
         self._key = key
         #: The keys of the leaves, numbered in their order.
         self.keys: dict[K, int] = {}
+        #: What rules ask of sources that makes a difference.
+        self.asked: set[Intervals] = set()
         # By identity: the tree keeps its nodes alive, and to compare them would take as long.
-        self._done: dict[int, Sums] = {}
+        self._done: dict[int, Parts[Sums]] = {}
         self._alike: dict[Hashable, Sums] = {}
         self._numbers: dict[int, int | None] = {}
 
-    def of(self, tree: Tree) -> Sums:
+    def of(self, tree: Tree) -> Parts[Sums]:
         # Ways that meet again differ in the rules before, and share their branches.
         node = id(tree if isinstance(tree, Leaf) else tree.branches)
         found = self._done.get(node)
         if found is None:
             made = self._fold(tree)
             # Trees that differ in what no key tells, as in marks, are one from here on.
-            found = self._done[node] = self._alike.setdefault(made.told(), made)
+            found = tuple([(w, self._alike.setdefault(s.told(), s)) for w, s in made])
+            self._done[node] = found
         return found
 
-    def _fold(self, tree: Tree) -> Sums:
+    def _fold(self, tree: Tree) -> Parts[Sums]:
         match tree:
             case Leaf():
-                return Sums.leaves([(self._number(tree), ALWAYS)])
+                return of_all(Sums.leaves([(self._number(tree), ALWAYS)]))
             case Chance(branches):
                 ends: list[tuple[int | None, Dyadic]] = []
-                parts: list[tuple[Dyadic, Sums]] = []
+                weights: list[Dyadic] = []
+                parts: list[Parts[Sums]] = []
                 for weight, child in branches:
                     if isinstance(child, Leaf):
                         ends.append((self._number(child), weight))
                     else:
-                        parts.append((weight, self.of(child)))
-                return drawn([(ALWAYS, Sums.leaves(ends)), *parts]) if ends else drawn(parts)
+                        weights.append(weight)
+                        parts.append(self.of(child))
+                if ends:
+                    weights.insert(0, ALWAYS)
+                    parts.insert(0, of_all(Sums.leaves(ends)))
+                return combined(parts, lambda sums: drawn(list(zip(weights, sums, strict=True))))
             case Either(_, branches):
-                found, *rest = [self.of(child) for child in branches]
-                for each in rest:
-                    found = found.mixed(each, UNKNOWN)
+                return combined([self.of(child) for child in branches], _any_of)
+            case BySource(asked, branches):
+                found = merged([(region, self.of(child)) for region, child in branches])
+                if len(found) > 1:
+                    self.asked.add(asked)
                 return found
             case _:
                 assert_never(tree)
@@ -198,10 +241,22 @@ class _Fold(Generic[K]):
         return self._numbers[id(leaf)]
 
 
+def _any_of(branches: list[Sums]) -> Sums:
+    """Return the bounds where one branch is taken, not known which."""
+    found, *rest = branches
+    for each in rest:
+        found = found.mixed(each, UNKNOWN)
+    return found
+
+
 def bounds(tree: Tree, event: Callable[[Leaf], bool]) -> Bounds:
     """Bound the probability of `event`, whatever the unknown matches decide."""
-    found = shares(tree, event)
-    return found.get(True) or Bounds(NEVER, found.unresolved)
+    return chance_of(shares(tree, event))
+
+
+def chance_of(shares: Shares[bool]) -> Bounds:
+    """Bound the probability of what some leaves say yes to."""
+    return shares.get(True) or Bounds(NEVER, shares.unresolved)
 
 
 def distribution(tree: Tree) -> Distribution[Outcome]:
@@ -227,5 +282,7 @@ def leaves(tree: Tree, weight: Dyadic) -> Iterator[tuple[Leaf, Dyadic]]:
                 yield from leaves(child, weight * part)
         case Either(because):
             raise ValueError(f"no single distribution: {because}")
+        case BySource():
+            raise ValueError("no single distribution: rules tell sources apart")
         case _:
             assert_never(tree)

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.classes import Classes, Way
+from analyzer.kubeproxy.classes import Classes
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.iptables import Recogniser
+from analyzer.kubeproxy.source_routes import Way
 from analyzer.kubeproxy.view import Frontend, View
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.iptables_save import parse

@@ -85,19 +85,10 @@ def test_rules_for_another_port_are_not_met() -> None:
     assert parts(listing(first=["tcp dport 8080 jump MINE"], chains=mine)) == {None}
 
 
-def test_where_ports_are_changed_each_chain_may_be_met() -> None:
-    raw = "table ip raw {\n" + block(
-        "pre", hook("filter", "prerouting", -300), "tcp dport 81 tcp dport set 80"
-    )
-    mine = block("MINE", f"ip saddr {CLIENTS} accept")
-    text = listing(first=["tcp dport 81 jump MINE"], chains=mine, raw=f"{raw}\n}}")
-    assert CLIENTS in parts(text)
-
-
 OTHERS = (
     "table ip x {\n"
     + block("pre", hook("nat", "prerouting", -110), "tcp dport 80 jump MINE")
-    + block("MINE", f"ip saddr {CLIENTS} accept")
+    + block("MINE", f"ip saddr {CLIENTS} drop")
     + "\n}\n"
 )
 

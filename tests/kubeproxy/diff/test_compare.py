@@ -121,7 +121,7 @@ MASQUERADING = (
 
 def test_another_source_address_is_told_for_those_that_get_it() -> None:
     plain = dump(*two_endpoints(), *MASQUERADING)
-    marks = "-A KUBE-SVC-A ! -s 10.0.0.0/8 -j KUBE-MARK-MASQ"
+    marks = "-A KUBE-SVC-A ! -s 10.0.0.0/8 -d 10.96.0.1/32 -j KUBE-MARK-MASQ"
     marked = plain.replace(
         chance("0.50000000000", "KUBE-SEP-1"), f"{marks}\n{chance('0.50000000000', 'KUBE-SEP-1')}"
     )

@@ -78,7 +78,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "addresses that are not known as others' own": method(
         Situation,
         "is_own",
-        lambda right: lambda self, a: FALSE if right(self, a) is UNKNOWN else right(self, a),
+        lambda right: lambda self, *of: FALSE if right(self, *of) is UNKNOWN else right(self, *of),
     ),
     "flows that may be tracked taken for tracked": method(
         nft_fields,

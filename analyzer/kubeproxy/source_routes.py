@@ -1,0 +1,145 @@
+"""The routes of a frontend from every kind of source, and of endpoints that return to themselves.
+
+Each kind of source is walked once, whatever rules tell apart of it (`explored`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from analyzer.kubeproxy.explored import Explored
+from analyzer.kubeproxy.flows import FlowWalks
+from analyzer.kubeproxy.source_parts import SourceParts
+from analyzer.kubeproxy.view import Frontend, Route, Share, Source, open_as
+from analyzer.model.addresses import Address, Network
+from analyzer.model.probability import NEVER
+from analyzer.model.region import Region
+from analyzer.model.value import replace
+
+#: A route, and the address that stands for its sources; None: where they are is not known.
+Way: TypeAlias = "tuple[Route, Address | None]"
+#: What gives the ways of flows from some sources of one kind, or from one of them.
+Explore: TypeAlias = Callable[[Source, Region | Address | None], Explored]
+
+#: The kinds of sources that are not just endpoints.
+_KINDS: Final = tuple([source for source in Source if source is not Source.HAIRPIN])
+#: Those whose flows an endpoint's do not differ from, where it is in their network and the node's
+#: own addresses are known.
+_OF_PODS: Final = (Source.POD, Source.POD_ELSEWHERE)
+#: Shares of parts of one kind of source, of which it is told whether they are masqueraded.
+_MOST_TOLD: Final = 10_000
+_TOO_MANY: Final = (
+    "rules tell many sources apart that differ in their masquerade only: whether such flows are "
+    "masqueraded is not told"
+)
+
+
+class SourceRoutes:
+    """The routes of frontends; `own` are the node's addresses, if known."""
+
+    def __init__(self, walks: FlowWalks, parts: SourceParts, own: Sequence[Address]) -> None:
+        self._walks = walks
+        self._parts = parts
+        self._own = frozenset(own)
+
+    def ways(self, frontend: Frontend, protocol: str) -> Iterator[Way]:
+        """Give the routes of flows to a frontend."""
+
+        def explore(source: Source, of: Region | Address | None) -> Explored:
+            return self._walks.explored(frontend, protocol, source, of)
+
+        return self.explored(frontend, explore)
+
+    def explored(self, frontend: Frontend, explore: Explore) -> Iterator[Way]:
+        """Give the routes that walks find."""
+        regions: dict[Source, Region | None] = {}
+        ways: dict[Source, Explored] = {}
+        found: list[Route] = []
+        for source in _KINDS:
+            regions[source] = self._parts.region(source)
+            ways[source] = explore(source, regions[source])
+            of_source = self._of_parts(frontend, source, regions[source], ways[source], explore)
+            for route, address in of_source:
+                found.append(route)
+                yield route, address
+        within = {s: r for s in _OF_PODS if (r := regions[s]) is not None and self._own}
+        pods = {s: (r, ways[s]) for s, r in within.items()}
+        yield open_as(self._hairpin(frontend, found, pods, explore), found), None
+
+    def _of_parts(
+        self,
+        frontend: Frontend,
+        source: Source,
+        region: Region | None,
+        ways: Explored,
+        explore: Explore,
+    ) -> Iterator[Way]:
+        """Give the routes of each part of a kind of source that fares otherwise."""
+        known: dict[Network | None, Route] = {}
+        asked = ways.networks()
+        folded = len(asked) * len(ways.packets) > _MOST_TOLD
+        if folded:
+            self._walks.note(_TOO_MANY)
+            asked = ways.networks_of_shares()
+        for network, address in self._parts.of(source, asked):
+            told = ways if address is not None or region is None else explore(source, None)
+            route = told.route(frontend, source, address, network)
+            if folded:
+                shares = tuple([replace(share, masquerade=None) for share in route.shares])
+                route = replace(route, shares=shares)
+            around = None if address is None else known.get(smallest(known, address))
+            known[network] = route
+            if around is None or not _is_same(route, around, address):
+                yield route, address
+
+    def _hairpin(
+        self,
+        frontend: Frontend,
+        routes: Sequence[Route],
+        within: Mapping[Source, tuple[Region, Explored]],
+        explore: Explore,
+    ) -> Route:
+        """Return, for each endpoint, the share of its own flows that come back to it."""
+        endpoints = dict.fromkeys(s.endpoint for route in routes for s in route.shares)
+        ways: dict[Address, Explored] = {}
+        rest: dict[Source, list[Address]] = {Source.NODE: [], Source.HAIRPIN: []}
+        for address in dict.fromkeys(endpoint.address for endpoint in endpoints):
+            if address in self._own:
+                rest[Source.NODE].append(address)
+                continue
+            held = (walked for region, walked in within.values() if address in region)
+            known = next(held, None)
+            if known is None:
+                rest[Source.HAIRPIN].append(address)
+            else:
+                ways[address] = known
+        for source, addresses in rest.items():
+            if addresses:
+                numbers = [(int(address), int(address)) for address in addresses]
+                region = Region.of(addresses[0].version, numbers)
+                ways |= dict.fromkeys(addresses, explore(source, region))
+        found: list[Share] = []
+        unresolved = NEVER
+        for endpoint in endpoints:
+            share, open_ = ways[endpoint.address].share(endpoint, endpoint.address)
+            unresolved = max(unresolved, open_)
+            found += [] if share is None else [share]
+        return Route(frontend, Source.HAIRPIN, tuple(found), unresolved)
+
+
+def smallest(networks: Iterable[Network | None], address: Address) -> Network | None:
+    """Return the smallest of some networks that holds an address; None: none does."""
+    holding = [n for n in networks if n is not None and address in n]
+    return max(holding, key=lambda network: network.prefixlen, default=None)
+
+
+def _is_same(one: Route, other: Route, address: Address | None) -> bool:
+    """Tell whether flows fare alike on two routes, but for those from `address` to itself."""
+
+    def told(share: Share) -> Share:
+        itself = share.endpoint.address == address
+        return replace(share, masquerade=None) if itself else share
+
+    shares = [[told(share) for share in route.shares] for route in (one, other)]
+    return shares[0] == shares[1] and one.unresolved == other.unresolved

@@ -1,0 +1,199 @@
+"""Sets of addresses: where a flow may come from, or be sent to, while no rule has asked.
+
+Theory of operation
+===================
+
+To walk the rules once for each source would take as many walks as there are addresses. A packet
+has a set of sources instead, and a rule that matches some of them and not the others parts that
+set (`Parted`): the walk goes on with each of the two. So what the rules tell apart comes out of the
+walk itself, and no rule that the flow never meets is asked about.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address, summarize_address_range
+
+from analyzer.model.ternary import Ternary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+    from analyzer.model.addresses import Address, Network
+
+#: The first and the last address, as numbers.
+Interval: TypeAlias = tuple[int, int]
+#: In order; no two of them overlap or touch.
+Intervals: TypeAlias = tuple[Interval, ...]
+
+_WIDTHS: Final = {4: 32, 6: 128}
+#: By IP version.
+LOOPBACK: Final[dict[int, Intervals]] = {4: ((0x7F000000, 0x7FFFFFFF),), 6: ((1, 1),)}
+
+
+class Region:
+    """A set of addresses of one IP version, which is not empty.
+
+    Attributes:
+        intervals: what is in it.
+        code: a number that is the same for equal regions, quick to compare.
+        cut: what a rule asked for that parted another region into this and the rest, and that
+            region; None: none did. Equal regions may have been cut in another order.
+    """
+
+    __slots__ = ("_firsts", "code", "cut", "intervals", "version")
+
+    def __init__(
+        self, version: int, intervals: Intervals, cut: tuple[Intervals, Region] | None = None
+    ) -> None:
+        self.version = version
+        self.intervals = intervals
+        self.cut = cut
+        first, last = intervals[0], intervals[-1]
+        self.code = hash((version, len(intervals), first, last, intervals[len(intervals) // 2]))
+        self._firsts: list[int] | None = None
+
+    @classmethod
+    def of(cls, version: int, parts: Iterable[Interval]) -> Region | None:
+        """Return the region of all that is in some of the parts; None: nothing is."""
+        intervals = joined(parts)
+        return cls(version, intervals) if intervals else None
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, Region)
+            and self.code == other.code
+            and self.version == other.version
+            and self.intervals == other.intervals
+        )
+
+    def __hash__(self) -> int:
+        return self.code
+
+    def __repr__(self) -> str:
+        kind = IPv4Address if self.version == 4 else IPv6Address  # noqa: PLR2004  # IP versions
+        return f"Region({', '.join(f'{kind(a)}-{kind(b)}' for a, b in self.intervals)})"
+
+    def __contains__(self, address: Address) -> bool:
+        if address.version != self.version:
+            return False
+        number = int(address)
+        at = self._at(number)
+        return at < len(self.intervals) and self.intervals[at][0] <= number
+
+    def _at(self, number: int) -> int:
+        """Return the place of the first interval that does not end before `number`."""
+        if len(self.intervals) == 1:
+            return int(self.intervals[0][1] < number)
+        if self._firsts is None:
+            self._firsts = [first for first, _ in self.intervals]
+        at = bisect_right(self._firsts, number) - 1
+        return at if at >= 0 and self.intervals[at][1] >= number else at + 1
+
+    def is_within(self, asked: Intervals) -> Ternary:
+        """Tell whether the address that is meant lies in `asked`.
+
+        Raises:
+            Parted: some of the region does, and some does not.
+        """
+        inside = self.common(asked)
+        if not inside:
+            return Ternary.FALSE
+        if inside == self.intervals:
+            return Ternary.TRUE
+        raise Parted(self, asked, inside)
+
+    def cuts(self) -> Iterator[tuple[Intervals, Region]]:
+        """Give what was asked that made the region what it is, the last first, and of what."""
+        region = self
+        while region.cut is not None:
+            yield region.cut
+            region = region.cut[1]
+
+    def common(self, asked: Intervals) -> Intervals:
+        """Return what of `asked` is in the region."""
+        found: list[Interval] = []
+        mine = self.intervals
+        for first, last in asked:
+            for at in range(self._at(first), len(mine)):
+                low, high = mine[at]
+                if low > last:
+                    break
+                found.append((max(low, first), min(high, last)))
+        return tuple(found)
+
+    def without(self, asked: Intervals) -> Intervals:
+        """Return what of the region is not in `asked`."""
+        found = self.intervals
+        for first, last in reversed(asked):
+            found = _cut(found, first, last)
+        return found
+
+
+def _cut(intervals: Intervals, first: int, last: int) -> Intervals:
+    """Return intervals without those numbers."""
+    begin = bisect_left(intervals, (first, first))
+    if begin and intervals[begin - 1][1] >= first:
+        begin -= 1
+    end = begin
+    left: list[Interval] = []
+    while end < len(intervals) and intervals[end][0] <= last:
+        low, high = intervals[end]
+        if low < first:
+            left.append((low, first - 1))
+        if high > last:
+            left.append((last + 1, high))
+        end += 1
+    return (*intervals[:begin], *left, *intervals[end:])
+
+
+class Parted(Exception):  # noqa: N818  # no error: a question that has two answers
+    """A rule asks something that is true of some addresses of a region, and not of all.
+
+    Attributes:
+        asked: what the rule asks for.
+        inside: the part of the region that lies there.
+        outside: the part that does not.
+    """
+
+    def __init__(self, region: Region, asked: Intervals, inside: Intervals) -> None:
+        super().__init__()
+        self.region = region
+        self.asked = asked
+        cut = asked, region
+        self.inside = Region(region.version, inside, cut)
+        self.outside = Region(region.version, region.without(asked), cut)
+
+
+def joined(parts: Iterable[Interval]) -> Intervals:
+    """Return intervals in order, those that overlap or touch as one, those without any left out."""
+    found: list[Interval] = []
+    for low, high in sorted(each for each in parts if each[0] <= each[1]):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(found[-1][1], high)
+        else:
+            found.append((low, high))
+    return tuple(found)
+
+
+def span(network: Network) -> Interval:
+    """Return the first and the last address of a network."""
+    return int(network.network_address), int(network.broadcast_address)
+
+
+def everything(version: int) -> Interval:
+    """Return the first and the last address of an IP version."""
+    return 0, (1 << _WIDTHS[version]) - 1
+
+
+def networks_of(version: int, intervals: Sequence[Interval]) -> Iterator[Network]:
+    """Give the fewest networks that hold just what is in some intervals."""
+    for first, last in intervals:
+        if version == 4:  # noqa: PLR2004  # IP versions
+            yield from summarize_address_range(IPv4Address(first), IPv4Address(last))
+        else:
+            yield from summarize_address_range(IPv6Address(first), IPv6Address(last))

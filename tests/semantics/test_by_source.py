@@ -1,0 +1,133 @@
+"""One walk from many sources tells of each what a walk from it alone tells."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.model.addresses import Address
+from analyzer.model.packet import Packet
+from analyzer.model.region import Parted
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
+from analyzer.parsers.formats import read_ruleset
+from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.parts import at, of_all
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import Leaf, Shares, shares, shares_by_source
+from tests.support.effort import examples
+from tests.support.strategies import by_source
+
+KNOWN = Situation(local_addresses=frozenset({by_source.OWN}))
+UNKNOWN = Situation()
+CAME = Packet(protocol="tcp", destination=by_source.FIRST, destination_port=80, out_interface="")
+
+
+def key(leaf: Leaf) -> tuple[object, ...]:
+    """Return what becomes of a packet, but for its source."""
+    return type(leaf.outcome), replace(leaf.packet, source=None, sources=None)
+
+
+def told(found: Shares[tuple[object, ...]]) -> dict[object, object]:
+    """Return what may happen, and how often."""
+    return {**{k: b for k, b in found.items() if b.upper}, None: found.unresolved}
+
+
+def hooks_of(text: str, situation: Situation) -> Hooks:
+    return Hooks([read_ruleset(text.encode(), "dump")], "ip", situation)
+
+
+def check_walk(text: str, hook: str, situation: Situation) -> int:
+    """Hold one walk from all addresses against one from each; return how many parts there are."""
+    hooks = hooks_of(text, situation)
+    region = by_source.everywhere()
+    parts, _ = shares_by_source(hooks.to_nat(hook, replace(CAME, sources=region)), key)
+    for address in by_source.ADDRESSES:
+        alone = shares(hooks.to_nat(hook, replace(CAME, source=address)), key)
+        (found,) = at(parts, address)
+        assert told(found) == told(alone), address
+    return len(parts)
+
+
+SITUATIONS = st.sampled_from([KNOWN, UNKNOWN])
+
+
+@examples(60, 2_000)
+@given(by_source.iptables(hook="PREROUTING"), SITUATIONS)
+def test_a_walk_of_iptables_tells_of_each_source(text: str, situation: Situation) -> None:
+    check_walk(text, "PREROUTING", situation)
+
+
+@examples(60, 2_000)
+@given(by_source.nft(hook="prerouting"), SITUATIONS)
+def test_a_walk_of_nft_tells_of_each_source(text: str, situation: Situation) -> None:
+    check_walk(text, "PREROUTING", situation)
+
+
+def test_sources_are_parted_where_a_rule_asks() -> None:
+    rows = ["-A PREROUTING -s 10.0.0.2/31 -j DNAT --to-destination 10.0.0.9:80"]
+    text = "\n".join(["*nat", ":PREROUTING ACCEPT [0:0]", *rows, "COMMIT", ""])
+    assert check_walk(text, "PREROUTING", KNOWN) == 2
+
+
+def test_what_makes_no_difference_parts_nobody() -> None:
+    rows = [
+        "-A PREROUTING -s 10.0.0.2/31 -j ACCEPT",
+        "-A PREROUTING -s 10.0.0.4 -d 10.9.9.9 -j DROP",
+    ]
+    text = "\n".join(["*nat", ":PREROUTING ACCEPT [0:0]", *rows, "COMMIT", ""])
+    hooks = hooks_of(text, KNOWN)
+    came = replace(CAME, sources=by_source.everywhere())
+    parts, asked = shares_by_source(hooks.to_nat("PREROUTING", came), lambda leaf: leaf.packet.mark)
+    assert len(parts) == 1
+    assert not asked
+
+
+# --- both ends of what leaves ---
+
+
+def check_masquerade(text: str, situation: Situation) -> None:
+    hooks = hooks_of(text, situation)
+    whole = replace(
+        CAME,
+        destination=None,
+        translated=True,
+        sources=by_source.everywhere(),
+        destinations=by_source.everywhere(),
+    )
+    rest, boxes = [whole], []
+    while rest:
+        packet = rest.pop()
+        try:
+            boxes.append((packet, hooks.masquerades(packet)[0]))
+        except Parted as by:
+            rest += packet.parted(by)
+    for to in by_source.ADDRESSES:
+        for source in by_source.ADDRESSES:
+            (parts,) = (
+                p for packet, p in boxes if packet.destinations and to in packet.destinations
+            )
+            alone, _ = hooks.masquerades(
+                replace(CAME, translated=True, source=source, destination=to)
+            )
+            assert at(parts, source) == at(alone, source), (source, to)
+
+
+@examples(40, 1_000)
+@given(by_source.iptables(hook="POSTROUTING"), SITUATIONS)
+def test_who_is_masqueraded_by_iptables_is_told_of_each_end(
+    text: str, situation: Situation
+) -> None:
+    check_masquerade(text, situation)
+
+
+@examples(40, 1_000)
+@given(by_source.nft(hook="postrouting"), SITUATIONS)
+def test_who_is_masqueraded_by_nft_is_told_of_each_end(text: str, situation: Situation) -> None:
+    check_masquerade(text, situation)
+
+
+def test_a_part_is_told_by_an_address() -> None:
+    address: Address = by_source.FIRST
+    assert at(of_all(Ternary.TRUE), address) == [Ternary.TRUE]
+    assert at(((((0, 1),), 1), (((2, 3),), 2)), None) == [1, 2]  # not known which
