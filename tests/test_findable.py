@@ -82,6 +82,11 @@ ANALYZER: Final = (
         "semantics/test_tree.py",
         "bounds of whole trees, against every distribution that they allow",
     ),
+    Row(
+        "semantics/parts",
+        "semantics/test_by_source.py",
+        "parts of sources, by walks that tell them apart",
+    ),
     # --- Services out of rules
     Row(
         "kubeproxy/check/affinity kubeproxy/check/chains kubeproxy/check/draws "
@@ -111,13 +116,13 @@ ANALYZER: Final = (
     ),
     Row(
         "kubeproxy/source_parts",
-        "kubeproxy/test_sources.py",
+        "kubeproxy/test_sources.py kubeproxy/test_nft_sources.py",
         "sources that rules tell apart, by the Services that come out",
     ),
     Row(
-        "kubeproxy/nft_marked kubeproxy/nft_order kubeproxy/nft_questions",
-        "kubeproxy/test_route_walks.py kubeproxy/test_nft_asked.py",
-        "what tells sources apart, by the routes that come out",
+        "kubeproxy/nft_clients",
+        "kubeproxy/test_nftables.py kubeproxy/test_nft_sources.py",
+        "networks that are spared and clients that are kept, by the Services that come out",
     ),
     Row("kubeproxy/classes", "kubeproxy/test_alike.py", "what one walk of a class is carried to"),
     Row("kubeproxy/shapes", "kubeproxy/test_endpoint_rows.py", "shapes of rows, of real rows"),
@@ -127,8 +132,7 @@ ANALYZER: Final = (
         "shares read off plain rows are those of walks",
     ),
     Row(
-        "kubeproxy/nft_entrances kubeproxy/nft_family kubeproxy/nft_frame kubeproxy/nft_rows "
-        "kubeproxy/nft_walks",
+        "kubeproxy/nft_entrances kubeproxy/nft_family kubeproxy/nft_frame kubeproxy/nft_rows",
         "kubeproxy/test_nftables.py kubeproxy/test_nft_round_trip.py kubeproxy/test_nft_edited.py",
         "steps of the recogniser of nftables mode, which is asked as a whole",
     ),

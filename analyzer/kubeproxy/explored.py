@@ -21,6 +21,7 @@ from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.model.region import Intervals, Region, networks_of
 from analyzer.model.targets import Dnat, NatRange
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
 from analyzer.semantics.parts import Asked, Parts, at
 from analyzer.semantics.tree import Leaf, Shares, Tree, shares_by_source
 
@@ -163,15 +164,28 @@ class Explored:
     def _networks(self, asked: Iterable[Intervals]) -> frozenset[Network]:
         return frozenset(n for each in asked for n in networks_of(self._version, each))
 
+    def networks_before(self) -> frozenset[Network]:
+        """Return those of sources that come to endpoints otherwise than others do."""
+        asked = set(self._asked)
+        for endpoint, packets in self.packets.items():
+            if len({replace(packet, sources=None) for packet in packets}) > 1:
+                cuts = set(_cuts([packet.sources for packet in packets]))
+                asked |= cuts - {_alone(endpoint)}
+        return self._networks(asked)
+
     def _asked_towards(self, endpoint: Endpoint) -> set[Intervals]:
         """Return what parts sources of which flows to an endpoint are masqueraded, or not."""
-        number = int(endpoint.address)
         arriving = self._arriving(endpoint)
         asked = {where for _, _, behind in arriving for where in behind}
         if len({parts for _, parts, _ in arriving}) > 1:
             asked.update(_cuts([region for region, _, _ in arriving]))
-        asked.discard(((number, number),))
-        return asked
+        return asked - {_alone(endpoint)}
+
+
+def _alone(endpoint: Endpoint) -> Intervals:
+    """Return what is asked of sources where an endpoint itself is meant."""
+    number = int(endpoint.address)
+    return ((number, number),)
 
 
 def _cuts(regions: Iterable[Region | None]) -> Iterator[Intervals]:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.between import NOTHING, Between
 from analyzer.kubeproxy.explored import Explored
-from analyzer.kubeproxy.leaving import Leaving
+from analyzer.kubeproxy.leaving import Leaving, Towards
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.matches import MatchPhysdev
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
-from analyzer.model.region import Region, networks_of
+from analyzer.model.region import Intervals, Region, networks_of
+from analyzer.model.rules import Ruleset
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.assumptions import rests_on_bridges
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.parts import at
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
 
@@ -80,6 +83,7 @@ class FlowWalks:
         self._judged: set[type] = set()
         self.trees_rest_on_bridges = False
         self._leaving = Leaving(self._hooks, family, between)
+        self._towards: dict[tuple[Source, str, Mark], Towards] = {}
         # A flow to a NodePort goes to some address of the node, known or not.
         self._node_port_address = node_port_address or (own[0] if own else None)
 
@@ -87,6 +91,18 @@ class FlowWalks:
     def rests_on_bridges(self) -> bool:
         """Whether a rule asked for ports of bridges so far."""
         return MatchPhysdev in self._hooks.judged or MatchPhysdev in self._judged
+
+    @cached_property
+    def asks_bridges(self) -> bool:
+        """Whether a rule may match on ports of bridges."""
+        from analyzer.kubeproxy.asked_bits import rows_of
+
+        return any(
+            "physdev" in rows_of(table)
+            for ruleset in self._rulesets
+            if isinstance(ruleset, Ruleset)
+            for table in ruleset.tables.values()
+        )
 
     def note(self, bound: str) -> None:
         """Note a bound that was met, and what it means for the answer."""
@@ -100,7 +116,7 @@ class FlowWalks:
     @property
     def exceeded(self) -> tuple[str, ...]:
         """The bounds on work that walks met, in words: what is behind them is unresolved."""
-        met = (*self._hooks.exceeded, *self._effort.exceeded, *self._leaving.exceeded)
+        met = (*self._hooks.exceeded, *self._effort.exceeded)
         return tuple(dict.fromkeys(met))
 
     def tree(
@@ -182,14 +198,30 @@ class FlowWalks:
     ) -> Ternary:
         """Tell whether a flow that was sent to `endpoint` with `mark`, if any, is masqueraded."""
         known = self._sources[source] if isinstance(address, str) else address
-        packet = self._sent(source, protocol, mark or Mark())
-        to = replace(packet, destination=endpoint.address, destination_port=endpoint.port)
-        return self._leaving.masquerades(to, known)
+        parts, _ = self.towards(source, protocol, mark or Mark())(
+            int(endpoint.address), endpoint.port
+        )
+        answers = set(at(parts, known))
+        return answers.pop() if len(answers) == 1 else Ternary.UNKNOWN
 
-    def asked_behind(self, source: Source) -> frozenset[Network]:
-        """Return the sources that rules behind nat tell apart, by whatever flows they meet."""
-        packet = self._sent(source, None, UNKNOWN_MARK)
-        asked = self._leaving.asked(packet)
+    def towards(self, source: Source, protocol: str, mark: Mark) -> Towards:
+        """Return what tells of flows to each endpoint which are masqueraded, by their sources."""
+        key = source, protocol, mark
+        found = self._towards.get(key)
+        if found is None:
+            found = self._towards[key] = self._leaving.towards(self._sent(*key))
+        return found
+
+    def asked_behind(self, source: Source, most: int) -> frozenset[Network] | None:
+        """Return the sources that rules behind nat tell apart, of whatever flows they meet.
+
+        None: these rules tell more than `most` destinations apart.
+        """
+        asked = self._leaving.asked(self._sent(source, None, UNKNOWN_MARK), most)
+        return None if asked is None else self.networks(asked)
+
+    def networks(self, asked: Iterable[Intervals]) -> frozenset[Network]:
+        """Return the networks of what was asked of sources."""
         version = 4 if self._family == "ip" else 6
         return frozenset(network for each in asked for network in networks_of(version, each))
 

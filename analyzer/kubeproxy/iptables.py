@@ -77,6 +77,8 @@ _OTHER_MODES: Final = {
         "these rules; `ipvsadm-save -n` would show them",
     ),
 }
+#: Destinations that rules behind nat tell apart; plain rows are not read where these are more.
+_MOST_DESTINATIONS: Final = 2_000
 _BASE_CHAINS: Final = ("PREROUTING", "OUTPUT", "POSTROUTING")
 #: Quicker than to call the enumeration, which a dump does for each of its Services.
 _KINDS: Final = {kind.value: kind for kind in FrontendKind}
@@ -205,18 +207,16 @@ class Recogniser:
 
         return SourceRoutes(self._walks, self._parts, self._own)
 
-    def _asked_plainly(self, source: Source, unmarked: str | None) -> frozenset[Network]:
-        """Return what rules on the way of plain flows ask, which come untouched to their Service.
-
-        `unmarked` is the network that the Service's own rule spares.
-        """
-        network = network_from_text(unmarked) if unmarked else None
-        own = frozenset() if network is None else frozenset({network})
+    @cached_property
+    def _asked_behind(self) -> dict[Source, frozenset[Network]] | None:
+        """What rules behind nat ask of the sources of plain flows; None: too much to tell."""
         mangle = self._ruleset.tables.get("mangle")
         silent = mangle is None or _lets_pass(mangle, "POSTROUTING")
         if silent and self._plain.masquerades_plainly():
-            return own
-        return own | self._walks.asked_behind(source)
+            return dict.fromkeys(Source, frozenset())
+        asked = {s: self._walks.asked_behind(s, _MOST_DESTINATIONS) for s in Source}
+        known = {source: each for source, each in asked.items() if each is not None}
+        return known if len(known) == len(asked) else None
 
     @cached_property
     def _between(self) -> Between:
@@ -584,7 +584,10 @@ class Recogniser:
         if source is Source.HAIRPIN:
             yield None, None, self._masquerade.judge_hairpin()
             return
-        for network, address in self._parts.of(source, self._asked_plainly(source, unmarked)):
+        spared = network_from_text(unmarked) if unmarked else None
+        asked = (self._asked_behind or {}).get(source, frozenset())
+        asked = asked if spared is None else asked | {spared}
+        for network, address in self._parts.of(source, asked):
             yield network, address, self._masquerade.judge(source, address, unmarked)
 
     def _walked(self, entrance: _Entrance) -> tuple[Way, ...]:
@@ -607,8 +610,10 @@ class Recogniser:
             self._plain.mark is not None or self._walks.mark_of_masquerade() is not None
         )
         # A hairpin flow is one of a pod, or of the node itself.
-        return plainly and all(
-            self._enters_directly(source) for source in Source if source is not Source.HAIRPIN
+        return (
+            plainly
+            and self._asked_behind is not None
+            and all(self._enters_directly(s) for s in Source if s is not Source.HAIRPIN)
         )
 
     def _enters_directly(self, source: Source) -> bool:

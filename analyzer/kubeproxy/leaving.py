@@ -5,38 +5,101 @@ Theory of operation
 
 The rules behind nat are few and ask little of a flow besides its mark. So the packet that is walked
 through them has all addresses for its source and for its destination (`region`), and what the
-rules ask parts these: one walk for each mark tells it of all flows of a dump.
+rules ask parts these: one walk for each mark tells it of almost all flows of a dump. Destinations
+are told apart when one of them is asked about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.between import Between
-from analyzer.model.addresses import Address
 from analyzer.model.packet import Packet
 from analyzer.model.region import Intervals, Parted, Region, everything
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.parts import Asked, Parts, at, holds, of_all
+from analyzer.semantics.parts import Asked, Parts, of_all
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final, TypeAlias
+#: Which sources are masqueraded, and what of them makes a difference.
+BySource: TypeAlias = tuple[Parts[Ternary], Asked]
+#: That of packets to an address and a port.
+Towards: TypeAlias = Callable[[int, int | None], BySource]
 
-    #: Which sources are masqueraded, and what of them makes a difference.
-    BySource: TypeAlias = tuple[Parts[Ternary], Asked]
-    #: That for each part of the destinations; None: for all.
-    Boxes: TypeAlias = Sequence[tuple[Intervals | None, BySource]]
+#: Questions of rules by which one destination is told from others; it then is walked for alone.
+_MOST_ASKED: Final = 3
+_IPV4: Final = 4
+_VERSIONS: Final = {"ip": _IPV4, "ip6": 6}
+_UNKNOWN: Final[BySource] = (of_all(Ternary.UNKNOWN), frozenset())
 
-#: Parts of the destinations; of more, what the rules ask of them is not known.
-_MOST_PARTS: Final = 2_000
-_TOO_MANY: Final = (
-    f"rules behind DNAT tell more than {_MOST_PARTS:,} destinations apart: whether flows to the "
-    "rest are masqueraded may not be told"
-)
-_VERSIONS: Final = {"ip": 4, "ip6": 6}
+
+class _Destinations:
+    """What becomes of a packet by its destination, told when it is asked for.
+
+    `wide` goes to any of its destinations; `walk` tells which of its sources are masqueraded.
+    """
+
+    def __init__(self, wide: Packet, walk: Callable[[Packet], BySource]) -> None:
+        self._walk = walk
+        # Parts in order of their first address: where that is, and what is told or left to walk.
+        self._firsts: list[int] = []
+        self._held: list[tuple[Intervals, BySource | Packet]] = []
+        self._alone: dict[int, BySource] = {}
+        assert wide.destinations is not None
+        self._version = wide.destinations.version
+        self._keep(wide)
+
+    def _keep(self, packet: Packet, told: BySource | None = None) -> None:
+        assert packet.destinations is not None
+        for interval in packet.destinations.intervals:
+            place = bisect_right(self._firsts, interval[0])
+            if place and self._firsts[place - 1] == interval[0]:
+                self._held[place - 1] = (interval,), told or packet
+            else:
+                self._firsts.insert(place, interval[0])
+                self._held.insert(place, ((interval,), told or packet))
+
+    def of(self, address: int) -> BySource:
+        """Return what becomes of packets to an address."""
+        found = self._alone.get(address)
+        if found is not None:
+            return found
+        _, held = self._held[bisect_right(self._firsts, address) - 1]
+        asked = 0
+        while isinstance(held, Packet):
+            asked += 1
+            if asked > _MOST_ASKED:
+                known = IPv4Address(address) if self._version == _IPV4 else IPv6Address(address)
+                found = self._walk(replace(held, destination=known, destinations=None))
+                self._alone[address] = found
+                return found
+            self._part(held)
+            _, held = self._held[bisect_right(self._firsts, address) - 1]
+        return held
+
+    def _part(self, packet: Packet) -> None:
+        """Walk a packet, or tell its destinations apart as a rule asks."""
+        try:
+            told = self._walk(packet)
+        except Parted as by:
+            for part in packet.parted(by):
+                self._keep(part)
+        else:
+            self._keep(packet, told)
+
+    def all(self, most: int) -> list[tuple[Intervals, BySource]] | None:
+        """Return what becomes of packets to each part; None: there are more than `most`."""
+        while True:
+            left = [held for _, held in self._held if isinstance(held, Packet)]
+            if not left:
+                return [(where, held) for where, held in self._held if not isinstance(held, Packet)]
+            if len(self._held) > most:
+                return None
+            for packet in {id(each): each for each in left}.values():
+                self._part(packet)
 
 
 class Leaving:
@@ -47,12 +110,11 @@ class Leaving:
         self._between = between
         version = _VERSIONS[family]
         # Two of them: which one a rule asks for is told by identity.
-        self._sources, self._destinations = (
+        self._sources, self._everywhere = (
             Region(version, (everything(version),)) for _ in range(2)
         )
-        self._known: dict[Packet, Boxes] = {}
-        #: The bounds on work that were met, in words.
-        self.exceeded: dict[str, None] = {}
+        self._known: dict[Packet, _Destinations] = {}
+        self._towards: dict[Packet, Towards] = {}
 
     def by_source(self, packet: Packet) -> BySource:
         """Tell of which sources a packet gets another one that was sent to its destination.
@@ -60,64 +122,65 @@ class Leaving:
         With ``in_interface=""`` the node has made it. Where it comes from is not looked at.
         """
         to = packet.destination
-        if to is None:
-            return of_all(Ternary.UNKNOWN), frozenset()
-        boxes = self._boxes(packet)
-        return boxes[0][1] if len(boxes) == 1 else _first(boxes, int(to))
+        return _UNKNOWN if to is None else self.towards(packet)(int(to), packet.destination_port)
 
-    def masquerades(self, packet: Packet, source: Address | None) -> Ternary:
-        """Tell it of one source; None: not known which."""
-        parts, _ = self.by_source(packet)
-        answers = set(at(parts, source))
-        return answers.pop() if len(answers) == 1 else Ternary.UNKNOWN
-
-    def asked(self, packet: Packet) -> set[Intervals]:
-        """Return the sources that fare otherwise than others, wherever the packet is sent to.
-
-        Without those that do so only towards themselves (hairpin).
-        """
-        every = ((to, where) for to, (_, asked) in self._boxes(packet) for where in asked)
-        return {where for to, where in every if not (where == to and _is_one(where))}
-
-    def _boxes(self, packet: Packet) -> Boxes:
-        passed = self._between.passed(packet)
-        wide = replace(
-            passed,
-            source=None,
-            sources=None if self._between.header else self._sources,
-            destination=None,
-            destinations=None if self._between.header else self._destinations,
-            destination_port=None,
-        )
-        found = self._told(wide)
-        if all(answer is not Ternary.UNKNOWN for _, (parts, _) in found for _, answer in parts):
-            return found  # whatever the port
-        return self._told(replace(wide, destination_port=passed.destination_port))
-
-    def _told(self, wide: Packet) -> Boxes:
-        known = self._known.get(wide)
-        if known is not None:
-            return known
-        found: list[tuple[Intervals | None, BySource]] = []
-        rest = [wide]
-        while rest:
-            packet = rest.pop()
-            try:
-                told = self._hooks.masquerades(packet)
-            except Parted as by:
-                if len(found) + len(rest) < _MOST_PARTS:
-                    rest += reversed(packet.parted(by))
-                    continue
-                self.exceeded[_TOO_MANY] = None
-                told = self._hooks.masquerades(replace(packet, destinations=None))
-            to = packet.destinations
-            found.append((None if to is None else to.intervals, told))
-        self._known[wide] = found
+    def towards(self, packet: Packet) -> Towards:
+        """Return what tells the same of packets to any address and port, quickly."""
+        wide = replace(self._wide(packet), destination_port=None)
+        found = self._towards.get(wide)
+        if found is None:
+            found = self._towards[wide] = self._made(wide)
         return found
 
+    def _made(self, wide: Packet) -> Towards:
+        if wide.destinations is None:
+            lost = self._hooks.masquerades(wide)
+            return lambda *_: lost
+        of_any_port = self._destinations(wide)
+        of_port: dict[int | None, _Destinations] = {}
 
-def _first(boxes: Boxes, number: int) -> BySource:
-    return next(told for where, told in boxes if holds(where, number))
+        def told(address: int, port: int | None) -> BySource:
+            found = of_any_port.of(address)
+            if all(answer is not Ternary.UNKNOWN for _, answer in found[0]):
+                return found  # whatever the port
+            if port not in of_port:
+                of_port[port] = self._destinations(replace(wide, destination_port=port))
+            return of_port[port].of(address)
+
+        return told
+
+    def asked(self, packet: Packet, most: int) -> set[Intervals] | None:
+        """Return the sources that fare otherwise than others, wherever the packet is sent to.
+
+        Without those that do so only towards themselves (hairpin). None: rules tell more than
+        `most` destinations apart.
+        """
+        wide = self._wide(packet)
+        if wide.destinations is None:
+            return set(self._hooks.masquerades(wide)[1])
+        every = self._destinations(wide).all(most)
+        if every is None:
+            return None
+        pairs = ((to, where) for to, (_, asked) in every for where in asked)
+        return {where for to, where in pairs if not (where == to and _is_one(where))}
+
+    def _wide(self, packet: Packet) -> Packet:
+        """Return a packet from anywhere to anywhere, that is like one behind what rules change."""
+        passed = self._between.passed(packet)
+        lost = self._between.header
+        return replace(
+            passed,
+            source=None,
+            sources=None if lost else self._sources,
+            destination=None,
+            destinations=None if lost else self._everywhere,
+        )
+
+    def _destinations(self, wide: Packet) -> _Destinations:
+        found = self._known.get(wide)
+        if found is None:
+            found = self._known[wide] = _Destinations(wide, self._hooks.masquerades)
+        return found
 
 
 def _is_one(where: Intervals) -> bool:

@@ -9,8 +9,8 @@ from ipaddress import IPv4Address, IPv6Address
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.exceeded import bounded
 from analyzer.kubeproxy.flows import USUAL, FlowWalks
-from analyzer.kubeproxy.nft_asked import affinity, unmarked_network
 from analyzer.kubeproxy.nft_chains import destinations, no_map, reached_by
+from analyzer.kubeproxy.nft_clients import affinity, unmarked_network
 from analyzer.kubeproxy.nft_entrances import NAT_HOOKS, Entrance, Entrances, base_chains
 from analyzer.kubeproxy.nft_frame import Frame
 from analyzer.kubeproxy.nft_marks import changed_by_all

@@ -7,7 +7,8 @@ chains ask alike (`nft_frame`); one of each such class is walked from each kind 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 from analyzer.kubeproxy.explored import Explored, agreed
 from analyzer.kubeproxy.flows import FlowWalks
@@ -20,7 +21,7 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
-from analyzer.model.region import Region, everything, joined
+from analyzer.model.region import Intervals, Region, everything, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Services of a kind that are walked in vain, until all of the kind are.
 _MOST_ODD: Final = 8
+#: Destinations that rules behind nat may tell apart where it is looked what they ask of sources.
+_FEW: Final = 64
 
 
 @value(kw_only=True)
@@ -46,7 +49,7 @@ class PlainPlace:
 
 @value
 class _Way:
-    """A source of the flows to some kind of Services, and the marks that they have there.
+    """A source of the flows to a Service, and the marks that they have there.
 
     Attributes:
         address: of the source, None: not known.
@@ -56,6 +59,28 @@ class _Way:
     network: Network | None
     address: Address | None
     marks: frozenset[Mark]
+
+
+@value
+class _Walked:
+    """The flows from one kind of source to one Service, which stands for all of its kind.
+
+    Attributes:
+        asked: the sources that come to endpoints otherwise than others.
+        marks: those that flows may have that do not come back to their endpoint.
+    """
+
+    ways: Explored
+    drawn: Drawn
+    asked: frozenset[Network]
+    marks: frozenset[Mark]
+
+    def marks_from(self, address: Address | None) -> frozenset[Mark] | None:
+        """Return the marks of flows from an address; None: not the same for all endpoints."""
+        # The chain of an endpoint marks what comes back to it.
+        ends = (endpoint for endpoint in self.drawn.endpoints if endpoint.address != address)
+        marks = {self.ways.marks(endpoint, address) for endpoint in ends}
+        return marks.pop() if len(marks) == 1 else None
 
 
 class PlainServices:
@@ -72,11 +97,11 @@ class PlainServices:
         self._before = before
         self._own = frozenset(own)
         self._parts = parts
-        self._ways: dict[tuple[Kind, Source], tuple[_Way, ...]] = {}
-        self._networks: dict[Kind, set[Network]] = {}
+        self._known: dict[tuple[Kind, Source], _Walked] = {}
+        self._ways: dict[tuple[Kind, Source, frozenset[Network]], tuple[_Way, ...]] = {}
         self._odd: dict[Kind, int] = {}
         self._returning: dict[tuple[object, ...], frozenset[Mark]] = {}
-        self._walked: dict[tuple[object, ...], bool | None] = {}
+        self._to_itself: dict[tuple[object, ...], bool | None] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
 
     def routes(self, place: PlainPlace) -> Sequence[Route] | None:
@@ -88,7 +113,7 @@ class PlainServices:
             return None
         drawn = self._drawn(place.chain)
         for source in Source:
-            if self._ways_of(kind, source, place, drawn) is None:
+            if self._walked(kind, source, place, drawn) is None:
                 return None
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
         return PlainRoutes(lambda source: self._made(kind, source, place, service))
@@ -116,27 +141,63 @@ class PlainServices:
 
     # --- sources ---
 
-    def _ways_of(
+    def _walked(
         self, kind: Kind, source: Source, place: PlainPlace, drawn: Drawn
-    ) -> tuple[_Way, ...] | None:
+    ) -> _Walked | None:
         key = kind, source
-        if key in self._ways:
-            return self._ways[key]
+        if key in self._known:
+            return self._known[key]
         if self._odd.get(kind, 0) > _MOST_ODD:
             return None
         region = self._anybody(place) if source is Source.HAIRPIN else self._parts.region(source)
-        walked = self._walks.explored(place.frontend, place.protocol, source, region)
-        asked = walked.networks() | self._walks.asked_behind(source)
-        parts = self._parts.of(source, asked) if source is not Source.HAIRPIN else ()
-        marks = [self._marks(walked, address, drawn) for _, address in parts]
-        known = [each for each in marks if each is not None]
-        if not self._is_drawn(walked, drawn) or len(known) < len(marks):
+        ways = self._walks.explored(place.frontend, place.protocol, source, region)
+        asked = ways.networks_before()
+        found = _Walked(ways, drawn, asked, self._all_marks(ways, drawn))
+        parts = () if source is Source.HAIRPIN else self._parts.of(source, asked)
+        if not self._is_drawn(ways, drawn) or any(found.marks_from(a) is None for _, a in parts):
             # It may be this one that is odd, as where the only endpoint is the source itself.
             self._odd[kind] = self._odd.get(kind, 0) + 1
             return None
-        self._networks.setdefault(kind, set()).update(asked)
-        found = tuple([_Way(*part, each) for part, each in zip(parts, known, strict=True)])
-        self._ways[key] = found
+        self._known[key] = found
+        return found
+
+    def _all_marks(self, ways: Explored, drawn: Drawn) -> frozenset[Mark]:
+        return frozenset(m for endpoint in drawn.endpoints for m in ways.marks(endpoint, None))
+
+    def _ways_of(
+        self, kind: Kind, source: Source, place: PlainPlace, drawn: Drawn
+    ) -> tuple[_Way, ...]:
+        """Return the parts of a source that fare otherwise on the way to a Service's endpoints."""
+        walked = self._known[kind, source]
+        asked = walked.asked
+        if self._asks_behind:
+            behind = self._asked_behind(source, place.protocol, walked.marks, drawn)
+            asked |= self._walks.networks(behind)
+        key = kind, source, asked
+        if key not in self._ways:
+            parts = self._parts.of(source, asked)
+            marks = [(part, walked.marks_from(part[1])) for part in parts]
+            # Of one whose only endpoint is the source, the marks are those of all others.
+            known = [_Way(*part, walked.marks if m is None else m) for part, m in marks]
+            self._ways[key] = tuple(known)
+        return self._ways[key]
+
+    @cached_property
+    def _asks_behind(self) -> bool:
+        """Whether rules behind nat may tell sources apart, but from the endpoint itself."""
+        every = (self._walks.asked_behind(source, _FEW) for source in (Source.POD, Source.NODE))
+        return any(asked is None or asked for asked in every)
+
+    def _asked_behind(
+        self, source: Source, protocol: str, marks: Iterable[Mark], drawn: Drawn
+    ) -> set[Intervals]:
+        """Return what rules behind nat ask of the sources of flows to some endpoints."""
+        found: set[Intervals] = set()
+        for mark in marks:
+            towards = self._walks.towards(source, protocol, mark)
+            for endpoint in drawn.endpoints:
+                number = int(endpoint.address)
+                found |= towards(number, endpoint.port)[1] - {((number, number),)}
         return found
 
     def _anybody(self, place: PlainPlace) -> Region | None:
@@ -152,14 +213,6 @@ class PlainServices:
         wanted = list(zip(drawn.endpoints, drawn.draws, strict=True))
         return all(part == wanted for part in walked.exact())
 
-    def _marks(
-        self, walked: Explored, address: Address | None, drawn: Drawn
-    ) -> frozenset[Mark] | None:
-        """Return the marks of flows to a Service's endpoints; None: they are not the same."""
-        # The chain of an endpoint marks what comes back to it.
-        marks = {walked.marks(e, address) for e in drawn.endpoints if e.address != address}
-        return marks.pop() if len(marks) == 1 else None
-
     def _made(
         self, kind: Kind, source: Source, place: PlainPlace, service: PlainService
     ) -> Iterator[Route]:
@@ -168,7 +221,7 @@ class PlainServices:
             yield Route(place.frontend, source, shares, NEVER)
             return
         judges: dict[Network | None, Judge] = {}
-        for way in self._ways_of(kind, source, place, service.drawn) or ():
+        for way in self._ways_of(kind, source, place, service.drawn):
             judge = self._judge(source, way, place)
             if way.address is not None:
                 around = judges.get(smallest(judges, way.address))
@@ -177,15 +230,12 @@ class PlainServices:
                     continue
             yield Route(place.frontend, source, PlainShares(service, judge), NEVER, way.network)
 
-    def _is_same(
-        self, one: Judge, other: Judge, address: Address, service: PlainService
-    ) -> bool:
+    def _is_same(self, one: Judge, other: Judge, address: Address, service: PlainService) -> bool:
         """Tell whether flows fare alike, but for those from `address` to itself."""
-        return all(
-            one(service.protocol, endpoint) == other(service.protocol, endpoint)
-            for endpoint in service.drawn.endpoints
-            if endpoint.address != address
-        )
+        if not callable(one) or not callable(other):
+            return one == other
+        others = (end for end in service.drawn.endpoints if end.address != address)
+        return all(one(service.protocol, end) == other(service.protocol, end) for end in others)
 
     # --- masquerade ---
 
@@ -212,14 +262,14 @@ class PlainServices:
     def _of_itself(self, source: Source, place: PlainPlace, endpoint: Endpoint) -> bool | None:
         """Tell it of the endpoint that is the source itself."""
         key = source, place.protocol, place.frontend, endpoint
-        if key not in self._walked:
+        if key not in self._to_itself:
             way = place.frontend, place.protocol, source
-            walked = self._walks.explored(*way, endpoint.address)
-            self._walked[key] = walked.masquerade(endpoint, endpoint.address)
-        return self._walked[key]
+            alone = self._walks.explored(*way, endpoint.address)
+            self._to_itself[key] = alone.masquerade(endpoint, endpoint.address)
+        return self._to_itself[key]
 
     def _judge_hairpin(self, kind: Kind, place: PlainPlace) -> Judge:
-        networks = self._networks[kind]
+        networks = {n for source in Source for n in self._known[kind, source].asked}
 
         def judge(protocol: str, endpoint: Endpoint) -> bool | None:
             address = endpoint.address

@@ -52,9 +52,15 @@ class SourceParts:
         self._known = known
         pods = (*known.pods.here, *known.pods.elsewhere, known.written)
         self._pods = [network for network in pods if network is not None]
+        self._regions: dict[Source, Region | None] = {}
 
     def region(self, source: Source) -> Region | None:
         """Return all addresses of one kind of source; None: where they are is not known."""
+        if source not in self._regions:
+            self._regions[source] = self._region(source)
+        return self._regions[source]
+
+    def _region(self, source: Source) -> Region | None:
         usual = self._known.addresses[source]
         if usual is None:
             return None

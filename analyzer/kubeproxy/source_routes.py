@@ -24,9 +24,8 @@ Explore: TypeAlias = Callable[[Source, Region | Address | None], Explored]
 
 #: The kinds of sources that are not just endpoints.
 _KINDS: Final = tuple([source for source in Source if source is not Source.HAIRPIN])
-#: Those whose flows an endpoint's do not differ from, where it is in their network and the node's
-#: own addresses are known.
-_OF_PODS: Final = (Source.POD, Source.POD_ELSEWHERE)
+#: Those whose flows differ in nothing but where they come from.
+_LIKE_PODS: Final = (Source.POD, Source.POD_ELSEWHERE)
 #: Shares of parts of one kind of source, of which it is told whether they are masqueraded.
 _MOST_TOLD: Final = 10_000
 _TOO_MANY: Final = (
@@ -53,19 +52,39 @@ class SourceRoutes:
 
     def explored(self, frontend: Frontend, explore: Explore) -> Iterator[Way]:
         """Give the routes that walks find."""
-        regions: dict[Source, Region | None] = {}
-        ways: dict[Source, Explored] = {}
+        regions: dict[Source, Region | None] = {s: self._parts.region(s) for s in _KINDS}
+        ways = self._ways(regions, explore)
         found: list[Route] = []
         for source in _KINDS:
-            regions[source] = self._parts.region(source)
-            ways[source] = explore(source, regions[source])
             of_source = self._of_parts(frontend, source, regions[source], ways[source], explore)
             for route, address in of_source:
                 found.append(route)
                 yield route, address
-        within = {s: r for s in _OF_PODS if (r := regions[s]) is not None and self._own}
+        # Without the node's addresses an endpoint's may be one of them.
+        within = {s: r for s in _LIKE_PODS if (r := regions[s]) is not None and self._own}
         pods = {s: (r, ways[s]) for s, r in within.items()}
         yield open_as(self._hairpin(frontend, found, pods, explore), found), None
+
+    def _ways(
+        self, regions: Mapping[Source, Region | None], explore: Explore
+    ) -> dict[Source, Explored]:
+        """Return the ways of flows from each kind of source, one walk for all that it can tell of.
+
+        Flows that come in differ in nothing but their source, and in what passes ports of bridges.
+        """
+        apart = self._walks.asks_bridges
+        alike = [s for s in _LIKE_PODS if regions[s] is not None]
+        alike += [] if apart or regions[Source.EXTERNAL] is None else [Source.EXTERNAL]
+        together = [region for s in alike if (region := regions[s]) is not None]
+        ways: dict[Source, Explored] = {}
+        if together:
+            every = (interval for region in together for interval in region.intervals)
+            whole = Region.of(together[0].version, every)
+            ways = dict.fromkeys(alike, explore(alike[0], whole))
+        for source, region in regions.items():
+            if source not in ways:
+                ways[source] = explore(source, region)
+        return ways
 
     def _of_parts(
         self,

@@ -19,14 +19,14 @@ from analyzer.model.ternary import Ternary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, TypeAlias
+    from typing import Final
 
     from analyzer.model.addresses import Address, Network
 
 #: The first and the last address, as numbers.
-Interval: TypeAlias = tuple[int, int]
+Interval = tuple[int, int]
 #: In order; no two of them overlap or touch.
-Intervals: TypeAlias = tuple[Interval, ...]
+Intervals = tuple[Interval, ...]
 
 _WIDTHS: Final = {4: 32, 6: 128}
 #: By IP version.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
 from analyzer.model.bits import Bits
 from analyzer.model.nft_expressions import Concat, Element, Expression
+from analyzer.model.region import Interval
 from analyzer.semantics.nft_fields import number
 from analyzer.semantics.nft_held import Held, Read
 
@@ -22,21 +23,32 @@ class Index:
     def __init__(self, elements: Sequence[Element]) -> None:
         self.elements = elements
         self._by_parts: dict[object, dict[object, list[int]]] = {}
+        self._intervals: dict[int, list[Interval | None]] = {}
 
-    def candidates(self, key: Read) -> Iterable[Element]:
-        """Return the elements that may cover a key, in their order."""
+    def candidates(self, key: Read) -> Sequence[int]:
+        """Return the places of the elements that may cover a key, in their order."""
         held, words = _parts(key.held, key.words)
         known = tuple(map(_known, held))
         which = tuple(at for at, part in enumerate(known) if part is not None)
         if not which:
-            return self.elements
+            return range(len(self.elements))
         index = self._by_parts.get(which)
         if index is None:
             index = self._by_parts[which] = self._indexed(which, words)
         exact = index.get(tuple(known[at] for at in which), [])
         others = index.get(None, [])
         # Mostly one of them is empty.
-        return [self.elements[at] for at in (sorted({*exact, *others}) if others else exact)]
+        return sorted({*exact, *others}) if others else exact
+
+    def intervals(
+        self, at: int, of: int, interval: Callable[[Expression], Interval | None]
+    ) -> Sequence[Interval | None]:
+        """Return what one part of each element's key covers, of keys of so many parts."""
+        if at not in self._intervals:
+            every = [e.key.parts if isinstance(e.key, Concat) else (e.key,) for e in self.elements]
+            found = [interval(parts[at]) if len(parts) == of else None for parts in every]
+            self._intervals[at] = found
+        return self._intervals[at]
 
     def _indexed(
         self, which: tuple[int, ...], words: Sequence[Mapping[str, int]]

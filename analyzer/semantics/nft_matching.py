@@ -271,10 +271,14 @@ def _changes(held: Set) -> bool:
 def _lookup(key: Read, index: Index) -> Found:
     if isinstance(key.held, Draw):
         return _draw(key, key.held, index)
+    candidates = index.candidates(key)
+    if not _may_cover(key, index, candidates):
+        return Found(key.applies, (), is_sure=False)
     certain: list[Hit] = []
     hits: list[Hit] = []
     rest: list[Hit] = []
-    for element in index.candidates(key):
+    for at in candidates:
+        element = index.elements[at]
         if isinstance(element.key, Wildcard):
             rest.append(Hit(element))
             continue
@@ -289,6 +293,38 @@ def _lookup(key: Read, index: Index) -> Found:
         # More than one: the kernel refuses that, so somebody has changed the dump.
         return Found(key.applies, tuple(certain), is_sure=True)
     return Found(key.applies, (*hits, *rest), is_sure=bool(rest))
+
+
+def _may_cover(key: Read, index: Index, candidates: Sequence[int]) -> bool:
+    """Tell whether one of some elements may cover a key that has a region for a part.
+
+    Raises:
+        Parted: some do so for a part of the region, and none for the rest.
+    """
+    parts = key.held if isinstance(key.held, tuple) else (key.held,)
+    parted: Parted | None = None
+    for at, region in enumerate(parts):
+        if not isinstance(region, Region):
+            continue
+        every = index.intervals(at, len(parts), _addresses)
+        intervals = [interval for place in candidates if (interval := every[place]) is not None]
+        if len(intervals) < len(candidates):
+            continue
+        try:
+            known = region.is_within(joined(intervals))
+        except Parted as by:
+            parted = by  # which matters only where all else may be covered
+            continue
+        if known is Ternary.FALSE:
+            return False
+    if parted is not None:
+        raise parted
+    return True
+
+
+def _addresses(part: Expression) -> Interval | None:
+    """Return the addresses that a part of a key covers; None: not known."""
+    return _interval(part, _NONE)
 
 
 def _draw(key: Read, draw: Draw, index: Index) -> Found:

@@ -14,7 +14,7 @@ R = TypeVar("R")
 #: What rules asked of sources that made a difference.
 Asked: TypeAlias = frozenset[Intervals]
 #: Each part of the sources, and what holds of it; None: of all of them. No two parts overlap.
-Parts: TypeAlias = "tuple[tuple[Intervals | None, T], ...]"
+Parts: TypeAlias = tuple[tuple[Intervals | None, T], ...]
 
 
 def of_all(held: T) -> Parts[T]:

@@ -1,0 +1,90 @@
+"""Who is masqueraded behind nat is told of any two addresses as a walk between them tells it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.kubeproxy.between import NOTHING, Between
+from analyzer.kubeproxy.leaving import Leaving
+from analyzer.model.packet import Packet
+from analyzer.model.region import Intervals
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
+from analyzer.parsers.formats import read_ruleset
+from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.parts import at
+from analyzer.semantics.situation import Situation
+from tests.support.effort import examples
+from tests.support.strategies import by_source
+
+SENT = Packet(protocol="tcp", translated=True, from_node=False)
+SITUATIONS = st.sampled_from([Situation(), Situation(local_addresses=frozenset({by_source.OWN}))])
+
+
+def hooks_of(text: str, situation: Situation) -> Hooks:
+    return Hooks([read_ruleset(text.encode(), "dump")], "ip", situation)
+
+
+def check(text: str, situation: Situation) -> None:
+    hooks = hooks_of(text, situation)
+    leaving = Leaving(hooks, "ip", NOTHING)
+    for port in (80, 90):
+        for to in by_source.ADDRESSES:
+            sent = replace(SENT, destination=to, destination_port=port)
+            parts, _ = leaving.by_source(sent)
+            for source in by_source.ADDRESSES:
+                ((_, alone),), _ = hooks.masquerades(replace(sent, source=source))
+                (found,) = at(parts, source)
+                assert found is alone, (source, to, port)
+
+
+@examples(30, 1_000)
+@given(by_source.iptables(hook="POSTROUTING"), SITUATIONS)
+def test_flows_that_leave_through_iptables(text: str, situation: Situation) -> None:
+    check(text, situation)
+
+
+@examples(30, 1_000)
+@given(by_source.nft(hook="postrouting"), SITUATIONS)
+def test_flows_that_leave_through_nft(text: str, situation: Situation) -> None:
+    check(text, situation)
+
+
+def masquerading(*rows: str) -> Leaving:
+    text = "\n".join(["*nat", ":POSTROUTING ACCEPT [0:0]", *rows, "COMMIT", ""])
+    return Leaving(hooks_of(text, Situation(local_addresses=frozenset())), "ip", NOTHING)
+
+
+def alone(number: int) -> Intervals:
+    return ((number, number),)
+
+
+def test_what_is_asked_of_sources_is_told_for_all_destinations() -> None:
+    leaving = masquerading(
+        "-A POSTROUTING -s 10.0.0.2/32 -d 10.0.0.3/32 -j MASQUERADE",
+        "-A POSTROUTING -s 10.0.0.7/32 -d 10.0.0.7/32 -j MASQUERADE",
+    )
+    first = int(by_source.FIRST)
+    assert leaving.asked(SENT, 10) == {alone(first + 2)}  # 10.0.0.7 is told from others to itself
+
+
+def test_too_many_destinations_are_not_told() -> None:
+    rows = [f"-A POSTROUTING -d 10.0.0.{2 * at}/32 -j MASQUERADE" for at in range(20)]
+    leaving = masquerading(*rows)
+    assert leaving.asked(SENT, 10) is None
+    assert leaving.asked(SENT, 100) == set()
+    for at_, want in ((4, Ternary.TRUE), (5, Ternary.FALSE), (38, Ternary.TRUE)):
+        sent = replace(SENT, destination=by_source.FIRST + at_)
+        assert at(leaving.by_source(sent)[0], None) == [want]
+
+
+def test_where_addresses_may_change_on_the_way_nothing_is_told_of_them() -> None:
+    text = "*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -s 10.0.0.0/8 -j MASQUERADE\nCOMMIT\n"
+    leaving = Leaving(hooks_of(text, Situation()), "ip", Between(header=True))
+    sent = replace(SENT, destination=by_source.FIRST)
+    assert at(leaving.by_source(sent)[0], by_source.FIRST) == [Ternary.UNKNOWN]
+
+
+def test_where_a_flow_goes_to_may_not_be_known() -> None:
+    assert at(masquerading().by_source(SENT)[0], by_source.FIRST) == [Ternary.UNKNOWN]

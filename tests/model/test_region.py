@@ -1,0 +1,97 @@
+"""Regions are sets of addresses: each operation is that of Python's sets."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, ip_network
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.model.region import (
+    LOOPBACK,
+    Intervals,
+    Parted,
+    Region,
+    everything,
+    joined,
+    networks_of,
+    span,
+)
+from analyzer.model.ternary import Ternary
+from tests.support.effort import examples
+
+LAST = 40
+NUMBERS = st.integers(0, LAST)
+INTERVALS = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=6)
+
+
+def numbers(intervals: Intervals) -> set[int]:
+    return {number for first, last in intervals for number in range(first, last + 1)}
+
+
+def is_in_order(intervals: Intervals) -> bool:
+    ends = [end for interval in intervals for end in interval]
+    touching = any(b[0] == a[1] + 1 for a, b in pairwise(intervals))
+    return ends == sorted(ends) and not touching
+
+
+@given(INTERVALS)
+def test_intervals_that_overlap_or_touch_are_joined(given: list[tuple[int, int]]) -> None:
+    found = joined(given)
+    assert numbers(found) == numbers(tuple(given))
+    assert is_in_order(found)
+
+
+@examples(100, 3_000)
+@given(INTERVALS, INTERVALS)
+def test_a_region_is_parted_as_a_set_is(
+    mine: list[tuple[int, int]], theirs: list[tuple[int, int]]
+) -> None:
+    region, asked = Region.of(4, mine), joined(theirs)
+    if region is None:
+        assert not joined(mine)
+        return
+    held = numbers(region.intervals)
+    assert numbers(region.common(asked)) == held & numbers(asked)
+    assert numbers(region.without(asked)) == held - numbers(asked)
+    for number in range(LAST + 1):
+        assert (IPv4Address(number) in region) is (number in held)
+    if not held & numbers(asked):
+        assert region.is_within(asked) is Ternary.FALSE
+    elif held <= numbers(asked):
+        assert region.is_within(asked) is Ternary.TRUE
+    else:
+        with pytest.raises(Parted) as caught:
+            region.is_within(asked)
+        parted = caught.value
+        assert numbers(parted.inside.intervals) == held & numbers(asked)
+        assert numbers(parted.outside.intervals) == held - numbers(asked)
+        assert is_in_order(parted.outside.intervals)
+        assert [*parted.inside.cuts()] == [*parted.outside.cuts()] == [(asked, region)]
+
+
+def test_regions_of_the_same_addresses_are_equal() -> None:
+    one, other = Region(4, ((1, 3), (5, 9))), Region.of(4, [(5, 9), (1, 2), (3, 3)])
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != Region(6, ((1, 3), (5, 9)))
+    assert one != Region(4, ((1, 3), (5, 8)))
+    assert one != "region"
+
+
+def test_an_address_of_the_other_version_is_in_no_region() -> None:
+    region = Region(6, (everything(6),))
+    assert IPv4Address(1) not in region
+    assert LOOPBACK[6][0][0] == 1
+
+
+@pytest.mark.parametrize("network", ["10.0.0.0/24", "10.0.0.7/32", "0.0.0.0/0", "2001:db8::/64"])
+def test_networks_are_their_first_and_last_address(network: str) -> None:
+    made = ip_network(network)
+    assert list(networks_of(made.version, [span(made)])) == [made]
+
+
+def test_a_region_shows_its_addresses() -> None:
+    assert repr(Region(4, ((1, 2),))) == "Region(0.0.0.1-0.0.0.2)"
