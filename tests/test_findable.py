@@ -83,7 +83,7 @@ ANALYZER: Final = (
         "bounds of whole trees, against every distribution that they allow",
     ),
     Row(
-        "semantics/parts",
+        "semantics/parts semantics/conditions",
         "semantics/test_by_source.py",
         "parts of sources, by walks that tell them apart",
     ),

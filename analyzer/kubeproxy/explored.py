@@ -12,7 +12,8 @@ chain for another endpoint, the endpoint is a source that fares otherwise than t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.addresses import Address, Network
@@ -21,8 +22,8 @@ from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.model.region import Intervals, Region, networks_of
 from analyzer.model.targets import Dnat, NatRange
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import replace
-from analyzer.semantics.parts import Asked, Parts, at
+from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
+from analyzer.semantics.parts import Asked, Parts, at, holds, union
 from analyzer.semantics.tree import Leaf, Shares, Tree, shares_by_source
 
 TYPE_CHECKING = False
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     #: Sources of which flows come to an endpoint, None: any; which of these are masqueraded, and
     #: what of them makes that difference.
-    Arrival: TypeAlias = tuple[Region | None, Parts[Ternary], Asked]
+    Arrival: TypeAlias = tuple[Intervals | None, Parts[Ternary], Asked]
 
 
 class _Part:
@@ -56,27 +57,28 @@ class Explored:
     ) -> None:
         self._version = version
         self._leaving = leaving
-        #: The packets that come to each endpoint.
-        self.packets: dict[Endpoint, dict[Packet, None]] = {}
+        #: The packets that come to each endpoint, and from which sources; None: from any.
+        self.packets: dict[Endpoint, dict[Packet, Intervals | None]] = {}
         self._arrivals: dict[Endpoint, list[Arrival]] = {}
-        self._shares, self._asked = shares_by_source(tree, self._endpoint)
+        self._tree = tree
+        self._shares = shares_by_source(tree, _end_of)
         self._parts: dict[int, _Part] = {}
+        for leaf, where in leaves_by_source(tree):
+            end = _end_of(leaf)
+            if isinstance(end, Endpoint):
+                packets = self.packets.setdefault(end, {})
+                packet = leaf.packet.from_all()
+                packets[packet] = union(where, packets.get(packet, ()))
 
-    def _endpoint(self, leaf: Leaf) -> Endpoint | NatRange | None:
-        if not isinstance(leaf.outcome, Dnat):
-            return None
-        packet = leaf.packet
-        if packet.destination is None:
-            return leaf.outcome.to  # one of a range; which, the kernel chooses
-        found = Endpoint(packet.destination, packet.destination_port)
-        self.packets.setdefault(found, {})[packet] = None
-        return found
+    @cached_property
+    def _questions(self) -> set[Intervals]:
+        return questions(self._tree)
 
     def _arriving(self, endpoint: Endpoint) -> list[Arrival]:
         found = self._arrivals.get(endpoint)
         if found is None:
             packets = self.packets[endpoint]
-            found = [(packet.sources, *self._leaving(packet)) for packet in packets]
+            found = [(where, *self._leaving(packet)) for packet, where in packets.items()]
             self._arrivals[endpoint] = found
         return found
 
@@ -100,8 +102,8 @@ class Explored:
         """Return the marks of flows from an address that come to an endpoint."""
         return frozenset(
             packet.mark
-            for packet in self.packets.get(endpoint, ())
-            if packet.sources is None or address is None or address in packet.sources
+            for packet, where in self.packets.get(endpoint, {}).items()
+            if holds(where, None if address is None else int(address))
         )
 
     def route(
@@ -141,62 +143,60 @@ class Explored:
         """Tell whether flows from an address that come to an endpoint are masqueraded."""
         answers = {
             answer
-            for region, parts, _ in self._arriving(endpoint)
-            if region is None or address is None or address in region
+            for where, parts, _ in self._arriving(endpoint)
+            if holds(where, None if address is None else int(address))
             for answer in at(parts, address)
         }
         return agreed(answers)
 
-    def networks(self) -> frozenset[Network]:
-        """Return the networks of sources that fare otherwise than others.
+    def networks(self, region: Region | None) -> frozenset[Network]:
+        """Return the networks of sources in a region that fare otherwise than others there.
 
-        Those of an endpoint whose flows are told apart on their way to it alone are left out.
+        Flows of an endpoint to itself are left aside. None: where sources are is not known.
         """
-        asked = set(self._asked)
+        labels, behind = list(self._by_shares), set[Intervals]()
         for endpoint in self.packets:
-            asked |= self._asked_towards(endpoint)
-        return self._networks(asked)
+            arriving = self._arriving(endpoint)
+            number = int(endpoint.address)
+            behind.update({w for _, _, asked in arriving for w in asked} - {((number, number),)})
+            if len({parts for _, parts, _ in arriving}) > 1:
+                labels += [(where, number) for where, _, _ in arriving if where is not None]
+        return self._networks(region, labels) | self._named(behind)
 
-    def networks_of_shares(self) -> frozenset[Network]:
+    def networks_before(self, region: Region | None) -> frozenset[Network]:
+        """Return those of sources that come to endpoints otherwise than others do."""
+        labels = list(self._by_shares)
+        for endpoint, packets in self.packets.items():
+            if len(packets) > 1:
+                number = int(endpoint.address)
+                labels += [(where, number) for where in packets.values() if where is not None]
+        return self._networks(region, labels)
+
+    def networks_of_shares(self, region: Region | None) -> frozenset[Network]:
         """Return those of sources that have other shares than others, masquerade left aside."""
-        return self._networks(self._asked)
+        return self._networks(region, self._by_shares)
 
-    def _networks(self, asked: Iterable[Intervals]) -> frozenset[Network]:
+    @property
+    def _by_shares(self) -> list[Label]:
+        return [(where, None) for where, _ in self._shares if where is not None]
+
+    def _networks(self, region: Region | None, labels: Sequence[Label]) -> frozenset[Network]:
+        if region is None or not labels:
+            return frozenset()
+        return self._named(telling(self._questions, region.intervals, labels))
+
+    def _named(self, asked: Iterable[Intervals]) -> frozenset[Network]:
         return frozenset(n for each in asked for n in networks_of(self._version, each))
 
-    def networks_before(self) -> frozenset[Network]:
-        """Return those of sources that come to endpoints otherwise than others do."""
-        asked = set(self._asked)
-        for endpoint, packets in self.packets.items():
-            if len({replace(packet, sources=None) for packet in packets}) > 1:
-                cuts = set(_cuts([packet.sources for packet in packets]))
-                asked |= cuts - {_alone(endpoint)}
-        return self._networks(asked)
 
-    def _asked_towards(self, endpoint: Endpoint) -> set[Intervals]:
-        """Return what parts sources of which flows to an endpoint are masqueraded, or not."""
-        arriving = self._arriving(endpoint)
-        asked = {where for _, _, behind in arriving for where in behind}
-        if len({parts for _, parts, _ in arriving}) > 1:
-            asked.update(_cuts([region for region, _, _ in arriving]))
-        return asked - {_alone(endpoint)}
-
-
-def _alone(endpoint: Endpoint) -> Intervals:
-    """Return what is asked of sources where an endpoint itself is meant."""
-    number = int(endpoint.address)
-    return ((number, number),)
-
-
-def _cuts(regions: Iterable[Region | None]) -> Iterator[Intervals]:
-    """Give what was asked of sources that parts these regions, None: all, and maybe some more."""
-    every = [[] if region is None else list(region.cuts()) for region in regions]
-    seen = [{id(whole) for _, whole in cuts} for cuts in every]
-    for cuts in every:
-        for asked, whole in cuts:
-            yield asked
-            if all(id(whole) in each for each in seen):
-                break  # all of them are of this one
+def _end_of(leaf: Leaf) -> Endpoint | NatRange | None:
+    """Return the endpoint that DNAT sends a flow to, or the range of which the kernel chooses."""
+    if not isinstance(leaf.outcome, Dnat):
+        return None
+    packet = leaf.packet
+    if packet.destination is None:
+        return leaf.outcome.to
+    return Endpoint(packet.destination, packet.destination_port)
 
 
 def agreed(answers: set[Ternary]) -> bool | None:

@@ -151,7 +151,7 @@ class PlainServices:
             return None
         region = self._anybody(place) if source is Source.HAIRPIN else self._parts.region(source)
         ways = self._walks.explored(place.frontend, place.protocol, source, region)
-        asked = ways.networks_before()
+        asked = ways.networks_before(region)
         found = _Walked(ways, drawn, asked, self._all_marks(ways, drawn))
         parts = () if source is Source.HAIRPIN else self._parts.of(source, asked)
         if not self._is_drawn(ways, drawn) or any(found.marks_from(a) is None for _, a in parts):

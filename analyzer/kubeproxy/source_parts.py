@@ -12,12 +12,13 @@ from analyzer.kubeproxy.sources import PodNetworks, ends_of, node_address, parts
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
-from analyzer.model.region import LOOPBACK, Interval, Region, everything, joined, span
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
+
+    from analyzer.model.region import Interval, Region
 
     #: A network, and an address that stands for what is in it.
     Part: TypeAlias = tuple[Network | None, Address | None]
@@ -61,6 +62,9 @@ class SourceParts:
         return self._regions[source]
 
     def _region(self, source: Source) -> Region | None:
+        # What a plain dump does not need is not loaded.
+        from analyzer.model.region import LOOPBACK, Region, everything, joined, span
+
         usual = self._known.addresses[source]
         if usual is None:
             return None

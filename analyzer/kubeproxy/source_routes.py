@@ -96,11 +96,11 @@ class SourceRoutes:
     ) -> Iterator[Way]:
         """Give the routes of each part of a kind of source that fares otherwise."""
         known: dict[Network | None, Route] = {}
-        asked = ways.networks()
+        asked = ways.networks(region)
         folded = len(asked) * len(ways.packets) > _MOST_TOLD
         if folded:
             self._walks.note(_TOO_MANY)
-            asked = ways.networks_of_shares()
+            asked = ways.networks_of_shares(region)
         for network, address in self._parts.of(source, asked):
             told = ways if address is not None or region is None else explore(source, None)
             route = told.route(frontend, source, address, network)

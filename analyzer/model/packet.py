@@ -107,6 +107,12 @@ class Packet:
             return replace(self, sources=by.inside), replace(self, sources=by.outside)
         return replace(self, destinations=by.inside), replace(self, destinations=by.outside)
 
+    def from_all(self) -> Packet:
+        """Return the packet with all its sources again, however rules have parted them."""
+        if self.sources is None or self.sources.whole is self.sources:
+            return self
+        return replace(self, sources=self.sources.whole)
+
     def __hash__(self) -> int:
         # Of the fields in which packets of one walk differ; to hash all of them takes as long as
         # to match a rule.

@@ -5,8 +5,10 @@ Theory of operation
 
 To walk the rules once for each source would take as many walks as there are addresses. A packet
 has a set of sources instead, and a rule that matches some of them and not the others parts that
-set (`Parted`): the walk goes on with each of the two. So what the rules tell apart comes out of the
-walk itself, and no rule that the flow never meets is asked about.
+set (`Parted`): the tree has a branch for each of the two. So what the rules tell apart comes out of
+the walk itself, and no rule that the flow never meets is asked about. Behind that rule the packet
+has all its sources again, so that what becomes of it there is walked once for all of them: from
+which a packet comes to a leaf, the branches on its way say.
 """
 
 from __future__ import annotations
@@ -39,18 +41,15 @@ class Region:
     Attributes:
         intervals: what is in it.
         code: a number that is the same for equal regions, quick to compare.
-        cut: what a rule asked for that parted another region into this and the rest, and that
-            region; None: none did. Equal regions may have been cut in another order.
+        whole: the region of which rules have parted this one; itself where none has.
     """
 
-    __slots__ = ("_firsts", "code", "cut", "intervals", "version")
+    __slots__ = ("_firsts", "code", "intervals", "version", "whole")
 
-    def __init__(
-        self, version: int, intervals: Intervals, cut: tuple[Intervals, Region] | None = None
-    ) -> None:
+    def __init__(self, version: int, intervals: Intervals, whole: Region | None = None) -> None:
         self.version = version
         self.intervals = intervals
-        self.cut = cut
+        self.whole = whole or self
         first, last = intervals[0], intervals[-1]
         self.code = hash((version, len(intervals), first, last, intervals[len(intervals) // 2]))
         self._firsts: list[int] | None = None
@@ -107,13 +106,6 @@ class Region:
             return Ternary.TRUE
         raise Parted(self, asked, inside)
 
-    def cuts(self) -> Iterator[tuple[Intervals, Region]]:
-        """Give what was asked that made the region what it is, the last first, and of what."""
-        region = self
-        while region.cut is not None:
-            yield region.cut
-            region = region.cut[1]
-
     def common(self, asked: Intervals) -> Intervals:
         """Return what of `asked` is in the region."""
         found: list[Interval] = []
@@ -128,10 +120,29 @@ class Region:
 
     def without(self, asked: Intervals) -> Intervals:
         """Return what of the region is not in `asked`."""
-        found = self.intervals
-        for first, last in reversed(asked):
-            found = _cut(found, first, last)
-        return found
+        return without(self.intervals, asked)
+
+
+def common_of(one: Intervals, other: Intervals) -> Intervals:
+    """Return what is in both."""
+    found: list[Interval] = []
+    mine, theirs = 0, 0
+    while mine < len(one) and theirs < len(other):
+        low, high = max(one[mine][0], other[theirs][0]), min(one[mine][1], other[theirs][1])
+        if low <= high:
+            found.append((low, high))
+        if one[mine][1] < other[theirs][1]:
+            mine += 1
+        else:
+            theirs += 1
+    return tuple(found)
+
+
+def without(one: Intervals, other: Intervals) -> Intervals:
+    """Return what is in the first, and not in the second."""
+    for first, last in reversed(other):
+        one = _cut(one, first, last)
+    return one
 
 
 def _cut(intervals: Intervals, first: int, last: int) -> Intervals:
@@ -164,9 +175,8 @@ class Parted(Exception):  # noqa: N818  # no error: a question that has two answ
         super().__init__()
         self.region = region
         self.asked = asked
-        cut = asked, region
-        self.inside = Region(region.version, inside, cut)
-        self.outside = Region(region.version, region.without(asked), cut)
+        self.inside = Region(region.version, inside, region.whole)
+        self.outside = Region(region.version, region.without(asked), region.whole)
 
 
 def joined(parts: Iterable[Interval]) -> Intervals:

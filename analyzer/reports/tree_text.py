@@ -13,8 +13,7 @@ from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.outcomes import describe
 from analyzer.reports.phrases import SOURCES, assumed, at_node, count
 from analyzer.reports.tree_lines import ALL, lines
-from analyzer.semantics.assumptions import every_node
-from analyzer.semantics.tree import Leaf, Tree
+from analyzer.semantics.tree import Leaf, Tree, every_node
 
 #: Of more than twice as many branches only these are shown.
 _MOST: Final = 8

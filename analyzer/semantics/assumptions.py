@@ -13,7 +13,7 @@ from analyzer.model.rules import Ruleset
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import BySource, Chance, Delivered, Either, Leaf, Tree
+from analyzer.semantics.tree import Delivered, Leaf, Tree, every_node
 
 #: Said where a rule matches on ports of bridges and a packet from outside came to it.
 NO_BRIDGE_PORT = "flows from outside do not come in by a port of a bridge (-m physdev)"
@@ -119,24 +119,3 @@ def is_forwarded(leaf: Leaf) -> bool:
 def every_leaf(tree: Tree) -> Iterator[Leaf]:
     """Give each leaf once, however many ways lead there."""
     return (each for each in every_node(tree) if isinstance(each, Leaf))
-
-
-def every_node(tree: Tree) -> Iterator[Tree]:
-    """Give each node once, however many ways lead there."""
-    seen: set[int] = set()
-    rest: list[Tree] = [tree]
-    while rest:
-        each = rest.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        yield each
-        match each:
-            case Chance(branches):
-                rest += [child for _, child in reversed(branches)]
-            case Either(_, branches):
-                rest += reversed(branches)
-            case BySource(_, parts):
-                rest += [child for _, child in reversed(parts)]
-            case _:
-                pass

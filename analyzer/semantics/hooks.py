@@ -42,6 +42,7 @@ from analyzer.semantics.calling_order import (
     up_to_nat,
     without_nat,
 )
+from analyzer.semantics.conditions import Label, questions, telling
 from analyzer.semantics.depth import deep
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.flow_matching import FIRST
@@ -243,8 +244,12 @@ class Hooks:
     def _sourced(self, hook: str, packet: Packet) -> tuple[Parts[Ternary], Asked]:
         """Tell whether a hook gives a packet another source address."""
         tree = self._run(self._stages[hook], packet, hook)
-        found, asked = shares_by_source(tree, lambda leaf: bool(leaf.packet.masqueraded))
-        return tuple([(where, _certain(chance_of(each))) for where, each in found]), asked
+        shares = shares_by_source(tree, lambda leaf: bool(leaf.packet.masqueraded))
+        found = tuple([(where, _certain(chance_of(each))) for where, each in shares])
+        if len(found) == 1 or packet.sources is None:
+            return found, frozenset()
+        parts: list[Label] = [(where, None) for where, _ in found if where is not None]
+        return found, frozenset(telling(questions(tree), packet.sources.intervals, parts))
 
     # --- stages ---
 

@@ -242,7 +242,7 @@ class _Rule:
             case Match():
                 walks.judged |= asks(given.left)
                 walks.judged |= asks_affinity(given.right, walks.situation)
-                return self._matched(walks.lookups.judge(given, packet), at, packet)
+                return self._matched(walks.lookups.judge(given, packet), at, packet.from_all())
             case ObjectRef("synproxy"):
                 # It answers by itself and keeps the packet, or lets it pass.
                 return self._ends(Unresolved(self._because), None)
@@ -251,10 +251,12 @@ class _Rule:
             ):
                 if isinstance(given, SetUpdate) and not self._only_passes(at + 1):
                     walks.judged.add(SetUpdate)
-                return self._matched(MatchResult(self._holds(given, packet)), at, packet)
+                held = MatchResult(self._holds(given, packet))
+                return self._matched(held, at, packet.from_all())
             case Vmap():
                 walks.judged |= asks(given.key)
                 found = walks.lookups.find(given, packet)
+                packet = packet.from_all()
                 ways = [(hit.element.value, hit.chance) for hit in found.hits]
                 sure = found.is_sure and found.applies is Ternary.TRUE
                 match ways:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
 from analyzer.model.addresses import Address
-from analyzer.model.region import Intervals, Region, joined
+from analyzer.model.region import Intervals, Region, common_of, joined
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -27,8 +27,11 @@ def merged(branches: Iterable[tuple[Region, Parts[T]]]) -> Parts[T]:
     found: dict[int, tuple[list[Intervals], T]] = {}
     for region, parts in branches:
         for intervals, held in parts:
-            where, _ = found.setdefault(id(held), ([], held))
-            where.append(region.intervals if intervals is None else intervals)
+            # The branches below may be shared by sources that never come there.
+            there = common(region.intervals, intervals)
+            if there:
+                where, _ = found.setdefault(id(held), ([], held))
+                where.append(there)
     if len(found) == 1:
         ((_, held),) = found.values()
         return of_all(held)
@@ -42,10 +45,10 @@ def combined(given: Sequence[Parts[T]], of: Callable[[list[T]], R]) -> Parts[R]:
     found: list[tuple[Intervals | None, list[T]]] = [(None, [])]
     for parts in given:
         found = [
-            (common, [*before, held])
+            (both, [*before, held])
             for where, before in found
             for intervals, held in parts
-            if (common := _common(where, intervals)) is None or common
+            if (both := common(where, intervals)) is None or both
         ]
     return tuple([(where, of(held)) for where, held in found])
 
@@ -61,17 +64,13 @@ def holds(where: Intervals | None, number: int | None) -> bool:
     return where is None or number is None or any(a <= number <= b for a, b in where)
 
 
-def _common(one: Intervals | None, other: Intervals | None) -> Intervals | None:
+def common(one: Intervals | None, other: Intervals | None) -> Intervals | None:
+    """Return what is in both of two parts; None: all sources are."""
     if one is None or other is None:
         return other if one is None else one
-    found: list[tuple[int, int]] = []
-    mine, theirs = 0, 0
-    while mine < len(one) and theirs < len(other):
-        low, high = max(one[mine][0], other[theirs][0]), min(one[mine][1], other[theirs][1])
-        if low <= high:
-            found.append((low, high))
-        if one[mine][1] < other[theirs][1]:
-            mine += 1
-        else:
-            theirs += 1
-    return tuple(found)
+    return common_of(one, other)
+
+
+def union(one: Intervals | None, other: Intervals | None) -> Intervals | None:
+    """Return what is in either of two parts; None: all sources are."""
+    return None if one is None or other is None else joined((*one, *other))

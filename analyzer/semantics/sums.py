@@ -154,6 +154,15 @@ class Sums:
             keys |= 1 << key
         return cls({key: (low, low + open_) for key, low in own.items()}, open_, keys)
 
+    @classmethod
+    def anything(cls, keys: Iterable[int]) -> Sums:
+        """Return the bounds where nothing is known but that some keys are named."""
+        own = dict.fromkeys(keys, (NEVER, ALWAYS))
+        named = 0
+        for key in own:
+            named |= 1 << key
+        return cls(own, ALWAYS, named)
+
     @property
     def size(self) -> int:
         """How many keys are named."""

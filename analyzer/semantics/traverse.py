@@ -100,6 +100,7 @@ class Traversal(Walks):
                         return path.tree(parted)
                     packet, position = replace(packet, sources=None), at
                     break
+                packet = packet.from_all()
                 if result.known is Ternary.FALSE or not result.chance:
                     continue
                 behind = Place(start.chain, at + 1)

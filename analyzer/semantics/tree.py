@@ -14,7 +14,7 @@ from analyzer.model.rules import Rule
 from analyzer.model.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 from analyzer.model.value import replace, value
 from analyzer.semantics.depth import deep
-from analyzer.semantics.parts import Asked, Parts, combined, merged, of_all
+from analyzer.semantics.parts import Parts, combined, merged, of_all
 from analyzer.semantics.sums import UNKNOWN, Sums, drawn
 
 K = TypeVar("K", bound=Hashable)
@@ -158,15 +158,15 @@ def shares(tree: Tree, key: Callable[[Leaf], K]) -> Shares[K]:
     Raises:
         ValueError: it depends on the source; ask for `shares_by_source` instead.
     """
-    found, _ = shares_by_source(tree, key)
+    found = shares_by_source(tree, key)
     if len(found) > 1:
         raise ValueError("rules tell sources apart")
     return found[0][1]
 
 
 @deep
-def shares_by_source(tree: Tree, key: Callable[[Leaf], K]) -> tuple[Parts[Shares[K]], Asked]:
-    """Bound the same for each part of the sources, and return what rules ask that parts them."""
+def shares_by_source(tree: Tree, key: Callable[[Leaf], K]) -> Parts[Shares[K]]:
+    """Bound the same for each part of the sources that fares otherwise."""
     fold = _Fold(key)
     names = fold.keys
     found = fold.of(tree)
@@ -176,7 +176,7 @@ def shares_by_source(tree: Tree, key: Callable[[Leaf], K]) -> tuple[Parts[Shares
         named = {k: Bounds(*held[at]) for k, at in names.items() if at in held}
         return Shares(named, sums.other)
 
-    return tuple([(where, told(sums)) for where, sums in found]), frozenset(fold.asked)
+    return tuple([(where, told(sums)) for where, sums in found])
 
 
 class _Fold(Generic[K]):
@@ -186,8 +186,6 @@ class _Fold(Generic[K]):
         self._key = key
         #: The keys of the leaves, numbered in their order.
         self.keys: dict[K, int] = {}
-        #: What rules ask of sources that makes a difference.
-        self.asked: set[Intervals] = set()
         # By identity: the tree keeps its nodes alive, and to compare them would take as long.
         self._done: dict[int, Parts[Sums]] = {}
         self._alike: dict[Hashable, Sums] = {}
@@ -223,14 +221,21 @@ class _Fold(Generic[K]):
                     parts.insert(0, of_all(Sums.leaves(ends)))
                 return combined(parts, lambda sums: drawn(list(zip(weights, sums, strict=True))))
             case Either(_, branches):
+                if any(isinstance(c, Leaf) and isinstance(c.outcome, Unresolved) for c in branches):
+                    return of_all(Sums.anything(self._numbers_below(tree)))
                 return combined([self.of(child) for child in branches], _any_of)
-            case BySource(asked, branches):
-                found = merged([(region, self.of(child)) for region, child in branches])
-                if len(found) > 1:
-                    self.asked.add(asked)
-                return found
+            case BySource(_, branches):
+                return merged([(region, self.of(child)) for region, child in branches])
             case _:
                 assert_never(tree)
+
+    def _numbers_below(self, tree: Tree) -> Iterator[int]:
+        """Give the numbers of the keys of all leaves, in their order."""
+        for each in every_node(tree):
+            if isinstance(each, Leaf):
+                number = self._number(each)
+                if number is not None:
+                    yield number
 
     def _number(self, leaf: Leaf) -> int | None:
         """Return the number of a leaf's key; None: it may be any."""
@@ -266,6 +271,29 @@ def distribution(tree: Tree) -> Distribution[Outcome]:
         ValueError: the tree has an `Either`; ask for `bounds` instead.
     """
     return Distribution.collect((leaf.outcome, w) for leaf, w in leaves(tree, ALWAYS))
+
+
+def every_node(tree: Tree) -> Iterator[Tree]:
+    """Give each node once, however many ways lead there, in the order of rules."""
+    seen: set[int] = set()
+    rest: list[Tree] = [tree]
+    while rest:
+        each = rest.pop()
+        # Ways that meet again differ in the rules before, and share their branches.
+        node = id(each if isinstance(each, Leaf) else each.branches)
+        if node in seen:
+            continue
+        seen.add(node)
+        yield each
+        match each:
+            case Chance(branches):
+                rest += [child for _, child in reversed(branches)]
+            case Either(_, branches):
+                rest += reversed(branches)
+            case BySource(_, parts):
+                rest += [child for _, child in reversed(parts)]
+            case _:
+                pass
 
 
 def leaves(tree: Tree, weight: Dyadic) -> Iterator[tuple[Leaf, Dyadic]]:

@@ -14,7 +14,7 @@ from analyzer.kubeproxy.trace import Question, trace
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Packet
 from analyzer.parsers import iptables_save, nft_text
-from analyzer.semantics.tree import Chance, Either, Leaf, Tree
+from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
 
 NODE, NODE6 = IPv4Address("172.16.0.1"), IPv6Address("fd00:172::1")
 OUTSIDE, OUTSIDE6 = IPv4Address("203.0.113.7"), IPv6Address("fd00:203::7")
@@ -44,6 +44,8 @@ def ends(given: Tree) -> list[str]:
             return ["chance", *sorted(end for _, each in branches for end in ends(each))]
         case Either(_, branches):
             return ["either", *sorted(end for each in branches for end in ends(each))]
+        case BySource():
+            raise AssertionError(given)
 
 
 def chain(head: str, *rules: str, family: str = "inet") -> str:

@@ -12,6 +12,7 @@ from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.rules import Rule
 from analyzer.model.targets import Accept, Drop
 from analyzer.semantics.tree import (
+    BySource,
     Chance,
     Either,
     FellThrough,
@@ -77,6 +78,8 @@ def worlds(tree: Tree) -> Iterator[dict[Outcome, Fraction]]:
         case Either(_, branches):
             for branch in branches:
                 yield from worlds(branch)
+        case BySource():
+            raise AssertionError(tree)
         case Chance(branches):
             sums: list[dict[Outcome, Fraction]] = [{}]
             for weight, branch in branches:

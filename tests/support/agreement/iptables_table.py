@@ -12,6 +12,7 @@ from analyzer.model.targets import SetMark
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import (
     AnyRule,
+    BySource,
     Chance,
     Delivered,
     Either,
@@ -56,7 +57,7 @@ def paths(
         case Chance(branches):
             for part, child in branches:
                 yield from paths(child, weight * part.as_fraction(), path)
-        case Either():
+        case Either() | BySource():
             raise AssertionError(tree)
 
 

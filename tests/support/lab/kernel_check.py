@@ -27,7 +27,7 @@ from analyzer.model import targets as t
 from analyzer.model.packet import Packet
 from analyzer.model.rules import Ruleset
 from analyzer.parsers.iptables_save import parse
-from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
+from analyzer.semantics.tree import AnyRule, BySource, Chance, Either, Leaf, Tree
 from netns_lab.command import run
 from netns_lab.namespace import leave_host
 from netns_lab.trace import LegacyTrace, Met, NftTrace
@@ -129,6 +129,8 @@ def fitting(tree: Tree, path: Path, numbers: Numbers, excursions: Excursions) ->
                     found = fitting(child, rest, numbers, excursions)
                     if found is not None:
                         return own + found
+            case BySource():
+                raise AssertionError(tree)
     return None
 
 
@@ -157,6 +159,8 @@ def chances(tree: Tree, numbers: Numbers) -> dict[Path, Fraction] | None:
             return {own: Fraction(1)}
         case Either():
             return None
+        case BySource():
+            raise AssertionError(tree)
         case Chance(branches):
             found: dict[Path, Fraction] = {}
             for weight, child in branches:

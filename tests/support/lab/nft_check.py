@@ -33,6 +33,7 @@ from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Drop, Reject
 from analyzer.parsers.iptables_save import parse, render
 from analyzer.semantics.tree import (
+    BySource,
     Chance,
     Delivered,
     Either,
@@ -108,6 +109,8 @@ def _ways(tree: Tree, rules: Rules, before: Path, chance: Fraction | None) -> It
         case Either(_, branches):
             for child in branches:
                 yield from _ways(child, rules, path, None)
+        case BySource():
+            raise AssertionError(tree)
         case _:
             assert_never(tree)
 

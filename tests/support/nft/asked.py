@@ -63,7 +63,7 @@ def ways(tree: Tree) -> Iterator[tuple[Leaf, Fraction]]:
                     whole = replace(leaf, rules=(*tree.rules, *leaf.rules))
                     yield whole, share * weight.as_fraction()
         case _:
-            raise AssertionError(tree.because)
+            raise AssertionError(tree)
 
 
 def verdict_of(leaf: Leaf) -> Verdict:

@@ -1,0 +1,127 @@
+"""From which sources a packet comes to each leaf of a tree, and which questions tell that."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import TypeAlias
+
+from analyzer.model.region import Interval, Intervals, common_of, without
+from analyzer.semantics.parts import common, holds, union
+from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
+
+#: A part of the sources, and an address of which it does not matter whether it is in it.
+Label: TypeAlias = tuple[Intervals, int | None]
+
+
+def leaves_by_source(tree: Tree) -> list[tuple[Leaf, Intervals | None]]:
+    """Return each leaf with the sources from which a packet may come there; None: from any.
+
+    One pass, however many ways lead to a leaf.
+    """
+    found: list[tuple[Leaf, Intervals | None]] = []
+    reached: dict[int, Intervals | None] = {_id(tree): None}
+    for node in reversed(_bottom_up(tree)):
+        if _id(node) not in reached:
+            continue  # from no source
+        where = reached[_id(node)]
+        if isinstance(node, Leaf):
+            found.append((node, where))
+            continue
+        for child, sources in _children(node):
+            there = common(where, sources)
+            if there is None or there:
+                reached[_id(child)] = union(there, reached.get(_id(child), ()))
+    return found
+
+
+def _id(tree: Tree) -> int:
+    # Ways that meet again differ in the rules before, and share their branches.
+    return id(tree if isinstance(tree, Leaf) else tree.branches)
+
+
+def _children(node: Tree) -> Iterator[tuple[Tree, Intervals | None]]:
+    match node:
+        case Chance(branches):
+            yield from ((child, None) for _, child in branches)
+        case Either(_, trees):
+            yield from ((child, None) for child in trees)
+        case BySource(_, parts):
+            yield from ((child, region.intervals) for region, child in parts)
+        case _:
+            pass
+
+
+def _bottom_up(tree: Tree) -> list[Tree]:
+    """Return the nodes, each once and behind those below it."""
+    found: list[Tree] = []
+    seen: set[int] = set()
+    rest: list[tuple[Tree, bool]] = [(tree, False)]
+    while rest:
+        node, is_done = rest.pop()
+        if is_done:
+            found.append(node)
+        elif _id(node) not in seen:
+            seen.add(_id(node))
+            rest.append((node, True))
+            rest += [(child, False) for child, _ in _children(node)]
+    return found
+
+
+def questions(tree: Tree) -> set[Intervals]:
+    """Return what the rules of a tree ask of sources."""
+    return {node.asked for node in _bottom_up(tree) if isinstance(node, BySource)}
+
+
+def telling(
+    asked: Iterable[Intervals], region: Intervals, labels: Iterable[Label]
+) -> set[Intervals]:
+    """Return those of some questions that tell sources of a region apart, and maybe some more.
+
+    Each of `labels` says where its sources are, of which some may fare otherwise than the rest; and
+    an address that does not count for it.
+    """
+    asked, labels = set(asked), list(labels)
+    alone = {each for each in asked if _is_one(each)}
+    found = asked - alone
+    if not alone:
+        return found
+    numbers = {each[0][0] for each in alone}
+    for piece in _pieces(region, found):
+        odd: list[Interval] = []
+        usual = _besides(piece, numbers)
+        for where, itself in labels if usual is not None else ():
+            odd += _others(common_of(where, piece), piece, usual, itself)
+        there = set(numbers) if usual is None else set()
+        there.update(each for each in numbers if holds(tuple(odd), each))
+        found |= {((each, each),) for each in there if holds(piece, each)}
+    return found
+
+
+def _pieces(region: Intervals, asked: Iterable[Intervals]) -> list[Intervals]:
+    """Return the parts of a region that questions tell apart."""
+    pieces = [region]
+    for each in asked:
+        parted = [
+            part for piece in pieces for part in (common_of(each, piece), without(piece, each))
+        ]
+        pieces = [part for part in parted if part]
+    return pieces
+
+
+def _besides(piece: Intervals, numbers: Collection[int]) -> int | None:
+    """Return an address in a piece that is none of some."""
+    return next(
+        (n for first, last in piece for n in range(first, last + 1) if n not in numbers), None
+    )
+
+
+def _others(
+    where: Intervals, piece: Intervals, usual: int | None, itself: int | None
+) -> Iterator[Interval]:
+    """Give what of a piece is on the other side of a part than a usual address."""
+    other = without(piece, where) if holds(where, usual) else where
+    yield from other if itself is None else without(other, ((itself, itself),))
+
+
+def _is_one(where: Intervals) -> bool:
+    return len(where) == 1 and where[0][0] == where[0][1]
