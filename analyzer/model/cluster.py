@@ -65,6 +65,28 @@ class Owners:
         return None
 
 
+@value
+class Pods:
+    """Which pod an endpoint is, as ``namespace/name``; None where two are named.
+
+    Attributes:
+        by_port: of addresses with the port that a Service sends flows to.
+        by_address: of pods with a network of their own, so that all ports are theirs.
+    """
+
+    by_port: Mapping[tuple[Address, int], str | None] = MappingProxyType({})
+    by_address: Mapping[Address, str | None] = MappingProxyType({})
+
+    def of(self, address: Address, port: int | None) -> str | None:
+        """Return the pod at a place; None: not known."""
+        whole = self.by_address.get(address)
+        if port is None or (address, port) not in self.by_port:
+            return whole
+        named = self.by_port[address, port]
+        # The objects may have been read one after the other: an address can change hands between.
+        return named if address not in self.by_address or named == whole else None
+
+
 _NOWHERE: Final = Placement(None, None)
 
 
@@ -75,12 +97,14 @@ class Cluster:
     Attributes:
         networks: which node's a network is, where somebody said so.
         pod_networks: the nodes' podCIDRs, as far as nothing else says that they are not used.
+        pods: whose address it is.
     """
 
     nodes: Mapping[str, Node] = MappingProxyType({})
     placements: Mapping[Address, Placement] = MappingProxyType({})
     networks: Owners = Owners()
     pod_networks: Owners = Owners()
+    pods: Pods = Pods()
 
     def placement(self, address: Address) -> Placement:
         """Return where `address` lives; both parts None when nothing says.

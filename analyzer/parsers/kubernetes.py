@@ -12,6 +12,7 @@ from analyzer.errors import InputError
 from analyzer.model.addresses import Address, network_from_text
 from analyzer.model.cluster import Cluster, Node, Owners, Placement
 from analyzer.parsers.api_objects import Object, addresses, at, decode, elements, text
+from analyzer.parsers.pods import addresses_of, has_ended, pods_of
 
 #: What says where an address lives.
 _KINDS: Final = ("Node", "EndpointSlice", "Endpoints", "Pod")
@@ -22,9 +23,6 @@ _CONTROL_PLANE: Final = (
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/master",
 )
-
-#: Phases of pods that run no more.
-_ENDED: Final = ("Succeeded", "Failed")
 
 
 def parse_objects(files: Sequence[tuple[str, bytes]]) -> Cluster:
@@ -62,7 +60,8 @@ def cluster_of(objects: Sequence[Object], files: str) -> Cluster:
         for address in node.addresses:
             _place(placements, address, node.name, node.zone)
     _add_zones(placements, nodes)
-    return Cluster(nodes, placements, pod_networks=_pod_networks(nodes, placements))
+    networks = _pod_networks(nodes, placements)
+    return Cluster(nodes, placements, pod_networks=networks, pods=pods_of(objects))
 
 
 def _pod_networks(nodes: dict[str, Node], placements: dict[Address, Placement]) -> Owners:
@@ -140,8 +139,7 @@ def _endpoints(item: Object) -> _Placed:
 
 
 def _pod(item: Object) -> _Placed:
-    if at(item, "status", "phase") in _ENDED:
+    if has_ended(item):
         return  # another pod may have its address by now
-    listed = [at(entry, "ip") for entry in elements(item, "status", "podIPs")]
-    for address in addresses(listed or [at(item, "status", "podIP")]):
+    for address in addresses_of(item):
         yield address, text(at(item, "spec", "nodeName")), None
