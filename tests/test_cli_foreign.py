@@ -40,10 +40,10 @@ def test_json_tells_each_network_of_sources_where_one_of_them_differs(command: C
 
 @pytest.mark.parametrize("name", ["badaddr.json", "badaddr.nft", "b2.json"])
 def test_an_endpoint_that_is_no_address_leaves_its_share_open(command: Command, name: str) -> None:
-    (service,) = told(command, "services", path(name))["services"]
-    (endpoint,) = service["routes"][0]["endpoints"]
+    found = told(command, "services", path(name))
+    (endpoint,) = found["services"][0]["routes"][0]["endpoints"]
     assert (endpoint["address"], endpoint["share"]) == ("10.244.0.11", (0.5, 1.0))
-    assert {tuple(each["values"]) for each in service["distributions"]} == {(None,)}
+    assert {tuple(each["values"]) for each in found["distributions"]} == {(None,)}
 
 
 @pytest.mark.parametrize("name", ["ok.json", "ok.nft"])

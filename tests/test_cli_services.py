@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import cluster_ip, dump, endpoint, two_endpoints
+from tests.support.json_reader import read
 
 OBJECTS_FILE = OBJECTS[1]
 NODES = ["--node-of", "10.244.0.0/24=master", "10.244.1.0/24=worker1"]
@@ -32,7 +33,7 @@ THREE = dump(
 def told(command: Command, *arguments: str) -> Any:
     done = command(*arguments, "--format", "json")
     assert (done.status, done.err) == (0, "")
-    return json.loads(done.out)
+    return read(done.out)
 
 
 def names(command: Command, verb: str, *arguments: str) -> list[str]:
@@ -224,4 +225,4 @@ def test_what_the_api_says_of_endpoints_stands_beside_the_rules(command: Command
 
 
 def test_without_objects_the_api_says_nothing(command: Command) -> None:
-    assert {s["api"] for s in told(command, "services", DUMP)["services"]} == {None}
+    assert not any("api" in each for each in told(command, "services", DUMP)["services"])

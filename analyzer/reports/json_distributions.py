@@ -13,7 +13,7 @@ exponents is it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from analyzer.model.probability import NEVER, XT_STATISTIC_BITS, Bounds, Dyadic
@@ -103,48 +103,54 @@ def _over(share: Dyadic, exponent: int) -> int | None:
 
 
 class Distributions:
-    """Writes distributions, those that occur again once.
+    """Numbers the distributions of a document in the order in which they come, each once.
 
-    It keeps texts of up to `most_kept` characters together.
+    What is known again without being encoded is given up for room after `most_kept` characters.
     """
 
     def __init__(self, most_kept: int = _MOST_KEPT) -> None:
         self._most_kept = most_kept
-        self._kept: dict[tuple[object, ...], tuple[object, str]] = {}
+        self._numbers: dict[str, int] = {}
+        self._known: dict[tuple[object, ...], tuple[object, int]] = {}
         self._size = 0
 
-    def text(
+    def number(
         self,
         shares: Sequence[Bounds],
         places: Sequence[int] | None,
         size: int,
         unresolved: Dyadic = NEVER,
-    ) -> str:
-        """Return one distribution over `size` endpoints, encoded.
+    ) -> int:
+        """Return the place, from 0, of a distribution over `size` endpoints in `written`.
 
         `places` says of which of them each share is; None: of all, in their order. Who is not
         among them is never drawn, but for what is `unresolved`.
         """
         # Those of one Service often are one object, and those of two Services equal.
         where = places if places is None else tuple(places)
-        found = self._kept.get((id(shares), where, size, unresolved))
+        found = self._known.get((id(shares), where, size, unresolved))
         if found is not None:
             return found[1]
         by_value = tuple(shares), where, size, unresolved
-        found = self._kept.get(by_value)
+        found = self._known.get(by_value)
         if found is None:
             text = values.encode(distribution(shares, where, size, unresolved))
+            number = self._numbers.setdefault(text, len(self._numbers))
             self._make_room(len(text))
-            found = self._kept[by_value] = shares, text
+            found = self._known[by_value] = shares, number
         # The shares are kept, so that no others get their identity.
         self._make_room(_ENTRY)
-        self._kept[id(shares), where, size, unresolved] = shares, found[1]
+        self._known[id(shares), where, size, unresolved] = shares, found[1]
         return found[1]
+
+    def written(self) -> Iterator[str]:
+        """Give each distribution, encoded."""
+        yield from self._numbers
 
     def _make_room(self, more: int) -> None:
         self._size += more
         if self._size > self._most_kept:
-            self._kept.clear()
+            self._known.clear()
             self._size = more
 
 
@@ -154,7 +160,7 @@ def distribution(
     size: int,
     unresolved: Dyadic | None = NEVER,
 ) -> dict[str, Any]:
-    """Return one distribution, as `Distributions.text` tells; `unresolved` of None is left out."""
+    """Return one distribution, as `Distributions.number` tells; no `unresolved`: it is left out."""
     if places is not None and len(places) == size and all(i == at for i, at in enumerate(places)):
         places = None
     where: Sequence[int] = range(size) if places is None else places

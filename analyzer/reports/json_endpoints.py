@@ -4,56 +4,65 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.cluster import Cluster, Placement
-from analyzer.reports.json_values import encode
+from analyzer.model.cluster import Cluster
+from analyzer.reports.json_values import column, encode
 
 #: Of what endpoints of IPv4 with a port are printed with, one below the other.
-_OF_IPV4: Final = re.compile(r"[0-9.:\n]*+")
-#: What stands behind the port where nothing says where endpoints are.
-_NOWHERE: Final = ',"node":null,"zone":null}'
+_OF_IPV4: Final = re.compile(r"[0-9.:\n]++")
+#: What stands behind the ports where nothing says where endpoints are.
+_NOWHERE: Final = '"node":null,"zone":null,"pod":null}'
 
 
 class EndpointTexts:
-    """Writes endpoints: address, port, node and zone."""
+    """Writes endpoints: address, port, node, zone and pod."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._places: dict[Placement, str] = {}
-
-    def of_printed(self, printed: Sequence[str]) -> str:
-        """Return endpoints of which nobody says where they are, joined, from what is printed."""
-        together = "\n".join(printed)
-        if _OF_IPV4.fullmatch(together) and together.count(":") == len(printed):
-            # All at once: a call for each would take most of the time of a large document.
-            between = f'{_NOWHERE},{{"address":"'
-            parts = together.replace(":", '","port":').replace("\n", between)
-            return f'{{"address":"{parts}{_NOWHERE}'
-        return ",".join(map(_one, printed))
 
     def of(self, endpoints: Sequence[Endpoint]) -> list[str]:
         """Return endpoints with where they are, each encoded."""
-        placement = self._cluster.placement
-        return [
-            f'{{"address":{encode(str(e.address))},"port":{"null" if e.port is None else e.port}'
-            f"{self._place(placement(e.address))}"
-            for e in endpoints
-        ]
+        told = (self._told(each) for each in endpoints)
+        return [encode(dict(zip(_FIELDS, each, strict=True))) for each in told]
 
-    def _place(self, placement: Placement) -> str:
-        found = self._places.get(placement)
-        if found is None:
-            both = encode({"node": placement.node, "zone": placement.zone})
-            found = self._places[placement] = f",{both[1:]}"
-        return found
+    def columns(self, endpoints: Sequence[Endpoint]) -> str:
+        """Return endpoints with where they are, as columns: `column` says what one is."""
+        rows = [self._told(each) for each in endpoints]
+        addresses, *others = map(list, zip(*rows, strict=True)) if rows else ([] for _ in _FIELDS)
+        told: list[Any] = [addresses, *map(column, others)]
+        return encode(dict(zip(_FIELDS, told, strict=True)))
+
+    def columns_of_printed(self, printed: Sequence[str]) -> str:
+        """Return what `columns` does of endpoints of which nobody says where they are."""
+        together = "\n".join(printed)
+        if _OF_IPV4.fullmatch(together) and together.count(":") == len(printed):
+            # All at once: a call for each would take most of the time of a large document.
+            parts = together.replace(":", "\n").split("\n")
+            addresses, ports = '","'.join(parts[::2]), parts[1::2]
+            same = ports.count(ports[0]) == len(ports)
+            port = ports[0] if same else f"[{','.join(ports)}]"
+            return f'{{"address":["{addresses}"],"port":{port},{_NOWHERE}'
+        apart = [*map(_parts, printed)]
+        told = encode([address for address, _ in apart]), encode(column([p for _, p in apart]))
+        return f'{{"address":{told[0]},"port":{told[1]},{_NOWHERE}'
+
+    def _told(
+        self, endpoint: Endpoint
+    ) -> tuple[str, int | None, str | None, str | None, str | None]:
+        place = self._cluster.placement(endpoint.address)
+        pod = self._cluster.pods.of(endpoint.address, endpoint.port)
+        return str(endpoint.address), endpoint.port, place.node, place.zone, pod
 
 
-def _one(printed: str) -> str:
+_FIELDS: Final = ("address", "port", "node", "zone", "pod")
+
+
+def _parts(printed: str) -> tuple[str, int | None]:
     if printed.startswith("["):
         address, _, port = printed[1:].partition("]")
+        port = port[1:]
     else:
-        address, colon, port = printed.partition(":")
-        port = colon + port
-    return f'{{"address":{encode(address)},"port":{port[1:] or "null"}{_NOWHERE}'
+        address, _, port = printed.partition(":")
+    return address, int(port) if port else None

@@ -47,6 +47,18 @@ def document(verb: str, fields: Mapping[str, str | Iterable[str]]) -> Iterator[s
     yield "\n}\n"
 
 
+def column(values: Sequence[Any]) -> Any:
+    """Return what stands for one value of each endpoint: the value where it is that of all.
+
+    No value is a list, so that who reads it can tell the two apart.
+    """
+    if not values:
+        return None
+    first = values[0]
+    same = all(each is first for each in values) or values.count(first) == len(values)
+    return first if same else [*values]
+
+
 def probability(value: Dyadic) -> dict[str, Any]:
     """Return numerator / 2**exponent, the numerator in hexadecimal."""
     return {

@@ -1,6 +1,8 @@
 """``kubeodds/services/2``: each endpoint of a ServicePort once, each distribution once.
 
-Routes refer to frontends and distributions by their place in the lists of the same ServicePort.
+Most ServicePorts of a cluster have the same routes, and few different distributions. So both are
+written once for the whole document, behind the ServicePorts that refer to them by their places;
+a route refers to a frontend by its place in the list of its ServicePort.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import Any
 
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort
 from analyzer.model.probability import Bounds
-from analyzer.model.services import ApiServicePort
+from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import ServicesAnswer
 from analyzer.reports.json_distributions import Distributions
@@ -31,6 +33,8 @@ def render(answer: ServicesAnswer) -> Iterator[str]:
         {
             "source": values.encode(source),
             "services": map(writer.service, answer.services),
+            "routes": writer.routes(),
+            "distributions": writer.distributions(),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
     )
@@ -44,6 +48,7 @@ class _Writer:
         self._places = answer.cluster.places
         self._endpoints = EndpointTexts(answer.cluster)
         self._distributions = Distributions()
+        self._routes: dict[str, int] = {}
 
     def service(self, service: ServicePort) -> str:
         """Return one ServicePort, encoded."""
@@ -55,19 +60,26 @@ class _Writer:
             "frontends": [_frontend(service, f) for f in service.frontends],
         }
         if self._places:
-            endpoints = ",".join(
-                self._endpoints.of([e for e in routes.endpoints.values() if e is not None])
-            )
-        elif routes.endpoints:
-            endpoints = self._endpoints.of_printed([*routes.endpoints])
+            made = [endpoint for endpoint in routes.endpoints.values() if endpoint is not None]
+            endpoints = self._endpoints.columns(made)
         else:
-            endpoints = ""
-        written, distributions = routes.written(self._distributions)
-        api = _api(self._answer.specs.get((service.name.text, service.protocol)))
-        return (
-            f'{values.encode(head)[:-1]},"endpoints":[{endpoints}],"distributions":'
-            f'[{distributions}],"routes":[{written}],"api":{values.encode(api)}}}'
-        )
+            endpoints = self._endpoints.columns_of_printed([*routes.endpoints])
+        written = routes.written(self._distributions)
+        number = self._routes.setdefault(written, len(self._routes))
+        api = ""
+        if self._answer.specs:
+            spec = self._answer.specs.get((service.name.text, service.protocol))
+            api = f',"api":{values.encode(_api(spec))}'
+        return f'{values.encode(head)[:-1]},"endpoints":{endpoints},"routes":{number}{api}}}'
+
+    def routes(self) -> Iterator[str]:
+        """Give the lists of routes that ServicePorts have referred to, encoded."""
+        for written in self._routes:
+            yield f"[{written}]"
+
+    def distributions(self) -> Iterator[str]:
+        """Give the distributions that routes have referred to, encoded."""
+        return self._distributions.written()
 
 
 class _Routes:
@@ -92,20 +104,18 @@ class _Routes:
                 self._places[id(printed)] = printed, None
             self._routes.append((route, printed, shares))
 
-    def written(self, distributions: Distributions) -> tuple[str, str]:
-        """Return the routes, and the distributions that they refer to, encoded."""
+    def written(self, distributions: Distributions) -> str:
+        """Return the routes, encoded, with the numbers of their distributions."""
         numbers = {text: at for at, text in enumerate(self.endpoints)}
         size = len(numbers)
         places: dict[int, tuple[int, ...] | None] = {}
         for at, (printed, _) in self._places.items():
             found = tuple([numbers[text] for text in printed])
             places[at] = None if found == tuple(range(size)) else found
-        told: dict[str, int] = {}
         written = []
         for route, printed, shares in self._routes:
             where = places[id(printed)]
-            text = distributions.text(shares, where, size, route.unresolved)
-            number = told.setdefault(text, len(told))
+            number = distributions.number(shares, where, size, route.unresolved)
             network = "null" if route.network is None else f'"{route.network}"'
             masquerade = _masquerade(route.masquerades(), where, size)
             written.append(
@@ -113,7 +123,7 @@ class _Routes:
                 f'"source":{values.SOURCES[route.source]},"network":{network},'
                 f'"distribution":{number},"masquerade":{masquerade}}}'
             )
-        return ",".join(written), ",".join(told)
+        return ",".join(written)
 
 
 def _index(frontends: list[Frontend], frontend: Frontend) -> int:
@@ -145,18 +155,19 @@ def _api(spec: ApiServicePort | None) -> dict[str, Any] | None:
     return {
         "internal_traffic_policy": _policy(spec.internal_local),
         "external_traffic_policy": None if external is None else _policy(external),
-        "endpoints": [
-            {
-                "address": str(each.address),
-                "port": each.port,
-                "node": each.node,
-                "ready": each.is_ready,
-                "serving_terminating": each.may_serve,
-                "hints": {"zones": sorted(each.zones), "nodes": sorted(each.nodes)},
-            }
-            for each in spec.endpoints
-        ],
+        "endpoints": {
+            "address": [str(each.address) for each in spec.endpoints],
+            "port": values.column([each.port for each in spec.endpoints]),
+            "node": values.column([each.node for each in spec.endpoints]),
+            "ready": values.column([each.is_ready for each in spec.endpoints]),
+            "serving_terminating": values.column([each.may_serve for each in spec.endpoints]),
+            "hints": values.column([_hints(each) for each in spec.endpoints]),
+        },
     }
+
+
+def _hints(endpoint: ApiEndpoint) -> dict[str, list[str]]:
+    return {"zones": sorted(endpoint.zones), "nodes": sorted(endpoint.nodes)}
 
 
 def _policy(local: bool) -> str:

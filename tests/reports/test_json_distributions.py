@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import random
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -129,10 +128,6 @@ def test_draws_that_cannot_be_are_refused(thresholds: list[int], size: int) -> N
         shares_of(thresholds, size)
 
 
-def text(shares: list[Bounds], places: list[int] | None, size: int) -> Any:
-    return json.loads(Distributions().text(shares, places, size))
-
-
 def test_the_text_grows_with_the_endpoints_not_with_their_square() -> None:
     some, many = (
         len(json.dumps(distribution(exactly(kube_proxy(size)), None, size))) for size in (100, 500)
@@ -140,10 +135,17 @@ def test_the_text_grows_with_the_endpoints_not_with_their_square() -> None:
     assert many < 6 * some
 
 
-def test_equal_distributions_are_one_text() -> None:
+def test_equal_distributions_are_written_once() -> None:
     writer = Distributions()
-    first = writer.text(exactly(kube_proxy(4)), None, 4)
-    assert writer.text(exactly(kube_proxy(4)), None, 4) is first
+    sizes = (4, 5, 4, 5, 6)
+    numbers = [writer.number(exactly(kube_proxy(size)), None, size) for size in sizes]
+    assert numbers == [0, 1, 0, 1, 2]
+    assert len([*writer.written()]) == 3
+
+
+def test_places_in_order_are_all_places() -> None:
+    writer, shares = Distributions(), exactly(kube_proxy(3))
+    assert writer.number(shares, None, 3) == writer.number(shares, [0, 1, 2], 3)
 
 
 def test_distributions_that_differ_in_anything_are_not_taken_for_one_another() -> None:
@@ -155,14 +157,14 @@ def test_distributions_that_differ_in_anything_are_not_taken_for_one_another() -
         (None, 2, QUARTER),
     ]
     for _ in range(2):
-        for places, size, unresolved in asked:
-            told = json.loads(writer.text(shares, places, size, unresolved))
-            assert told == distribution(shares, places, size, unresolved)
+        assert [writer.number(shares, *each) for each in asked] == [0, 1, 2, 3]
+    told = [json.loads(each) for each in writer.written()]
+    assert told == [distribution(shares, *each) for each in asked]
 
 
-def test_texts_that_are_given_up_for_room_come_out_again() -> None:
+def test_what_is_given_up_for_room_keeps_its_number() -> None:
     writer = Distributions(most_kept=20_000)
     lists = [exactly(kube_proxy(300 + at)) for at in range(6)]
-    told = [writer.text(each, None, len(each)) for each in lists]
-    assert sum(map(len, told)) > 2 * 20_000
-    assert [writer.text(each, None, len(each)) for each in lists] == told
+    for _ in range(2):
+        assert [writer.number(each, None, len(each)) for each in lists] == [*range(6)]
+    assert sum(map(len, writer.written())) > 2 * 20_000

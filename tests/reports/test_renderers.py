@@ -65,13 +65,18 @@ def of_three() -> TreeAnswer:
     return replace(answer, trees=((service, route, drawn),))
 
 
+#: Fields that stand there only where objects are given.
+_WITH_OBJECTS = {"services": {"services.api"}}
+
+
 @verbs
 def test_a_schema_notices_each_field_that_is_renamed(verb: str) -> None:
     validator = Draft202012Validator(schema(schema_name(verb)))
     once: dict[tuple[str, ...], Any] = {}
     for document in documents(verb):
         once |= dict(renamed(document))
-    assert [".".join(where) for where, changed in once.items() if validator.is_valid(changed)] == []
+    unnoticed = {".".join(where) for where, changed in once.items() if validator.is_valid(changed)}
+    assert unnoticed == _WITH_OBJECTS.get(verb, set())
 
 
 def fields(value: Any) -> Iterator[str]:
@@ -108,7 +113,7 @@ def test_a_json_document_is_ascii(verb: str) -> None:
 
 
 def test_a_share_that_is_not_known_is_null_beside_its_bounds() -> None:
-    (first, _) = json.loads(Answers().json("services"))["services"][0]["distributions"]
+    first = json.loads(Answers().json("services"))["distributions"][0]
     assert first["values"] == [None, None]
     assert (first["lower"], first["upper"]) == ([0.0, 0.5], [0.5, 1.0])
 

@@ -18,7 +18,7 @@ from analyzer.reports.answers import ServicesAnswer
 from tests.support.answers import BEFORE, RICH
 from tests.support.captures import FIXTURES, ROOT
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
-from tests.support.json_reader import read
+from tests.support.json_reader import read, rows
 from tests.support.reading import recogniser
 
 DUMPS = sorted(
@@ -56,9 +56,15 @@ def check(data: bytes, cluster: Cluster = NOWHERE) -> list[Any]:
     for service, told_of in zip(view.services, told, strict=True):
         assert told_of["name"] == service.name.text
         same(service, told_of)
-    for each in json.loads(text)["services"]:
-        once = [json.dumps(part) for part in (*each["endpoints"], *each["distributions"])]
+    document = json.loads(text)
+    for each in document["services"]:
+        addresses = [(e["address"], e["port"]) for e in rows(each["endpoints"])]
+        assert len(addresses) == len(set(addresses))
+    for part in (document["routes"], document["distributions"]):
+        once = [json.dumps(each) for each in part]
         assert len(once) == len(set(once))
+    used = {each["routes"] for each in document["services"]}
+    assert used == set(range(len(document["routes"])))
     return told
 
 
@@ -145,13 +151,20 @@ def test_the_document_of_one_service_grows_with_its_endpoints() -> None:
     assert many < 6 * some
 
 
-def test_alike_services_share_no_more_than_text() -> None:
-    """Two Services of the same shares have a distribution each, and its text is made once."""
-    answer_view, text = written(iptables_save(list(services(2, endpoints=(7,)))).encode())
-    one, two = json.loads(text)["services"]
-    assert len(answer_view.services) == 2
-    assert one["distributions"] == two["distributions"]
-    assert one["endpoints"] != two["endpoints"]
+def test_alike_services_share_routes_and_distributions() -> None:
+    _, text = written(iptables_save(list(services(5, endpoints=(7, 7, 3)))).encode())
+    document = json.loads(text)
+    told = {each["name"]: each for each in document["services"]}
+    numbers = [told[f"ns{at}/svc-{at}:http"]["routes"] for at in range(5)]
+    assert numbers == [numbers[0], numbers[0], numbers[2], numbers[0], numbers[0]]
+    assert (len(document["routes"]), len(document["distributions"])) == (2, 2)
+    assert len({str(each["endpoints"]) for each in told.values()}) == 5
+
+
+def test_an_endpoint_of_a_large_document_takes_little() -> None:
+    """250,000 endpoints of 25,000 Services are to take 12 MB at most, names and all."""
+    _, text = written(iptables_save(list(services(500))).encode())
+    assert len(text) < 12_000_000 // 250_000 * 5_000
 
 
 def test_masquerade_is_a_list_where_endpoints_differ() -> None:
@@ -169,6 +182,8 @@ def test_masquerade_is_a_list_where_endpoints_differ() -> None:
         *[endpoint(f"KUBE-SEP-{at}", f"{each}:80") for at, each in enumerate(endpoints, 1)],
     )
     check(text.encode())
-    (service,) = json.loads(written(text.encode())[1])["services"]
-    told = {each["source"]: each["masquerade"] for each in service["routes"]}
+    document = json.loads(written(text.encode())[1])
+    (service,) = document["services"]
+    routes = document["routes"][service["routes"]]
+    told = {each["source"]: each["masquerade"] for each in routes}
     assert told["node"] == [True, False]

@@ -19,7 +19,7 @@ def read(text: str) -> Any:
     verb = document["schema"].split("/")[1]
     for each in document.get("services", ()):
         if verb == "services":
-            _services(each)
+            _services(each, document)
         elif verb == "loss":
             _loss(each)
         elif verb == "diff":
@@ -64,16 +64,29 @@ def _share(value: Any) -> Share | None:
     return fraction(value), fraction(value)
 
 
-def _services(service: Any) -> None:
+def rows(columns: Any) -> list[dict[str, Any]]:
+    """Return the endpoints of a ServicePort one by one, of what is written as columns."""
+    size = len(columns["address"])
+    full = [
+        value if isinstance(value, list) else [value] * size  # one value is that of all
+        for value in columns.values()
+    ]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*full, strict=True)]
+
+
+def _services(service: Any, document: Any) -> None:
     """Give each route its frontend, and its endpoints with their shares."""
-    exact = [shares(each) for each in service["distributions"]]
+    service["endpoints"] = rows(service["endpoints"])
+    if service.get("api") is not None:
+        service["api"]["endpoints"] = rows(service["api"]["endpoints"])
+    service["routes"] = [{**route} for route in document["routes"][service["routes"]]]
     for route in service["routes"]:
-        told = exact[route["distribution"]]
+        distribution = document["distributions"][route["distribution"]]
+        told = shares(distribution)
         masked = route["masquerade"]
         masked = masked if isinstance(masked, list) else [masked] * len(told)
         route["frontend"] = service["frontends"][route["frontend"]]
-        unresolved = service["distributions"][route["distribution"]]["unresolved"]
-        route["unresolved"] = fraction(unresolved)
+        route["unresolved"] = fraction(distribution["unresolved"])
         route["endpoints"] = [
             {**endpoint, "share": share, "masquerade": masquerade}
             for endpoint, share, masquerade in zip(service["endpoints"], told, masked, strict=True)
