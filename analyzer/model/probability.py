@@ -61,7 +61,7 @@ class Dyadic:
         if not other.numerator:
             return self
         exponent = max(self.exponent, other.exponent)
-        return Dyadic.of(self._over(exponent) + other._over(exponent), exponent)
+        return Dyadic.of(self.over(exponent) + other.over(exponent), exponent)
 
     def __invert__(self) -> Dyadic:
         """The probability that the event does not happen."""
@@ -69,7 +69,7 @@ class Dyadic:
 
     def __le__(self, other: Dyadic) -> bool:
         exponent = max(self.exponent, other.exponent)
-        return self._over(exponent) <= other._over(exponent)
+        return self.over(exponent) <= other.over(exponent)
 
     def __lt__(self, other: Dyadic) -> bool:
         return self <= other and self != other
@@ -91,7 +91,8 @@ class Dyadic:
 
         return Fraction(self.numerator, 1 << self.exponent)
 
-    def _over(self, exponent: int) -> int:
+    def over(self, exponent: int) -> int:
+        """Return the numerator over 2**exponent, an exponent no less than its own."""
         return self.numerator << (exponent - self.exponent)
 
 
@@ -139,10 +140,11 @@ def numgen_weights(modulus: int, *, bits: int = NUMGEN_BITS) -> tuple[Dyadic, ..
 
 def capped_sum(parts: Iterable[Dyadic]) -> Dyadic:
     """Return the sum of `parts`, or 1 where that is less: of bounds that may overlap."""
-    total = NEVER
-    for part in parts:
-        total = ALWAYS if ~total <= part else total + part
-    return total
+    # Over one denominator, since each number made on the way may have thousands of digits.
+    every = [*parts]
+    exponent = max([part.exponent for part in every], default=0)
+    total = sum(part.over(exponent) for part in every)
+    return ALWAYS if total >= 1 << exponent else Dyadic.of(total, exponent)
 
 
 @value
