@@ -127,11 +127,6 @@ ANALYZER: Final = (
     Row("kubeproxy/classes", "kubeproxy/test_alike.py", "what one walk of a class is carried to"),
     Row("kubeproxy/shapes", "kubeproxy/test_endpoint_rows.py", "shapes of rows, of real rows"),
     Row(
-        "kubeproxy/plain_shares",
-        "kubeproxy/test_plain.py kubeproxy/test_nft_plain.py",
-        "shares read off plain rows are those of walks",
-    ),
-    Row(
         "kubeproxy/nft_entrances kubeproxy/nft_family kubeproxy/nft_frame kubeproxy/nft_rows",
         "kubeproxy/test_nftables.py kubeproxy/test_nft_round_trip.py kubeproxy/test_nft_edited.py",
         "steps of the recogniser of nftables mode, which is asked as a whole",

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from analyzer.kubeproxy import names
 from analyzer.model.diagnostics import Diagnostic, Location, Severity
@@ -94,9 +95,12 @@ def without_holes(ruleset: Ruleset, dump: Ruleset) -> Mended:
     nat = ruleset.tables.get("nat")
     if nat is None or names.SERVICES not in nat.chains:
         return Mended(ruleset)
-    ours = [name for name in nat.chains if _OURS.fullmatch(name)]
+    named = (name for name in nat.chains if _OURS.fullmatch(name))
+    # Of a large dump that is whole no more are looked at.
+    ours = [*islice(named, _LARGE + 1)]
     if not ours or (nat.complete and len(ours) > _LARGE):
         return Mended(ruleset)
+    ours += named
     survey = _Survey(nat, ours)
     betraying = list(dict.fromkeys(survey.betraying()))
     if not betraying:

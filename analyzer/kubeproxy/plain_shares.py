@@ -146,7 +146,8 @@ class PlainShares(Sequence[Share]):
 class PlainRoutes(Sequence[Route]):
     """The routes of one ServicePort, those from each kind of source made when they are asked for.
 
-    In the order of frontends, and for each of them in that of sources.
+    In the order of frontends, and for each of them in that of sources. They are only made where
+    flows from all sources meet the same draws, those of a hairpin apart.
     """
 
     __slots__ = ("_made", "from_source")
@@ -154,6 +155,15 @@ class PlainRoutes(Sequence[Route]):
     def __init__(self, from_source: Callable[[Source], Iterator[Route]]) -> None:
         self.from_source = from_source
         self._made: tuple[Route, ...] | None = None
+
+    def alike(self) -> tuple[Route, ...] | None:
+        """Return for each frontend one route of the draws of all; None: there are others too.
+
+        It stands for the others in all but source, network and masquerade. To make them all
+        takes most of the time of a report that asks for no more.
+        """
+        found = tuple(self.from_source(Source.HAIRPIN))
+        return found if all(isinstance(each.shares, PlainShares) for each in found) else None
 
     def _all(self) -> tuple[Route, ...]:
         if self._made is None:

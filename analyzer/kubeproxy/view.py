@@ -179,7 +179,7 @@ class ServicePort:
 
     def state(self, frontend: Frontend) -> FrontendState:
         """Tell whether `frontend` leads to endpoints, for a new flow from anywhere."""
-        routes = [r for r in self.routes if r.frontend == frontend]
+        routes = [r for r in self.differing_routes() if r.frontend == frontend]
         if dict(self.refusals).get(frontend) is not None:
             # With a local policy flows from the cluster itself may have endpoints all the same.
             some = any(len(r.shares) for r in routes)
@@ -202,6 +202,16 @@ class ServicePort:
             found: Iterable[Route] = quick(source)
             return found
         return [route for route in self.routes if route.source is source]
+
+    def differing_routes(self) -> Sequence[Route]:
+        """Return the routes without those that are like another but for where flows come from.
+
+        Of routes to a frontend that all have the same draws one stands for all of them; what it
+        says of source, network and masquerade is then its own. Where any differ, all are there.
+        """
+        quick = getattr(self.routes, "alike", None)
+        found: Sequence[Route] | None = None if quick is None else quick()
+        return self.routes if found is None else found
 
     def every_route(self, source: Source) -> Iterator[Route]:
         """Give the routes from one kind of source, those of refused frontends to nowhere."""

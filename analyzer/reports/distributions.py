@@ -46,7 +46,7 @@ class Group:
 def groups(service: ServicePort) -> list[Group]:
     """Return the frontends of a ServicePort, those together that have the same distributions."""
     by_frontend: dict[Frontend, list[Route]] = {f: [] for f in service.frontends}
-    for route in service.routes:
+    for route in service.differing_routes():
         by_frontend[route.frontend].append(route)
     keys = _Keys()
     found: dict[object, list[Frontend]] = {}

@@ -112,7 +112,7 @@ def _by_frontend(service: ServicePort) -> list[tuple[Frontend, list[_Alike]]]:
     found: list[tuple[Frontend, list[_Alike]]] = []
     frontend: Frontend | None = None
     groups: list[_Alike] = []
-    for route in service.routes:
+    for route in service.differing_routes():
         endpoints, draws = route.columns()
         if route.frontend is not frontend:  # those of one stand together
             frontend = route.frontend
