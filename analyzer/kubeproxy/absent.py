@@ -53,21 +53,26 @@ def absent(
 
     `specs` are the ServicePorts of the dump's IP versions, `others` those of the other one.
     """
+    # Without objects nothing is lacking, and a large dump has many Services to look through.
+    lacking = tuple(_lacking(ruleset, view, known)) if (known := [*specs]) else ()
+    told = {each.name.text for each in (*view.services, *lacking)} if view.unled else ()
+    unled = [_unled(name) for name in view.unled if name not in told]
+    beyond = tuple(_service(spec) for spec in others)
+    return Absent(lacking=lacking, beyond=beyond, unled=tuple(unled))
+
+
+def _lacking(ruleset: Rules, view: View, specs: Iterable[ApiServicePort]) -> Iterator[ServicePort]:
+    """Give the ServicePorts of the objects of which a rule should be there and is not."""
     there = {(s.name.text, s.protocol, s.version) for s in view.services}
     places = {place for service in view.services for place in _places(service)}
     tells_refusals = _tells_refusals(ruleset, view.mode)
-    lacking = []
     for spec in specs:
         if not tells_refusals and not _has_endpoints_everywhere(spec):
             continue
         service = _service(spec)
         named = there & {(spec.name, spec.protocol, v) for v in (service.version, None)}
         if not named and places.isdisjoint(_places(service)):
-            lacking.append(service)
-    told = {each.name.text for each in (*view.services, *lacking)}
-    unled = [_unled(name) for name in view.unled if name not in told]
-    beyond = tuple(_service(spec) for spec in others)
-    return Absent(lacking=tuple(lacking), beyond=beyond, unled=tuple(unled))
+            yield service
 
 
 def _unled(name: str) -> ServicePort:

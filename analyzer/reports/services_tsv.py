@@ -75,7 +75,7 @@ class _Writer:
     def routes(self, service: ServicePort) -> Iterator[str]:
         """Give the lines of each route, joined, which takes less memory."""
         name = _cell(service.name.text)
-        for frontend, groups in _by_frontend(service):
+        for frontend, groups in _by_frontend(service.differing_routes()):
             head = f"{name}\t{service.protocol}\t{frontend.kind.value} {frontend}\t"
             for group in groups:
                 source = _ANY if len(groups) == 1 else ",".join(map(_source, group.routes))
@@ -107,12 +107,14 @@ class _Writer:
         return found[1]
 
 
-def _by_frontend(service: ServicePort) -> list[tuple[Frontend, list[_Alike]]]:
+def _by_frontend(routes: Sequence[Route]) -> list[tuple[Frontend, list[_Alike]]]:
     """Return the frontends, with the routes to each that are alike together."""
+    if len(routes) == 1:
+        return [(routes[0].frontend, [_Alike(routes[0], *routes[0].columns())])]
     found: list[tuple[Frontend, list[_Alike]]] = []
     frontend: Frontend | None = None
     groups: list[_Alike] = []
-    for route in service.differing_routes():
+    for route in routes:
         endpoints, draws = route.columns()
         if route.frontend is not frontend:  # those of one stand together
             frontend = route.frontend
