@@ -100,7 +100,7 @@ ANALYZER: Final = (
     ),
     Row(
         "kubeproxy/diff/changes kubeproxy/diff/difference kubeproxy/diff/dumps "
-        "kubeproxy/diff/expected kubeproxy/diff/routes kubeproxy/diff/side",
+        "kubeproxy/diff/expected kubeproxy/diff/side",
         "kubeproxy/diff/test_compare.py kubeproxy/diff/test_edits.py kubeproxy/diff/test_modes.py",
         "two sides compared: what an edit of the objects implies is what differs",
     ),

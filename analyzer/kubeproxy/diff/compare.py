@@ -23,9 +23,12 @@ from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Final, TypeAlias
 
     _Routes: TypeAlias = Callable[[Frontend, Source], Sequence[Route]]
+
+#: To go through the enumeration itself takes longer.
+_SOURCES: Final = tuple(Source)
 
 
 @value(kw_only=True)
@@ -119,9 +122,8 @@ class _Comparer:
             alike |= bool(change.alike)
             if change.is_certain or change.unknown:
                 found.setdefault(replace(change, alike=()), []).append(way)
-        in_a, in_b = {f for f, _ in common}, {f for _, f in common}
-        gone = tuple([f for f in a.frontends if f not in in_a])
-        added = tuple([f for f in b.frontends if f not in in_b])
+        gone = _without(a.frontends, [frontend for frontend, _ in common])
+        added = _without(b.frontends, [frontend for _, frontend in common])
         affinity = _affinity(a, b)
         if not (found or gone or added or affinity):
             return None, alike
@@ -149,30 +151,42 @@ class _Comparer:
     ) -> Iterator[tuple[Way, Change]]:
         of_a, of_b = _by_source(a), _by_source(b)
         for here, there in common:
-            in_a = {source: of_a(here, source) for source in Source}
-            in_b = {source: of_b(there, source) for source in Source}
-            for routes, frontend in ((in_a, here), (in_b, there)):
-                _fill(routes, frontend)
-            for source in Source:
-                one, other = in_a[source], in_b[source]
-                shown = there if self._kinds_of_b else here
+            in_a = _filled([of_a(here, source) for source in _SOURCES], here)
+            in_b = _filled([of_b(there, source) for source in _SOURCES], there)
+            filled = here not in a.unfilled and there not in b.unfilled
+            shown = there if self._kinds_of_b else here
+            for source, one, other in zip(_SOURCES, in_a, in_b, strict=True):
                 if bool(one) is not bool(other) and source is not Source.HAIRPIN:
                     # Only one of the dumps tells of any such source.
                     yield Way(shown, source, None), Change(unknown=(SHARES,))
                 for network, mine, theirs in by_network(one, other):
                     way = Way(shown, source, network, inner_networks(network, (*one, *other)))
-                    change = self._routes.change(
-                        _asked(self._a, a, mine), _asked(self._b, b, theirs)
-                    )
+                    # In nearly all Services nothing differs, which is seen without looking closer.
+                    change = self._routes.same(mine, theirs) if filled else None
+                    if change is None:
+                        change = self._routes.change(
+                            _asked(self._a, a, mine), _asked(self._b, b, theirs)
+                        )
                     yield way, self.expected.without(way, a.protocol, change)
 
 
-def _fill(routes: dict[Source, Sequence[Route]], frontend: Frontend) -> None:
-    """Add routes to nowhere where a frontend is refused, so that there are none."""
-    if not any(routes.values()):
-        for source in routes:
-            if source is not Source.HAIRPIN:  # without endpoints nobody is one
-                routes[source] = (Route(frontend, source, (), NEVER),)
+def _without(frontends: Sequence[Frontend], common: Sequence[Frontend]) -> tuple[Frontend, ...]:
+    """Return the frontends that are not in `common`, which has no others."""
+    if len(frontends) == len(common):
+        return ()
+    known = set(common)
+    return tuple([each for each in frontends if each not in known])
+
+
+def _filled(routes: list[Sequence[Route]], frontend: Frontend) -> list[Sequence[Route]]:
+    """Return the routes from each source; where a frontend is refused, those to nowhere."""
+    if any(routes):
+        return routes
+    return [
+        # Without endpoints nobody is one.
+        () if source is Source.HAIRPIN else (Route(frontend, source, (), NEVER),)
+        for source in _SOURCES
+    ]
 
 
 def _asked(side: Side, service: ServicePort, route: Route) -> Asked:

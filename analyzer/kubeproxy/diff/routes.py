@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Final
 
 _NONE: Final = Bounds(NEVER, NEVER)
+_UNKNOWN_MASKS: Final = Change(alike=(MASQUERADE,))
 
 
 @value(kw_only=True)
@@ -71,7 +72,7 @@ class _Side:
     @cached_property
     def known(self) -> dict[str, Endpoint]:
         """The endpoints by how they are printed."""
-        return {str(share.endpoint): share.endpoint for share in self.asked.route.shares}
+        return dict(zip(self.endpoints, self.asked.route.draws()[0], strict=True))
 
 
 class RouteComparer:
@@ -80,18 +81,38 @@ class RouteComparer:
     def __init__(self) -> None:
         #: By identity; the draws are kept, so that no others get theirs.
         self._even: dict[int, tuple[Sequence[Bounds], int | None]] = {}
+        #: The endpoints that were compared last, as all sources of a Service have the same.
+        self._compared: tuple[Sequence[str], Sequence[str], bool] = (), (), True
+
+    def same(self, a: Route, b: Route) -> Change | None:
+        """Return what there is to say of routes where nothing differs; None: look closer.
+
+        The rules behind both frontends are there.
+        """
+        if a.unresolved or b.unresolved:
+            return None
+        (of_a, draws_a), (of_b, draws_b) = a.columns(), b.columns()
+        even = self._evenly(draws_a)
+        if even is None or even != self._evenly(draws_b) or not self._equal(of_a, of_b):
+            return None
+        masks = a.masquerades()
+        if masks != b.masquerades():
+            return None
+        return _UNKNOWN_MASKS if None in masks else NO_CHANGE
+
+    def _equal(self, a: Sequence[str], b: Sequence[str]) -> bool:
+        one, other, equal = self._compared
+        if one is not a or other is not b:
+            equal = a == b
+            self._compared = a, b, equal
+        return equal
 
     def change(self, a: Asked, b: Asked) -> Change:
         """Return what differs for the sources of both."""
         if not a.filled or not b.filled:
             same = a.filled is b.filled and a.route.shares == b.route.shares
             return Change(alike=(SHARES,)) if same else Change(unknown=(SHARES,))
-        here, there = self._side(a), self._side(b)
-        even = here.even is not None and here.even == there.even
-        # In nearly all Services nothing differs, and here that is seen without looking closer.
-        if even and here.endpoints == there.endpoints and here.masks == there.masks:
-            return Change(alike=(MASQUERADE,)) if None in here.masks else NO_CHANGE
-        return _Differences(here, there).change()
+        return _Differences(self._side(a), self._side(b)).change()
 
     def _side(self, asked: Asked) -> _Side:
         endpoints, draws = asked.route.columns()
