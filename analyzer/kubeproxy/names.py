@@ -87,7 +87,7 @@ def chain_hash(*parts: str) -> str:
     import hashlib
 
     digest = hashlib.sha256("".join(parts).encode("utf-8", "surrogateescape")).digest()
-    return base64.b32encode(digest).decode("ascii")[:16]
+    return base64.b32encode(digest[:10]).decode("ascii")  # 16 characters of 5 bits each
 
 
 def nft_service_name(name: str, protocol: str) -> str:

@@ -20,9 +20,15 @@ def comments(facts: Facts) -> Iterator[Finding]:
     for chain in facts.chains(*DRAWING, names.ENDPOINT_PREFIX):
         owners = {plain_name(name) for name, _ in facts.owners.get(chain, {})}
         for row in facts.rows(chain):
-            if row.comment:
+            if row.comment and not _is_usual(facts, row, owners):
                 yield from _endpoint(facts, row)
                 yield from _name(facts, row, owners)
+
+
+def _is_usual(facts: Facts, row: Row, owners: set[str]) -> bool:
+    """Tell whether a comment says what nearly all do, of which there are many in a large dump."""
+    name, arrow, says = row.comment.partition(" -> ")
+    return name in owners and (not arrow or says == facts.destinations.get(row.target or ""))
 
 
 def _endpoint(facts: Facts, row: Row) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ def endpoints(facts: Facts) -> Iterator[Finding]:
     """Find endpoints without DNAT, with a wrong or lost hairpin mark, or of two Services."""
     for chain in facts.chains(names.ENDPOINT_PREFIX):
         rows = facts.rows(chain)
-        if not rows or not facts.callers.get(chain):
+        if not rows or not facts.callers.get(chain) or _is_usual(facts, chain, rows):
             continue
         sends = [row for row in rows if row.dnat is not None]
         if sends:
@@ -40,6 +40,24 @@ def endpoints(facts: Facts) -> Iterator[Finding]:
                 partial=True,
             )
         yield from _shared(facts, chain)
+
+
+def _is_usual(facts: Facts, chain: str, rows: list[Row]) -> bool:
+    """Tell whether a chain is of one ServicePort and has just the two rules of nearly all."""
+    owners = facts.owners.get(chain, {})
+    if len(rows) != len(("mark", "send")) or len(owners) != 1:
+        return False
+    ((_, protocol),) = owners
+    marks, sends = rows
+    to = (sends.dnat or "").rpartition(":")[0]
+    return (
+        bool(to)
+        and sends.protocol == protocol
+        and marks.dnat is None
+        and marks.target == names.MARK_MASQUERADE
+        and marks.source == f"{to}/32"
+        and not marks.source_negated
+    )
 
 
 def _sent(facts: Facts, chain: str, sends: list[Row]) -> Iterator[Finding]:

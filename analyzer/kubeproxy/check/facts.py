@@ -6,11 +6,12 @@ of the rules name which lead there; what flows come to it is told by the fronten
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.rows import Row, rows_of
+from analyzer.kubeproxy.check.rows import Row, rows_of_table
 from analyzer.model.addresses import Address
 from analyzer.model.rules import Ruleset, Table
 from analyzer.model.value import value
@@ -82,23 +83,18 @@ class Facts:
         self.zone = zone
         self.nat = self._table("nat")
         self.filter = self._table("filter")
-        self._rows: dict[tuple[str, str], list[Row]] = {}
-        for table in (self.nat, self.filter):
-            for name in table.chains:
-                self._rows[table.name, name] = list(rows_of(table.chains[name]))
+        self._rows = {table.name: rows_of_table(table) for table in (self.nat, self.filter)}
 
     def _table(self, name: str) -> Table:
         return self.ruleset.tables.get(name) or Table(self.ruleset.family, name, {})
 
     def rows(self, chain: str, table: str = "nat") -> list[Row]:
         """Return the rules of a chain; of one that is not there, none."""
-        return self._rows.get((table, chain), [])
+        return self._rows[table].get(chain, [])
 
     def all_rows(self, table: str = "nat") -> Iterator[Row]:
-        """Give the rules of all chains of a table."""
-        for (name, _), rows in self._rows.items():
-            if name == table:
-                yield from rows
+        """Give the rules of all chains of a table, chain by chain."""
+        return itertools.chain.from_iterable(self._rows[table].values())
 
     def chains(self, *prefixes: str) -> Iterator[str]:
         """Give the names of the nat table's chains that begin with a prefix."""

@@ -133,14 +133,19 @@ def _affinity(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator
 
 
 def _endpoints(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator[Finding]:
-    told = {(each.address, each.port): each for each in want.endpoints}
+    # Texts are compared first: to read all addresses of a large dump once more takes long.
+    by_text = {_of(each): each for each in want.endpoints}
     no_ready = not any(each.is_ready for each in want.endpoints)
+    ready = {text for text, each in by_text.items() if each.is_ready}
     stale: set[str] = set()
     for chain in chains:
-        drawn: set[object] = set()
         rows = facts.draws(chain)
-        for row in rows:
-            text = facts.destinations.get(row.target or "")
+        texts = [facts.destinations.get(row.target or "") for row in rows]
+        if ready.issuperset(texts) and len(by_text) == len(set(texts)):
+            continue  # all there are
+        told = {(each.address, each.port): each for each in want.endpoints}
+        drawn: set[object] = set()
+        for row, text in zip(rows, texts, strict=True):
             place = None if text is None else address_and_port_from_text(text)
             drawn.add(place)
             if text is None or text in stale:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from analyzer.model.rules import Chain, Rule
+from analyzer.model.rules import Chain, Rule, Table
 from analyzer.model.value import value
-from analyzer.parsers.rows import RuleRows
+from analyzer.parsers.rows import Chains, RuleRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,12 +128,31 @@ def host(network: str | None) -> str | None:
     return address if length == ("128" if ":" in address else "32") else None
 
 
-def rows_of(chain: Chain) -> Iterator[Row]:
-    """Give the rules of a chain.
+def rows_of_table(table: Table) -> dict[str, list[Row]]:
+    """Return the rules of each chain of a table.
 
     Raises:
         ParseError: one is malformed.
     """
+    if not isinstance(table.chains, Chains):
+        return {name: list(_rows_of(chain)) for name, chain in table.chains.items()}
+    # All rows stand together: to ask for those of each of many chains takes longer.
+    found: dict[str, list[Row]] = {name: [] for name in table.chains}
+    block = table.chains.block
+    start, end = block.span
+    first = block.text.count("\n", 0, start) + 1
+    for line, text in enumerate(block.text[start:end].split("\n")[:-1], first):
+        row = usual(line, text)
+        if row is None:
+            name = text.partition("-A ")[2].partition(" ")[0]
+            rules = table.chains[name].rules
+            assert isinstance(rules, RuleRows)
+            row = understood(name, rules.understand(line, text))
+        found[row.chain].append(row)
+    return found
+
+
+def _rows_of(chain: Chain) -> Iterator[Row]:
     if not isinstance(chain.rules, RuleRows):
         for rule in chain.rules:
             yield understood(chain.name, rule)
