@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from analyzer.model.addresses import Address, Network
@@ -66,7 +66,7 @@ class Owners:
 
 
 @value
-class Pods:
+class PodNames:
     """Which pod an endpoint is, as ``namespace/name``; None where two are named.
 
     Attributes:
@@ -85,6 +85,22 @@ class Pods:
         named = self.by_port[address, port]
         # The objects may have been read one after the other: an address can change hands between.
         return named if address not in self.by_address or named == whole else None
+
+
+class Pods:
+    """The names of pods, looked for when one is first asked for: few reports tell them."""
+
+    __slots__ = ("_find", "_found")
+
+    def __init__(self, find: Callable[[], PodNames] = PodNames) -> None:
+        self._find = find
+        self._found: PodNames | None = None
+
+    def of(self, address: Address, port: int | None) -> str | None:
+        """Return the pod at a place; None: not known."""
+        if self._found is None:
+            self._found = self._find()
+        return self._found.of(address, port)
 
 
 _NOWHERE: Final = Placement(None, None)

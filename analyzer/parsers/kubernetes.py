@@ -10,7 +10,7 @@ from typing import Final
 
 from analyzer.errors import InputError
 from analyzer.model.addresses import Address, network_from_text
-from analyzer.model.cluster import Cluster, Node, Owners, Placement
+from analyzer.model.cluster import Cluster, Node, Owners, Placement, Pods
 from analyzer.parsers.api_objects import Object, addresses, at, decode, elements, text
 from analyzer.parsers.pods import addresses_of, has_ended, pods_of
 
@@ -61,7 +61,7 @@ def cluster_of(objects: Sequence[Object], files: str) -> Cluster:
             _place(placements, address, node.name, node.zone)
     _add_zones(placements, nodes)
     networks = _pod_networks(nodes, placements)
-    return Cluster(nodes, placements, pod_networks=networks, pods=pods_of(objects))
+    return Cluster(nodes, placements, pod_networks=networks, pods=Pods(lambda: pods_of(objects)))
 
 
 def _pod_networks(nodes: dict[str, Node], placements: dict[Address, Placement]) -> Owners:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from analyzer.model.addresses import Address
-from analyzer.model.cluster import Pods
+from analyzer.model.cluster import PodNames
 from analyzer.parsers.api_objects import Object, addresses, at, elements, text
 
 K = TypeVar("K")
@@ -19,7 +19,7 @@ K = TypeVar("K")
 _ENDED: Final = ("Succeeded", "Failed")
 
 
-def pods_of(objects: Sequence[Object]) -> Pods:
+def pods_of(objects: Sequence[Object]) -> PodNames:
     """Return the pods that slices and Endpoints refer to, and those that are listed themselves.
 
     A pod in the node's own network tells nothing of the node's address, which others share.
@@ -38,7 +38,7 @@ def pods_of(objects: Sequence[Object]) -> Pods:
                     by_address += [(address, name) for address in addresses_of(item)]
             case _:
                 pass
-    return Pods(_agreed(by_port), _agreed(by_address))
+    return PodNames(_agreed(by_port), _agreed(by_address))
 
 
 def has_ended(pod: Object) -> bool:

@@ -6,7 +6,7 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.cluster import Cluster, Node, Pods
+from analyzer.model.cluster import Cluster, Node, PodNames, Pods
 from analyzer.reports.json_endpoints import EndpointTexts
 from tests.support.json_reader import rows
 
@@ -48,7 +48,8 @@ def test_one_value_stands_for_that_of_all_endpoints() -> None:
 
 
 def test_an_endpoint_tells_its_pod() -> None:
-    pods = Pods({(ip_address("10.0.0.1"), 80): "ns/a"}, {ip_address("10.0.0.2"): "ns/b"})
+    found = PodNames({(ip_address("10.0.0.1"), 80): "ns/a"}, {ip_address("10.0.0.2"): "ns/b"})
+    pods = Pods(lambda: found)
     told = json.loads(EndpointTexts(Cluster(pods=pods)).columns(FOUR))
     assert told["pod"] == ["ns/a", "ns/b"]
 
