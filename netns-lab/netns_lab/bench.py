@@ -11,36 +11,26 @@ from __future__ import annotations
 import argparse
 import compileall
 import gzip
-import math
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from operator import truediv
 from pathlib import Path
 from typing import Final
 
 import analyzer
 from analyzer.kubeproxy.generate import (
-    FLAGS,
-    Layout,
     iptables_save,
-    mixed,
     nft_json,
     nft_text,
-    node_name,
-    proxy_config,
-    render_nft,
-    render_rules,
-    service_ports,
     services,
 )
 from analyzer.parsers.formats import read_ruleset
+from netns_lab.bench_cases import CASES
 from netns_lab.command import program
-from netns_lab.errors import LabError
+from netns_lab.contender import Contender, kubeodds
 from netns_lab.namespace import Namespace, leave_host
 
 _LOAD: Final = "import json, sys\njson.load(open(sys.argv[1]))\n"
@@ -54,50 +44,6 @@ _PER_SERVICE: Final = 2
 #: Services of the rulesets of nft.
 _NFT_SERVICES: Final = 10_000
 _MIX: Final = (1, 2, 3, 10, 10, 10, 10, 34)
-#: The children of one process share one accounting, whose maximum only grows.
-_MEASURE: Final = """
-import json, os, resource, subprocess, sys
-done = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                      stderr=subprocess.PIPE, text=True)
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss, done.returncode, done.stderr]))
-"""
-
-
-@dataclass
-class Contender:
-    """A command, and what its runs took."""
-
-    name: str
-    command: list[str]
-    seconds: list[float] = field(default_factory=list)
-    peak: int = 0
-
-    @property
-    def median(self) -> float:
-        """The median of the runs, CPU seconds."""
-        return statistics.median(self.seconds)
-
-    def run(self, namespace: Namespace | None) -> None:
-        """Run once, and note CPU seconds and the peak of memory in KiB.
-
-        Raises:
-            LabError: it failed.
-        """
-        import json
-
-        done = subprocess.run(
-            [sys.executable, "-c", _MEASURE, *self.command],
-            capture_output=True,
-            text=True,
-            check=True,
-            preexec_fn=namespace.entering() if namespace else None,
-        )
-        seconds, peak, status, error = json.loads(done.stdout)
-        if status:
-            raise LabError(f"{self.name} fails: {error.strip()}")
-        self.seconds.append(seconds)
-        self.peak = max(self.peak, peak)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -115,59 +61,9 @@ def main(words: Sequence[str] | None = None) -> int:
             ratio = took["nft"] / took["nft-json"]
             print(f"the text of nft takes {ratio:.2f}x of what its JSON does\n")
         if not options.dump:
-            _realistic(Path(folder), options.rounds)
-            _one_service(Path(folder), options.rounds)
+            for case in CASES:
+                case(Path(folder), options.rounds)
     return 0
-
-
-def _realistic(folder: Path, rounds: int) -> None:
-    """Compare clusters with Services of all kinds to clusters with as many of the plain kind."""
-    print("Services of all kinds (NodePort, LoadBalancer, Local, affinity, external IPs) as text")
-    took: dict[tuple[str, int], tuple[float, int]] = {}
-    for count, nodes in ((312, 100), (3_125, 300)):
-        items = mixed(count, nodes)
-        config = proxy_config(items, FLAGS, node=node_name(1), layout=Layout.V1_36)
-        ports = list(service_ports(items, Layout.V1_36))
-        text = render_rules(ports, config)
-        rules = text.count("\n-A ")
-        endpoints = [len(each.endpoints) for each in ports]
-        plain = iptables_save(list(services(len(ports), endpoints=tuple(endpoints))))
-        runs = []
-        for kind, held in (("mixed", text), ("plain", plain), ("nft", render_nft(ports, config))):
-            path = folder / f"{kind}-{count}"
-            path.write_text(held, encoding="ascii")
-            runs.append((kind, Contender(kind, [*_kubeodds(), "services", str(path)])))
-        for _ in range(rounds):
-            for _, each in runs:
-                each.run(None)
-        told = {kind: each.median for kind, each in runs}
-        took.update({(kind, count): (each.median, rules) for kind, each in runs})
-        print(
-            f"  {rules:7,} rules: {told['mixed']:7.3f} s, "
-            f"{told['mixed'] / told['plain']:.2f}x of plain ones; in nftables mode "
-            f"{told['nft']:7.3f} s"
-        )
-    for kind in ("mixed", "nft"):
-        (less, few), (more, many) = took[kind, 312], took[kind, 3_125]
-        exponent = math.log(more / less) / math.log(many / few)
-        print(f"  {kind}: grows with the power {exponent:.2f}")
-    print()
-
-
-def _one_service(folder: Path, rounds: int) -> None:
-    """Compare one Service of 5,000 endpoints to one of 1,000, in each format."""
-    print("One Service of 5,000 endpoints to one of 1,000")
-    for form in ("text", "json", "tsv"):
-        runs = []
-        for count in (1_000, 5_000):
-            path = folder / f"one-{count}"
-            path.write_text(iptables_save(list(services(1, endpoints=(count,)))), encoding="ascii")
-            words = [*_kubeodds(), "services", str(path), "--format", form]
-            runs.append(Contender(f"{form}", words))
-        for _ in range(rounds):
-            for each in runs:
-                each.run(None)
-        print(f"  {form:5} {runs[1].median / runs[0].median:6.2f}x, {runs[1].median:7.3f} s")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -226,15 +122,12 @@ def _dumps(options: argparse.Namespace, folder: Path) -> list[tuple[str, Path]]:
 
 def _compare(name: str, path: Path, rounds: int, namespace: Namespace) -> tuple[str, float]:
     """Print what each takes; return the dump's format, and seconds that it takes to analyse."""
-    words = [*_kubeodds(), "services", str(path)]
-    kubeodds = Contender("kubeodds services --format tsv", [*words, "--format", "tsv"])
+    ours, *formats = (
+        kubeodds("services", path, "--format", form) for form in ("tsv", "text", "json")
+    )
     data = path.read_bytes()
     ruleset = read_ruleset(data, name)
     rows = ruleset.rules
-    formats = [
-        Contender(f"kubeodds services --format {form}", [*words, "--format", form])
-        for form in ("text", "json")
-    ]
     others = [
         *formats,
         Contender("python -c pass", [sys.executable, "-c", "pass"]),
@@ -243,25 +136,25 @@ def _compare(name: str, path: Path, rounds: int, namespace: Namespace) -> tuple[
     print(f"{name}: {rows:,} rules, {path.stat().st_size / 1e6:.1f} MB")
     # Once for the caches of files, and compiled, as an installed program is.
     compileall.compile_dir(str(Path(analyzer.__file__).parent), quiet=1)
-    kubeodds.run(namespace)
-    if kubeodds.seconds.pop() < _SHORT:
+    ours.run(namespace)
+    if ours.seconds.pop() < _SHORT:
         rounds *= _MORE
     for _ in range(rounds):
-        for each in (kubeodds, *others):
+        for each in (ours, *others):
             each.run(namespace)
-    for each in (kubeodds, *others):
+    for each in (ours, *others):
         took = f"  {each.name:32} {each.median:8.3f} s  {each.peak / 1024:7.1f} MiB"
-        ratio = statistics.median(map(truediv, kubeodds.seconds, each.seconds))
-        ours = each is kubeodds or each in formats
-        print(took if ours else f"{took}   kubeodds takes {ratio:.2f}x")
+        ratio = statistics.median(map(truediv, ours.seconds, each.seconds))
+        own = each is ours or each in formats
+        print(took if own else f"{took}   kubeodds takes {ratio:.2f}x")
     told = [
         f"{each.name.rpartition(' ')[2]} {each.median / others[-1].median:.2f}x"
-        for each in (kubeodds, *formats)
+        for each in (ours, *formats)
     ]
     print(f"  {', '.join(told)} of {others[-1].name}")
-    each_rule = (kubeodds.peak * 1024 - 15e6) / max(rows, 1)
+    each_rule = (ours.peak * 1024 - 15e6) / max(rows, 1)
     print(f"  above 15 MB, kubeodds holds {each_rule / 1000:.2f} kB a rule\n")
-    return ruleset.input_format, kubeodds.median
+    return ruleset.input_format, ours.median
 
 
 def _others(data: bytes) -> list[tuple[str, list[str]]]:
@@ -275,11 +168,6 @@ def _others(data: bytes) -> list[tuple[str, list[str]]]:
         loop,
         ("iptables-legacy-restore --test", [program("iptables-legacy-restore"), "--test"]),
     ]
-
-
-def _kubeodds() -> list[str]:
-    installed = Path(sys.executable).with_name("kubeodds")
-    return [str(installed)] if installed.exists() else [sys.executable, "-m", "analyzer"]
 
 
 if __name__ == "__main__":

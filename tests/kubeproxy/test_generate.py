@@ -7,7 +7,9 @@ Services as a Go map gives them: there the rows of each Service are in order, an
 from __future__ import annotations
 
 import copy
+import json
 import re
+from ipaddress import IPv4Network
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -18,8 +20,11 @@ from analyzer.kubeproxy.generate import (
     Layout,
     ProxyConfig,
     ServicePortSpec,
+    api_objects,
+    iptables_save,
     render_rules,
     service_ports,
+    services,
 )
 from tests.support.capture_objects import (
     CHANGES,
@@ -200,3 +205,12 @@ def test_a_row_in_another_place_is_noticed() -> None:
             others = [*lines[:at], second, first, *lines[at + 2 :]]
             assert chains("\n".join(others)) != wanted, first
     assert swapped > 20
+
+
+def test_objects_of_plain_services_are_those_of_their_rules() -> None:
+    given = list(services(6, endpoints=(1, 3)))
+    objects = json.loads(json.dumps(api_objects(given)))
+    config = ProxyConfig(layout=Layout.V1_36, node="", cluster_cidr=IPv4Network("10.0.0.0/9"))
+    told = render_rules(service_ports(objects, Layout.V1_36), config)
+    rows = {row for row in told.splitlines() if "svc-" in row and " -j " in row}
+    assert rows == {row for row in iptables_save(given).splitlines() if "svc-" in row}

@@ -13,6 +13,7 @@ from analyzer.kubeproxy.generate.mixed import FLAGS, mixed, node_name
 from analyzer.kubeproxy.generate.objects import proxy_config, service_ports
 from analyzer.kubeproxy.generate.plain import (
     GeneratedService,
+    api_objects,
     iptables_save,
     nft_json,
     nft_text,
@@ -28,6 +29,7 @@ __all__ = [
     "Layout",
     "ProxyConfig",
     "ServicePortSpec",
+    "api_objects",
     "iptables_save",
     "mixed",
     "nft_json",
