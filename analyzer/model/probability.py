@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 #: Source: Linux, net/netfilter/xt_statistic.c, statistic_mt().
 XT_STATISTIC_BITS: Final = 31
 
+#: What a float is rounded from: its 53 bits, and enough to tell on which side of a half it is.
+_FLOAT_BITS: Final = 64
+#: Down to this power of 2 a float of so many bits has all of its own.
+_LEAST_SCALE: Final = -1000
+
 #: Random bits that numgen scales with reciprocal_scale().
 #: Source: Linux, net/netfilter/nft_numgen.c, nft_ng_random_gen().
 NUMGEN_BITS: Final = 32
@@ -83,7 +88,12 @@ class Dyadic:
         return f"Dyadic({self.numerator:#x}, {self.exponent})"
 
     def __float__(self) -> float:
-        return self.numerator / (1 << self.exponent)  # int by int is rounded correctly
+        more = self.numerator.bit_length() - _FLOAT_BITS
+        scale = more - self.exponent
+        if more <= 0 or scale < _LEAST_SCALE:
+            return self.numerator / (1 << self.exponent)  # int by int is rounded correctly
+        # Of thousands of digits the first do, and that others follow: a numerator is odd.
+        return float(self.numerator >> more | 1) * 2.0**scale
 
     def as_fraction(self) -> Fraction:
         """Return the same number for arithmetic beyond products and sums."""

@@ -112,6 +112,7 @@ class Distributions:
         self._most_kept = most_kept
         self._numbers: dict[str, int] = {}
         self._known: dict[tuple[object, ...], tuple[object, int]] = {}
+        self._alike: dict[tuple[object, ...], list[tuple[tuple[Bounds, ...], int]]] = {}
         self._size = 0
 
     def number(
@@ -131,17 +132,19 @@ class Distributions:
         found = self._known.get((id(shares), where, size, unresolved))
         if found is not None:
             return found[1]
-        by_value = tuple(shares), where, size, unresolved
-        found = self._known.get(by_value)
-        if found is None:
+        # Numbers of thousands of digits are not hashed: few distributions have the same floats.
+        floats = tuple([(float(share.lower), float(share.upper)) for share in shares])
+        key = floats, where, size, unresolved
+        number = next((n for known, n in self._alike.get(key, ()) if known == tuple(shares)), None)
+        if number is None:
             text = values.encode(distribution(shares, where, size, unresolved))
             number = self._numbers.setdefault(text, len(self._numbers))
             self._make_room(len(text))
-            found = self._known[by_value] = shares, number
+            self._alike.setdefault(key, []).append((tuple(shares), number))
         # The shares are kept, so that no others get their identity.
         self._make_room(_ENTRY)
-        self._known[id(shares), where, size, unresolved] = shares, found[1]
-        return found[1]
+        self._known[id(shares), where, size, unresolved] = shares, number
+        return number
 
     def written(self) -> Iterator[str]:
         """Give each distribution, encoded."""
@@ -151,6 +154,7 @@ class Distributions:
         self._size += more
         if self._size > self._most_kept:
             self._known.clear()
+            self._alike.clear()
             self._size = more
 
 
