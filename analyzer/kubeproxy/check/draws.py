@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
+from typing import Final
 
 from analyzer.kubeproxy.check.facts import DRAWING, Facts
 from analyzer.kubeproxy.check.findings import Finding
@@ -19,10 +20,6 @@ from analyzer.model.probability import (
     Dyadic,
     threshold_from_text,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _DIGITS: Final = (10, 5)
 

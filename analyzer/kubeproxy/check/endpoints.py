@@ -7,15 +7,12 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``writeServiceToEndpointRules
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts, plain_name
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row, host
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 #: 1.2 set the mark in the endpoint's own chain.
 _MARKS: Final = frozenset({names.MARK_MASQUERADE, "MARK"})

@@ -6,15 +6,12 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``iptablesJumpChains``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 #: Table, base chain, chain, and the traffic that comes by there.
 _JUMPS: Final = (

@@ -9,18 +9,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.rows import Row, rows_of_table
 from analyzer.model.addresses import Address
 from analyzer.model.rules import Ruleset, Table
+from analyzer.model.services import ApiServicePort
 from analyzer.model.value import value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
-
-    from analyzer.model.services import ApiServicePort
 
 #: Chains of which kube-proxy has one for each ServicePort or endpoint.
 OWN_PREFIXES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)

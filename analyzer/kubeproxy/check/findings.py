@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import replace, value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 #: Findings of one code that are told one by one; of more, the first and how many there are.
 _TOLD: Final = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from analyzer.kubeproxy.check.affinity import affinity
 from analyzer.kubeproxy.check.chains import chains
@@ -20,12 +21,7 @@ from analyzer.kubeproxy.check.masquerade import masquerade
 from analyzer.kubeproxy.check.objects import objects
 from analyzer.kubeproxy.check.refusal import refusal
 from analyzer.model.rules import Ruleset
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
-
-    from analyzer.model.services import ApiServicePort
+from analyzer.model.services import ApiServicePort
 
 Invariant = Callable[[Facts], Iterator[Finding]]
 

@@ -6,13 +6,10 @@ Source: kubernetes, pkg/proxy/ipvs/proxier.go, ``iptablesChains``; pkg/proxy/use
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Finding
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _IPVS: Final = (
     "KUBE-LOAD-BALANCER",

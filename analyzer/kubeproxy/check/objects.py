@@ -8,6 +8,7 @@ missing only where none of them may have kept it away, and stale only where none
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts, Frontend, plain_name
@@ -16,14 +17,10 @@ from analyzer.kubeproxy.check.rows import Row
 from analyzer.model.addresses import address_and_port_from_text, address_to_text
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final, TypeAlias
-
-    #: Name, without a colon at its end, and protocol.
-    Key: TypeAlias = tuple[str, str]
-    #: Kind, address as text (None: of the node), port.
-    Place: TypeAlias = tuple[str, str | None, int]
+#: Name, without a colon at its end, and protocol.
+Key: TypeAlias = tuple[str, str]
+#: Kind, address as text (None: of the node), port.
+Place: TypeAlias = tuple[str, str | None, int]
 
 #: OpenShift's kube-proxy keeps the DNS of a node to that node, if it has an endpoint there.
 _PREFERS_LOCAL: Final = "openshift-dns/dns-default:"

@@ -7,15 +7,12 @@ to drop, and the kubelet's rule in KUBE-FIREWALL does: pkg/kubelet/kubelet_netwo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.check.facts import Facts, Frontend, listed
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _FIREWALL: Final = "KUBE-FIREWALL"
 _PROXY_FIREWALL: Final = "KUBE-PROXY-FIREWALL"

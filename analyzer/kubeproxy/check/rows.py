@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
+from analyzer.model.matches import Match
 from analyzer.model.rules import Chain, Rule, Table
+from analyzer.model.targets import Dnat
 from analyzer.model.value import value
 from analyzer.parsers.rows import Chains, RuleRows
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
-
-    from analyzer.model.matches import Match
-    from analyzer.model.targets import Dnat
 
 #: An address as iptables-save prints it.
 _NETWORK: Final = r"((?:\d{1,3}\.){3}\d{1,3}/\d{1,2}|[0-9a-f]*:[0-9a-f:]*/\d{1,3})"

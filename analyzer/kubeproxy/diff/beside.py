@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
+from typing import Final, TypeVar
 
 from analyzer.kubeproxy.diff.changes import UNRESOLVED, Otherwise
 from analyzer.kubeproxy.diff.pairs import version_of
@@ -26,11 +27,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
 from analyzer.semantics.tree import AnyRule
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final, TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 NFTABLES: Final = "nftables"
 #: Of the ClusterIPs, and of the NodePorts: so many are asked.

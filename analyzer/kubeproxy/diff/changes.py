@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
+from analyzer.kubeproxy.names import ServiceName
 from analyzer.kubeproxy.view import Endpoint, Frontend, ServicePort, Source
 from analyzer.model.addresses import Network
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from analyzer.kubeproxy.names import ServiceName
 
 #: What becomes of the flows on a route that DNAT sends to no endpoint: drop, reject or no-service
 #: (passes to where it was sent), and the share of all new flows on the route.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.diff.beside import NFTABLES, Beside
 from analyzer.kubeproxy.diff.changes import (
@@ -21,11 +22,7 @@ from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.probability import NEVER
 from analyzer.model.value import replace, value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final, TypeAlias
-
-    _Routes: TypeAlias = Callable[[Frontend, Source], Sequence[Route]]
+_Routes: TypeAlias = Callable[[Frontend, Source], Sequence[Route]]
 
 #: To go through the enumeration itself takes longer.
 _SOURCES: Final = tuple(Source)

@@ -19,6 +19,7 @@ Source: kubernetes, pkg/proxy/nftables/proxier.go, ``hairpinConnectionsSet``,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from analyzer.kubeproxy.diff.beside import NFTABLES, Beside, Topic
 from analyzer.kubeproxy.diff.changes import (
@@ -36,10 +37,6 @@ from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
 from analyzer.semantics.tree import AnyRule
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _ALL: Final = Bounds(ALWAYS, ALWAYS)
 _MASKS: Final[dict[bool, Otherwise]] = {

@@ -9,14 +9,11 @@ are missing, or in nftables mode, it is guessed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort
 from analyzer.model.addresses import Address
 from analyzer.model.value import replace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 #: IP version (None: nothing tells), name and protocol of a ServicePort.
 Key: TypeAlias = tuple[int | None, str, str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from typing import Final
 
 from analyzer.kubeproxy.diff.changes import (
     MASQUERADE,
@@ -25,10 +26,6 @@ from analyzer.kubeproxy.diff.shares import (
 from analyzer.kubeproxy.view import Endpoint, Route, Source
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _NONE: Final = Bounds(NEVER, NEVER)
 _UNKNOWN_MASKS: Final = Change(alike=(MASQUERADE,))

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Final
 
 from analyzer.model.probability import (
     ALWAYS,
@@ -32,10 +33,6 @@ from analyzer.model.probability import (
     numgen_weights,
     threshold_from_text,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 #: Shares that differ by no more are the same.
 BIAS: Final = Dyadic.of(1, 30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 from analyzer.errors import UsageError
 from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, Way
@@ -20,13 +21,9 @@ from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.fate import fate_of
 from analyzer.semantics.tree import AnyRule, Leaf, Tree, shares
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final, TypeAlias
-
-    #: Tells the address that stands for the sources of a route of an IP version; None: that is
-    #: not known.
-    Sources: TypeAlias = Callable[[int, Frontend, str, Source, Network | None], Address | None]
+#: Tells the address that stands for the sources of a route of an IP version; None: that is
+#: not known.
+Sources: TypeAlias = Callable[[int, Frontend, str, Source, Network | None], Address | None]
 
 _IPV4: Final = 4
 #: Whether a source is an address of the node, which need not be known.

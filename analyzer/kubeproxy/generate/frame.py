@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from analyzer.kubeproxy.generate.config import IPV4, ProxyConfig
 from analyzer.kubeproxy.generate.rows import Table, comment
 from analyzer.kubeproxy.names import MARK_MASQUERADE, NODE_PORTS, SERVICES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 CANARY: Final = "KUBE-PROXY-CANARY"
 FORWARD: Final = "KUBE-FORWARD"

@@ -7,6 +7,7 @@ the captures of 1.30.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from analyzer.kubeproxy.generate import frame
 from analyzer.kubeproxy.generate.config import IPV4, ProxyConfig
@@ -14,10 +15,6 @@ from analyzer.kubeproxy.generate.policy_chains import FIREWALL, PolicyChains
 from analyzer.kubeproxy.generate.rows import LARGE, Table, comment
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import EXTERNAL_SERVICES, NODE_PORTS, SERVICES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _NODE_FIREWALL: Final = "KUBE-FIREWALL"
 

@@ -7,6 +7,7 @@ Source: kubernetes 1.30, pkg/proxy/nftables/proxier.go, ``nftablesBaseChains``,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from analyzer.kubeproxy.generate import nft_frame as frame
 from analyzer.kubeproxy.generate.config import ProxyConfig
@@ -16,10 +17,6 @@ from analyzer.kubeproxy.generate.reach import Target
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import NFT_ENDPOINT_PREFIX
 from analyzer.model.addresses import address_to_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _MARK_CHAIN: Final = "mark-for-masquerade"
 _FILTERS: Final = {

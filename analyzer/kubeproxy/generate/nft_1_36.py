@@ -7,6 +7,7 @@ the captures of 1.36.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from analyzer.kubeproxy.generate import nft_frame as frame
 from analyzer.kubeproxy.generate.config import IPV4, ProxyConfig
@@ -16,10 +17,6 @@ from analyzer.kubeproxy.generate.nft_table import NftTable
 from analyzer.kubeproxy.generate.reach import Target
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.model.addresses import address_to_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 HAIRPINS: Final = "hairpin-connections"
 FILTERS: Final = {

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.nft_table import NftTable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 CLUSTER_IPS: Final = "cluster-ips"
 NODE_PORT_IPS: Final = "nodeport-ips"

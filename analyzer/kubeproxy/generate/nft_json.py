@@ -10,13 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 from analyzer.kubeproxy.generate.nft_table import NftSet, NftTable
 from analyzer.model.addresses import address_to_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final
 
 _META: Final = {"version": "1.0.6", "release_name": "Lester Gooch #5", "json_schema_version": 1}
 _PRIORITIES: Final = {"dstnat - 10": -110, "dstnat": -100, "srcnat": 100, "filter": 0}

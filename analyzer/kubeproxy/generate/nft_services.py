@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from ipaddress import ip_network
+from typing import Final
 
 from analyzer.kubeproxy.generate import nft_frame as frame
 from analyzer.kubeproxy.generate.config import ProxyConfig
@@ -22,10 +23,6 @@ from analyzer.kubeproxy.names import (
     nft_endpoint_name,
     nft_service_name,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 #: Seconds of the units in which nft prints a time.
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))

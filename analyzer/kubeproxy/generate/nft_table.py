@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.generate.config import IPV4
 from analyzer.model.addresses import Address, address_to_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 #: Of an element: an address, a protocol's name, a port.
 Part: TypeAlias = Address | str | int

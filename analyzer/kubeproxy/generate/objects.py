@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address, ip_network
+from typing import Any, Final
 
 from analyzer.kubeproxy.generate.config import IPV4, Layout, ProxyConfig
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
 from analyzer.model.addresses import Address, Network
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final
-
-    #: What one JSON object holds.
-    Object = Mapping[str, Any]
+#: What one JSON object holds.
+Object = Mapping[str, Any]
 
 _ZONE: Final = "topology.kubernetes.io/zone"
 #: The older annotation wins where both are there.

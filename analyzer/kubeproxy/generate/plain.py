@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network
+from typing import Any, Final
 
 from analyzer.kubeproxy.generate import frame, nft_1_36
 from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
@@ -13,10 +14,6 @@ from analyzer.kubeproxy.generate.policy_chains import PolicyChains
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
 from analyzer.model.addresses import Address
 from analyzer.model.value import value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final
 
 _PODS: Final = IPv4Network("10.0.0.0/9")
 

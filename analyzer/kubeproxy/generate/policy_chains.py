@@ -7,6 +7,7 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from analyzer.kubeproxy.generate.config import ProxyConfig
 from analyzer.kubeproxy.generate.reach import Reach, Target, reach
@@ -30,10 +31,6 @@ from analyzer.kubeproxy.names import (
     SERVICES,
     chain_hash,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 FIREWALL: Final = "KUBE-PROXY-FIREWALL"
 

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
+from typing import TypeAlias
 
 from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
 from analyzer.kubeproxy.names import ENDPOINT_PREFIX, chain_hash
 from analyzer.model.value import value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    #: Names the chain of a ServicePort's endpoint, given as text.
-    ChainName: TypeAlias = Callable[[ServicePortSpec, str], str]
+#: Names the chain of a ServicePort's endpoint, given as text.
+ChainName: TypeAlias = Callable[[ServicePortSpec, str], str]
 
 
 @value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from analyzer.kubeproxy.generate import (
     layout_1_20,
@@ -13,10 +14,6 @@ from analyzer.kubeproxy.generate import (
 )
 from analyzer.kubeproxy.generate.config import IPV4, IPV6, Layout, ProxyConfig
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _LAYOUTS: Final = {
     Layout.V1_20: layout_1_20.tables,

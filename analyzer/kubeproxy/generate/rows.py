@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from typing import Final
 
 from analyzer.kubeproxy.generate.config import IPV4
 from analyzer.kubeproxy.generate.reach import Target
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import MARK_MASQUERADE
 from analyzer.model.addresses import Address, address_to_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 #: Endpoints above which kube-proxy leaves comments out of the chains of Services and endpoints.
 #: Source: pkg/proxy/iptables/proxier.go, ``largeClusterEndpointsThreshold``.
