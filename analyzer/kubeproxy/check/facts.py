@@ -7,7 +7,7 @@ of the rules name which lead there; what flows come to it is told by the fronten
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -79,6 +79,7 @@ class Facts:
         self.zone = zone
         self.nat = self._table("nat")
         self.filter = self._table("filter")
+        self._named: dict[tuple[str, ...], list[str]] = {}
         self._rows = {table.name: rows_of_table(table) for table in (self.nat, self.filter)}
 
     def _table(self, name: str) -> Table:
@@ -92,9 +93,13 @@ class Facts:
         """Give the rules of all chains of a table, chain by chain."""
         return itertools.chain.from_iterable(self._rows[table].values())
 
-    def chains(self, *prefixes: str) -> Iterator[str]:
-        """Give the names of the nat table's chains that begin with a prefix."""
-        return (name for name in self.nat.chains if name.startswith(prefixes))
+    def chains(self, *prefixes: str) -> Sequence[str]:
+        """Return the names of the nat table's chains that begin with a prefix."""
+        found = self._named.get(prefixes)
+        if found is None:  # many invariants ask for the same, of which there may be many
+            found = [name for name in self.nat.chains if name.startswith(prefixes)]
+            self._named[prefixes] = found
+        return found
 
     @cached_property
     def spellings(self) -> dict[Address, tuple[str, ...]]:
@@ -223,7 +228,7 @@ class Facts:
     @cached_property
     def is_large(self) -> bool:
         """Whether kube-proxy takes this for a large cluster."""
-        return sum(1 for _ in self.chains(names.ENDPOINT_PREFIX)) > LARGE_CLUSTER
+        return len(self.chains(names.ENDPOINT_PREFIX)) > LARGE_CLUSTER
 
     @cached_property
     def masquerade_mark(self) -> int | None:
