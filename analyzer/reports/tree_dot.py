@@ -6,6 +6,7 @@ Source: graphviz.org, The DOT Language: quoted strings, ``escString`` of labels.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from analyzer.kubeproxy.assumed import ASSUMED
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
@@ -16,10 +17,6 @@ from analyzer.reports.outcomes import describe
 from analyzer.reports.phrases import SOURCES
 from analyzer.reports.rules import chain_of, place, says
 from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _HEAD: Final = """\
 digraph kubeodds {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.parsers.nft.counter import COUNTER
 from analyzer.parsers.nft.ct import CT
 from analyzer.parsers.nft.ct_count import CT_COUNT
@@ -34,10 +36,6 @@ from analyzer.parsers.nft.tproxy import TPROXY
 from analyzer.parsers.nft.verdict import VERDICT
 from analyzer.parsers.nft.vmap import VMAP
 from analyzer.parsers.nft.xt import XT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 #: What gives expressions; of two that begin with the same word the first is asked first.
 EXPRESSIONS: Final[tuple[Extension, ...]] = (

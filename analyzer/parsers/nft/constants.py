@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import Final
 
 from analyzer.model import nft_names
 from analyzer.model.addresses import Address, address_to_text
@@ -18,10 +19,6 @@ from analyzer.model.nft_expressions import (
 )
 from analyzer.parsers.nft.extension import NotUnderstood
 from analyzer.parsers.nft.words import INVALID_TYPE, number, quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _ADDRESS: Final = re.compile(r"[0-9a-fA-F:.]+")
 _HARDWARE: Final = re.compile(r"(?:[0-9a-f]{2}:)+[0-9a-f]{2}")

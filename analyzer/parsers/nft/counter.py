@@ -5,14 +5,12 @@ Source: nft(8), "COUNTER STATEMENT"; src/json.c, ``counter_stmt_json``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_statements import Counter, ObjectRef
 from analyzer.parsers.nft.extension import Extension, Write
 from analyzer.parsers.nft.json_values import JsonReader, integer, known_only, mapping
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _NAMES: Final = frozenset({"packets", "bytes"})
 

@@ -5,6 +5,8 @@ Source: nft(8), "CONNTRACK EXPRESSIONS"; src/ct.c, ``ct_templates`` and ``ct_exp
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_expressions import Ct
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import (
@@ -15,10 +17,6 @@ from analyzer.parsers.nft.json_values import (
     string,
 )
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _KEYS: Final = frozenset(
     [

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from analyzer.model import nft_names
 from analyzer.model.nft import Flowtable, NamedObject, Set
@@ -23,10 +24,6 @@ from analyzer.parsers.nft.limit import read_rate
 from analyzer.parsers.nft.quota import read_amount
 from analyzer.parsers.nft.statements import read as read_statement
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final
 
 _PRIORITY: Final = re.compile(r"(?:([a-z]+)\s*)?(?:([-+])?\s*(\d{1,10}))?")
 _UNITS: Final[Mapping[str, int]] = {"bytes": 1, "kbytes": 1024, "mbytes": 1024 * 1024}

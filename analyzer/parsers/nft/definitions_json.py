@@ -7,6 +7,7 @@ Source: libnftables-json(5), "RULESET ELEMENTS"; src/json.c, ``chain_print_json`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from analyzer.model.nft import Chain, Flowtable, NamedObject, Rule, Set
 from analyzer.model.nft_expressions import Concat, Constant, Element, Expression
@@ -25,10 +26,6 @@ from analyzer.parsers.nft.json_values import (
 )
 from analyzer.parsers.nft.lazy import Lazy
 from analyzer.parsers.nft.limit import LIMIT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final
 
 OBJECTS: Final = frozenset(
     {

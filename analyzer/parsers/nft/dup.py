@@ -5,14 +5,12 @@ Source: nft(8), "DUP STATEMENT"; src/json.c, ``dup_stmt_json``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_statements import Dup
 from analyzer.parsers.nft.extension import Extension, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 
 def _read_json(_: str, body: object, read: JsonReader) -> Dup:

@@ -11,6 +11,7 @@ Source: nft(8), "SET ELEMENTS"; src/json.c, ``set_elem_expr_json``; src/expressi
 from __future__ import annotations
 
 import re
+from typing import Any, Final
 
 from analyzer.model.nft_expressions import Concat, Element, Expression, Unknown
 from analyzer.model.value import replace
@@ -29,10 +30,6 @@ from analyzer.parsers.nft.limit import LIMIT
 from analyzer.parsers.nft.verdict import VERDICT
 from analyzer.parsers.nft.verdict import from_text as verdict_from_text
 from analyzer.parsers.nft.words import Words, quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final
 
 _PIECE: Final = re.compile(r'(?:[^",]|"[^"]*")++')
 _PROPERTIES: Final = frozenset({"val", "timeout", "expires", "comment", "counter", "limit"})

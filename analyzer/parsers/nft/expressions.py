@@ -9,6 +9,7 @@ Source: src/parser_bison.y, ``concat_expr`` and below; src/parser_json.c, ``json
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Final
 
 from analyzer.model.addresses import Address, address_to_text
 from analyzer.model.nft_expressions import (
@@ -30,10 +31,6 @@ from analyzer.parsers.nft import EXPRESSIONS, constants, elements, payload
 from analyzer.parsers.nft.extension import Extension, NotUnderstood
 from analyzer.parsers.nft.json_values import JsonReader, array, integer, known_only, mapping
 from analyzer.parsers.nft.words import Words, quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final
 
 _PAIR: Final = 2
 #: Operators in a row: each nests one level deeper, and Python's stack ends somewhere.

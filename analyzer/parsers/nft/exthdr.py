@@ -6,6 +6,7 @@ Source: nft(8), "EXTENSION HEADER EXPRESSIONS"; src/json.c, ``exthdr_expr_json``
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from analyzer.model.nft_expressions import Exthdr
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
@@ -17,10 +18,6 @@ from analyzer.parsers.nft.json_values import (
     string,
 )
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 #: Fields of extension headers.
 IPV6: Final[Mapping[str, frozenset[str]]] = {

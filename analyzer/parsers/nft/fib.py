@@ -5,14 +5,12 @@ Source: nft(8), "FIB EXPRESSIONS"; src/fib.c, ``fib_expr_print``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_expressions import Fib
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string, strings
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _FLAGS: Final = frozenset({"saddr", "daddr", "mark", "iif", "oif"})
 _RESULTS: Final = frozenset({"type", "oif", "oifname"})

@@ -5,14 +5,12 @@ Source: nft(8), "FLOW STATEMENT"; src/json.c, ``flow_offload_stmt_json``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_statements import FlowAdd
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 
 def _name(text: str) -> str:

@@ -6,14 +6,12 @@ Source: nft(8), "FWD STATEMENT"; src/json.c, ``fwd_stmt_json``; src/statement.c,
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_statements import Fwd
 from analyzer.parsers.nft.extension import Extension, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, optional_string
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 
 def _read_json(_: str, body: object, read: JsonReader) -> Fwd:

@@ -5,6 +5,8 @@ Source: nft(8), "HASH EXPRESSIONS"; src/hash.c, ``hash_expr_print``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_expressions import Jhash, Symhash
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import (
@@ -15,10 +17,6 @@ from analyzer.parsers.nft.json_values import (
     optional_integer,
 )
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 
 def _read_json(kind: str, body: object, read: JsonReader) -> Jhash | Symhash:

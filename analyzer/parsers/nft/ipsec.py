@@ -5,6 +5,8 @@ Source: nft(8), "IPSEC EXPRESSIONS"; src/xfrm.c; src/json.c, ``xfrm_expr_json``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_expressions import Ipsec
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import (
@@ -16,10 +18,6 @@ from analyzer.parsers.nft.json_values import (
     string,
 )
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _KEYS: Final = frozenset({"reqid", "spi", "saddr", "daddr"})
 

@@ -7,6 +7,7 @@ Source: nft(8), "LIMIT STATEMENT"; src/statement.c, ``limit_stmt_print``; src/js
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from analyzer.model.nft_statements import Limit, ObjectRef
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
@@ -19,10 +20,6 @@ from analyzer.parsers.nft.json_values import (
     string,
 )
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _RATE: Final = re.compile(r"(?:(\d{1,20})|([a-z]+))/(second|minute|hour|day|week)")
 _BYTES: Final = frozenset({"bytes", "kbytes", "mbytes"})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
+from typing import Any, Final
 
 from analyzer.model.nft_statements import Log
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
@@ -20,10 +21,6 @@ from analyzer.parsers.nft.json_values import (
     strings,
 )
 from analyzer.parsers.nft.words import Words, quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final
 
 _NAMES: Final = frozenset({"prefix", "group", "snaplen", "queue-threshold", "level", "flags"})
 _NUMBERS: Final = ("group", "snaplen", "queue-threshold")

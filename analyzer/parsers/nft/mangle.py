@@ -6,15 +6,13 @@ Source: nft(8), "PAYLOAD STATEMENT", "META STATEMENT" and "CONNTRACK STATEMENT";
 
 from __future__ import annotations
 
+from typing import Final, TypeAlias
+
 from analyzer.model.nft_expressions import Ct, Expression, Exthdr, Meta, Payload, RawPayload
 from analyzer.model.nft_statements import CtSet, Mangle, MetaSet
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final, TypeAlias
 
 _Set: TypeAlias = "MetaSet | CtSet | Mangle"
 

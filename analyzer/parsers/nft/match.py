@@ -8,6 +8,8 @@ Source: nft(8), "EXPRESSIONS"; src/expression.c, ``relational_expr_print``; src/
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.addresses import Address
 from analyzer.model.nft_expressions import (
     AnonymousSet,
@@ -26,10 +28,6 @@ from analyzer.model.nft_statements import Match
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string
 from analyzer.parsers.nft.words import Words, number, seconds
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 OPERATORS: Final = frozenset({"==", "!=", "<", ">", "<=", ">=", "!"})
 _BITS: Final = frozenset({"state", "status", "label"})

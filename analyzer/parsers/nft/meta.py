@@ -5,14 +5,12 @@ Source: nft(8), "META EXPRESSIONS"; src/meta.c, ``meta_templates`` and ``meta_ke
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_expressions import Meta
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 #: Keys that stand without ``meta``.
 _UNQUALIFIED: Final = (

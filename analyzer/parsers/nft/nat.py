@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
 
 from analyzer.model.addresses import Address, address_to_text
 from analyzer.model.nft_expressions import Expression, Range
@@ -21,10 +22,6 @@ from analyzer.parsers.nft.json_values import (
     strings,
 )
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final, TypeAlias
 
 _Nat: TypeAlias = "Dnat | Snat | Masquerade | Redirect"
 _TO: Final[Mapping[str, type[Dnat | Snat]]] = {"dnat": Dnat, "snat": Snat}

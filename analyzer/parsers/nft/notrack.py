@@ -5,14 +5,12 @@ Source: nft(8), "NOTRACK STATEMENT".
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_statements import Notrack
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 
 def _read_json(_: str, body: object, __: JsonReader) -> Notrack:

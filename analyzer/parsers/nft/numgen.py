@@ -5,14 +5,12 @@ Source: nft(8), "NUMGEN EXPRESSION"; src/numgen.c, ``numgen_expr_print``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_expressions import Numgen
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, integer, known_only, mapping, string
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _NAMES: Final = frozenset({"mode", "mod", "offset"})
 

@@ -5,14 +5,12 @@ Source: src/statement.c, ``objref_stmt_print``; src/json.c, ``objref_stmt_json``
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_statements import ObjectRef
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _OF_CT: Final = frozenset({"helper", "timeout", "expectation"})
 

@@ -7,15 +7,12 @@ Source: nft(8), "PAYLOAD EXPRESSIONS"; libnftables-json(5), "PAYLOAD"; src/json.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from analyzer.model.nft_expressions import Payload, RawPayload
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, integer, known_only, mapping, string
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _PORTS: Final = "sport dport"
 #: Fields that have a name, by header.

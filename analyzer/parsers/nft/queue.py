@@ -6,15 +6,13 @@ Source: nft(8), "QUEUE STATEMENT"; src/statement.c, ``queue_stmt_print``; src/js
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_expressions import Expression
 from analyzer.model.nft_statements import Queue
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, strings
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _FLAGS: Final = frozenset({"bypass", "fanout"})
 

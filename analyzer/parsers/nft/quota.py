@@ -6,6 +6,8 @@ Source: nft(8), "QUOTA STATEMENT"; src/statement.c, ``quota_stmt_print``; src/js
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_statements import ObjectRef, Quota
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import (
@@ -17,10 +19,6 @@ from analyzer.parsers.nft.json_values import (
     string,
 )
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _UNITS: Final = frozenset({"bytes", "kbytes", "mbytes"})
 _NAMES: Final = frozenset({"val", "val_unit", "used", "used_unit", "inv"})

@@ -9,15 +9,12 @@ Source: nft(8), "REJECT STATEMENT"; src/statement.c, ``reject_stmt_print``; src/
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from analyzer.model.nft_statements import Reject
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string
 from analyzer.parsers.nft.words import Words, number
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _OF_FAMILY: Final[Mapping[str, str]] = {"ip": "icmp", "ip6": "icmpv6"}
 _TYPES: Final = frozenset({"icmp", "icmpv6", "icmpx"})

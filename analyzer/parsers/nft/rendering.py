@@ -8,6 +8,7 @@ blank.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from analyzer.model.nft import Chain, Flowtable, NamedObject, NftRuleset, Rule, Set, Table
 from analyzer.model.nft_statements import Limit, Quota
@@ -15,10 +16,6 @@ from analyzer.parsers.nft import statements
 from analyzer.parsers.nft.expressions import write as write_expression
 from analyzer.parsers.nft.expressions import write_group
 from analyzer.parsers.nft.words import quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def render(ruleset: NftRuleset) -> str:

@@ -5,6 +5,8 @@ Source: nft(8), "ROUTING EXPRESSIONS"; src/rt.c.
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_expressions import Rt
 from analyzer.parsers.nft.extension import Extension, Write
 from analyzer.parsers.nft.json_values import (
@@ -15,10 +17,6 @@ from analyzer.parsers.nft.json_values import (
     string,
 )
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _KEYS: Final = frozenset({"classid", "nexthop", "mtu", "ipsec"})
 

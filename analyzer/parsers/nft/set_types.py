@@ -6,14 +6,11 @@ Source: nft(8), "SETS" and "MAPS"; the data types in src/proto.c, src/meta.c and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from analyzer.model.nft_expressions import Concat, Ct, Expression, Fib, Meta, Payload
 from analyzer.parsers.nft.expressions import words_of
 from analyzer.parsers.nft.extension import NotUnderstood
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 Types = tuple[str, ...]
 _PROTOCOLS: Final = frozenset({"protocol", "nexthdr"})

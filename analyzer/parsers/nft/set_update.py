@@ -6,6 +6,8 @@ Source: nft(8), "SET STATEMENT" and "MAP STATEMENT"; src/json.c, ``set_stmt_json
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_expressions import Element
 from analyzer.model.nft_statements import SetUpdate
 from analyzer.model.value import replace
@@ -13,10 +15,6 @@ from analyzer.parsers.nft import elements
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _OPERATIONS: Final = ("add", "update", "delete")
 

@@ -5,14 +5,12 @@ Source: nft(8), "SOCKET EXPRESSION"; src/socket.c.
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_expressions import Socket
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _KEYS: Final = frozenset({"transparent", "mark", "wildcard"})
 

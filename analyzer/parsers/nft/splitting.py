@@ -15,14 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Final, NoReturn
 
 from analyzer.errors import ParseError
 from analyzer.model.diagnostics import Location
 from analyzer.model.value import value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final, NoReturn
 
 _KINDS: Final = (
     r"chain|set|map|flowtable|counter|quota|limit|ct helper|ct timeout|ct expectation|secmark"

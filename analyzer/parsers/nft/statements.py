@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Final
 
 from analyzer.model.nft_expressions import Unknown
 from analyzer.model.nft_statements import Statement, Vmap
@@ -19,10 +20,6 @@ from analyzer.parsers.nft.json_values import JsonReader
 from analyzer.parsers.nft.mangle import made as set_made
 from analyzer.parsers.nft.match import behind, value_behind
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _BY_KEY: Final[Mapping[str, Extension]] = {key: e for e in STATEMENTS for key in e.keys}
 _BY_TYPE: Final[Mapping[type, Extension]] = {kind: e for e in STATEMENTS for kind in e.types}

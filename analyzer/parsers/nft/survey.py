@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
 
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.nft import Chain, NftRuleset, Rule, Set, Table
@@ -21,10 +22,6 @@ from analyzer.model.nft_expressions import (
 from analyzer.model.nft_statements import Match, SetUpdate, Statement, Vmap, Xt
 from analyzer.parsers.nft.lazy import Lazy
 from analyzer.parsers.nft_json import FORMAT as JSON
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 #: Rules that kube-proxy writes by the ten thousand: they hold nothing unknown and name no
 #: chain that is not looked up below.

@@ -6,15 +6,13 @@ Source: nft(8), "TPROXY STATEMENT"; src/statement.c, ``tproxy_stmt_print``; src/
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from analyzer.model.nft_statements import Dnat, Tproxy
 from analyzer.parsers.nft.extension import Extension, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, optional_string
 from analyzer.parsers.nft.nat import NAT, read_address
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Final
 
 
 def _read_json(_: str, body: object, read: JsonReader) -> Tproxy:

@@ -6,15 +6,12 @@ Source: nft(8), "VERDICT STATEMENT"; libnftables-json(5), "VERDICT".
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from analyzer.model.nft_expressions import Accept, Continue, Drop, Goto, Jump, Return, Verdict
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _PLAIN: Final[Mapping[str, Verdict]] = {
     "accept": Accept(),

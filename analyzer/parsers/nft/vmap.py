@@ -5,15 +5,13 @@ Source: nft(8), "VERDICT MAPS"; libnftables-json(5), "VERDICT MAP".
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_expressions import AnonymousSet, SetRef
 from analyzer.model.nft_statements import Vmap
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping
 from analyzer.parsers.nft.words import Words
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 
 def _read_json(_: str, body: object, read: JsonReader) -> Vmap:

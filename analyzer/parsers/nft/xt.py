@@ -5,14 +5,12 @@ Source: libnftables-json(5), "XT"; src/xt.c, ``xt_stmt_xlate``.
 
 from __future__ import annotations
 
+from typing import Final
+
 from analyzer.model.nft_statements import Xt
 from analyzer.parsers.nft.extension import Extension, NotUnderstood, Write
 from analyzer.parsers.nft.json_values import JsonReader, known_only, mapping, string
 from analyzer.parsers.nft.words import Words, quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
 
 _KINDS: Final = frozenset({"match", "target", "watcher"})
 #: Stands in the place of what nft printed as nothing but a blank; see `translated`.
