@@ -249,6 +249,13 @@ def _loss_options(parser: ArgumentParser) -> None:
     add_dead_options(parser)
     _add_filters(parser)
     _add_order(parser, "what its worst route loses")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--summary", action="store_true", help="a line for each ServicePort, hit or not"
+    )
+    shown.add_argument(
+        "--all", action="store_true", help="all that is hit, each with all of its endpoints"
+    )
     parser.add_argument(
         "--max-loss",
         metavar="PERCENT",

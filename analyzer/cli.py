@@ -224,6 +224,9 @@ def _loss(options: SimpleNamespace) -> int:
         absent=absent,
         diagnostics=diagnostics,
         in_order=options.sort is not None,
+        every=options.all,
+        brief=options.summary,
+        narrowed=(options.service, options.namespace) != (None, None),
     )
     # Of what is not judged nobody knows that it loses less.
     broken = options.max_loss is not None and not (

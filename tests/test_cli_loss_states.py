@@ -61,7 +61,7 @@ def test_a_service_whose_chain_is_missing_is_unknown(command: Command) -> None:
     asked = str(DEFECTS / "nosvc.txt"), *DEFECT_OBJECTS
     dead = *asked, "--dead-node", "master"
     assert states(command, *dead)["default/app"] == "unknown"
-    text = command("loss", *dead).out
+    text = command("loss", *dead, "--all").out
     assert "5 ServicePorts: 3 partial loss, 1 total loss, 1 unknown." in text
     assert re.search(
         r"^default/app +tcp +endpoints unknown +0.0 to 100.0% +unknown$", text, re.MULTILINE
@@ -92,10 +92,10 @@ def test_what_reaches_no_endpoint_is_told_beside_what_dies(command: Command) -> 
     assert done.status == 1  # none of its flows survives
     assert re.search(r"^default/app .* 50.0% +total loss$", done.out, re.MULTILINE)
     assert re.search(r"^ +no endpoint +1/2 +50.0% +lost anyway$", done.out, re.MULTILINE)
-    assert done.out.endswith(
-        "50.0% of new flows to default/app land on dead endpoints, and 50.0% reach no endpoint "
-        "anyway\n"
-    )
+    assert (
+        "Worst: 50.0% of new flows to default/app land on dead endpoints, on every route, and "
+        "50.0% reach no endpoint anyway.\n"
+    ) in done.out
 
 
 def test_what_reaches_no_endpoint_is_told_where_nothing_dies(command: Command) -> None:

@@ -139,8 +139,13 @@ ANALYZER: Final = (
         "each document follows its schema, and stands in a golden file",
     ),
     Row(
-        "reports/clients_text reports/diff_beside reports/diff_text reports/loss_text "
-        "reports/services_text",
+        "reports/loss_judged reports/loss_overview reports/loss_rows reports/loss_summary "
+        "reports/loss_words",
+        "reports/test_loss_text.py test_cli_loss.py test_cli_loss_overview.py",
+        "parts of one report, which is asked as a whole",
+    ),
+    Row(
+        "reports/clients_text reports/diff_beside reports/diff_text reports/services_text",
         "golden/test_commands.py reports/test_renderers.py",
         "each report stands in a golden file; its parts have tests of their own",
     ),

@@ -69,6 +69,9 @@ class LossAnswer:
     Attributes:
         absent: ServicePorts of the objects that the dump does not show, of those asked for.
         in_order: whether the order of the losses was asked for.
+        every: whether a person wants all that is hit, each with all endpoints.
+        brief: whether a person wants a line for each ServicePort, hit or not.
+        narrowed: whether only some ServicePorts were asked for, which are then shown in whole.
     """
 
     cluster: Cluster
@@ -78,6 +81,9 @@ class LossAnswer:
     diagnostics: tuple[Diagnostic, ...]
     absent: Absent
     in_order: bool = False
+    every: bool = False
+    brief: bool = False
+    narrowed: bool = False
 
     @property
     def not_judged(self) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ _COLUMNS: Final = (
     Column("B", right=True),
     Column(""),
 )
-_TOPICS: Final = {
+#: What the flows are sent to.
+TOPICS: Final = {
     Topic.CLUSTER_IP_PORT: "a port that a ClusterIP does not have",
     Topic.CLUSTER_IP_PING: "ping of a ClusterIP",
     Topic.UNALLOCATED: "an unallocated ClusterIP",
@@ -45,7 +46,7 @@ def beside_blocks(found: Sequence[Beside]) -> Iterator[Block]:
         yield from (Line((Span(says, Style.FAINT),)), Line())
     asked = [each for each in found if each.rules_a or each.rules_b]
     for each in asked:
-        yield Line((Span(f"{_TOPICS[each.topic]}, as {each.places[0]}:", Style.FAINT),))
+        yield Line((Span(f"{TOPICS[each.topic]}, as {each.places[0]}:", Style.FAINT),))
         for letter, how, rules in (("A", each.a, each.rules_a), ("B", each.b, each.rules_b)):
             rule = _deciding(how, rules)
             is_open = any(kind == UNRESOLVED for kind, _ in how)
@@ -56,6 +57,12 @@ def beside_blocks(found: Sequence[Beside]) -> Iterator[Block]:
         yield Line()
 
 
+def sources_of(each: Beside) -> str:
+    """Return whose flows were asked about."""
+    # Those of other nodes were not: they come in as those of this one do.
+    return ", ".join("pods" if s is Source.POD else sources({s})[0] for s in each.sources)
+
+
 def lost(found: Sequence[Beside]) -> list[str]:
     """Return what works in A, and in B is meant not to.
 
@@ -63,7 +70,7 @@ def lost(found: Sequence[Beside]) -> list[str]:
     """
     return list(
         dict.fromkeys(
-            _TOPICS[each.topic]
+            TOPICS[each.topic]
             for each in found
             if each.is_intended and _works(each, each.a) and not _works(each, each.b)
         )
@@ -101,6 +108,4 @@ def _row(each: Beside) -> tuple[Cell, ...]:
         kind = Span("cannot tell", Style.WARNING)
     elif not each.is_intended:
         kind = Span("differs", Style.BAD)
-    # Those of other nodes were not asked about: they come in as those of this one do.
-    whence = ", ".join("pods" if s is Source.POD else sources({s})[0] for s in each.sources)
-    return _TOPICS[each.topic], whence, ends(each.a), ends(each.b), kind
+    return TOPICS[each.topic], sources_of(each), ends(each.a), ends(each.b), kind

@@ -81,15 +81,17 @@ def _head(letter: str, dump: Dump, answer: DiffAnswer) -> Line:
 def _rows(change: ServiceChange, answer: DiffAnswer) -> Iterator[tuple[Cell, ...]]:
     """Give the rows of a ServicePort, its name in the first."""
     head: tuple[Cell, Cell] = (Span(change.name.text, Style.STRONG), change.protocol)
-    for flows_told, changes in _changes(change, answer):
+    for flows_told, changes in changes_of(change, answer):
         first = flows_told
         for what, node, a, b in changes:
             yield (*head, first, what, node, f"{a} -> {b}")
             head, first = ("", ""), ""
 
 
-def _changes(change: ServiceChange, answer: DiffAnswer) -> Iterator[tuple[str, Iterable[_Change]]]:
-    """Give changes with the flows that notice them."""
+def changes_of(
+    change: ServiceChange, answer: DiffAnswer
+) -> Iterator[tuple[str, Iterable[_Change]]]:
+    """Give what changes of a ServicePort, with the flows that notice them."""
     for frontend in change.gone:
         said, style = ("perhaps gone", Style.WARNING) if change.cut else ("gone", Style.BAD)
         gone = Span(f"{frontend.kind.value} {frontend} {said}", style)

@@ -55,6 +55,7 @@ class Column:
     Attributes:
         foldable: it may take several lines where the terminal is narrow: names, sentences.
             A number or an address that is cut would read as another one.
+        shortens: it holds names, which lose their middle where the terminal is narrow.
         spare: it is left out first where even that is too wide; the higher, the sooner.
         begins: where nothing helps, a row may go on in another line before it.
     """
@@ -62,6 +63,7 @@ class Column:
     heading: str
     right: bool = False
     foldable: bool = False
+    shortens: bool = False
     spare: int = 0
     begins: bool = False
 

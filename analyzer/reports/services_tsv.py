@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import Bounds
-from analyzer.model.text import printable
 from analyzer.reports.answers import ServicesAnswer
+from analyzer.reports.tsv import cell
 
 #: Of routes, joined, that are written at a time.
 _LINES = 64
@@ -74,7 +74,7 @@ class _Writer:
 
     def routes(self, service: ServicePort) -> Iterator[str]:
         """Give the lines of each route, joined, which takes less memory."""
-        name = _cell(service.name.text)
+        name = cell(service.name.text)
         for frontend, groups in _by_frontend(service.differing_routes()):
             head = f"{name}\t{service.protocol}\t{frontend.kind.value} {frontend}\t"
             for group in groups:
@@ -96,7 +96,7 @@ class _Writer:
         return "".join(parts)
 
     def _node(self, endpoint: Endpoint) -> str:
-        return _cell(self._cluster.placement(endpoint.address).node or "")
+        return cell(self._cluster.placement(endpoint.address).node or "")
 
     def _tails_of(self, draws: Sequence[Bounds], source: str) -> list[str]:
         key = id(draws), source
@@ -150,9 +150,3 @@ def _bounds(bounds: Bounds) -> str:
 
 def _decimal(number: float) -> str:
     return repr(number)
-
-
-def _cell(text: str) -> str:
-    """Return text that no spreadsheet takes for a formula."""
-    shown = printable(text)
-    return f"'{shown}" if shown[:1] in {"=", "+", "-", "@"} else shown

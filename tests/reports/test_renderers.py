@@ -133,13 +133,17 @@ def test_services_show_bounds_refusals_and_what_is_unknown() -> None:
     assert "1 frontend with shares known only within bounds." in shown
 
 
-def test_the_worst_loss_ends_the_report() -> None:
-    shown = Answers().plain("loss")
-    assert shown.splitlines()[0] == "Dead: endpoint 10.0.0.1 (1 endpoint address)"
-    assert shown.splitlines()[-3:] == [
+def test_a_loss_begins_with_who_is_hurt_and_how_badly() -> None:
+    shown = Answers().plain("loss").splitlines()
+    assert shown[: shown.index("")] == [
+        "Dead: endpoint 10.0.0.1 (1 endpoint address)",
         "2 ServicePorts: 1 partial loss, 1 without endpoints.",
+        "Partial loss: ns/a:http.",
         "Without endpoints, whatever is dead: ns/empty:dns.",
-        "100.0% of new flows to ns/a:http, on the worst route, land on dead endpoints",
+        "Worst: 100.0% of new flows to ns/a:http land on dead endpoints, from pod, pod-elsewhere, "
+        "node, external to NodePort *:30080.",
+        "Losses: of new flows, by the worst route of each (pod, node, external to ClusterIP, "
+        "NodePort).",
     ]
 
 

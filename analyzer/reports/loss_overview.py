@@ -1,0 +1,112 @@
+"""``loss`` where nothing is marked dead yet: what could be, and what could be judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from analyzer.failure.loss import State, losses
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.view import Endpoint, ServicePort
+from analyzer.reports.answers import LossAnswer
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.loss_judged import not_judged, nowhere
+from analyzer.reports.loss_summary import totals
+from analyzer.reports.loss_words import STYLES, WORDS, by_harm
+from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.phrases import at_node, count, listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_ADDRESSES: Final = "endpoint addresses"
+_COLUMNS: Final = (
+    Column("OPTION"),
+    Column("NAME", shortens=True),
+    Column("DIES WITH IT"),
+    Column("WORST LOSS", right=True),
+    Column("OF", shortens=True),
+)
+#: Nodes, and zones, that are listed where not all are asked for.
+_MOST: Final = 8
+
+
+def overview(answer: LossAnswer) -> Document:
+    """Return what could be marked dead, those with most endpoints first, and what it would cost."""
+    blocks: list[Block] = [
+        Line((f"Nothing marked dead{at_node(answer.view)}.",)),
+        totals(answer.losses, WORDS | {State.UNTOUCHED: "with endpoints"}, is_whole=True),
+    ]
+    without = [e.service.name.text for e in answer.losses if e.state is State.NO_ENDPOINTS]
+    if without:
+        blocks.append(Line((f"Without endpoints, whatever is dead: {listed(without)}.",)))
+    blocks += [*nowhere(answer, ()), *not_judged(answer), Line()]
+    endpoints = list(dict.fromkeys(e for loss in answer.losses for e in loss.service.endpoints))
+    placed = {each.address: answer.cluster.placement(each.address) for each in endpoints}
+    for kind, names in (
+        ("node", [where.node for where in placed.values()]),
+        ("zone", [where.zone for where in placed.values()]),
+    ):
+        counted = Counter(name for name in names if name is not None)
+        if counted:
+            blocks += [*_choices(kind, counted, answer), Line()]
+    unplaced = sum(where.node is None for where in placed.values())
+    if unplaced:
+        number = count(unplaced, "endpoint address", _ADDRESSES)
+        says = f"Node unknown for {number}: pass --objects or --node-of, or use --dead IP[:PORT]."
+        blocks += [Line((Span(says, Style.FAINT),)), Line()]
+    says = "Say what is dead to see what is lost: --dead-node, --dead-zone or --dead IP[:PORT]."
+    return Document([*blocks, Line((says,))])
+
+
+def _choices(kind: str, counted: Counter[str], answer: LossAnswer) -> Iterator[Block]:
+    names = sorted(counted, key=lambda name: (-counted[name], name))
+    shown = names if answer.every else names[:_MOST]
+    costs = _Costs(kind, answer)
+    rows = tuple(
+        (
+            f"--dead-{kind}",
+            Span(name, Style.STRONG),
+            count(counted[name], "endpoint address", _ADDRESSES),
+            *costs.of(name),
+        )
+        for name in shown
+    )
+    yield Table(_COLUMNS, rows)
+    if len(names) > len(shown):
+        more = count(len(names) - len(shown), f"more {kind}")
+        yield Line((Span(f"{more} with as many endpoints or fewer: --all", Style.FAINT),))
+
+
+class _Costs:
+    """Tells what the death of each node, or zone, would cost."""
+
+    def __init__(self, kind: str, answer: LossAnswer) -> None:
+        self._kind = kind
+        self._on: dict[str | None, set[Endpoint]] = {}
+        self._services: dict[Endpoint, list[ServicePort]] = {}
+        #: What anything that dies may hit: some of their flows go nobody knows where.
+        self._open: list[ServicePort] = []
+        for service in (each.service for each in answer.losses):
+            for endpoint in service.endpoints:
+                self._services.setdefault(endpoint, []).append(service)
+            if service.unfilled or any(route.unresolved for route in service.routes):
+                self._open.append(service)
+        for endpoint in self._services:
+            where = answer.cluster.placement(endpoint.address)
+            self._on.setdefault(where.node if kind == "node" else where.zone, set()).add(endpoint)
+
+    def of(self, name: str) -> tuple[Cell, ...]:
+        """Return the worst loss if that dies, and whose it is."""
+        uncertain = frozenset(self._on.get(None, ()))
+        dying = frozenset(self._on[name])
+        died = Dead(endpoints=dying, uncertain=uncertain, named=(name,))
+        services = [each for end in (*dying, *uncertain) for each in self._services[end]]
+        hit = {id(each): each for each in (*services, *self._open)}
+        found = by_harm(losses(hit.values(), died))
+        first = found[0]
+        alike = sum((e.state, e.worst) == (first.state, first.worst) for e in found)
+        more = f" and {alike - 1:,} more" if alike > 1 else ""
+        share = Span(bounds_percent(first.worst), STYLES[first.state])
+        return share, f"{first.service.name.text}{more}"

@@ -1,0 +1,95 @@
+"""How ``loss`` begins: at most ten lines that say who is hurt, how badly, and on which routes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from analyzer.failure.loss import ServiceLoss, State
+from analyzer.failure.models import Dead
+from analyzer.model.probability import ALWAYS
+from analyzer.reports.answers import LossAnswer
+from analyzer.reports.document import Line, Span, Style
+from analyzer.reports.loss_words import (
+    STYLES,
+    WORDS,
+    dead_words,
+    routes_judged,
+    services_named,
+    worst_routes,
+)
+from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.phrases import at_node, count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: States whose ServicePorts are named, the greatest harm first.
+_NAMED: Final = {
+    State.SILENCED: "Total loss",
+    State.DEGRADED: "Partial loss",
+    State.UNKNOWN: "Unknown",
+    State.NO_ENDPOINTS: "Without endpoints, whatever is dead",
+}
+
+
+def summary(answer: LossAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]:
+    """Give the lines; `losses` are all that was judged, the greatest harm first."""
+    yield Line((f"Dead{at_node(answer.view)}: ", Span(dead_words(answer.dead), Style.STRONG)))
+    yield from doubts(answer.dead)
+    yield totals(losses, WORDS, is_whole=answer.is_whole)
+    for state, says in _NAMED.items():
+        found = [each for each in losses if each.state is state]
+        if found:
+            yield Line((Span(says, STYLES[state]), f": {services_named(found)}."))
+    hit = [each for each in losses if each.worst.upper]
+    if not hit:
+        to = "" if answer.is_whole else " to a ServicePort that is judged"
+        style = Style.GOOD if answer.is_whole else Style.PLAIN
+        yield Line((Span(f"No new flow{to} lands on a dead endpoint.", style),))
+        return
+    yield _worst(hit)
+    of = f"Losses: of new flows, by the worst route of each ({routes_judged(hit)})."
+    yield Line((Span(of, Style.FAINT),))
+
+
+def doubts(dead: Dead) -> Iterator[Line]:
+    """Give what the losses rest on, as far as where endpoints are is not certain."""
+    if dead.uncertain:
+        number = count(len(dead.uncertain), "endpoint")
+        says = f"Node unknown for {number}: losses are ranges. Pass --objects or --node-of."
+        yield Line((Span(says, Style.WARNING),))
+    if dead.assumed:
+        addresses = len({each.address for each in dead.assumed})
+        number = count(addresses, "endpoint address", "endpoint addresses")
+        yield Line((Span(f"Node of {number} taken from podCIDRs.", Style.FAINT),))
+
+
+def totals(losses: Sequence[ServiceLoss], words: Mapping[State, str], *, is_whole: bool) -> Line:
+    """Return how many ServicePorts are in which state."""
+    counts = Counter(loss.state for loss in losses)
+    told = [f"{counts[state]:,} {words[state]}" for state in State if counts[state]]
+    more = "" if is_whole else " Not all is judged, see below."
+    return Line((f"{count(len(losses), 'ServicePort')}: {', '.join(told)}.{more}",))
+
+
+def _worst(hit: Sequence[ServiceLoss]) -> Line:
+    """Return the greatest loss as a sentence, and who has it."""
+    first = hit[0]
+    alike = [
+        each
+        for each in hit
+        if (each.state, each.worst, each.nowhere) == (first.state, first.worst, first.nowhere)
+    ]
+    more = f" and {len(alike) - 1:,} more" if alike[1:] else ""
+    where = worst_routes(first)
+    on = "on every route" if where == "every route" else f"from {where}"
+    sentence = (
+        f"{bounds_percent(first.worst)} of new flows to {first.service.name.text}{more} land on "
+        f"dead endpoints, {on}"
+    )
+    if first.nowhere.lower:
+        sentence += f", and {bounds_percent(first.nowhere)} reach no endpoint anyway"
+    style = Style.BAD if first.worst.upper == ALWAYS else Style.WARNING
+    return Line(("Worst: ", Span(f"{sentence}.", style)))

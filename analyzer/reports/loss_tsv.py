@@ -1,0 +1,73 @@
+"""``loss`` for other programs: a line a ServicePort, tabs between, the greatest harm first.
+
+Columns: ServicePort, protocol, family (``ip``, ``ip6``, or nothing where nothing of it tells),
+state as in JSON, lower and upper bound of the loss on its worst route, the frontend and the source
+of that route, its endpoints, how many of them are dead, the least share that reaches no endpoint
+whatever is dead, and the seconds of its session affinity, or nothing. Shares are decimal, the
+nearest number with 53 bits; exact ones, and those of all routes, are in JSON. What is not judged
+has the state ``not-judged`` and bounds of 0 and 1; so has what follows the end of a dump that is
+cut off, in a line without a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.failure.loss import ServiceLoss
+from analyzer.reports.answers import LossAnswer
+from analyzer.reports.json_values import family
+from analyzer.reports.loss_words import by_harm
+from analyzer.reports.tsv import cell
+
+#: Lines that are written at a time.
+_LINES = 256
+_HEADINGS = (
+    "service",
+    "protocol",
+    "family",
+    "state",
+    "lower",
+    "upper",
+    "frontend",
+    "from",
+    "endpoints",
+    "dead",
+    "no_endpoint",
+    "affinity",
+)
+_ANY = ("not-judged", "0.0", "1.0", "", "", "", "", "", "")
+
+
+def render(answer: LossAnswer) -> Iterator[str]:
+    """Give the lines, headings first."""
+    lines = ["\t".join(_HEADINGS) + "\n"]
+    losses = answer.losses if answer.in_order else by_harm(answer.losses)
+    for loss in losses:
+        lines.append("\t".join(_cells(loss)) + "\n")
+        if len(lines) > _LINES:
+            yield "".join(lines)
+            lines.clear()
+    others = (*answer.not_judged, *([""] if answer.view.cut else []))
+    lines += ["\t".join((cell(name), "", "", *_ANY)) + "\n" for name in others]
+    yield "".join(lines)
+
+
+def _cells(loss: ServiceLoss) -> tuple[str, ...]:
+    service, worst = loss.service, loss.worst
+    route = None if loss.worst_route is None else loss.worst_route.route
+    source = "" if route is None else route.source.value
+    within = f" in {route.network}" if route is not None and route.network is not None else ""
+    return (
+        cell(service.name.text),
+        service.protocol,
+        family(service.version) or "",
+        loss.state.value,
+        repr(float(worst.lower)),
+        repr(float(worst.upper)),
+        "" if route is None else f"{route.frontend.kind.value} {route.frontend}",
+        f"{source}{within}",
+        str(len(service.endpoints)),
+        str(len(loss.dead)),
+        repr(float(loss.nowhere.lower)),
+        "" if service.affinity is None else str(service.affinity),
+    )

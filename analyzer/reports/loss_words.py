@@ -1,0 +1,106 @@
+"""Words of ``loss`` for people: what is dead, states, and which routes a number is of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from analyzer.failure.loss import RouteLoss, ServiceLoss, State
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.view import Frontend, Source
+from analyzer.reports.document import Style
+from analyzer.reports.phrases import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+STYLES: Final = {
+    State.UNTOUCHED: Style.GOOD,
+    State.DEGRADED: Style.WARNING,
+    State.SILENCED: Style.BAD,
+    State.UNKNOWN: Style.WARNING,
+    State.NO_ENDPOINTS: Style.FAINT,
+}
+#: What states are called in text; JSON has them by their values.
+WORDS: Final = {
+    State.UNTOUCHED: "untouched",
+    State.DEGRADED: "partial loss",
+    State.SILENCED: "total loss",
+    State.UNKNOWN: "unknown",
+    State.NO_ENDPOINTS: "without endpoints",
+}
+#: The greatest harm first.
+HARM: Final = {
+    State.SILENCED: 0,
+    State.DEGRADED: 1,
+    State.UNKNOWN: 2,
+    State.NO_ENDPOINTS: 3,
+    State.UNTOUCHED: 4,
+}
+#: Pods of other nodes are pods, where nothing else is to be told of them.
+_AS_POD: Final = {Source.POD_ELSEWHERE: Source.POD}
+#: Services of a list that are named one by one.
+_MOST_NAMED: Final = 3
+
+
+def by_harm(losses: Iterable[ServiceLoss]) -> list[ServiceLoss]:
+    """Return the losses, total ones first, then the greatest, those that are alike by name."""
+    name = sorted(losses, key=lambda each: (each.service.name.text, each.service.protocol))
+    return sorted(
+        name,
+        key=lambda e: (HARM[e.state], -float(e.worst.upper), -float(e.worst.lower)),
+    )
+
+
+def dead_words(dead: Dead) -> str:
+    """Return what is dead, as it was named, and how many addresses of endpoints are."""
+    named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
+    named += [f"endpoint {e}" for e in dead.named]
+    addresses = len({e.address for e in dead.endpoints})
+    listed = ", ".join(named[:_MOST_NAMED]) or "nothing"
+    if more := named[_MOST_NAMED:]:
+        listed += f" and {len(more):,} more"
+    return f"{listed} ({count(addresses, 'endpoint address', 'endpoint addresses')})"
+
+
+def services_named(losses: Sequence[ServiceLoss]) -> str:
+    """Return ``ns/a, ns/dns (3 ports) and 5 more (--summary)``, the ports of a Service as one."""
+    ports: dict[str, list[str]] = {}
+    for loss in losses:
+        name = loss.service.name
+        whole = name.text if name.service is None else f"{name.namespace}/{name.service}"
+        ports.setdefault(whole, []).append(name.text)
+    shown = list(ports.items())[:_MOST_NAMED]
+    told = [
+        f"{whole} ({len(names)} ports)" if len(set(names)) > 1 else names[0]
+        for whole, names in shown
+    ]
+    more = len(losses) - sum(len(names) for _, names in shown)
+    return ", ".join(told) + (f" and {more:,} more (--summary lists all)" if more > 0 else "")
+
+
+def routes_judged(losses: Iterable[ServiceLoss]) -> str:
+    """Return whose new flows to what the numbers are of: ``pod, node to ClusterIP``."""
+    found = {(r.route.source, r.route.frontend.kind) for e in losses for r in e.routes if r.leads}
+    plain = {_AS_POD.get(source, source) for source, _ in found}
+    sources = ", ".join(each.value for each in Source if each in plain)
+    kinds = {kind: None for _, kind in sorted(found, key=lambda each: each[1].value)}
+    return f"{sources} to {', '.join(kind.value for kind in kinds)}"
+
+
+def worst_routes(loss: ServiceLoss) -> str:
+    """Return which routes lose what `loss.worst` says: ``every route``, or the first of them."""
+    leading = [each for each in loss.routes if each.leads]
+    worst = [each for each in leading if each.loss == loss.worst]
+    if len(worst) == len(leading):
+        return "every route"
+    first: Frontend = worst[0].route.frontend
+    sources = ", ".join(dict.fromkeys(_source(e) for e in worst if e.route.frontend == first))
+    others = len({each.route.frontend for each in worst} - {first})
+    more = f" and {count(others, 'more frontend')}" if others else ""
+    return f"{sources} to {first.kind.value} {first}{more}"
+
+
+def _source(each: RouteLoss) -> str:
+    route = each.route
+    return route.source.value if route.network is None else f"{route.source.value} {route.network}"

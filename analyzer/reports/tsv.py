@@ -1,0 +1,11 @@
+"""Cells of tables for other programs, which tabs part."""
+
+from __future__ import annotations
+
+from analyzer.model.text import printable
+
+
+def cell(text: str) -> str:
+    """Return text that no spreadsheet takes for a formula."""
+    shown = printable(text)
+    return f"'{shown}" if shown[:1] in {"=", "+", "-", "@"} else shown
