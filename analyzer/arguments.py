@@ -62,7 +62,7 @@ def _all_verbs() -> Parser:
 
 def add_output_options(parser: ArgumentParser, verb: str) -> None:
     """Add what says how and where the answer is shown."""
-    parser.add_argument("--format", choices=sorted(RENDERERS[verb]), default="text")
+    parser.add_argument("-o", "--format", choices=sorted(RENDERERS[verb]), default="text")
     parser.add_argument("--output", metavar="FILE", help="write there, not to stdout")
     parser.add_argument("--no-color", action="store_true", help="no colours on a terminal")
 
@@ -163,8 +163,28 @@ def add_dead_options(parser: ArgumentParser) -> None:
 
 def _add_filters(parser: ArgumentParser) -> None:
     """Add what says which Services are shown."""
-    parser.add_argument("--service", metavar="NAME", help="only this one")
-    parser.add_argument("--namespace", metavar="NAME", help="only those of this namespace")
+    add_service_option(parser)
+    _add_namespace(parser)
+
+
+def add_service_option(parser: ArgumentParser) -> None:
+    """Add what names Services."""
+    parser.add_argument(
+        "--service",
+        metavar="NAME",
+        **several(),
+        help="only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain's name",
+    )
+
+
+def _add_namespace(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        **several(),
+        help="only Services of these namespaces",
+    )
 
 
 def _add_order(parser: ArgumentParser, loss: str) -> None:
@@ -191,7 +211,12 @@ def _services_options(parser: ArgumentParser) -> None:
 
 
 def _tree_options(parser: ArgumentParser) -> None:
-    parser.add_argument("service", metavar="SERVICE", help="ns/name:port, a part of it, or IP")
+    parser.add_argument(
+        "service",
+        metavar="SERVICE",
+        type=lambda text: text.split(","),
+        help="ns/name:port, a part of that, IP[:PORT], kube*, or a chain's name",
+    )
     parser.add_argument(
         "--from",
         dest="source",
@@ -199,7 +224,7 @@ def _tree_options(parser: ArgumentParser) -> None:
         default="pod",
         help="where the new flow comes from (default: pod)",
     )
-    parser.add_argument("--namespace", metavar="NAME", help="only Services of this namespace")
+    _add_namespace(parser)
     parser.add_argument("--all", action="store_true", help="each of many branches, one by one")
     add_dead_options(parser)
 

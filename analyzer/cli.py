@@ -84,7 +84,7 @@ def _services(options: SimpleNamespace) -> int:
 
     given = read_input(options)
     services = given.view.services
-    if (options.service, options.namespace, options.sort) != (None, None, None):
+    if options.service or options.namespace or options.sort is not None:
         from analyzer.kubeproxy.select import in_order, narrow
 
         services = in_order(narrow(given.view, options.service, options.namespace), options.sort)
@@ -226,7 +226,7 @@ def _loss(options: SimpleNamespace) -> int:
         in_order=options.sort is not None,
         every=options.all,
         brief=options.summary,
-        narrowed=(options.service, options.namespace) != (None, None),
+        narrowed=bool(options.service or options.namespace),
     )
     # Of what is not judged nobody knows that it loses less.
     broken = options.max_loss is not None and not (

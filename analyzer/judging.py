@@ -29,7 +29,7 @@ def judged(options: SimpleNamespace, given: Input) -> tuple[Absent, tuple[Servic
     if view.unseen:
         raise InputError(f"{file}: no Service to judge: {view.unseen}")
     absent, services = given.absent(), view.services
-    if (options.service, options.namespace) != (None, None):
+    if options.service or options.namespace:
         from analyzer.kubeproxy.select import narrow
         from analyzer.model.value import replace
 

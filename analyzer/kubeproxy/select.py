@@ -1,64 +1,99 @@
-"""Find the ServicePorts that a person means."""
+"""Find the ServicePorts that a person means.
+
+Theory of operation: a word names a ServicePort in full (``ns/name:port``), without its port, by the
+name alone, by an address of it, by a chain that kube-proxy made for it, or as DNS and kubectl call
+it (``name.ns.svc``, ``svc/name``). The first of these ways in which it names any is taken, so that
+no looser one adds others. ``*`` stands for any characters where nothing is called that literally.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
 
 from analyzer.errors import UsageError, suggestion
+from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import ServicePort, Source, View
+
+#: What kubectl puts before a Service's name.
+_KINDS: Final = ("svc/", "service/", "services/")
+#: How names of DNS go on behind name and namespace.
+_DOMAIN: Final = ("svc", "cluster", "local")
 
 
 def select(view: View, wanted: str) -> tuple[ServicePort, ...]:
-    """Return what ``ns/name:port``, ``ns/name``, ``name[:port]`` or a frontend's IP names.
+    """Return what one word names.
 
     Raises:
         UsageError: nothing of that name; the message says what is similar.
     """
-    for names in (_full, _without_port, _bare, _frontends):
-        found = tuple(s for s in view.services if wanted in names(s))
-        if found:
-            return found
+    bare = next((wanted.removeprefix(kind) for kind in _KINDS if wanted.startswith(kind)), wanted)
+    for word in dict.fromkeys((wanted, bare)):
+        for way in _WAYS:
+            found = tuple(s for s in view.services if word in way(s))
+            if found:
+                return found
+    found = _of_chain(view, wanted) or (_like(view, bare) if "*" in bare else ())
+    if found:
+        return found
+    if wanted.startswith("KUBE-"):
+        raise UsageError(
+            f"no Service of chain {wanted} in this dump; chains are told by the names of Services: "
+            "where rules have no comments, pass --objects, or give the Service's address"
+        )
     hint = suggestion(wanted, {s.name.text for s in view.services})
     raise UsageError(f"no Service {wanted} in this dump{hint}")
 
 
-def narrow(view: View, service: str | None, namespace: str | None) -> tuple[ServicePort, ...]:
-    """Return the ServicePorts of that name and namespace, as far as either is given.
+def narrow(
+    view: View, services: Collection[str] = (), namespaces: Collection[str] = ()
+) -> tuple[ServicePort, ...]:
+    """Return the ServicePorts of any of these names and namespaces, as far as either is given.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none of one of them.
     """
-    found = view.services if service is None else select(view, service)
-    if namespace is None:
+    found = view.services
+    if services:
+        meant = {id(each) for wanted in services for each in select(view, wanted)}
+        found = tuple(each for each in found if id(each) in meant)
+    if not namespaces:
         return found
-    theirs = tuple(each for each in found if each.name.namespace == namespace)
-    if not theirs:
-        known = {each.name.namespace for each in view.services if each.name.namespace}
-        which = "" if service is None else f" named {service}"
-        hint = suggestion(namespace, known) if service is None else ""
-        raise UsageError(f"no Service{which} in namespace {namespace} of this dump{hint}")
-    return theirs
+    known = {each.name.namespace for each in view.services if each.name.namespace}
+    for namespace in namespaces:
+        if not any(_is_in(each, namespace) for each in found):
+            which = f" named {', '.join(services)}" if services else ""
+            hint = "" if services else suggestion(namespace, known)
+            raise UsageError(f"no Service{which} in namespace {namespace} of this dump{hint}")
+    return tuple(each for each in found if any(_is_in(each, name) for name in namespaces))
+
+
+def _is_in(service: ServicePort, namespace: str) -> bool:
+    own = service.name.namespace
+    return own is not None and (own == namespace or ("*" in namespace and _fits(own, namespace)))
 
 
 def names_in(
-    views: Sequence[View], service: str | None, namespace: str | None
+    views: Sequence[View], services: Collection[str], namespaces: Collection[str]
 ) -> frozenset[str] | None:
     """Return the names of the ServicePorts that are meant, in any of several dumps; None: all.
 
     Raises:
         UsageError: there is none in any of them.
     """
-    if (service, namespace) == (None, None):
+    if not services and not namespaces:
         return None
     found: set[str] = set()
-    refused: list[UsageError] = []
-    for view in views:
-        try:
-            found.update(each.name.text for each in narrow(view, service, namespace))
-        except UsageError as error:
-            refused.append(error)
-    if len(refused) == len(views):
-        raise refused[0]
+    for one in [[wanted] for wanted in services] or [[]]:
+        for within in [[namespace] for namespace in namespaces] or [[]]:
+            refused: list[UsageError] = []
+            for view in views:
+                try:
+                    found.update(each.name.text for each in narrow(view, one, within))
+                except UsageError as error:
+                    refused.append(error)
+            if len(refused) == len(views):
+                raise refused[0]
     return frozenset(found)
 
 
@@ -88,16 +123,94 @@ def _full(service: ServicePort) -> set[str]:
 
 def _without_port(service: ServicePort) -> set[str]:
     name = service.name
-    return {f"{name.namespace}/{name.service}"} if name.namespace and name.service else set()
+    if not (name.namespace and name.service):
+        return set()
+    whole = f"{name.namespace}/{name.service}"
+    return {whole, *_with_numbers(whole, service)}
 
 
 def _bare(service: ServicePort) -> set[str]:
     name = service.name
     if name.service is None:
         return set()
-    return {name.service, *([f"{name.service}:{name.port}"] if name.port else [])}
+    named = [f"{name.service}:{name.port}"] if name.port else []
+    return {name.service, *named, *_with_numbers(name.service, service)}
+
+
+def _with_numbers(name: str, service: ServicePort) -> set[str]:
+    """Return a name with each port at which the Service is reached, but for NodePorts."""
+    return {f"{name}:{f.port}" for f in service.frontends if f.address is not None and f.port}
 
 
 def _frontends(service: ServicePort) -> set[str]:
     found = {str(f) for f in service.frontends}
     return found | {str(f.address) for f in service.frontends if f.address is not None}
+
+
+def _in_dns(service: ServicePort) -> set[str]:
+    name = service.name
+    if not (name.namespace and name.service):
+        return set()
+    host = f"{name.service}.{name.namespace}"
+    hosts = [".".join((host, *_DOMAIN[:labels])) for labels in range(len(_DOMAIN) + 1)]
+    return {each for host in hosts for each in (host, *_with_numbers(host, service))}
+
+
+_WAYS: Final[tuple[Callable[[ServicePort], set[str]], ...]] = (
+    _full,
+    _without_port,
+    _bare,
+    _frontends,
+    _in_dns,
+)
+
+
+def _like(view: View, pattern: str) -> tuple[ServicePort, ...]:
+    """Return what a pattern names, in the first way in which it names any."""
+    for way in _WAYS:
+        found = tuple(s for s in view.services if any(_fits(name, pattern) for name in way(s)))
+        if found:
+            return found
+    return ()
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Tell whether a name has the parts of a pattern between its stars, one behind the other."""
+    first, *others = pattern.split("*")
+    if not others:
+        return name == pattern
+    *middle, last = others
+    if len(name) < len(first) + len(last):
+        return False
+    if not (name.startswith(first) and name.endswith(last)):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for part in middle:
+        found = name.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
+def _of_chain(view: View, chain: str) -> tuple[ServicePort, ...]:
+    """Return the ServicePort for which kube-proxy makes a chain of this name."""
+    prefixes = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
+    prefix = next((each for each in prefixes if chain.startswith(each)), None)
+    if prefix is None:
+        # Of nftables mode: service-HASH-ns/name/protocol/port, of an endpoint with more behind.
+        path = chain.partition("-")[2].partition("__")[0]
+        return tuple(
+            s for s in view.services if path == names.nft_service_name(s.name.text, s.protocol)
+        )
+    wanted = chain.removeprefix(prefix)
+    return tuple(s for s in view.services if wanted in _hashes(s, prefix))
+
+
+def _hashes(service: ServicePort, prefix: str) -> set[str]:
+    ends = [""]
+    if prefix == names.ENDPOINT_PREFIX:
+        ends = [str(endpoint) for endpoint in service.endpoints]
+    # Up to 1.18 the colon is there even where the port has no name.
+    texts = (service.name.text, f"{service.name.text}:")
+    return {names.chain_hash(text, service.protocol, end) for text in texts for end in ends}

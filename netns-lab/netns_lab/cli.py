@@ -15,7 +15,7 @@ from analyzer.failure.agreement import judge
 from analyzer.failure.models import Dead
 from analyzer.inputs import Input, read_input
 from analyzer.judging import dead_of
-from analyzer.kubeproxy.select import select
+from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.output import finish
@@ -86,7 +86,7 @@ def _verb(
     )
     arguments.add_input_options(parser)
     arguments.add_dead_options(parser)
-    parser.add_argument("--service", metavar="NAME", help="only this one (default: all)")
+    arguments.add_service_option(parser)
     parser.add_argument(
         "--backend",
         choices=list(BACKENDS),
@@ -204,10 +204,7 @@ def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[D
 
 
 def _routes(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePort, Route]]:
-    services = given.view.services
-    if options.service is not None:
-        services = select(given.view, options.service)
-    for service in services:
+    for service in narrow(given.view, options.service):
         for route in service.routes:
             asked = route.source.value in (options.sources or ["pod"]) and route.network is None
             known = route.frontend.port is not None and route.shares

@@ -3,10 +3,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analyzer.errors import UsageError
-from analyzer.kubeproxy.select import select
-from tests.support.dumps import cluster_ip, dump, view_of
+from analyzer.kubeproxy.names import chain_hash, nft_service_name
+from analyzer.kubeproxy.select import names_in, narrow, select
+from tests.support.dumps import cluster_ip, dump, endpoint, view_of
 
 VIEW = view_of(
     dump(
@@ -40,12 +43,90 @@ IPV6 = view_of(
         ("10.96.0.1:8080", ["web/app:admin"]),
         ("*:30080", ["web/node"]),
         ("10.96.0.5:80", ["10.96.0.5:80"]),
+        # As kubectl and DNS call it, and with the number of a port.
+        ("svc/app", ["dev/app:http", "web/app:admin", "web/app:http"]),
+        ("service/web/app", ["web/app:admin", "web/app:http"]),
+        ("app.web", ["web/app:admin", "web/app:http"]),
+        ("app.web.svc.cluster.local", ["web/app:admin", "web/app:http"]),
+        ("app.dev.svc:80", ["dev/app:http"]),
+        ("web/app:8080", ["web/app:admin"]),
+        ("app:80", ["dev/app:http", "web/app:http"]),
+        # A star in the first way that names any.
+        ("web/*", ["web/app:admin", "web/app:http", "web/bare", "web/node"]),
+        ("*/app:http", ["dev/app:http", "web/app:http"]),
+        ("b*e", ["web/bare"]),
+        ("10.96.0.*", ["10.96.0.5:80"]),
+        ("10.96.0.1*", ["web/app:admin", "web/app:http"]),
     ],
 )
 def test_a_service_is_named_in_full_in_part_or_by_its_address(
     wanted: str, names: list[str]
 ) -> None:
     assert [service.name.text for service in select(VIEW, wanted)] == names
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+@pytest.mark.parametrize("name", ["web/app:http", "web/bare"])
+def test_the_chains_of_a_service_name_it(name: str, protocol: str) -> None:
+    view = view_of(
+        dump(
+            cluster_ip(name, "10.96.0.1"),
+            "-A KUBE-SVC-A -j KUBE-SEP-1",
+            endpoint("KUBE-SEP-1", "10.0.0.1:80"),
+            cluster_ip("web/other", "10.96.0.2"),
+        )
+        .replace("-p tcp", f"-p {protocol}")
+        .replace("-m tcp", f"-m {protocol}")
+    )
+    of_1_18 = "" if ":" in name else ":"
+    chains = [
+        f"KUBE-SVC-{chain_hash(name, protocol)}",
+        f"KUBE-SVC-{chain_hash(name + of_1_18, protocol)}",
+        f"KUBE-EXT-{chain_hash(name, protocol)}",
+        f"KUBE-SEP-{chain_hash(name, protocol, '10.0.0.1:80')}",
+        f"service-{nft_service_name(name, protocol)}",
+    ]
+    for chain in chains:
+        assert [service.name.text for service in select(view, chain)] == [name]
+
+
+def test_a_chain_of_no_service_is_refused_with_what_to_give_instead() -> None:
+    with pytest.raises(UsageError, match="where rules have no comments, pass --objects"):
+        select(VIEW, "KUBE-SVC-AAAAAAAAAAAAAAAA")
+
+
+def test_several_names_are_shown_in_the_order_of_the_dump() -> None:
+    found = [service.name.text for service in narrow(VIEW, ["bare", "dev/app"])]
+    assert found == ["dev/app:http", "web/bare"]
+    found = [service.name.text for service in narrow(VIEW, ["app"], ["web", "de*"])]
+    assert found == ["dev/app:http", "web/app:admin", "web/app:http"]
+    with pytest.raises(UsageError, match="no Service zzz"):
+        narrow(VIEW, ["bare", "zzz"])
+    with pytest.raises(UsageError, match="no Service named bare in namespace dev"):
+        narrow(VIEW, ["bare"], ["dev"])
+
+
+def test_each_name_has_to_be_in_one_of_several_dumps() -> None:
+    views = VIEW, IPV6
+    assert names_in(views, [], []) is None
+    assert names_in(views, ["six", "bare"], []) == frozenset({"ns/six", "web/bare"})
+    assert names_in(views, [], ["ns", "dev"]) == frozenset({"ns/six", "dev/app:http"})
+    with pytest.raises(UsageError, match="no Service zzz"):
+        names_in(views, ["six", "zzz"], [])
+
+
+names = st.text("ab*", max_size=5)
+
+
+@given(name=st.text("ab", max_size=6), pattern=names)
+def test_a_star_stands_for_any_characters(name: str, pattern: str) -> None:
+    view = view_of(dump(cluster_ip(f"ns/{name}x", "10.96.0.1")))
+    means = re.fullmatch(re.escape(f"ns/{pattern}x").replace(r"\*", ".*"), f"ns/{name}x")
+    try:
+        found = bool(select(view, f"ns/{pattern}x"))
+    except UsageError:
+        found = False
+    assert found == bool(means)
 
 
 @pytest.mark.parametrize("wanted", ["fd00::1", "[fd00::1]:80"])
