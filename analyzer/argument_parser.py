@@ -14,9 +14,11 @@ import argparse
 import os
 from collections.abc import Callable, Iterator, Sequence
 
+from analyzer.errors import suggestion
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
 
 def several(read: Callable[[str], Any] = str) -> dict[str, Any]:
@@ -33,8 +35,14 @@ def several(read: Callable[[str], Any] = str) -> dict[str, Any]:
 class Parser(argparse.ArgumentParser):
     """argparse's own, for which an option of several values takes one word, or plainly more."""
 
-    def __init__(self, **kinds: Any) -> None:
+    def __init__(self, *, examples: Sequence[str] = (), **kinds: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **kinds)
+        self._examples = examples
+
+    def format_help(self) -> str:
+        """Return the help, which ends with examples where there are any."""
+        examples = "".join(f"  {line}\n" for line in self._examples)
+        return super().format_help() + (f"\nexamples:\n{examples}" if examples else "")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse `args` as argparse does, but for ``--option=--``: it would take that for a list."""
@@ -46,29 +54,54 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"argument {word.removesuffix('=--')}: expected one argument")
         return super().parse_known_args(self._spelled_out(words), namespace)
 
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and which option may have been meant, and exit."""
+        head, _, rest = message.partition("unrecognized arguments: ")
+        option = rest.split()[0].partition("=")[0] if rest and not head else ""
+        if option.startswith("--"):
+            known = [each for each in self._option_string_actions if each.startswith("--")]
+            close = suggestion(option, known)
+            message += close if "did you mean" in close else ""
+        super().error(message)
+
     def _spelled_out(self, words: list[str]) -> list[str]:
-        """Return the words, the option repeated before each of its further values."""
-        needed = [str(each.metavar) for each in self._actions if not each.option_strings]
+        """Return the words, the option repeated before each of its further values.
+
+        Where more words than one may be the verb's last argument they stand together at the end.
+        """
+        places = [each for each in self._actions if not each.option_strings]
+        needed = [str(each.metavar) for each in places]
         told = list(self._told(words))
         further = {at: owner for at, owner in told if owner is not None}
         extra = len(told) - len(needed)
-        if extra <= 0 or not further or self._subparsers is not None:
+        if extra <= 0 or self._subparsers is not None:
             return words
-        if extra < len(further):
+        if further and extra < len(further):
             option = [*further.values()][-1]
             self.error(
                 f"argument {option}: it is not plain which word is {' or '.join(needed)}; repeat "
                 f"{option} for each value, or join the values by commas"
             )
+        if any(each.nargs == "+" for each in places):
+            own = [words[at] for at, owner in told if owner is None]
+            end = words.index("--") if "--" in words else len(words)
+            others = {at for at, owner in told if owner is None}
+            before = [
+                f"{further[at]}={word}" if at in further else word
+                for at, word in enumerate(words[:end])
+                if at not in others
+            ]
+            return [*before, "--", *own]
         return [f"{further[at]}={word}" if at in further else word for at, word in enumerate(words)]
 
     def _told(self, words: Sequence[str]) -> Iterator[tuple[int, str | None]]:
         """Give the places of words that are no options nor their first value.
 
-        With each comes the option of several values right behind which it stands.
+        With each comes the option of several values right behind which it stands. A file is no
+        value of an option that takes none.
         """
         owner: str | None = None
-        taken = False
+        taken = takes_files = False
         for at, word in enumerate(words):
             if word == "--":
                 yield from ((each, None) for each in range(at + 1, len(words)))
@@ -80,7 +113,10 @@ class Parser(argparse.ArgumentParser):
                 action = self._option_string_actions.get(name)
                 extends = isinstance(action, argparse._ExtendAction)  # noqa: SLF001  # no other name
                 owner = name if extends else None
+                takes_files = action is not None and action.metavar == "FILE"
                 taken = not joined and action is not None and action.nargs is None
+            elif not takes_files and (word == "-" or os.path.isfile(word)):  # noqa: PTH113  # is loaded
+                yield at, None
             else:
                 yield at, owner
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 from analyzer import __version__
 from analyzer.argument_parser import Parser, several
+from analyzer.errors import suggestion
+from analyzer.examples import EXAMPLES
 from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
 from analyzer.parsers.contents import MOST_BYTES, size_from_text
 from analyzer.parsers.formats import FORMATS
@@ -22,12 +25,25 @@ if TYPE_CHECKING:
 def parse(words: Sequence[str]) -> SimpleNamespace:
     """Return the verb and its options, of `words` behind the program's name.
 
-    Only the verb that is asked for declares its options: that takes time.
+    Only the verb that is asked for declares its options: that takes time. A dump, or an option,
+    instead of a verb asks what is lost: without anything dead that is an overview.
     """
     asked = words[0] if words else ""
+    if asked == "help":
+        words = [*words[1:2], "--help"]
+        asked = words[0]
+    if asked not in _VERBS and (os.path.exists(asked) or _is_option(asked)):  # noqa: PTH110  # is loaded
+        words = ["loss", *words]
+        asked = "loss"
     if asked not in _VERBS or _VERBS[asked][1] is None:
+        if asked and not asked.startswith("-") and asked not in _VERBS:
+            _all_verbs().error(f"no verb {asked!r}{suggestion(asked, _VERBS)}")
         return _all_verbs().parse_args(words, SimpleNamespace())
     return parser_of(asked).parse_args(words[1:], SimpleNamespace())
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word not in {"-h", "--help", "--version"}
 
 
 def parser_of(verb: str) -> Parser:
@@ -35,7 +51,9 @@ def parser_of(verb: str) -> Parser:
     says, add_options = _VERBS[verb]
     assert add_options is not None  # the lab's own parser declares them
     epilog = f"{_EPILOGS.get(verb, '')} {_LISTS}".lstrip()
-    parser = Parser(prog=f"kubeodds {verb}", description=says, epilog=epilog)
+    parser = Parser(
+        prog=f"kubeodds {verb}", description=says, epilog=epilog, examples=EXAMPLES[verb]
+    )
     parser.set_defaults(verb=verb)
     if verb == "diff":
         _add_two_dumps(parser)
@@ -70,7 +88,11 @@ def add_output_options(parser: ArgumentParser, verb: str) -> None:
 def add_input_options(parser: ArgumentParser) -> None:
     """Add what says which dump to read and what is known besides."""
     parser.add_argument(
-        "dump", metavar="DUMP", help="output of iptables-save or `nft list ruleset`; - for stdin"
+        "dumps",
+        metavar="DUMP",
+        nargs="+",
+        help="output of iptables-save or `nft list ruleset`; - for stdin; several of one node, as "
+        "of iptables-legacy, iptables-nft and ip6tables, are told apart by what is in them",
     )
     _add_what_is_known(parser)
 
@@ -105,7 +127,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--input-format",
         choices=sorted(FORMATS),
-        help="how to read DUMP (default: by its text)",
+        help="how to read each DUMP (default: by its text)",
     )
     parser.add_argument(
         "--with",
@@ -154,7 +176,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
 def add_dead_options(parser: ArgumentParser) -> None:
     """Add what says who is dead."""
     for option, metavar, says in (
-        ("--dead", "IP[:PORT]", "an endpoint that answers no more"),
+        ("--dead", "IP[:PORT]", "an endpoint that answers no more; or a CIDR, or a pod's ns/name"),
         ("--dead-node", "NODE", "a node that is gone (needs --objects or --node-of)"),
         ("--dead-zone", "ZONE", "a zone that is gone (needs --objects)"),
     ):
@@ -232,20 +254,24 @@ def _tree_options(parser: ArgumentParser) -> None:
 def _trace_options(parser: ArgumentParser) -> None:
     for option, kinds in _TRACE_OPTIONS.items():
         parser.add_argument(option, **kinds)
+    add_dead_options(parser)
 
 
 #: What ``trace`` is told of the packet and the node.
 _TRACE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
-    "--from": {"dest": "source", "metavar": "IP", "help": "where the packet comes from"},
+    "--from": {
+        "dest": "source",
+        "metavar": "IP",
+        "help": "where the packet comes from; or pod: some pod of the cluster",
+    },
     "--to": {
         "required": True,
         "metavar": "IP:PORT",
-        "help": "where it is sent ([IP]:PORT of IPv6)",
+        "help": "where it is sent ([IP]:PORT of IPv6); or a Service, as kube-dns:53",
     },
     "--protocol": {
         "choices": ["tcp", "udp", "sctp", "icmp"],
-        "default": "tcp",
-        "help": "default: tcp",
+        "help": "default: tcp, or the only one that the Service has",
     },
     "--from-node": {"action": "store_true", "help": "the node itself makes it"},
     "--in-interface": {"metavar": "NAME", "help": "by which device it comes in"},

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from analyzer.arguments import parse
 from analyzer.errors import AnalyzerError, InputError, UsageError
+from analyzer.files import read_file
 from analyzer.inputs import (
+    ApiObjects,
     Input,
     node_addresses,
     outsiders,
     read_dumps,
-    read_file,
     read_input,
     read_two,
 )
@@ -59,6 +60,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if arguments[:1] == ["lab"]:
             return _lab(arguments[1:])
+        if arguments[:2] == ["help", "lab"]:
+            return _lab([*arguments[2:], "--help"])
         options = parse(arguments)
         return _VERBS[options.verb](options)
     except AnalyzerError as error:
@@ -100,6 +103,7 @@ def _services(options: SimpleNamespace) -> int:
         every=options.all,
         findings=findings,
         specs=_specs(options, given),
+        others=tuple(part.ruleset for part in given.parts[1:]),
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=bool(findings))
 
@@ -117,20 +121,25 @@ def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnosti
     from analyzer.kubeproxy.check.invariants import check
     from analyzer.model.rules import Ruleset
 
-    if not isinstance(given.ruleset, Ruleset):
-        raise UsageError("--check: it knows the invariants of iptables mode only")
     node = options.node if options.node in given.cluster.node_names else None
-    checked = check(
-        given.ruleset,
-        given.view.mode,
-        given.services(),
-        node=node,
-        zone=None if node is None else given.cluster.zone_of(node),
-    )
+    findings = 0
+    found: list[Diagnostic] = []
+    for part in given.parts or (given,):
+        if not isinstance(part.ruleset, Ruleset):
+            raise UsageError("--check: it knows the invariants of iptables mode only")
+        checked = check(
+            part.ruleset,
+            part.view.mode,
+            part.services(),
+            node=node,
+            zone=None if node is None else given.cluster.zone_of(node),
+        )
+        findings += checked.findings
+        found += checked.diagnostics
     # Of the same fault the check says more.
-    codes = {each.code for each in checked.diagnostics}
+    codes = {each.code for each in found}
     others = [each for each in (*given.view.diagnostics, *lacking(given)) if each.code not in codes]
-    return checked.findings, (*others, *checked.diagnostics)
+    return findings, (*others, *found)
 
 
 def _tree(options: SimpleNamespace) -> int:
@@ -163,21 +172,32 @@ def _tree(options: SimpleNamespace) -> int:
 
 
 def _trace(options: SimpleNamespace) -> int:
+    from analyzer.dumps import of_version
+    from analyzer.judging import dead_of
     from analyzer.kubeproxy.exceeded import bounded
     from analyzer.kubeproxy.trace import trace
     from analyzer.parsers.survey import survey_any
-    from analyzer.question import family_of, question
+    from analyzer.question import family_of, is_named, question, resolved
     from analyzer.reports.answers import TraceAnswer
 
-    with progress("rules") as advance:
-        rulesets, objects = read_dumps(options, advance)
+    died = None
+    if is_named(options) or options.dead or options.dead_node or options.dead_zone:
+        objects = ApiObjects(options)
+        given = read_input(options, objects)
+        dumps = given.every_ruleset
+        options = resolved(options, given.view)
+        died = dead_of(options, given)
+    else:
+        with progress("rules") as advance:
+            dumps, objects = read_dumps(options, advance)
     cluster = objects.cluster
     files = {
         name: (path, read_file(path, options.max_input))
         for name in ("addresses", "routes")
         if (path := getattr(options, name)) is not None
     }
-    family = family_of(options, rulesets[0])
+    family = family_of(options, dumps)
+    rulesets = of_version(dumps, family)
     asked = question(options, node_addresses(options, cluster), files, family)
     found = trace(
         rulesets, asked, family, outsiders(options, rulesets, objects, asked.addresses or ())
@@ -199,6 +219,7 @@ def _trace(options: SimpleNamespace) -> int:
         # Only of what the packet comes to.
         diagnostics=tuple(diagnostics),
         every=options.verbose,
+        dead=died if died is not None and died.is_anything else None,
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=False)
 

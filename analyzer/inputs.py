@@ -1,20 +1,19 @@
-"""What the options name, read: the only file that opens files to read them."""
+"""What the options name, read and recognised."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from analyzer.errors import InputError, ParseError, UsageError, suggestion
+from analyzer.dumps import told_apart
+from analyzer.errors import ParseError, UsageError, suggestion
+from analyzer.files import files_of_objects, read_rules
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.rules import Ruleset
-from analyzer.model.value import value
-from analyzer.parsers.formats import read_ruleset
+from analyzer.model.value import replace, value
 from analyzer.reports.progress import Advance, progress
 
 TYPE_CHECKING = False
@@ -24,10 +23,13 @@ if TYPE_CHECKING:  # only what is asked for is loaded
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.diff.side import Side
     from analyzer.kubeproxy.nftables import NftRecogniser
+    from analyzer.kubeproxy.view import Route, ServicePort
+    from analyzer.model.diagnostics import Diagnostic
     from analyzer.model.services import ApiServicePort
     from analyzer.parsers.api_objects import Object
     from analyzer.parsers.rows import Skim
     from analyzer.semantics.base_chains import Rules
+    from analyzer.semantics.tree import Tree
 
 
 @value(kw_only=True)
@@ -39,15 +41,19 @@ class Input:
         services: what the API says of ServicePorts of the dump's IP version; empty without objects.
         other_services: the same of the other version, where the dump is of one only.
         own: the node's addresses; none: they are not known.
+        pods: where each pod of the objects answers, by its name.
+        parts: where dumps of both IP versions are read, what each of them gives.
     """
 
     rulesets: tuple[Rules, ...]
     cluster: Cluster
-    recogniser: Recogniser | NftRecogniser
+    recogniser: Recogniser | NftRecogniser | Recognisers
     view: View
     services: Callable[[], tuple[ApiServicePort, ...]]
     other_services: Callable[[], tuple[ApiServicePort, ...]]
     own: tuple[Address, ...]
+    pods: Callable[[], Mapping[str, Sequence[str]]]
+    parts: tuple[Input, ...] = ()
 
     @property
     def ruleset(self) -> Rules:
@@ -55,20 +61,36 @@ class Input:
         return self.rulesets[0]
 
     @property
+    def every_ruleset(self) -> tuple[Rules, ...]:
+        """All that the node has, of all IP versions."""
+        found = {id(each): each for part in self.parts or (self,) for each in part.rulesets}
+        return tuple(found.values())
+
+    @property
     def versions(self) -> tuple[int, ...]:
         """The IP versions of the rules, 4 or 6 or both."""
+        if self.parts:
+            return tuple(sorted({version for part in self.parts for version in part.versions}))
         return _versions(self.ruleset)
 
     def absent(self) -> Absent:
         """Return the ServicePorts that the objects list and the dump does not show."""
-        from analyzer.kubeproxy.absent import absent
+        from analyzer.kubeproxy.absent import Absent, absent
 
+        if self.parts:
+            every = [part.absent() for part in self.parts]
+            return Absent(
+                lacking=tuple(each for part in every for each in part.lacking),
+                unled=tuple(each for part in every for each in part.unled),
+            )
         return absent(self.ruleset, self.view, self.services(), self.other_services())
 
     def side(self, version: int) -> Side:
         """Return what can be compared with another dump, of one IP version."""
         from analyzer.kubeproxy.diff.side import Side
 
+        if isinstance(self.recogniser, Recognisers):
+            return next(part for part in self.parts if version in part.versions).side(version)
         return Side(
             self.rulesets,
             self.view,
@@ -95,7 +117,7 @@ class ApiObjects:
             from analyzer.parsers.api_objects import decode
             from analyzer.parsers.kubernetes import cluster_of
 
-            files = list(_files_of_objects(options.objects, options.max_input))
+            files = list(files_of_objects(options.objects, options.max_input))
             self._items = decode(files)
             self.cluster = cluster_of(self._items, ", ".join(name for name, _ in files))
         said = dict(options.node_of)
@@ -104,6 +126,12 @@ class ApiObjects:
                 raise UsageError(f"--node-of {network}: is it {node}'s, or {said[network]}'s?")
         if said:
             self.cluster = self.cluster.with_networks(said.items())
+
+    def pods(self) -> Mapping[str, Sequence[str]]:
+        """Return where each pod answers, by ``ns/name``."""
+        from analyzer.parsers.pod_addresses import pod_addresses
+
+        return pod_addresses(self._items)
 
     def services(self, version: int) -> tuple[ApiServicePort, ...]:
         """Return the ServicePorts of an IP version, 4 or 6."""
@@ -128,8 +156,8 @@ def read_two(options: SimpleNamespace) -> tuple[Input, Input]:
     if options.a == options.b == "-":
         raise UsageError("A and B are both -: only one of them can be standard input")
     given = vars(options)
-    of_a = SimpleNamespace(**{**given, "dump": options.a})
-    of_b = SimpleNamespace(**{**given, "dump": options.b, "others": options.others_b})
+    of_a = SimpleNamespace(**{**given, "dumps": [options.a]})
+    of_b = SimpleNamespace(**{**given, "dumps": [options.b], "others": options.others_b})
     if options.node_b is not None or options.node_ip_b:
         of_b.node, of_b.node_ip = options.node_b, options.node_ip_b
     objects = ApiObjects(options)
@@ -144,21 +172,86 @@ def read_input(options: SimpleNamespace, objects: ApiObjects | None = None) -> I
         OSError: a file cannot be read.
     """
     with progress("rules") as advance:
-        rulesets = _read_all(options, advance, EndpointRows.skim)
+        dumps, others = _read_all(options, advance, EndpointRows.skim)
         known = ApiObjects(options) if objects is None else objects
         own = node_addresses(options, known.cluster)
-        recogniser = _recogniser(options, rulesets, known, own, advance)
-        view = recogniser.view()
+        parts = [
+            _input(options, rulesets, known, own, advance) for rulesets in told_apart(dumps, others)
+        ]
+    return parts[0] if len(parts) == 1 else _combined(parts)
+
+
+def _input(
+    options: SimpleNamespace,
+    rulesets: tuple[Rules, ...],
+    known: ApiObjects,
+    own: tuple[Address, ...],
+    advance: Advance | None,
+) -> Input:
+    recogniser = _recogniser(options, rulesets, known, own, advance)
     versions = _versions(rulesets[0])
     return Input(
         rulesets=rulesets,
         cluster=known.cluster,
         recogniser=recogniser,
-        view=view,
+        view=recogniser.view(),
         services=lambda: _services(versions, known),
         other_services=lambda: _services([v for v in (4, 6) if v not in versions], known),
         own=own,
+        pods=known.pods,
     )
+
+
+def _combined(parts: Sequence[Input]) -> Input:
+    """Return what dumps of both IP versions give together.
+
+    One that shows no Services is judged as if it were not there; what it says of that is told.
+    """
+    views = [part.view for part in parts]
+    parts = [part for part in parts if not part.view.unseen] or list(parts[:1])
+    first = parts[0]
+    diagnostics = tuple(dict.fromkeys(each for view in views for each in view.diagnostics))
+    if len(parts) == 1:
+        return replace(first, view=replace(first.view, diagnostics=diagnostics))
+    views = [part.view for part in parts]
+    return Input(
+        rulesets=first.rulesets,
+        cluster=first.cluster,
+        recogniser=Recognisers(parts),
+        view=replace(
+            first.view,
+            services=tuple(service for view in views for service in view.services),
+            diagnostics=diagnostics,
+            cut=tuple(version for view in views for version in view.cut),
+            left_out=tuple(name for view in views for name in view.left_out),
+            unled=tuple(name for view in views for name in view.unled),
+        ),
+        services=lambda: tuple(each for part in parts for each in part.services()),
+        other_services=tuple,
+        own=first.own,
+        pods=first.pods,
+        parts=tuple(parts),
+    )
+
+
+class Recognisers:
+    """Those of dumps of both IP versions: each is asked about its own Services."""
+
+    def __init__(self, parts: Sequence[Input]) -> None:
+        self._parts = parts
+        self._asked: list[Recogniser | NftRecogniser | Recognisers] = []
+
+    def tree(self, service: ServicePort, route: Route) -> Tree:
+        """Return what becomes of a new flow on a route."""
+        for part in self._parts:
+            if any(each is service for each in part.view.services):
+                self._asked.append(part.recogniser)
+                return part.recogniser.tree(service, route)
+        raise AssertionError(service.name.text)
+
+    def assumed(self) -> tuple[Diagnostic, ...]:
+        """Return what trees rest on besides the dumps."""
+        return tuple(dict.fromkeys(each for one in self._asked for each in one.assumed()))
 
 
 def _versions(ruleset: Rules) -> tuple[int, ...]:
@@ -228,78 +321,28 @@ def outsiders(
 def read_dumps(
     options: SimpleNamespace, advance: Advance | None
 ) -> tuple[tuple[Rules, ...], ApiObjects]:
-    """Read the dumps, of which the first is the one that is asked about, and the objects.
+    """Read the dumps in the order in which they are named, and the objects.
 
     Raises:
         AnalyzerError: the input is none, or does not fit what was asked.
         OSError: a file cannot be read.
     """
-    return _read_all(options, advance), ApiObjects(options)
+    dumps, others = _read_all(options, advance)
+    return (*dumps, *others), ApiObjects(options)
 
 
 def _read_all(
     options: SimpleNamespace, advance: Advance | None, skim: Skim | None = None
-) -> tuple[Rules, ...]:
+) -> tuple[list[Rules], list[Rules]]:
+    """Read the dumps, and what `--with` names."""
     most = options.max_input
-    first = _read(options.dump, options.input_format, options.table, advance, skim, most=most)
+    names = options.dumps, options.others
+    if [*names[0], *names[1]].count("-") > 1:
+        raise UsageError("-: only one dump can be standard input")
+    given = options.input_format, options.table, advance, skim
+    dumps = [read_rules(name, *given, most=most) for name in names[0]]
     # What else the node has is read for its rules, not for its Services.
-    return first, *[_read(name, None, None, advance, None, most=most) for name in options.others]
-
-
-def _read(
-    name: str,
-    input_format: str | None,
-    table: str | None,
-    advance: Advance | None,
-    skim: Skim | None,
-    *,
-    most: int,
-) -> Rules:
-    given = input_format, table, advance, skim
-    if name == "-":
-        return read_ruleset(sys.stdin.buffer, "<stdin>", *given, most=most)
-    with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
-        return read_ruleset(file, name, *given, most=most)
-
-
-def _files_of_objects(names: Sequence[str], most: int) -> Iterator[tuple[str, bytes]]:
-    """Give name and content of each file; of a folder, of all that hold objects by their names.
-
-    Raises:
-        InputError: a folder holds none.
-    """
-    for name in names:
-        if not os.path.isdir(name):  # noqa: PTH112  # pathlib is slow to load
-            yield name, read_file(name, most)
-            continue
-        from analyzer.parsers.api_objects import holds_objects
-
-        with os.scandir(name) as listed:
-            inside = sorted(each.path for each in listed if each.name.split(".")[1:2] == ["json"])
-        # Beside them other files may stand, of which nobody said that they are objects.
-        found = [(file, data) for file in inside if holds_objects(data := read_file(file, most))]
-        if not found:
-            raise InputError(f"{name}: no file *.json of this folder holds API objects")
-        yield from found
-
-
-def read_file(name: str, most: int) -> bytes:
-    """Return what a file holds, unpacked; of ``-``, standard input.
-
-    Raises:
-        InputError: that is more than `most` bytes, or damaged.
-        OSError: it cannot be read.
-    """
-    from analyzer.parsers.compression import decompress
-    from analyzer.parsers.contents import contents
-
-    try:
-        if name == "-":
-            return decompress(bytes(contents(sys.stdin.buffer, most)), most)
-        with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
-            return decompress(bytes(contents(file, most)), most)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
+    return dumps, [read_rules(name, None, None, advance, None, most=most) for name in names[1]]
 
 
 def node_addresses(options: SimpleNamespace, cluster: Cluster) -> tuple[Address, ...]:

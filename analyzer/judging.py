@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from analyzer.errors import InputError, UsageError
+from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.reports.phrases import count, listed
 
@@ -58,14 +58,46 @@ def dead_of(options: SimpleNamespace, given: Input) -> Dead:
         UsageError: a name that does not occur.
     """
     from analyzer.failure.models import dead
+    from analyzer.model.value import replace
 
-    return dead(
+    places = {name: _places_of(name, options, given) for name in options.dead}
+    died = dead(
         given.view,
         given.cluster,
-        endpoints=options.dead,
+        endpoints=[each for listed in places.values() for each in listed],
         nodes=options.dead_node,
         zones=options.dead_zone,
     )
+    return replace(died, named=tuple(places))
+
+
+def _places_of(name: str, options: SimpleNamespace, given: Input) -> Sequence[str]:
+    """Return what ``--dead`` names: a pod's addresses, or `name` itself, which is one.
+
+    Raises:
+        UsageError: the objects have no such pod, or it answers nowhere.
+    """
+    from analyzer.model.addresses import network_from_text
+
+    if "/" not in name or network_from_text(name) is not None:
+        return (name,)
+    if not options.objects:
+        raise UsageError(
+            f"--dead {name}: to know where a pod is takes --objects, with pods or endpointslices; "
+            "or give its address"
+        )
+    pods = given.pods()
+    if name not in pods:
+        raise UsageError(f"--dead {name}: the objects have no such pod{suggestion(name, pods)}")
+    if not pods[name]:
+        raise UsageError(
+            f"--dead {name}: that pod has ended, has no address, or has its node's and is no "
+            "endpoint; give IP:PORT"
+        )
+    known = {str(end) for end in given.view.endpoints}
+    known |= {str(end.address) for end in given.view.endpoints}
+    # A pod of both IP versions may be an endpoint of one.
+    return [each for each in pods[name] if each in known] or pods[name]
 
 
 def check_marked(options: SimpleNamespace, died: Dead) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 from types import SimpleNamespace
 from typing import Final
 
 from analyzer.errors import UsageError
+from analyzer.kubeproxy.select import select
 from analyzer.kubeproxy.trace import Question
-from analyzer.kubeproxy.view import Endpoint
+from analyzer.kubeproxy.view import Endpoint, FrontendKind, ServicePort, View
 from analyzer.model.addresses import Address, address_and_port_from_text, address_from_text
 from analyzer.model.packet import ALL_BITS, Mark, Packet
 from analyzer.model.routing import Routes
@@ -19,6 +20,7 @@ from analyzer.semantics.base_chains import Rules
 
 #: Echo request, and what the protocol is called, by family.
 _ICMP: Final = {"ip": ("icmp", (8, 0)), "ip6": ("ipv6-icmp", (128, 0))}
+_MOST_NAMED: Final = 5
 _PORT_MAX: Final = 0xFFFF
 _BYTE_MAX: Final = 0xFF
 _BYTE_DIGITS: Final = 3
@@ -26,12 +28,72 @@ _BYTE_DIGITS: Final = 3
 _BEGINS_A_FLOW: Final = {"ip": frozenset({8, 13, 15, 17}), "ip6": frozenset({128, 139})}
 
 
-def family_of(options: SimpleNamespace, rules: Rules) -> str:
-    """Return the family of the packet: that of the rules, or with nft's of the destination."""
-    if isinstance(rules, Ruleset):
-        return rules.family
+def family_of(options: SimpleNamespace, dumps: Sequence[Rules]) -> str:
+    """Return the family of the packet: of its destination, or the one that the rules have."""
+    families = {each.family for each in dumps if isinstance(each, Ruleset)}
+    if len(families) == 1 and all(isinstance(each, Ruleset) for each in dumps):
+        return families.pop()
     address, _ = _destination(options)
     return "ip" if isinstance(address, IPv4Address) else "ip6"
+
+
+def is_named(options: SimpleNamespace) -> bool:
+    """Tell whether the packet is sent to a Service by name, or comes from a pod as such."""
+    return options.source == "pod" or address_and_port_from_text(options.to) is None
+
+
+def resolved(options: SimpleNamespace, view: View) -> SimpleNamespace:
+    """Return the options with a Service's address, and a pod's, instead of their names.
+
+    Raises:
+        UsageError: the name is none, or of several ports or addresses.
+    """
+    given = vars(options)
+    if address_and_port_from_text(options.to) is None:
+        given = {**given, **_service_meant(options, view)}
+    if options.source == "pod":
+        if view.pod_source is None:
+            raise UsageError("--from pod: the dump does not tell what addresses pods have; give IP")
+        given = {**given, "source": str(view.pod_source)}
+    return SimpleNamespace(**given)
+
+
+def _service_meant(options: SimpleNamespace, view: View) -> dict[str, str]:
+    wanted = options.protocol
+    try:
+        named = select(view, options.to)
+    except UsageError as error:
+        raise UsageError(
+            f"--to {options.to}: expected IP:PORT, as 10.96.0.10:53 or [fd00::1]:53, or a Service; "
+            f"{error}"
+        ) from None
+    found = [
+        service
+        for service in named
+        if wanted in (None, service.protocol) and any(f.address for f in service.frontends)
+    ]
+    source = None if options.source is None else address_from_text(options.source)
+    if source is not None:
+        found = [each for each in found if each.version == source.version] or found
+    if wanted is None and len({each.protocol for each in found}) > 1:  # tcp, as of addresses
+        found = [each for each in found if each.protocol == "tcp"]
+    if not found:
+        raise UsageError(
+            f"--to {options.to}: no such ServicePort with an address"
+            + (f" and protocol {wanted}" if wanted else "")
+        )
+    places = dict.fromkeys(_address_of(service) for service in found)
+    if len(places) > 1 and len({each.version for each in found}) == 1:
+        ports = ", ".join(f"{each.name.text} ({each.protocol})" for each in found[:_MOST_NAMED])
+        raise UsageError(f"--to {options.to}: that is several: {ports}; name one")
+    return {"to": next(iter(places)), "protocol": found[0].protocol}
+
+
+def _address_of(service: ServicePort) -> str:
+    """Return the ClusterIP of a ServicePort, or another address, with its port."""
+    addresses = [each for each in service.frontends if each.address is not None]
+    cluster = [each for each in addresses if each.kind is FrontendKind.CLUSTER_IP]
+    return str((cluster or addresses)[0])
 
 
 def question(
@@ -72,11 +134,11 @@ def _packet(options: SimpleNamespace, own: tuple[Address, ...], family: str) -> 
             "--from-node and --in-interface: what the node makes comes in by no device"
         )
     if options.source is None and not options.from_node:
-        raise UsageError("--from IP is needed, or --from-node")
+        raise UsageError("--from IP is needed, --from pod, or --from-node")
     given = None if options.source is None else _address(options.source)
     source = _chosen(destination, own) if given is None else given
     icmp = None
-    protocol = options.protocol
+    protocol = options.protocol or "tcp"
     if protocol == "icmp":
         protocol, icmp = _ICMP[family]
         icmp = icmp if options.icmp_type is None else _icmp_type(options.icmp_type)
@@ -115,7 +177,7 @@ def _destination(options: SimpleNamespace) -> tuple[Address, int | None]:
     if found is None:
         raise UsageError(f"--to {options.to}: expected IP:PORT, as 10.96.0.10:53 or [fd00::1]:53")
     if options.protocol != "icmp" and found[1] is None:
-        raise UsageError(f"--to {options.to}: {options.protocol} needs a port, as IP:PORT")
+        raise UsageError(f"--to {options.to}: {options.protocol or 'tcp'} needs a port, as IP:PORT")
     if options.protocol == "icmp" and found[1] is not None:
         raise UsageError(f"--to {options.to}: icmp has no ports")
     return found

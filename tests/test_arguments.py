@@ -60,9 +60,9 @@ def test_values_are_repeated_or_joined_or_follow_each_other(
 @pytest.mark.parametrize("verb", ["services", "loss"])
 def test_a_word_that_the_verb_needs_is_no_value(verb: str) -> None:
     found = parse([verb, "--objects", "o.json", "DUMP"])
-    assert (found.dump, found.objects) == ("DUMP", ["o.json"])
-    assert parse([verb, "--objects", "o.json", "--", "DUMP"]).dump == "DUMP"
-    assert parse([verb, "--objects", "o.json", "-"]).dump == "-"
+    assert (found.dumps, found.objects) == (["DUMP"], ["o.json"])
+    assert parse([verb, "--objects", "o.json", "--", "DUMP"]).dumps == ["DUMP"]
+    assert parse([verb, "--objects", "o.json", "-"]).dumps == ["-"]
 
 
 def test_two_dumps_stand_anywhere() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzer import cli, inputs
+from analyzer import cli, files
 from tests.support.answers import RICH, Answers
 from tests.support.commands import DUMP, OBJECTS, Command, Done
 from tests.support.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
@@ -78,7 +78,7 @@ def test_an_interruption_exits_with_130(command: Command, monkeypatch: pytest.Mo
     def interrupted(*_: object, **__: object) -> bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(inputs, "read_ruleset", interrupted)
+    monkeypatch.setattr(files, "read_ruleset", interrupted)
     assert command("services", DUMP) == Done(130, "", "kubeodds: interrupted\n")
 
 

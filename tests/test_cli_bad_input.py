@@ -95,7 +95,8 @@ def test_nothing_but_blanks_stands_before_a_caret(command: Command) -> None:
         ),
         (
             ["--dead", "worker1"],
-            "--dead worker1: expected an address, for example 10.1.0.1 or 10.1.0.1:53",
+            "--dead worker1: expected an address, for example 10.1.0.1 or 10.1.0.1:53, a network, "
+            "for example 10.1.0.0/24, or with --objects a pod, as namespace/name",
         ),
         (
             ["--dead-node", "worker2", *OBJECTS],
@@ -172,12 +173,18 @@ def test_objects_that_are_none_are_refused(command: Command, content: str, error
     [
         ([], "the following arguments are required: VERB"),
         (["services"], "the following arguments are required: DUMP"),
-        (["loss", "--dead", "10.1.0.1", "10.1.0.2", DUMP], "not plain which word is DUMP; repeat"),
+        (["loss", "--objects", "a", "b", "c"], "not plain which word is DUMP; repeat"),
+        (["los", DUMP], "no verb 'los'; did you mean loss?"),
+        (["service", DUMP], "no verb 'service'; did you mean services?"),
+        (["nonsense"], "no verb 'nonsense'; there are diff, lab, loss, services, trace, ..."),
         (["loss", DUMP, "--max-loss", "ten"], "'ten' is not a percentage (for example 10%)"),
         (["loss", DUMP, "--max-loss", "101%"], "'101%' is not between 0% and 100%"),
         (["services", DUMP, "--node-ip", "worker1"], "'worker1' is no IP address"),
         (["services", DUMP, "--format", "xml"], "invalid choice: 'xml'"),
-        (["services", DUMP, "--servic", "x"], "unrecognized arguments: --servic x"),
+        (
+            ["services", DUMP, "--servic", "x"],
+            "unrecognized arguments: --servic; did you mean --service",
+        ),
     ],
 )
 def test_bad_usage_is_told_with_the_usage(

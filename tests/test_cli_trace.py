@@ -36,7 +36,7 @@ def ends(document: Any) -> list[tuple[str, str | None, bool | None]]:
         ([*POD, "--to", "fd00::1"], "tcp needs a port"),
         ([*POD, "--to", "[fd00::1]:80"], "fd00::1 is not of IPv4"),
         ([*POD, "--to", "10.96.18.52:80", "--protocol", "icmp"], "icmp has no ports"),
-        ([*APP], "--from IP is needed, or --from-node"),
+        ([*APP], "--from IP is needed, --from pod, or --from-node"),
         (["--from", "nobody", *APP], "--from nobody: no IP address"),
         ([*POD, *APP, "--from-node", "--in-interface", "eth0"], "comes in by no device"),
         ([*POD, "--to", "127.0.0.1:80"], "what comes in for loopback the kernel drops"),

@@ -131,6 +131,8 @@ ANALYZER: Final = (
         "kubeproxy/test_nftables.py kubeproxy/test_nft_round_trip.py kubeproxy/test_nft_edited.py",
         "steps of the recogniser of nftables mode, which is asked as a whole",
     ),
+    # --- the command line
+    Row("examples", "test_help.py", "lines of help, each of which is run"),
     # --- reports
     Row("reports/answers", "reports/test_renderers.py", "plain values, one for each verb"),
     Row(

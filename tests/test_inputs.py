@@ -12,7 +12,7 @@ import pytest
 
 from analyzer.arguments import parse
 from analyzer.errors import InputError, UsageError
-from analyzer.inputs import ApiObjects, node_addresses, read_file, read_input, read_two
+from analyzer.inputs import ApiObjects, node_addresses, read_input, read_two
 from tests.support.dumps import dump, two_endpoints
 
 NODE: dict[str, Any] = {
@@ -119,12 +119,12 @@ def test_a_dump_of_nft_holds_both_ip_versions(folder: Path) -> None:
     assert read_input(options(folder)).versions == (4, 6)
 
 
-def test_a_minus_is_standard_input(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dump_may_be_standard_input(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = (folder / "dump.txt").read_bytes()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
-    assert read_file("-", len(data)) == data
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
     assert len(read_input(parse(["services", "-"])).view.services) == 1
+    with pytest.raises(UsageError, match="only one dump can be standard input"):
+        read_input(parse(["services", "-", "-"]))
 
 
 def test_of_two_dumps_only_one_is_standard_input() -> None:

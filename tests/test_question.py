@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from ipaddress import ip_address
 from types import SimpleNamespace
 from typing import Final
@@ -11,9 +12,10 @@ from analyzer.arguments import parse
 from analyzer.errors import InputError, UsageError
 from analyzer.kubeproxy.trace import Question
 from analyzer.model.packet import Mark, Packet
+from analyzer.model.value import replace
 from analyzer.parsers import iptables_save, nft_text
-from analyzer.question import family_of, question
-from tests.support.dumps import at
+from analyzer.question import family_of, is_named, question, resolved
+from tests.support.dumps import at, cluster_ip, dump, view_of
 
 NODE, NODE6, OTHER = map(ip_address, ("172.16.0.1", "fd00:172::1", "172.16.0.2"))
 CLIENT, SERVICE = map(ip_address, ("203.0.113.7", "10.96.0.1"))
@@ -155,8 +157,71 @@ def test_a_node_whose_addresses_nobody_said_has_unknown_ones() -> None:
 
 
 def test_the_rules_of_iptables_tell_the_ip_version_and_with_nft_the_destination_does() -> None:
+    four = iptables_save.parse("*nat\n:A - [0:0]\nCOMMIT\n", "dump")
     six = iptables_save.parse("*nat\n:A - [0:0]\n-A A -d fd00::1/128\nCOMMIT\n", "dump")
     both = nft_text.parse("table inet t {\n}\n", "dump")
-    assert family_of(options(*FROM), six) == "ip6"
-    assert family_of(options(*FROM), both) == "ip"
-    assert family_of(options("--from-node", "--to", "[fd00::1]:80"), both) == "ip6"
+    to_six = options("--from-node", "--to", "[fd00::1]:80")
+    assert family_of(options(*FROM), [six]) == "ip6"
+    assert family_of(options(*FROM), [both]) == "ip"
+    assert family_of(to_six, [both]) == "ip6"
+    assert family_of(to_six, [four, six]) == "ip6"
+    assert family_of(options(*FROM), [four, six]) == "ip"
+    assert family_of(to_six, [four]) == "ip"  # which is refused by who walks the packet
+
+
+PORTS = view_of(
+    dump(
+        cluster_ip("ns/dns:tcp", "10.96.0.10", 53),
+        cluster_ip("ns/dns:metrics", "10.96.0.10", 9153),
+        cluster_ip("ns/dns:udp", "10.96.0.10", 53)
+        .replace("-p tcp", "-p udp")
+        .replace("-m tcp", "-m udp"),
+        cluster_ip("ns/log", "10.96.0.11", 514)
+        .replace("-p tcp", "-p udp")
+        .replace("-m tcp", "-m udp"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "to", "protocol"),
+    [
+        (("dns:53",), "10.96.0.10:53", "tcp"),
+        (("dns:53", "--protocol", "udp"), "10.96.0.10:53", "udp"),
+        (("svc/dns:53",), "10.96.0.10:53", "tcp"),
+        (("dns.ns.svc:9153",), "10.96.0.10:9153", "tcp"),
+        (("ns/dns:metrics",), "10.96.0.10:9153", "tcp"),
+        (("log",), "10.96.0.11:514", "udp"),
+    ],
+)
+def test_a_service_may_be_named_instead_of_its_address(
+    words: tuple[str, ...], to: str, protocol: str
+) -> None:
+    given = options("--from", "10.0.0.1", "--to", *words)
+    assert is_named(given)
+    found = resolved(given, PORTS)
+    assert (found.to, found.protocol) == (to, protocol)
+    assert not is_named(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("dns",), "that is several: ns/dns:metrics (tcp), ns/dns:tcp (tcp); name one"),
+        (("log", "--protocol", "tcp"), "no such ServicePort with an address and protocol tcp"),
+        (("nonesuch",), "expected IP:PORT, as 10.96.0.10:53 or [fd00::1]:53, or a Service; no"),
+        (("10.96.0.10:99999",), "expected IP:PORT"),
+    ],
+)
+def test_a_name_of_none_or_of_several_is_refused(words: tuple[str, ...], says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        resolved(options("--from", "10.0.0.1", "--to", *words), PORTS)
+
+
+def test_from_a_pod_is_from_the_one_that_stands_for_them() -> None:
+    given = options("--from", "pod", "--to", "10.96.0.10:53")
+    assert is_named(given)
+    view = replace(PORTS, pod_source=ip_address("10.244.0.9"))
+    assert resolved(given, view).source == "10.244.0.9"
+    with pytest.raises(UsageError, match="does not tell what addresses pods have"):
+        resolved(given, replace(PORTS, pod_source=None))

@@ -7,7 +7,7 @@ from typing import Final
 
 from analyzer.errors import UsageError, suggestion
 from analyzer.kubeproxy.view import Endpoint, View
-from analyzer.model.addresses import address_and_port_from_text
+from analyzer.model.addresses import address_and_port_from_text, network_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import value
 
@@ -80,6 +80,26 @@ def dead(
     )
 
 
+def _named(name: str) -> Callable[[Endpoint], bool]:
+    """Return what tells whether an endpoint is meant.
+
+    Raises:
+        UsageError: the name is no address and no network.
+    """
+    network = network_from_text(name) if "/" in name else None
+    if network is not None:
+        version, ends = network.version, network
+        return lambda each: each.address.version == version and each.address in ends
+    given = address_and_port_from_text(name)
+    if given is None:
+        raise UsageError(
+            f"--dead {name}: expected an address, for example 10.1.0.1 or 10.1.0.1:53, a network, "
+            "for example 10.1.0.0/24, or with --objects a pod, as namespace/name"
+        )
+    address, port = given
+    return lambda each: each.address == address and port in (None, each.port)
+
+
 _IN: Final = {"node": "on", "zone": "in"}
 
 
@@ -104,16 +124,11 @@ _Model = Callable[[Collection[str], Known], Sequence[Endpoint]]
 
 
 def _endpoints(names: Collection[str], known: Known) -> list[Endpoint]:
-    """``--dead IP[:PORT]``: a pod, or one port of it."""
+    """``--dead IP[:PORT]``: a pod, or one port of it; ``--dead CIDR``: all in a network."""
     dying: list[Endpoint] = []
     for name in names:
-        given = address_and_port_from_text(name)
-        if given is None:
-            raise UsageError(
-                f"--dead {name}: expected an address, for example 10.1.0.1 or 10.1.0.1:53"
-            )
-        address, port = given
-        found = [e for e in known.endpoints if e.address == address and port in (None, e.port)]
+        meant = _named(name)
+        found = [each for each in known.endpoints if meant(each)]
         if not found and not known.hides_some:
             raise UsageError(
                 f"--dead {name}: no Service of this dump has that endpoint"

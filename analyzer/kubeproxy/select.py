@@ -167,7 +167,9 @@ _WAYS: Final[tuple[Callable[[ServicePort], set[str]], ...]] = (
 
 def _like(view: View, pattern: str) -> tuple[ServicePort, ...]:
     """Return what a pattern names, in the first way in which it names any."""
-    for way in _WAYS:
+    # kube* means Services of such names, not all in namespaces of such names.
+    ways = _WAYS if "/" in pattern else _WAYS[2:]
+    for way in ways:
         found = tuple(s for s in view.services if any(_fits(name, pattern) for name in way(s)))
         if found:
             return found

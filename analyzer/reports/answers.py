@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from analyzer.model.packet import Packet
     from analyzer.model.services import ApiServicePort
     from analyzer.semantics.base_chains import Rules
-    from analyzer.semantics.fate import End
+    from analyzer.semantics.fate import End, Fate
     from analyzer.semantics.tree import Tree
 
 
@@ -34,6 +34,7 @@ class ServicesAnswer:
         every: whether a person wants to see each endpoint of a Service with many.
         specs: what the API says of ServicePorts, by name and protocol.
         findings: how many invariants ``--check`` found broken; None: it was not asked.
+        others: dumps of the other IP version, whose Services are there too.
     """
 
     ruleset: Rules
@@ -44,6 +45,12 @@ class ServicesAnswer:
     every: bool = False
     specs: Mapping[tuple[str, str], ApiServicePort] = MappingProxyType({})
     findings: int | None = None
+    others: tuple[Rules, ...] = ()
+
+    @property
+    def rules(self) -> int:
+        """How many rules the dumps hold."""
+        return self.ruleset.rules + sum(each.rules for each in self.others)
 
 
 @value(kw_only=True)
@@ -115,6 +122,7 @@ class TraceAnswer:
     Attributes:
         assumptions: what they rest on besides the dump.
         every: whether all branches are wanted, however many.
+        dead: what is dead, where that was said.
     """
 
     cluster: Cluster
@@ -126,6 +134,16 @@ class TraceAnswer:
     assumptions: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
     every: bool = False
+    dead: Dead | None = None
+
+    def is_dead(self, fate: Fate) -> bool | None:
+        """Tell whether a flow ends at a dead endpoint; None: nobody knows where that is."""
+        ends = {(each.address, each.port) for each in self.dead.endpoints} if self.dead else set()
+        perhaps = {(e.address, e.port) for e in self.dead.uncertain} if self.dead else set()
+        place = fate.address, fate.port
+        if fate.kind == "endpoint" and place in perhaps - ends:
+            return None
+        return fate.kind == "endpoint" and place in ends
 
 
 @value(kw_only=True)

@@ -24,7 +24,7 @@ def render(answer: ServicesAnswer) -> Iterator[str]:
     source = {
         "format": answer.ruleset.input_format,
         "mode": answer.view.mode,
-        "rules": answer.ruleset.rules,
+        "rules": answer.rules,
         "node": answer.view.node,
     }
     writer = _Writer(answer)

@@ -41,11 +41,12 @@ _NOWHERE: Final = Span("?", Style.FAINT)
 
 def render(answer: ServicesAnswer) -> Document:
     """Return a table: a line an endpoint, with the share of new flows."""
-    ruleset, view = answer.ruleset, answer.view
+    view = answer.view
     services = count(len(answer.services), "ServicePort")
-    rules = count(ruleset.rules, "rule")
+    rules = count(answer.rules, "rule")
+    files = " and ".join(each.file for each in (answer.ruleset, *answer.others))
     mode = "no kube-proxy rules found" if view.mode == "none" else f"{view.mode} mode"
-    head = f"{services} in {rules} of {ruleset.file}{at_node(view)}, {mode}"
+    head = f"{services} in {rules} of {files}{at_node(view)}, {mode}"
     told = [(service, groups(service)) for service in answer.services]
     differ = any(len(d.distributions) > 1 for _, parts in told for d in parts)
     rows, unknown = _Rows(answer).of(told)

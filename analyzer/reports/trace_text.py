@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint
@@ -22,6 +23,7 @@ _COLUMNS: Final = (
     Column("NODE", spare=1),
     Column("SOURCE", spare=3),
 )
+_DEAD: Final = Column("")
 #: Rows of the table, and branches of the journey, that a person reads; JSON has all.
 _MOST_ROWS: Final = 20
 _MOST_BRANCHES: Final = 3
@@ -42,15 +44,17 @@ def render(answer: TraceAnswer) -> Document:
     blocks: list[Block] = [Line((Span(_asked(answer.packet), Style.STRONG), at)), Line()]
     rows = [_row(end, answer) for end in answer.ends]
     shown = rows if answer.every or len(rows) <= 2 * _MOST_ROWS else rows[:_MOST_ROWS]
-    columns = (
+    columns: tuple[Column, ...] = (
         _COLUMNS if answer.state == "NEW" else (Column("OF PACKETS", right=True), *_COLUMNS[1:])
     )
+    if answer.dead is not None:
+        columns = (*columns, _DEAD)
     blocks += [Table(columns, tuple(shown)), Line()]
     if len(shown) < len(rows):
         more = count(len(rows) - len(shown), "more end")
         blocks += [Line((Span(f"{more}; -v shows all", Style.FAINT),)), Line()]
     most = ALL if answer.every else _MOST_BRANCHES
-    journey = lines(answer.tree, _leaf, tables=True, most=most)
+    journey = lines(answer.tree, partial(_leaf, answer), tables=True, most=most)
     blocks += [Line(pieces) for pieces in journey]
     blocks += [Line(), *_assumed(answer)]
     return Document(blocks)
@@ -71,8 +75,14 @@ def _row(end: End, answer: TraceAnswer) -> tuple[Cell, ...]:
     fate, probability = end.fate, end.probability
     node = None if fate.address is None else answer.cluster.placement(fate.address).node
     source = {True: "masqueraded", False: "kept", None: ""}[end.masquerade]
-    told_end = Span(told(fate), _STYLES[fate.kind])
-    return (bounds_percent(probability), bounds_fraction(probability), told_end, node or "", source)
+    is_dead = answer.is_dead(fate)
+    style = Style.BAD if is_dead else _STYLES[fate.kind]
+    dead = (
+        Span("dead?", Style.WARNING) if is_dead is None else Span("DEAD" if is_dead else "", style)
+    )
+    told_end = Span(told(fate), style)
+    of = bounds_percent(probability), bounds_fraction(probability)
+    return (*of, told_end, node or "", source, *((dead,) if answer.dead is not None else ()))
 
 
 def told(fate: Fate) -> str:
@@ -93,14 +103,17 @@ def told(fate: Fate) -> str:
             return "not known"
 
 
-def _leaf(leaf: Leaf) -> Pieces:
+def _leaf(answer: TraceAnswer, leaf: Leaf) -> Pieces:
     if isinstance(leaf.outcome, Unresolved):
         return (Span(f"=> unknown: {leaf.outcome.text}", Style.WARNING),)
     fate = fate_of(leaf)
     masked = ", masqueraded" if leaf.packet.masqueraded else ""
     here = ", on this node" if leaf.outcome == Delivered(here=True) else ""
     masked = f"{here if fate.kind == 'endpoint' else ''}{masked}"
-    return (Span(f"=> {told(fate)}{masked}", _STYLES[fate.kind]),)
+    is_dead = answer.is_dead(fate)
+    masked += " DEAD" if is_dead else " dead?" if is_dead is None else ""
+    style = Style.BAD if is_dead else _STYLES[fate.kind]
+    return (Span(f"=> {told(fate)}{masked}", style),)
 
 
 def _assumed(answer: TraceAnswer) -> Iterator[Line]:

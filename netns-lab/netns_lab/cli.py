@@ -27,6 +27,24 @@ from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.plan import why_not
 
+#: Lines with which the help of each verb ends; tests run them.
+EXAMPLES: Final = {
+    "run": (
+        "kubeodds lab run dump.txt --objects objects.json --node worker1 --dead-node master",
+        "kubeodds lab run dump.txt --dead 10.244.0.3 --service kube-dns:dns --flows 1000",
+        "kubeodds lab run dump.txt --dead 10.244.0.7 --service app -o json --output run.json",
+    ),
+    "clients": (
+        "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app",
+        "kubeodds lab clients dump.txt --dead 10.244.0.3 --service kube-dns:dns --runs 20",
+        "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app -o json",
+    ),
+    "verify": (
+        "kubeodds lab verify run.json",
+        "kubeodds lab verify run.json -o json",
+        "kubeodds lab verify run.json --output verdict.txt",
+    ),
+}
 _SOURCES: Final = ("pod", "node", "external")
 _MOST_FLOWS: Final = 100_000_000
 
@@ -67,7 +85,11 @@ def _parser() -> argparse.ArgumentParser:
         "--runs", type=_flows, default=60, help="runs of each program (default: 60)"
     )
     clients.set_defaults(run=_clients, sources=["pod"])
-    verify = verbs.add_parser("verify", help="judge a saved measurement again, no root needed")
+    verify = verbs.add_parser(
+        "verify",
+        help="judge a saved measurement again, no root needed",
+        examples=EXAMPLES["verify"],
+    )
     verify.add_argument("measurement", metavar="FILE", help="of `lab run --format json`")
     arguments.add_output_options(verify, "lab verify")
     verify.set_defaults(run=_verify)
@@ -83,6 +105,7 @@ def _verb(
         name,
         help=says,
         description=says,
+        examples=EXAMPLES[name],
     )
     arguments.add_input_options(parser)
     arguments.add_dead_options(parser)
@@ -163,6 +186,8 @@ def _set_up(options: SimpleNamespace, flows: int) -> _SetUp:
     """Leave the host's network, read what was asked, and build the lab."""
     leave_host()
     given = read_input(options)
+    if given.parts:
+        raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
     dead = dead_of(options, given)
     routes, skipped = _replayable(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.

@@ -55,7 +55,10 @@ IPV6 = view_of(
         ("web/*", ["web/app:admin", "web/app:http", "web/bare", "web/node"]),
         ("*/app:http", ["dev/app:http", "web/app:http"]),
         ("b*e", ["web/bare"]),
-        ("10.96.0.*", ["10.96.0.5:80"]),
+        (
+            "10.96.0.*",
+            ["10.96.0.5:80", "dev/app:http", "web/app:admin", "web/app:http", "web/bare"],
+        ),
         ("10.96.0.1*", ["web/app:admin", "web/app:http"]),
     ],
 )

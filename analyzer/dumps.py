@@ -1,0 +1,81 @@
+"""Several dumps of one node, told apart by what is in them.
+
+Theory of operation: a node may have rules of iptables-legacy, of iptables-nft and of nft, for both
+IP versions, each in a dump of its own. A flow meets all rules of its version, whoever wrote them;
+its Services are in one of them. So for each version one dump is asked about, the first in which
+kube-proxy's rules are, and the others count for their rules. nft prints both versions at once: such
+a dump goes with either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analyzer.errors import UsageError
+from analyzer.kubeproxy import names
+from analyzer.model.rules import Ruleset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.semantics.base_chains import Rules
+
+#: kube-proxy's table in nftables mode.
+_TABLE: Final = "kube-proxy"
+
+
+def told_apart(dumps: Sequence[Rules], others: Sequence[Rules]) -> Iterator[tuple[Rules, ...]]:
+    """Give for each IP version, or for both, the dump to ask about and the node's other rules.
+
+    `others` are those of ``--with``: of the version of a dump only their rules count.
+
+    Raises:
+        UsageError: several dumps have rules of kube-proxy for one version.
+    """
+    main = _first(dumps)
+    yield main, *(each for each in (*dumps, *others) if each is not main and _goes_with(each, main))
+    if not isinstance(main, Ruleset):
+        return
+    rest = [each for each in (*dumps, *others) if not _goes_with(each, main)]
+    if rest:
+        second = _first(rest)
+        nft = (each for each in (*dumps, *others) if not isinstance(each, Ruleset))
+        yield second, *(each for each in rest if each is not second), *nft
+
+
+def _first(dumps: Sequence[Rules]) -> Rules:
+    """Return the dump that has kube-proxy's rules, else the first."""
+    if not dumps[1:]:
+        return dumps[0]
+    found = [each for each in dumps if has_services(each)]
+    for each in found[1:]:
+        if _goes_with(each, found[0]):
+            raise UsageError(
+                f"{each.file}: it has rules of kube-proxy, as {found[0].file} has; ask about one, "
+                "and give the other by --with"
+            )
+    return next(iter(found), dumps[0])
+
+
+def _goes_with(one: Rules, other: Rules) -> bool:
+    if isinstance(one, Ruleset) and isinstance(other, Ruleset):
+        return one.family == other.family
+    return True
+
+
+def has_services(ruleset: Rules) -> bool:
+    """Tell whether a dump has kube-proxy's rules of Services."""
+    if not isinstance(ruleset, Ruleset):
+        return any(name == _TABLE for _, name in ruleset.tables)
+    nat = ruleset.tables.get("nat")
+    chain = None if nat is None else nat.chains.get(names.SERVICES)
+    return chain is not None and len(chain.rules) > 0
+
+
+def of_version(dumps: Sequence[Rules], family: str) -> tuple[Rules, ...]:
+    """Return the dumps whose rules a packet of a family meets, that with Services first."""
+    fitting = [
+        each for each in dumps if not isinstance(each, Ruleset) or each.family == family
+    ] or list(dumps)
+    return tuple(sorted(fitting, key=lambda each: not has_services(each)))

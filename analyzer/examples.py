@@ -1,0 +1,36 @@
+"""Command lines with which the help of each verb ends."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: By verb; tests run them.
+EXAMPLES: Final = {
+    "services": (
+        "kubeodds services dump.txt --objects objects.json",
+        "kubeodds services dump.txt --service kube-dns -o json",
+        "kubeodds services dump.txt --objects objects.json --check",
+    ),
+    "tree": (
+        "kubeodds tree dump.txt kube-dns:dns",
+        "kubeodds tree dump.txt default/app --objects objects.json --dead-node master",
+        "kubeodds tree dump.txt app -o dot | dot -Tsvg > app.svg",
+    ),
+    "trace": (
+        "kubeodds trace dump.txt --from pod --to kube-dns:53 --protocol udp",
+        "kubeodds trace dump.txt --from-node --to 10.96.0.1:443 --node-ip 192.168.0.11",
+        "kubeodds trace dump.txt --from pod --to app --objects objects.json --dead-node master",
+    ),
+    "loss": (
+        "kubeodds loss dump.txt --objects objects.json --dead-node master",
+        "kubeodds loss dump.txt --node-of 10.244.0.0/24=master --dead-node master --service kube*",
+        "kubeodds loss dump.txt --dead 10.244.0.3,10.244.0.7 --max-loss 60%",
+    ),
+    "diff": (
+        "kubeodds diff dump.txt later.txt",
+        "kubeodds diff dump.txt ruleset.nft --objects objects.json --node worker1",
+        "kubeodds diff dump.txt later.txt --service kube-dns -o tsv",
+    ),
+}

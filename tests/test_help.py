@@ -1,0 +1,105 @@
+"""Help: it is found however it is asked for, and its examples do what they say."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from analyzer.examples import EXAMPLES
+from tests.support.captures import FIXTURES
+from tests.support.commands import CAPTURE, Command
+from tests.support.lab.running import kubeodds
+
+VERBS = sorted(EXAMPLES)
+NFT = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"
+FILES = {
+    "dump.txt": CAPTURE / "iptables-legacy-save.txt",
+    "objects.json": CAPTURE / "objects.json",
+    "later.txt": CAPTURE.with_name("two-node") / "iptables-legacy-save.txt",
+    "ruleset.nft": NFT,
+}
+
+
+def words_of(line: str, folder: Path) -> list[str]:
+    """Return what a line of help asks, where the files are that it names.
+
+    What is behind a pipe is another program's affair.
+    """
+    for name, source in FILES.items():
+        shutil.copy(source, folder / name)
+    program, *words = shlex.split(line.partition(" | ")[0])
+    assert program == "kubeodds"
+    return words
+
+
+@pytest.mark.parametrize("line", [line for verb in VERBS for line in EXAMPLES[verb]])
+def test_an_example_of_the_help_does_what_it_says(command: Command, line: str) -> None:
+    done = command(*words_of(line, command.folder))
+    assert done.status in {0, 1}, done.err
+    assert done.out
+    assert "kubeodds:" not in done.err
+
+
+@pytest.mark.lab
+def test_the_examples_of_the_labs_help_do_what_they_say(tmp_path: Path) -> None:
+    for lines in import_module("netns_lab.cli").EXAMPLES.values():
+        for line in lines:
+            # In a process of its own: the lab leaves the host's network.
+            done = kubeodds(*words_of(line, tmp_path), where=tmp_path)
+            assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_ends_with_three_examples(command: Command, verb: str) -> None:
+    done = command(verb, "--help")
+    assert done.status == 0
+    assert len(EXAMPLES[verb]) == 3
+    assert done.out.endswith("".join(f"  {line}\n" for line in EXAMPLES[verb]))
+    assert command("help", verb) == done
+
+
+def test_help_without_a_verb_lists_them(command: Command) -> None:
+    done = command("help")
+    assert (done.status, done) == (0, command("--help"))
+    for verb in VERBS:
+        assert f"\n    {verb} " in done.out
+
+
+@pytest.mark.parametrize("asked", [("help", "los"), ("los",), ("los", "--help")])
+def test_a_verb_misspelt_is_suggested(command: Command, asked: tuple[str, ...]) -> None:
+    done = command(*asked)
+    assert done.status == 2
+    assert done.err.endswith("kubeodds: error: no verb 'los'; did you mean loss?\n")
+
+
+def test_an_option_misspelt_is_suggested(command: Command) -> None:
+    done = command("loss", "dump.txt", "--dead-nodes=master")
+    assert done.status == 2
+    assert "unrecognized arguments: --dead-nodes=master; did you mean --dead-node or" in done.err
+    done = command("loss", "dump.txt", "--xyzzy")
+    assert done.err.endswith("unrecognized arguments: --xyzzy\n")
+
+
+def test_a_dump_alone_is_the_overview(command: Command) -> None:
+    dump = str(FILES["dump.txt"])
+    assert command(dump) == command("loss", dump)
+    assert command(dump).out.startswith("Nothing marked dead.\n")
+    (command.folder / "tree").write_bytes(Path(dump).read_bytes())
+    done = command("tree")  # a verb is a verb, whatever the folder holds
+    assert (done.status, "required: DUMP, SERVICE" in done.err) == (2, True)
+
+
+def test_options_stand_before_and_behind_the_dump(command: Command) -> None:
+    dump, objects = str(FILES["dump.txt"]), str(FILES["objects.json"])
+    wanted = command("loss", dump, "--objects", objects, "--dead-node", "master")
+    assert wanted.status == 0
+    dead, given = ["--dead-node", "master"], ["--objects", objects]
+    assert command("loss", *dead, dump, *given) == wanted
+    assert command("loss", *dead, *given, dump) == wanted
+    assert command("loss", *given, dump, *dead) == wanted
+    assert command(*dead, dump, *given) == wanted
+    assert command(dump, *given, *dead) == wanted
