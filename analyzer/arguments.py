@@ -82,7 +82,16 @@ def add_output_options(parser: ArgumentParser, verb: str) -> None:
     """Add what says how and where the answer is shown."""
     parser.add_argument("-o", "--format", choices=sorted(RENDERERS[verb]), default="text")
     parser.add_argument("--output", metavar="FILE", help="write there, not to stdout")
-    parser.add_argument("--no-color", action="store_true", help="no colours on a terminal")
+    parser.add_argument(
+        "--color",
+        choices=["auto", "always", "never"],
+        default="auto",
+        help="colours, and a table as wide as the terminal (default: auto, on a terminal only; "
+        "NO_COLOR, FORCE_COLOR and TERM=dumb count)",
+    )
+    parser.add_argument(
+        "--no-color", dest="color", action="store_const", const="never", help="--color never"
+    )
 
 
 def add_input_options(parser: ArgumentParser) -> None:

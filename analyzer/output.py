@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from analyzer.errors import AnalyzerError, ParseError
 from analyzer.model.diagnostics import Diagnostic, Severity
@@ -80,15 +80,61 @@ def _show(rendered: Document | str | Iterator[str], options: SimpleNamespace) ->
 def _text(document: Document, options: SimpleNamespace) -> str:
     from analyzer.reports.plain import render_plain
 
-    if options.output is not None or not sys.stdout.isatty():
+    if options.output is not None:
         return render_plain(document)
+    colour = is_coloured(options.color, os.environ, is_terminal=sys.stdout.isatty())
+    if not colour and not sys.stdout.isatty():
+        return _as_encoded(render_plain(document))
     try:
         from analyzer.reports import terminal
     except ImportError:  # rich is not installed: a zipapp on a node
-        return render_plain(document)
-    colour = not (options.no_color or os.environ.get("NO_COLOR"))
+        return _as_encoded(render_plain(document))
+    shown: str = terminal.render_terminal(document, width=_width(), colour=colour)
+    return _as_encoded(shown)
+
+
+def is_coloured(wanted: str, environment: Mapping[str, str], *, is_terminal: bool) -> bool:
+    """Tell whether to write colours; `wanted` is of ``--color``.
+
+    Source: https://no-color.org, https://force-color.org; both count where they are not empty.
+    """
+    if wanted != "auto":
+        return wanted == "always"
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("FORCE_COLOR"):
+        return True
+    return is_terminal and environment.get("TERM") != "dumb"
+
+
+def _width() -> int:
+    """Return the columns of the terminal, also where a pager stands before it."""
     import shutil
 
-    width = shutil.get_terminal_size().columns
-    shown: str = terminal.render_terminal(document, width=width, colour=colour)
-    return shown
+    behind = 80
+    for stream in (sys.__stderr__, sys.__stdin__):
+        try:
+            behind = os.get_terminal_size(stream.fileno()).columns if stream else behind
+            break
+        except (OSError, ValueError):  # no terminal, or closed
+            continue
+    return shutil.get_terminal_size((behind, 24)).columns
+
+
+#: What our own signs become where the encoding has none of them.
+_IN_ASCII: Final[dict[str, str | int | None]] = {
+    "\u251c": "|",
+    "\u2514": "`",
+    "\u2502": "|",
+    "\u2500": "-",
+    "\u2026": "~",
+}
+
+
+def _as_encoded(text: str) -> str:
+    """Return text whose lines of trees can be written to stdout, whatever its encoding."""
+    try:
+        "".join(_IN_ASCII).encode(sys.stdout.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(str.maketrans(_IN_ASCII))
+    return text

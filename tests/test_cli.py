@@ -130,24 +130,75 @@ class Terminal(io.StringIO):
         return True
 
 
+class Ascii(Terminal):
+    """A terminal of a machine that has lost its locale."""
+
+    encoding = "ascii"
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    pytest.importorskip("rich")
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    return Terminal()
+
+
 @pytest.mark.parametrize(
     ("arguments", "environment", "coloured"),
-    [([], {}, True), (["--no-color"], {}, False), ([], {"NO_COLOR": "1"}, False)],
+    [
+        ([], {}, True),
+        (["--no-color"], {}, False),
+        ([], {"NO_COLOR": "1"}, False),
+        ([], {"NO_COLOR": ""}, True),
+        ([], {"TERM": "dumb"}, False),
+        ([], {"TERM": "dumb", "FORCE_COLOR": "1"}, True),
+        ([], {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        (["--color", "always"], {"NO_COLOR": "1", "TERM": "dumb"}, True),
+        (["--color", "never"], {"FORCE_COLOR": "1"}, False),
+        (["--color", "auto"], {}, True),
+    ],
 )
 def test_a_terminal_gets_colours_unless_told_otherwise(
     monkeypatch: pytest.MonkeyPatch,
+    terminal: Terminal,
     arguments: list[str],
     environment: dict[str, str],
     coloured: bool,
 ) -> None:
-    pytest.importorskip("rich")
-    monkeypatch.delenv("NO_COLOR", raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     assert cli.main(["services", DUMP, *arguments]) == 0
     assert ("\x1b[" in terminal.getvalue()) is coloured
+
+
+def test_a_pager_gets_colours_where_they_are_asked_for(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[" not in command("services", DUMP).out
+    assert "\x1b[" in command("services", DUMP, "--color", "always").out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in command("services", DUMP).out
+    assert "\x1b[" not in command("services", DUMP, "--format", "tsv").out
+
+
+@pytest.mark.parametrize("made", [Ascii(), io.TextIOWrapper(io.BytesIO(), "ascii")])
+def test_trees_are_drawn_in_ascii_where_the_terminal_has_no_more(
+    monkeypatch: pytest.MonkeyPatch, made: io.TextIOBase
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "stdout", made)
+    assert cli.main(["tree", DUMP, "app"]) == 0
+    made.seek(0)
+    shown = made.read()
+    assert shown.isascii()
+    assert "\n|- 1/2   50.0%\n|  KUBE-SVC-" in shown
+    assert "\n`- 1/2   50.0%\n   KUBE-SVC-" in shown
 
 
 def test_verbose_adds_nothing_where_nothing_is_worth_knowing(command: Command) -> None:

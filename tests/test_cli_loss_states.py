@@ -93,8 +93,8 @@ def test_what_reaches_no_endpoint_is_told_beside_what_dies(command: Command) -> 
     assert re.search(r"^default/app .* 50.0% +total loss$", done.out, re.MULTILINE)
     assert re.search(r"^ +no endpoint +1/2 +50.0% +lost anyway$", done.out, re.MULTILINE)
     assert (
-        "Worst: 50.0% of new flows to default/app land on dead endpoints, on every route, and "
-        "50.0% reach no endpoint anyway.\n"
+        "Worst: default/app loses 50.0% of new flows, on every route, and 50.0% reach no endpoint "
+        "anyway.\n"
     ) in done.out
 
 

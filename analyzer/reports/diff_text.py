@@ -26,11 +26,11 @@ from analyzer.reports.numbers import bounds_percent, percent
 from analyzer.reports.phrases import assumed, count
 
 _COLUMNS: Final = (
-    Column("SERVICE PORT", foldable=True),
+    Column("SERVICE PORT", shortens=True),
     Column("PROTO", spare=2),
     Column("FLOWS", foldable=True, begins=True),
     Column("CHANGE", begins=True),
-    Column("NODE", spare=1),
+    Column("NODE", spare=1, shortens=True),
     Column("A -> B"),
 )
 #: Endpoints of one change that are listed one by one, and ServicePorts.

@@ -53,7 +53,7 @@ class Column:
     """A column of a table; numbers stand to the right.
 
     Attributes:
-        foldable: it may take several lines where the terminal is narrow: names, sentences.
+        foldable: it may take several lines where the terminal is narrow: sentences.
             A number or an address that is cut would read as another one.
         shortens: it holds names, which lose their middle where the terminal is narrow.
         spare: it is left out first where even that is too wide; the higher, the sooner.

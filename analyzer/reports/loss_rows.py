@@ -28,8 +28,8 @@ _WHOLE: Final = (
     Column("PROTO", spare=3),
     Column("ENDPOINT", begins=True),
     Column("NODE", shortens=True),
-    Column("SHARE", right=True, spare=2),
-    Column("OF NEW FLOWS", right=True),
+    Column("EXACT", right=True, spare=2),
+    Column("SHARE", right=True),
     Column(""),
 )
 #: A Service with more endpoints than this shows its dead ones only, and of these so many.

@@ -50,7 +50,7 @@ def summary(answer: LossAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]
         yield Line((Span(f"No new flow{to} lands on a dead endpoint.", style),))
         return
     yield _worst(hit)
-    of = f"Losses: of new flows, by the worst route of each ({routes_judged(hit)})."
+    of = f"Of new flows, by the worst route ({routes_judged(hit)})."
     yield Line((Span(of, Style.FAINT),))
 
 
@@ -82,12 +82,11 @@ def _worst(hit: Sequence[ServiceLoss]) -> Line:
         for each in hit
         if (each.state, each.worst, each.nowhere) == (first.state, first.worst, first.nowhere)
     ]
-    more = f" and {len(alike) - 1:,} more" if alike[1:] else ""
+    who = first.service.name.text + (f" and {len(alike) - 1:,} more" if alike[1:] else "")
     where = worst_routes(first)
     on = "on every route" if where == "every route" else f"from {where}"
     sentence = (
-        f"{bounds_percent(first.worst)} of new flows to {first.service.name.text}{more} land on "
-        f"dead endpoints, {on}"
+        f"{who} {'lose' if alike[1:] else 'loses'} {bounds_percent(first.worst)} of new flows, {on}"
     )
     if first.nowhere.lower:
         sentence += f", and {bounds_percent(first.nowhere)} reach no endpoint anyway"

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
 _COLUMNS: Final = (
-    Column("SERVICE PORT", foldable=True),
-    Column("PROTO", spare=2),
+    Column("SERVICE PORT", shortens=True),
+    Column("PROTO", spare=1),
     Column("FRONTEND", begins=True),
     Column("FROM", foldable=True),
     Column("ENDPOINT", begins=True),
-    Column("NODE", spare=1),
-    Column("SHARE", right=True, spare=3),
-    Column("OF NEW FLOWS", right=True),
+    Column("NODE", shortens=True),
+    Column("EXACT", right=True, spare=2),
+    Column("SHARE", right=True),
 )
 _FROM: Final = 3
 _Places: TypeAlias = Collection[tuple[Address, int | None]]
@@ -37,6 +37,8 @@ _MOST: Final = 12
 #: What stands for the rest of a long list has a line of its own.
 _FIRST: Final = _MOST - 1
 _NOWHERE: Final = Span("?", Style.FAINT)
+#: Of a frontend that has the same shares as the next one.
+_AS_BELOW: Final = Span("as below", Style.FAINT)
 
 
 def render(answer: ServicesAnswer) -> Document:
@@ -114,7 +116,7 @@ class _Rows:
             ]
             # What they have in common begins beside the last of them.
             for frontend in left[:-1]:
-                yield (*head, frontend)
+                yield (*head, frontend, "", _AS_BELOW) if right else (*head, frontend)
                 head = ("", "")
             for row in right or [()]:
                 yield (*head, left[-1], *row)

@@ -18,10 +18,10 @@ from analyzer.semantics.tree import Delivered, Leaf, Unresolved
 
 _COLUMNS: Final = (
     Column("OF NEW FLOWS", right=True),
-    Column("SHARE", right=True, spare=2),
+    Column("EXACT", right=True, spare=2),
     Column("END", foldable=True),
-    Column("NODE", spare=1),
-    Column("SOURCE", spare=3),
+    Column("NODE", shortens=True),
+    Column("SOURCE", spare=1),
 )
 _DEAD: Final = Column("")
 #: Rows of the table, and branches of the journey, that a person reads; JSON has all.

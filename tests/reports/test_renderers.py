@@ -140,10 +140,9 @@ def test_a_loss_begins_with_who_is_hurt_and_how_badly() -> None:
         "2 ServicePorts: 1 partial loss, 1 without endpoints.",
         "Partial loss: ns/a:http.",
         "Without endpoints, whatever is dead: ns/empty:dns.",
-        "Worst: 100.0% of new flows to ns/a:http land on dead endpoints, from pod, pod-elsewhere, "
-        "node, external to NodePort *:30080.",
-        "Losses: of new flows, by the worst route of each (pod, node, external to ClusterIP, "
-        "NodePort).",
+        "Worst: ns/a:http loses 100.0% of new flows, from pod, pod-elsewhere, node, external to "
+        "NodePort *:30080.",
+        "Of new flows, by the worst route (pod, node, external to ClusterIP, NodePort).",
     ]
 
 

@@ -3,11 +3,14 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analyzer.model.text import printable
 from analyzer.reports.document import Column, Document, Line, Span, Style, Table
 from analyzer.reports.renderers import RENDERERS, renderer
 from tests.support.answers import RICH, Answers
+from tests.support.dumps import cluster_ip, dump, two_endpoints
 
 pytest.importorskip("rich")
 
@@ -83,3 +86,73 @@ def test_rows_that_do_not_fit_go_on_deeper_where_a_column_begins() -> None:
     rows = (("name", "10.0.0.1:80", "x", "10.1.0.1:80"), ("", "", "", "10.1.0.2:80"))
     found = render_terminal(Document([Table(columns, rows)]), width=20, colour=False)
     assert found.splitlines() == ["name  10.0.0.1:80  x", "      10.1.0.1:80", "      10.1.0.2:80"]
+
+
+# --- what stays where there is little room ---------------------------------------
+
+NAMES = Column("SERVICE PORT", shortens=True)
+LONG = "kube-system/a-very-long-name-of-a-service:metrics"
+
+
+def at_width(width: int, *columns: Column, rows: tuple[tuple[str, ...], ...]) -> list[str]:
+    document = Document([Table(columns, rows)])
+    return [
+        line.rstrip() for line in render_terminal(document, width=width, colour=False).splitlines()
+    ]
+
+
+def test_a_name_loses_its_middle_and_no_line_is_added() -> None:
+    columns = NAMES, Column("PROTO", spare=1), Column("SHARE", right=True)
+    rows = ((LONG, "tcp", "50.0%"), ("ns/a", "tcp", "100.0%"))
+    assert at_width(80, *columns, rows=rows)[1].split() == [LONG, "tcp", "50.0%"]
+    found = at_width(45, *columns, rows=rows)
+    assert found == [
+        "SERVICE PORT                    PROTO   SHARE",
+        "kube-system/a-\u2026service:metrics  tcp     50.0%",
+        "ns/a                            tcp    100.0%",
+    ]
+    # Before a name loses what tells it apart, what is spare goes.
+    assert at_width(38, *columns, rows=rows)[1].split() == [
+        "kube-system/a-\u2026service:metrics",
+        "50.0%",
+    ]
+    assert at_width(26, *columns, rows=rows)[1].split() == ["kube-sys\u2026e:metrics", "50.0%"]
+
+
+@pytest.mark.parametrize("width", range(20, 90, 5))
+def test_columns_that_decide_stay(width: int) -> None:
+    columns = NAMES, Column("PROTO", spare=1), Column("NODE", shortens=True), Column("")
+    rows = ((LONG, "tcp", "node-" * 8, "DEAD"), ("ns/b", "udp", "n1", ""))
+    found = at_width(width, *columns, rows=rows)
+    assert all(len(line) <= width for line in found)
+    joined = " ".join(found)
+    assert "DEAD" in joined
+    assert "n1" in joined
+    assert joined.count("kube-s") == joined.count("metrics") == 1
+
+
+@given(
+    name=st.text("ab/:\u4e16e\u0301", max_size=40),
+    most=st.integers(16, 40),
+)
+def test_what_is_left_of_a_name_is_its_ends(name: str, most: int) -> None:
+    (_, *lines) = at_width(most, NAMES, rows=((f"x{name}x",),))
+    (line,) = lines
+    assert cell_len(line) <= most
+    head, sign, tail = line.partition("\u2026")
+    assert f"x{name}x".startswith(head)
+    assert f"x{name}x".endswith(tail)
+    assert bool(sign) == (cell_len(f"x{name}x") > most)
+
+
+def test_frontends_of_one_distribution_say_so() -> None:
+    text = dump(
+        cluster_ip(),
+        cluster_ip("ns/a:http", "10.96.0.7").replace("cluster IP", "external IP"),
+        *two_endpoints()[1:],
+    )
+    for width in (80, 140):
+        lines = shown("services", width=width, colour=False, text=text).splitlines()
+        (external,) = [line for line in lines if "10.96.0.7:80" in line]
+        (cluster,) = [line for line in lines if "10.96.0.1:80" in line]
+        assert {"as below" in external, "as below" in cluster} == {True, False}
