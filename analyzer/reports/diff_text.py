@@ -18,6 +18,7 @@ from analyzer.kubeproxy.diff.dumps import Dump
 from analyzer.kubeproxy.diff.pairs import version_of
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.probability import Bounds, capped_sum
+from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import DiffAnswer
 from analyzer.reports.diff_beside import beside_blocks, lost
 from analyzer.reports.diff_words import affinity, ends, flows, source_address
@@ -58,6 +59,9 @@ def render(answer: DiffAnswer) -> Document:
         more = count(len(changes) - len(shown), "more ServicePort")
         blocks += [Line((Span(f"{more} that differ; --all shows each", Style.FAINT),)), Line()]
     blocks += _by_node(changes, answer)
+    differing = [each.b or each.a for each in changes if each.routes or each.affinity]
+    pinned = [each for each in differing if each is not None and each.affinity is not None]
+    blocks += affinity_note(pinned, answer.b.view.mode, lost=False)
     blocks += beside_blocks(found.beside)
     return Document([*blocks, *_verdict(answer), *assumed(answer.diagnostics)])
 

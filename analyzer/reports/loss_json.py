@@ -52,12 +52,13 @@ class _Writer:
     def service(self, loss: ServiceLoss) -> str:
         """Return what one ServicePort loses, encoded."""
         frontends = [*loss.service.frontends]
-        cluster = loss.cluster
+        cluster, seconds = loss.cluster, loss.service.affinity
         # Routes from most sources lose the same, of which the text may be long.
         texts: dict[tuple[int, int], str] = {}
         routes = ",".join(_route(each, frontends, texts) for each in loss.routes)
         before = {
             **values.name(loss.service),
+            "session_affinity": None if seconds is None else {"timeout_seconds": seconds},
             "state": loss.state.value,
             "worst_loss": _worst(loss, frontends),
             "cluster_ip_loss": None if cluster is None else values.bounds(cluster.loss),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from analyzer.failure.loss import ServiceLoss
 from analyzer.kubeproxy.view import Endpoint
+from analyzer.reports.affinity import duration
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Cell, Column, Span, Style, Table
 from analyzer.reports.loss_words import STYLES, WORDS, worst_routes
@@ -63,9 +64,15 @@ def _line(loss: ServiceLoss) -> tuple[Cell, ...]:
         loss.service.protocol,
         f"{len(loss.dead):,} of {endpoints:,}" if endpoints else "",
         Span(bounds_percent(loss.worst), style),
-        Span(WORDS[loss.state], style),
+        _state(loss),
         worst_routes(loss) if loss.worst.upper else "",
     )
+
+
+def _state(loss: ServiceLoss) -> Cell:
+    seconds = loss.service.affinity
+    told = Span(WORDS[loss.state], STYLES[loss.state])
+    return told if seconds is None else (told, f", affinity {duration(seconds)}")
 
 
 def _rows(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ...]]:
@@ -80,7 +87,7 @@ def _rows(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ...]]:
         "",
         Span(bounds_fraction(shown), style),
         Span(bounds_percent(shown), style),
-        Span(WORDS[loss.state], style),
+        _state(loss),
     )
     yield from _endpoints(loss, answer)
     for each in loss.routes:

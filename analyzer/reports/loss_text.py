@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.failure.loss import ServiceLoss
+from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Block, Document, Line, Span, Style
 from analyzer.reports.loss_judged import not_judged, nowhere
@@ -32,7 +33,13 @@ def render(answer: LossAnswer) -> Document:
     table = list(_table(answer, losses, hit))
     if table:
         blocks += [Line(), *table]
-    notes = [*not_judged(answer), *nowhere(answer, hit), *assumed(answer.diagnostics)]
+    pinned = affinity_note([each.service for each in hit], answer.view.mode, lost=True)
+    notes = [
+        *pinned,
+        *not_judged(answer),
+        *nowhere(answer, hit),
+        *assumed(answer.diagnostics),
+    ]
     if notes:
         blocks += [Line(), *notes]
     return Document(blocks)

@@ -9,6 +9,7 @@ from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import ALWAYS, Bounds, capped_sum
 from analyzer.model.value import value
+from analyzer.reports.affinity import affinity_note, duration
 from analyzer.reports.answers import ServicesAnswer
 from analyzer.reports.distributions import Group, groups
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
@@ -60,6 +61,7 @@ def render(answer: ServicesAnswer) -> Document:
             rows = [(*row[:_FROM], *row[_FROM + 1 :]) for row in rows]
         blocks += [Table(columns, tuple(rows)), Line()]
     blocks.append(Line((Span(_legend(unknown, differ=differ), Style.FAINT),)))
+    blocks += affinity_note(answer.services, view.mode, lost=False)
     if answer.services and not answer.cluster.places:
         says = "Where endpoints are nobody said: --objects FILE does, or --node-of CIDR=NODE."
         blocks.append(Line((Span(says, Style.FAINT),)))
@@ -95,9 +97,12 @@ class _Rows:
         self, service: ServicePort, parts: list[Group], states: Mapping[Frontend, FrontendState]
     ) -> Iterator[_Row]:
         head: _Row = (Span(service.name.text, Style.STRONG), service.protocol)
+        pinned: tuple[Span, ...] = ()
+        if service.affinity is not None:
+            pinned = (Span(f" affinity {duration(service.affinity)}", Style.WARNING),)
         for part in parts:
             left: list[Cell] = [
-                (f"{f.kind.value} {f}", *state_of_frontend(service, f, states[f]))
+                (f"{f.kind.value} {f}", *pinned, *state_of_frontend(service, f, states[f]))
                 for f in part.frontends
             ]
             told = part.distributions

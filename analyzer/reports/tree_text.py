@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
+from analyzer.reports.affinity import affinity_note, duration
 from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.document import Block, Document, Line, Piece, Span, Style
 from analyzer.reports.numbers import bounds_percent
@@ -28,6 +30,7 @@ def render(answer: TreeAnswer) -> Document:
             Span(service.name.text, Style.STRONG),
             f" {service.protocol}, a new flow from {SOURCES[route.source]}{within} to "
             f"{route.frontend.kind.value} {route.frontend}{at_node(answer.view)}",
+            *_affinity(service),
         )
         blocks += [Line(head), Line()]
         most = ALL if answer.every else _MOST
@@ -40,8 +43,18 @@ def render(answer: TreeAnswer) -> Document:
         )
         blocks += [Line(pieces) for pieces in told]
         blocks.append(Line())
-    said = list(assumed(answer.diagnostics))
+    services = list({id(service): service for service, _, _ in answer.trees}.values())
+    said = [
+        *affinity_note(services, answer.view.mode, lost=answer.dead.is_anything),
+        *assumed(answer.diagnostics),
+    ]
     return Document([*blocks, *said] if said else blocks[:-1])
+
+
+def _affinity(service: ServicePort) -> tuple[Piece, ...]:
+    if service.affinity is None:
+        return ()
+    return (Span(f", session affinity {duration(service.affinity)}", Style.WARNING),)
 
 
 def _meets_several(tree: Tree) -> bool:

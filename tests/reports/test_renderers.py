@@ -128,7 +128,9 @@ def test_a_measurement_survives_being_written_and_read() -> None:
 
 def test_services_show_bounds_refusals_and_what_is_unknown() -> None:
     shown = Answers().plain("services")
-    assert re.search(r"ClusterIP 10.96.0.1:80 in part unknown  .*  0.0 to 50.0%\n", shown)
+    assert re.search(
+        r"ClusterIP 10.96.0.1:80 affinity 10 min in part unknown  .*  0.0 to 50.0%\n", shown
+    )
     assert "ClusterIP 10.96.0.9:53 no endpoints: reject" in shown
     assert "1 frontend with shares known only within bounds." in shown
 
