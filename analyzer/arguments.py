@@ -316,6 +316,7 @@ def _loss_options(parser: ArgumentParser) -> None:
     shown.add_argument(
         "--all", action="store_true", help="all that is hit, each with all of its endpoints"
     )
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not say what to do now")
     parser.add_argument(
         "--max-loss",
         metavar="PERCENT",

@@ -63,6 +63,7 @@ def main(arguments: Sequence[str]) -> int:
         if arguments[:2] == ["help", "lab"]:
             return _lab([*arguments[2:], "--help"])
         options = parse(arguments)
+        options.typed = arguments
         return _VERBS[options.verb](options)
     except AnalyzerError as error:
         complain(error)
@@ -248,6 +249,9 @@ def _loss(options: SimpleNamespace) -> int:
         every=options.all,
         brief=options.summary,
         narrowed=bool(options.service or options.namespace),
+        rulesets=tuple(part.ruleset for part in given.parts or (given,)),
+        typed=_typed(options),
+        quiet=options.quiet,
     )
     # Of what is not judged nobody knows that it loses less.
     broken = options.max_loss is not None and not (
@@ -255,6 +259,16 @@ def _loss(options: SimpleNamespace) -> int:
         and not any(each.is_lost_beyond(options.max_loss) for loss in found for each in loss.routes)
     )
     return finish(options, options.verb, answer, diagnostics, no=broken)
+
+
+def _typed(options: SimpleNamespace) -> str:
+    """Return the words that ask the same of standard input; nothing where that was asked."""
+    import shlex
+
+    if len(options.dumps) != 1 or options.dumps == ["-"] or options.others:
+        return ""
+    words = [options.verb, *(word for word in options.typed if word != options.verb)]
+    return shlex.join(["-" if word == options.dumps[0] else word for word in words])
 
 
 def _diff(options: SimpleNamespace) -> int:

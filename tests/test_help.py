@@ -95,9 +95,9 @@ def test_a_dump_alone_is_the_overview(command: Command) -> None:
 
 def test_options_stand_before_and_behind_the_dump(command: Command) -> None:
     dump, objects = str(FILES["dump.txt"]), str(FILES["objects.json"])
-    wanted = command("loss", dump, "--objects", objects, "--dead-node", "master")
+    wanted = command("loss", dump, "--objects", objects, "--dead-node", "master", "-q")
     assert wanted.status == 0
-    dead, given = ["--dead-node", "master"], ["--objects", objects]
+    dead, given = ["-q", "--dead-node", "master"], ["--objects", objects]
     assert command("loss", *dead, dump, *given) == wanted
     assert command("loss", *dead, *given, dump) == wanted
     assert command("loss", *given, dump, *dead) == wanted

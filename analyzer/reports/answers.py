@@ -79,6 +79,9 @@ class LossAnswer:
         every: whether a person wants all that is hit, each with all endpoints.
         brief: whether a person wants a line for each ServicePort, hit or not.
         narrowed: whether only some ServicePorts were asked for, which are then shown in whole.
+        rulesets: the dumps that were asked about.
+        typed: the command line that asks the same of standard input, behind the program's name.
+        quiet: whether nobody wants to be told what to do now.
     """
 
     cluster: Cluster
@@ -91,6 +94,9 @@ class LossAnswer:
     every: bool = False
     brief: bool = False
     narrowed: bool = False
+    rulesets: tuple[Rules, ...] = ()
+    typed: str = ""
+    quiet: bool = False
 
     @property
     def not_judged(self) -> tuple[str, ...]:

@@ -43,9 +43,15 @@ Cell: TypeAlias = Piece | tuple[Piece, ...]
 
 @value
 class Line:
-    """Pieces side by side; none: an empty line."""
+    """Pieces side by side; none: an empty line.
+
+    Attributes:
+        whole: it holds a command, which is not broken where the terminal is narrow: it would not
+            be one when it is copied.
+    """
 
     pieces: tuple[Piece, ...] = ()
+    whole: bool = False
 
 
 @value

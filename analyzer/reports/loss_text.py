@@ -11,6 +11,7 @@ from analyzer.reports.document import Block, Document, Line, Span, Style
 from analyzer.reports.loss_judged import not_judged, nowhere
 from analyzer.reports.loss_overview import overview
 from analyzer.reports.loss_rows import brief, height, whole
+from analyzer.reports.loss_steps import steps
 from analyzer.reports.loss_summary import summary
 from analyzer.reports.loss_words import by_harm
 from analyzer.reports.phrases import assumed, count
@@ -19,8 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Lines of a table that leave room for the rest on a screen of 24.
+#: Lines of a table that leave room for the rest on a screen of 24; where there are more, so many.
 _MOST: Final = 6
+_FEWER: Final = 4
 
 
 def render(answer: LossAnswer) -> Document:
@@ -42,6 +44,9 @@ def render(answer: LossAnswer) -> Document:
     ]
     if notes:
         blocks += [Line(), *notes]
+    told = () if answer.quiet else tuple(steps(answer))
+    if told:
+        blocks += [Line(), *told]
     return Document(blocks)
 
 
@@ -56,10 +61,9 @@ def _table(
     if answer.every or answer.narrowed or sum(map(height, hit)) <= _MOST:
         yield whole(hit, answer)
         return
-    yield brief(hit[:_MOST])
-    more = len(hit) - _MOST
-    if more > 0:
-        which = "with less harm" if not answer.in_order else "hit"
-        says = f"{count(more, 'more ServicePort')} {which}: --summary has a line for each"
-        yield Line((Span(says, Style.FAINT),))
-    yield Line((Span("Each with its endpoints: --all, --service or --namespace", Style.FAINT),))
+    shown = hit if len(hit) <= _MOST else hit[:_FEWER]
+    yield brief(shown)
+    more = len(hit) - len(shown)
+    which = "with less harm" if not answer.in_order else "hit"
+    rest = f"{count(more, 'more ServicePort')} {which}: --summary. " if more else ""
+    yield Line((Span(f"{rest}Each with its endpoints: --all, --service, -n", Style.FAINT),))

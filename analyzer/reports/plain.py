@@ -16,7 +16,7 @@ def render_plain(document: Document) -> str:
     lines: list[str] = []
     for block in document.blocks:
         match block:
-            case Line(pieces):
+            case Line(pieces, _):
                 lines.append(printable(_text(pieces)))
             case Table():
                 lines += _table(block)

@@ -54,8 +54,8 @@ def render_terminal(document: Document, *, width: int, colour: bool) -> str:
     )
     for block in document.blocks:
         match block:
-            case Line(pieces):
-                console.print(_text(pieces))
+            case Line(pieces, whole):
+                console.print(_text(pieces), soft_wrap=whole)
             case Table():
                 fitted = _fitted(block, width)
                 if fitted is not None:

@@ -1,0 +1,160 @@
+"""What now: the few steps that help after a loss, each with its command, the greatest harm first.
+
+Source: kube-controller-manager, ``--node-monitor-grace-period``: 40 s up to 1.31, 50 s since; the
+node lifecycle controller then marks pods as not ready, and EndpointSlices follow. Taints of such a
+node evict its pods after 300 s (``DefaultTolerationSeconds``). kube-proxy writes its rules anew at
+a full sync, every 30 s up to 1.26 and every hour since (``iptables.syncPeriod``,
+``MinimizeIPTablesRestore``). conntrack keeps a flow at its endpoint for as long as it goes on
+trying: retries from one port never help (docs/semantics.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analyzer.failure.loss import ServiceLoss, State, service_loss
+from analyzer.model.addresses import network_from_text as network
+from analyzer.model.rules import Ruleset
+from analyzer.model.value import value
+from analyzer.reports.answers import LossAnswer
+from analyzer.reports.document import Line, Span, Style
+from analyzer.reports.loss_redirects import redirect
+from analyzer.reports.loss_words import by_harm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_API: Final = "default/kubernetes"
+#: Names that are shown where not all are asked for.
+_MOST: Final = 2
+#: ServicePorts, the greatest harm first, for which commands are looked for.
+_MOST_TRIED: Final = 50
+_IPV4: Final = 4
+
+
+@value
+class _Step:
+    """What to do, the commands that do it, and what is to be said of these.
+
+    Attributes:
+        alone: whether the commands take lines of their own.
+    """
+
+    says: str
+    commands: tuple[str, ...] = ()
+    behind: str = ""
+    alone: bool = False
+
+
+def steps(answer: LossAnswer) -> Iterator[Line]:
+    """Give the steps for ServicePorts that certainly lose flows; nothing where none does."""
+    hurt = [e for e in by_harm(answer.losses) if e.state in {State.SILENCED, State.DEGRADED}]
+    if not hurt:
+        return
+    yield Line((Span("What now", Style.STRONG),))
+    told = [*_heals(answer), *_take_out(answer, hurt), *_pinned(hurt), *_again(answer)]
+    for number, step in enumerate(told, 1):
+        yield from _lines(number, step, every=answer.every)
+
+
+def _lines(number: int, step: _Step, *, every: bool) -> Iterator[Line]:
+    """Give the lines of a step: its first command, or all of them."""
+    first, others = step.commands[:1], step.commands[1:]
+    more = f"{len(others):,} more with --all" if others and not every else ""
+    behind = "; ".join(each for each in (step.behind, more) if each)
+    head = f"{number}. {step.says}"
+    commands = [Span(each, Style.STRONG) for each in (step.commands if every else first)]
+    if step.alone or len(commands) > 1:
+        yield Line((head,))
+        for command in commands:
+            yield Line((command,), whole=True)
+        if behind:
+            yield Line((Span(f"   ({behind})", Style.FAINT),))
+        return
+    told = Span(f"  ({behind})" if behind else "", Style.FAINT)
+    yield Line((f"{head} ", *commands, told) if commands else (head,), whole=bool(commands))
+
+
+def _heals(answer: LossAnswer) -> Iterator[_Step]:
+    """Say what heals by itself, and when."""
+    if _without_api(answer):
+        says = "No API server left, nothing heals by itself:"
+        yield _Step(says, ("kubectl get --raw /readyz",))
+    elif answer.dead.nodes or answer.dead.zones:
+        says = "API up: a dead node's endpoints leave in 40 to 50 s:"
+        yield _Step(says, ("kubectl get nodes",))
+    else:
+        pods = [each for each in answer.dead.named if "/" in each and network(each) is None]
+        commands = tuple(f"kubectl -n {ns} delete pod {pod}" for ns, _, pod in _parted(pods))
+        probe = "Readiness probes take a dead pod out in 30 s"
+        if commands:
+            yield _Step(f"{probe}; without one:", commands)
+        else:
+            yield _Step(f"{probe}:", ("kubectl get pods -A -o wide",))
+
+
+def _parted(pods: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    return (each.partition("/") for each in pods)
+
+
+def _without_api(answer: LossAnswer) -> bool:
+    """Tell whether every API server that pods can reach is dead."""
+    api = [e for e in answer.view.services if f"{e.name.text}:".startswith(f"{_API}:")]
+    return any(service_loss(each, answer.dead).state is State.SILENCED for each in api)
+
+
+def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
+    """Say how to do without an API: which endpoints to take out, and how."""
+    most = len(hurt) if answer.every else _MOST_TRIED
+    found = [redirect(each, answer.dead, answer.rulesets) for each in hurt[:most]]
+    lost = dict.fromkeys(
+        each.loss.service.name
+        for each in found
+        if not each.living and not f"{each.loss.service.name.text}:".startswith(f"{_API}:")
+    )
+    if lost:
+        names = [name.text for name in lost]
+        more = f" and {len(names) - _MOST:,} more" if len(names) > _MOST else ""
+        namespace = next(iter(lost)).namespace
+        within = f"-n {namespace}" if namespace else "-A"
+        says = f"No living endpoint: {', '.join(names[:_MOST])}{more}. One elsewhere helps:"
+        yield _Step(says, (f"kubectl {within} get pods -o wide",), alone=True)
+    helped = [each for each in found if each.commands]
+    if helped:
+        mark = len(helped) > 1 or len(helped[0].commands) > 1
+        commands = tuple(
+            f"{command}{f'  # {each.loss.service.name.text}' if mark and answer.every else ''}"
+            for each in helped
+            for command in each.commands
+        )
+        yield _Step(
+            "API down: on each node, by its own dump, give the share of the dead away:",
+            commands,
+            f"{helped[0].loss.service.name.text}; until kube-proxy's next full sync",
+            alone=True,
+        )
+
+
+def _pinned(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
+    """Say which flows stay pinned, and how to free them, where a living endpoint is left."""
+    degraded = [each for each in hurt if each.state is State.DEGRADED]
+    addresses = dict.fromkeys(end.address for each in degraded for end in each.dead)
+    commands = tuple(
+        f"conntrack -D {'-f ipv6 ' if each.version != _IPV4 else ''}--dst-nat {each}"
+        for each in addresses
+    )
+    if commands:
+        yield _Step("Free pinned flows:", commands)
+
+
+def _again(answer: LossAnswer) -> Iterator[_Step]:
+    """Say how to see what is left."""
+    if len(answer.rulesets) != 1 or not answer.typed:
+        return
+    (ruleset,) = answer.rulesets
+    take = "nft list ruleset"
+    if isinstance(ruleset, Ruleset):
+        variant = f"-{ruleset.backend}" if ruleset.backend else ""
+        take = f"ip{'' if ruleset.family == 'ip' else '6'}tables{variant}-save"
+    yield _Step("Look again:", (f"{take} | kubeodds {answer.typed}",))

@@ -1,0 +1,127 @@
+"""What now: steps that fit the loss, the greatest harm first."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from analyzer.kubeproxy.generate import node_name
+from tests.support.commands import DUMP, OBJECTS, Command
+from tests.support.dumps import dump, two_endpoints
+from tests.support.mixed_clusters import files
+
+MASTER = ["--dead-node", "master"]
+
+
+def steps(command: Command, *asked: str) -> list[str]:
+    done = command("loss", *asked)
+    assert done.status == 0, done.err
+    lines = done.out.splitlines()
+    return lines[lines.index("What now") + 1 :] if "What now" in lines else []
+
+
+def test_without_an_api_server_nothing_heals_by_itself(command: Command) -> None:
+    found = steps(command, DUMP, *OBJECTS, *MASTER)
+    assert found[0] == "1. No API server left, nothing heals by itself: kubectl get --raw /readyz"
+    assert found[1:4] == [
+        "2. API down: on each node, by its own dump, give the share of the dead away:",
+        "iptables-legacy -t nat -I KUBE-SEP-J2W2PM2EJNGL7DWU -j KUBE-SEP-S5UX5RFD5X5TSEPT",
+        "   (default/app; until kube-proxy's next full sync; 3 more with --all)",
+    ]
+    assert found[4] == (
+        "3. Free pinned flows: conntrack -D --dst-nat 10.244.0.7  (1 more with --all)"
+    )
+    words = f"loss - --objects {OBJECTS[1]} --dead-node master"
+    assert found[5] == f"4. Look again: iptables-legacy-save | kubeodds {words}"
+    assert len(found) == 6
+
+
+def test_with_an_api_server_a_dead_nodes_endpoints_leave(command: Command) -> None:
+    found = steps(command, DUMP, *OBJECTS, "--dead-node", "worker1")
+    assert found[0] == "1. API up: a dead node's endpoints leave in 40 to 50 s: kubectl get nodes"
+
+
+def test_the_api_is_looked_at_though_only_another_service_is_asked_for(command: Command) -> None:
+    found = steps(command, DUMP, *OBJECTS, *MASTER, "--service", "app")
+    assert found[0].startswith("1. No API server left")
+
+
+def test_a_dead_pod_is_deleted_by_its_name(command: Command) -> None:
+    pod = {
+        "kind": "Pod",
+        "metadata": {"namespace": "default", "name": "app-1"},
+        "status": {"podIP": "10.244.0.7"},
+    }
+    objects = command.file("objects.json", json.dumps({"items": [pod]}))
+    found = steps(command, DUMP, "--objects", objects, "--dead", "default/app-1")
+    assert found[0].endswith("without one: kubectl -n default delete pod app-1")
+    for dead in ("10.244.0.7", "10.244.0.0/24"):
+        assert steps(command, DUMP, "--dead", dead)[0].endswith(": kubectl get pods -A -o wide")
+
+
+def test_what_has_no_living_endpoint_is_named(command: Command) -> None:
+    found = steps(command, *files(command), "--dead-node", node_name(1))
+    assert found[1:3] == [
+        "2. No living endpoint: ns-31/svc-31:http, ns-49/svc-49:http. One elsewhere helps:",
+        "kubectl -n ns-31 get pods -o wide",
+    ]
+
+
+def test_all_commands_are_shown_where_all_is_asked_for(command: Command) -> None:
+    asked = *files(command), "--dead-node", node_name(1)
+    brief, whole = steps(command, *asked), steps(command, *asked, "--all")
+    assert len(brief) < 12
+    rules = [line for line in whole if line.startswith("iptables")]
+    freed = [line for line in whole if line.startswith("conntrack")]
+    (told,) = [line for line in brief if "full sync; " in line]
+    assert told.endswith(f"full sync; {len(rules) - 1} more with --all)")
+    (told,) = [line for line in brief if "conntrack" in line]
+    assert told.endswith(f"({len(freed) - 1} more with --all)")
+    assert all("  # ns-" in line for line in rules)
+    document = json.loads(command("loss", *asked, "--format", "json").out)
+    dead = {
+        end["address"]
+        for each in document["services"]
+        if each["state"] == "degraded"
+        for end in each["endpoints"]
+        if end["dead"]
+    }
+    assert {line.split()[-1] for line in freed} == dead
+
+
+@pytest.mark.parametrize("option", ["-q", "--quiet"])
+def test_nobody_who_is_quiet_is_told(command: Command, option: str) -> None:
+    asked = DUMP, *OBJECTS, *MASTER
+    whole, quiet = command("loss", *asked), command("loss", *asked, option)
+    assert whole.out.startswith(quiet.out)
+    assert "What now" in whole.out
+    assert "What now" not in quiet.out
+
+
+def test_where_nothing_is_certainly_lost_nothing_is_to_be_done(command: Command) -> None:
+    for words in (["10.244.0.3", "--service", "app"], ["10.244.1.9", "--service", "kubernetes"]):
+        assert steps(command, DUMP, "--dead", *words) == []
+    open_ = dump(*two_endpoints()).replace("-A KUBE-SVC-A -m", "-A KUBE-SVC-A -m nonesuch -m")
+    assert steps(command, command.file("dump.txt", open_), "--dead", "10.0.0.1") == []
+
+
+def test_who_asks_of_standard_input_knows_how_to_ask_again(command: Command) -> None:
+    found = steps(command, DUMP, "--dead", "10.244.0.7", "--service", "app")
+    assert found[-1] == (
+        "4. Look again: iptables-legacy-save | kubeodds loss - --dead 10.244.0.7 --service app"
+    )
+    both = steps(command, DUMP, "--with", command.file("raw", "*raw\nCOMMIT\n"), "--dead",
+                 "10.244.0.7")  # fmt: skip
+    assert not any("Look again" in line for line in both)
+
+
+def test_addresses_of_ipv6_are_freed_as_such(command: Command) -> None:
+    six = "# Generated by ip6tables-save v1.8.9\n" + (
+        dump(*two_endpoints("[fd00::1]:80", "[fd00::2]:80")).replace(
+            "10.96.0.1/32", "fd00:96::1/128"
+        )
+    )
+    found = steps(command, command.file("six", six), "--dead", "fd00::1")
+    assert "2. Free pinned flows: conntrack -D -f ipv6 --dst-nat fd00::1" in found
+    assert any("ip6tables-legacy-save | kubeodds" in line for line in found)
