@@ -12,14 +12,8 @@ def test_without_anything_dead_there_is_an_overview_and_no_all_clear(command: Co
     done = command("loss", DUMP, *OBJECTS)
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("Nothing marked dead.\n")
-    assert (
-        "--dead-node  master   3 endpoint addresses      100.0%  default/kubernetes:https\n"
-        in done.out
-    )
-    assert (
-        "--dead-node  worker1  2 endpoint addresses       50.0%  default/app and 3 more\n"
-        in done.out
-    )
+    assert "--dead-node  master   3 addresses      100.0%  default/kubernetes:https\n" in done.out
+    assert "--dead-node  worker1  2 addresses       50.0%  default/app and 3 more\n" in done.out
     assert "5 ServicePorts: 5 with endpoints.\n" in done.out
     assert "Say what is dead" in done.out.splitlines()[-1]
     assert "No new flow" not in done.out
@@ -34,7 +28,7 @@ def test_the_overview_tells_zones_and_what_is_not_judged(command: Command) -> No
     }
     given = with_services(command, slices, OWN, service("ns/gone"))
     done = command("loss", command.file("dump.txt", TWO), *given)
-    assert "--dead-zone  east  1 endpoint address  50.0 to 100.0%  ns/a:http\n" in done.out
+    assert "--dead-zone  east  1 address  50.0 to 100.0%  ns/a:http\n" in done.out
     assert "Not judged: 1 ServicePort of the objects" in done.out
 
 

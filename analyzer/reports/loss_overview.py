@@ -24,7 +24,7 @@ _ADDRESSES: Final = "endpoint addresses"
 _COLUMNS: Final = (
     Column("OPTION"),
     Column("NAME", shortens=True),
-    Column("DIES WITH IT"),
+    Column("ENDPOINTS"),
     Column("WORST LOSS", right=True),
     Column("OF", shortens=True),
 )
@@ -68,7 +68,7 @@ def _choices(kind: str, counted: Counter[str], answer: LossAnswer) -> Iterator[B
         (
             f"--dead-{kind}",
             Span(name, Style.STRONG),
-            count(counted[name], "endpoint address", _ADDRESSES),
+            count(counted[name], "address", "addresses"),
             *costs.of(name),
         )
         for name in shown

@@ -41,15 +41,10 @@ _FAMILIES: Final = {4: "ip", 6: "ip6"}
 
 @value
 class Redirect:
-    """What to run for one ServicePort; no commands: nothing here takes the dead ones' share.
-
-    Attributes:
-        living: whether it has a living endpoint at all.
-    """
+    """What to run for one ServicePort; no commands: nothing here takes the dead ones' share."""
 
     loss: ServiceLoss
     commands: tuple[str, ...]
-    living: bool
 
 
 def redirect(loss: ServiceLoss, dead: Dead, rulesets: Sequence[Rules]) -> Redirect:
@@ -63,7 +58,7 @@ def redirect(loss: ServiceLoss, dead: Dead, rulesets: Sequence[Rules]) -> Redire
                 commands = list(_of_iptables(loss, living, ruleset))
         elif not commands:
             commands = list(_of_nft(loss, living, ruleset))
-    return Redirect(loss, tuple(commands), bool(living))
+    return Redirect(loss, tuple(commands))
 
 
 def _instead(loss: ServiceLoss, dead: Endpoint, living: Sequence[Endpoint]) -> list[Endpoint]:

@@ -111,7 +111,8 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
     lost = dict.fromkeys(
         each.loss.service.name
         for each in found
-        if not each.living and not f"{each.loss.service.name.text}:".startswith(f"{_API}:")
+        if each.loss.state is State.SILENCED
+        and not f"{each.loss.service.name.text}:".startswith(f"{_API}:")
     )
     if lost:
         names = [name.text for name in lost]

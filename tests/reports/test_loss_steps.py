@@ -68,6 +68,15 @@ def test_what_has_no_living_endpoint_is_named(command: Command) -> None:
     ]
 
 
+def test_an_endpoint_that_may_live_is_not_said_to_be_dead(command: Command) -> None:
+    asked = DUMP, "--node-of", "10.244.0.0/24=master", "--dead-node", "master"
+    found = steps(command, *asked)
+    assert not any("No living endpoint" in line for line in found)
+    # Nor is it sent the share of the dead.
+    assert not any("KUBE-SEP" in line for line in found)
+    assert "2. Free pinned flows: conntrack -D --dst-nat 10.244.0.7  (1 more with --all)" in found
+
+
 def test_all_commands_are_shown_where_all_is_asked_for(command: Command) -> None:
     asked = *files(command), "--dead-node", node_name(1)
     brief, whole = steps(command, *asked), steps(command, *asked, "--all")

@@ -125,7 +125,7 @@ def test_the_overview_tells_what_each_node_would_cost(command: Command, all_: li
     given = files(command)
     shown = text(command, *given, *all_)
     found = re.findall(
-        r"^--dead-(node|zone)  (\S+) +[\d,]+ endpoint addresse?s? +(\S+)%  (\S+)",
+        r"^--dead-(node|zone)  (\S+) +[\d,]+ addresse?s? +(\S+)%  (\S+)",
         "\n".join(shown),
         re.MULTILINE,
     )

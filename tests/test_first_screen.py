@@ -1,0 +1,138 @@
+"""Tasks of somebody who was woken: lines as typed, and what the first screen of 80x24 says."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess  # noqa: TID251  # on a terminal, as a person has it
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import CAPTURE
+from tests.support.lab.running import environment
+
+pytest.importorskip("rich")
+
+COLUMNS, LINES = 80, 24
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the dump is, and perhaps an old file of objects."""
+    shutil.copy(CAPTURE / "iptables-legacy-save.txt", tmp_path / "dump.txt")
+    shutil.copy(CAPTURE / "objects.json", tmp_path)
+    return tmp_path
+
+
+def first_screen(line: str, folder: Path) -> list[str]:
+    """Return the lines that a terminal shows of a command, before it would scroll."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    program = folder / "kubeodds"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m analyzer "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    given = {k: v for k, v in environment().items() if k not in {"COLUMNS", "NO_COLOR"}}
+    given |= {"PATH": f"{folder}:{os.environ['PATH']}", "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+    with subprocess.Popen(  # noqa: S603  # our own program
+        ["/bin/sh", "-c", line], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=given
+    ):
+        os.close(theirs)
+        written = bytearray()
+        try:
+            while piece := os.read(ours, 1 << 16):
+                written += piece
+        except OSError:  # Linux says so where the last writer has gone
+            pass
+    os.close(ours)
+    told = _ANSI.sub("", written.decode("utf-8")).replace("\r\n", "\n").rstrip("\n").split("\n")
+    wrapped = [
+        each[at : at + COLUMNS] for each in told for at in range(0, max(1, len(each)), COLUMNS)
+    ]
+    return [each.rstrip() for each in wrapped[:LINES]]
+
+
+def test_the_master_is_down_and_there_is_an_old_file_of_objects(folder: Path) -> None:
+    shown = first_screen("kubeodds loss dump.txt --objects objects.json --dead-node master", folder)
+    # Who is hurt, how badly, what to do.
+    assert shown[:5] == [
+        "Dead: node master (3 endpoint addresses)",
+        "5 ServicePorts: 4 partial loss, 1 total loss.",
+        "Total loss: default/kubernetes:https.",
+        "Partial loss: default/app, kube-system/kube-dns (3 ports).",
+        "Worst: default/kubernetes:https loses 100.0% of new flows, on every route.",
+    ]
+    assert any(re.match(r"kube-system/kube-dns:dns +udp +1 of 2 +50.0%", line) for line in shown)
+    assert "1. No API server left, nothing heals by itself: kubectl get --raw /readyz" in shown
+    assert any(line.startswith("iptables-legacy -t nat -I KUBE-SEP-") for line in shown)
+    assert any("conntrack -D --dst-nat 10.244.0.7" in line for line in shown)
+    assert any(line.startswith("4. Look again: iptables-legacy-save | kube") for line in shown)
+
+
+def test_the_master_is_down_and_nobody_has_objects(folder: Path) -> None:
+    shown = first_screen(
+        "kubeodds loss --dead-node master --node-of 10.244.0.0/24=master "
+        "--node-of 10.244.1.0/24=worker1 dump.txt",
+        folder,
+    )
+    assert "Node unknown for 1 endpoint: losses are ranges. Pass --objects or --node-of." in shown
+    assert "5 ServicePorts: 4 partial loss, 1 unknown." in shown
+    assert any(re.match(r"default/app +tcp +1 of 2 +50.0%  partial loss", line) for line in shown)
+    assert any(line.startswith("iptables-legacy -t nat -I KUBE-SEP-") for line in shown)
+    assert any(line.startswith("3. Free pinned flows: conntrack -D --dst-nat ") for line in shown)
+
+
+def test_is_my_dns_at_risk(folder: Path) -> None:
+    shown = first_screen("kubeodds dump.txt --objects objects.json --service kube-dns", folder)
+    assert "Nothing marked dead." in shown
+    for node in ("master", "worker1"):
+        line = rf"--dead-node +{node} +1 address +50.0%  kube-system/kube-dns"
+        assert any(re.match(line, each) for each in shown), shown
+    assert len(shown) < LINES
+
+
+def test_which_service_is_worst(folder: Path) -> None:
+    shown = first_screen(
+        "kubeodds loss dump.txt --objects objects.json --dead-node master --summary -q", folder
+    )
+    assert "Worst: default/kubernetes:https loses 100.0% of new flows, on every route." in shown
+    table = shown[shown.index("") + 2 :]
+    assert [line.split()[0] for line in table] == [
+        "default/kubernetes:https",
+        "default/app",
+        "kube-system/kube-dns:dns",
+        "kube-system/kube-dns:dns-tcp",
+        "kube-system/kube-dns:metrics",
+    ]
+
+
+def test_why_does_curl_fail_half_of_the_time(folder: Path) -> None:
+    asked = "--objects objects.json --dead-node master"
+    shown = first_screen(f"kubeodds trace dump.txt --from pod --to app:80 {asked}", folder)
+    assert any(re.match(r" +50.0% +1/2 +10.244.0.7:8080 +master .* DEAD$", line) for line in shown)
+    assert any(re.match(r" +50.0% +1/2 +10.244.1.9:8080 +worker1", line) for line in shown)
+    shown = first_screen(f"kubeodds tree dump.txt app {asked}", folder)
+    assert any(line.endswith("=> 10.244.0.7:8080 on master DEAD") for line in shown)
+    assert any(line.startswith("└─ 1/2   50.0%") for line in shown)
+    assert len(shown) < LINES
+
+
+@pytest.mark.lab
+def test_prove_it(folder: Path) -> None:
+    shown = first_screen(
+        "kubeodds lab run dump.txt --objects objects.json --node worker1 --dead-node master "
+        "--service app",
+        folder,
+    )
+    assert any(
+        re.match(r"10.244.0.7:8080 +master DEAD +.*50.0% .* agrees$", line) for line in shown
+    )
+    assert any(line.startswith("Verdict: agrees") for line in shown)
+    assert len(shown) < LINES
