@@ -265,10 +265,18 @@ def _typed(options: SimpleNamespace) -> str:
     """Return the words that ask the same of standard input; nothing where that was asked."""
     import shlex
 
-    if len(options.dumps) != 1 or options.dumps == ["-"] or options.others:
+    if (
+        options.format != "text"
+        or len(options.dumps) != 1
+        or options.dumps == ["-"]
+        or options.others
+    ):
         return ""
-    words = [options.verb, *(word for word in options.typed if word != options.verb)]
-    return shlex.join(["-" if word == options.dumps[0] else word for word in words])
+    words = [*options.typed]
+    if words[:1] != [options.verb]:
+        words = [options.verb, *words]
+    at = words.index(options.dumps[0], 1)
+    return shlex.join([*words[:at], "-", *words[at + 1 :]])
 
 
 def _diff(options: SimpleNamespace) -> int:

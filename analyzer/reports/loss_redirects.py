@@ -22,20 +22,20 @@ from analyzer.failure.loss import ServiceLoss
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint, Source
-from analyzer.model.nft import NftRuleset
-from analyzer.model.nft import Table as NftTable
-from analyzer.model.nft_statements import Dnat as NftDnat
 from analyzer.model.rules import Ruleset, Table
-from analyzer.model.targets import Dnat
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # rulesets of nft bring what they need along
     from typing import Final
 
+    from analyzer.model.nft import NftRuleset
+    from analyzer.model.nft import Table as NftTable
     from analyzer.semantics.base_chains import Rules
 
 _TABLE: Final = "kube-proxy"
+#: What stands before the endpoint in a rule of DNAT.
+_TO: Final = "--to-destination "
 _FAMILIES: Final = {4: "ip", 6: "ip6"}
 
 
@@ -96,9 +96,11 @@ def _sep_chain(loss: ServiceLoss, endpoint: Endpoint, nat: Table) -> str | None:
         chain = nat.chains.get(found)
         if chain is None:
             continue
-        ends = [rule.target.to for rule in chain.rules if isinstance(rule.target, Dnat)]
-        places = {(to.first_address, to.first_port) for to in ends}
-        if places == {(endpoint.address, endpoint.port)}:
+        # As text: to understand rules takes a reader that nothing else here needs.
+        lines: list[str] | None = getattr(chain.rules, "lines", None)
+        lines = [rule.raw for rule in chain.rules] if lines is None else lines
+        ends = {each.partition(_TO)[2].split(" ")[0] for each in lines if " -j DNAT" in each}
+        if ends == {str(endpoint)}:
             return found
     return None
 
@@ -136,10 +138,14 @@ def _sends_to(endpoint: Endpoint, chain: str, table: NftTable) -> bool:
     """Tell whether an endpoint's chain is there and sends flows just there."""
     if chain not in table.chains:
         return False
+    from analyzer.model.nft_statements import Dnat as NftDnat
+
     statements = [each for rule in table.chains[chain].rules for each in rule.statements]
     ends = {(each.address, each.port) for each in statements if isinstance(each, NftDnat)}
     return ends == {(endpoint.address, endpoint.port)}
 
 
 def _is_draw(last: Sequence[object]) -> bool:
+    from analyzer.model.nft_statements import Dnat as NftDnat
+
     return bool(last) and isinstance(last[0], NftDnat)

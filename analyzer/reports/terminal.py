@@ -21,6 +21,8 @@ _SHORTEST: Final = 16
 _GAP: Final = 2
 #: What stands for the middle of a name.
 _MORE: Final = "\u2026"
+#: What a line of a tree begins with.
+_BRANCHES: Final = " \u251c\u2514\u2502\u2500"
 #: By how much deeper a line of a table that does not fit begins for each column before it.
 _STEP: Final = 2
 
@@ -55,7 +57,8 @@ def render_terminal(document: Document, *, width: int, colour: bool) -> str:
     for block in document.blocks:
         match block:
             case Line(pieces, whole):
-                console.print(_text(pieces), soft_wrap=whole)
+                for line in [_text(pieces)] if whole else _wrapped(_text(pieces), console, width):
+                    console.print(line, soft_wrap=whole)
             case Table():
                 fitted = _fitted(block, width)
                 if fitted is not None:
@@ -64,6 +67,19 @@ def render_terminal(document: Document, *, width: int, colour: bool) -> str:
                     for line in _stacked(block, width):
                         console.print(line, overflow="fold")
     return out.getvalue()
+
+
+def _wrapped(text: Text, console: Console, width: int) -> Iterator[Text]:
+    """Give the lines that a text takes, all as deep in their tree as the first."""
+    lead = len(text.plain) - len(text.plain.lstrip(_BRANCHES))
+    if text.cell_len <= width or not 0 < lead < width // 2:
+        yield text
+        return
+    head = text[:lead]
+    for line in text[lead:].wrap(console, width - lead):
+        yield head + line
+        below = head.plain.replace("\u251c", "\u2502").replace("\u2514", " ").replace("\u2500", " ")
+        head = Text(below, head.spans[0].style if head.spans else "")
 
 
 def _text(cell: Cell) -> Text:

@@ -120,3 +120,9 @@ def _assumed(answer: TraceAnswer) -> Iterator[Line]:
     yield Line((Span("Assumed:", Style.FAINT),))
     for each in answer.assumptions:
         yield Line((Span(f"  {each}", Style.FAINT),))
+    if any("affinity list" in each for each in answer.assumptions):
+        says = (
+            "Session affinity: a client that an endpoint remembers goes there with every flow, and "
+            "loses everything or nothing; --affinity IP:PORT traces one."
+        )
+        yield Line((Span(says, Style.WARNING if answer.dead else Style.FAINT),))

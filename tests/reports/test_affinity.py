@@ -70,6 +70,12 @@ def test_what_shows_shares_tells_of_it(verb: str) -> None:
     assert "Session affinity" not in Answers(BEFORE).plain(verb)
 
 
+def test_a_trace_tells_of_it_where_it_rests_on_it() -> None:
+    says = "--affinity IP:PORT traces one."
+    assert says in Answers().plain("trace")
+    assert says not in Answers(BEFORE).plain("trace")
+
+
 def test_diff_tells_of_it_where_shares_differ() -> None:
     shown = render_plain(diff_text.render(diff_answer(BEFORE, AFTER)))
     assert "Session affinity: ns/a:http. A pinned client goes to one endpoint" in shown

@@ -156,3 +156,26 @@ def test_frontends_of_one_distribution_say_so() -> None:
         (external,) = [line for line in lines if "10.96.0.7:80" in line]
         (cluster,) = [line for line in lines if "10.96.0.1:80" in line]
         assert {"as below" in external, "as below" in cluster} == {True, False}
+
+
+@pytest.mark.parametrize(
+    "lead", ["", "  ", "\u251c\u2500 ", "\u2502  \u2514\u2500 ", "\u2502  \u2502  "]
+)
+def test_a_line_of_a_tree_goes_on_as_deep_as_it_begins(lead: str) -> None:
+    words = " ".join(f"word{n}" for n in range(12))
+    shown = render_terminal(
+        Document([Line((Span(lead, Style.FAINT), words))]), width=40, colour=False
+    )
+    first, *others = shown.splitlines()
+    assert first.startswith(f"{lead}word0")
+    assert others
+    below = lead.replace("\u251c", "\u2502").replace("\u2514", " ").replace("\u2500", " ")
+    assert all(line.startswith(f"{below}word") for line in others)
+    assert " ".join(line[len(lead) :] for line in (first, *others)).split() == words.split()
+    assert max(map(cell_len, (first, *others))) <= 40
+
+
+def test_a_command_is_not_broken_where_it_would_be_copied() -> None:
+    command = "iptables-legacy -t nat -I KUBE-SEP-J2W2PM2EJNGL7DWU -j KUBE-SEP-S5UX5RFD5X5TSEPT"
+    found = render_terminal(Document([Line((command,), whole=True)]), width=40, colour=False)
+    assert found == f"{command}\n"
