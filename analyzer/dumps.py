@@ -4,7 +4,8 @@ Theory of operation: a node may have rules of iptables-legacy, of iptables-nft a
 IP versions, each in a dump of its own. A flow meets all rules of its version, whoever wrote them;
 its Services are in one of them. So for each version one dump is asked about, the first in which
 kube-proxy's rules are, and the others count for their rules. nft prints both versions at once: such
-a dump goes with either.
+a dump goes with either. It prints the tables of iptables-nft too, less well than iptables-nft-save
+does: where both are given, those of the latter count.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from analyzer.errors import UsageError
 from analyzer.kubeproxy import names
 from analyzer.model.rules import Ruleset
+from analyzer.model.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ def told_apart(dumps: Sequence[Rules], others: Sequence[Rules]) -> Iterator[tupl
     Raises:
         UsageError: several dumps have rules of kube-proxy for one version.
     """
+    number = len(dumps)
+    every = once([*dumps, *others])
+    dumps, others = every[:number], every[number:]
     main = _first(dumps)
     yield main, *(each for each in (*dumps, *others) if each is not main and _goes_with(each, main))
     if not isinstance(main, Ruleset):
@@ -42,6 +47,24 @@ def told_apart(dumps: Sequence[Rules], others: Sequence[Rules]) -> Iterator[tupl
         second = _first(rest)
         nft = (each for each in (*dumps, *others) if not isinstance(each, Ruleset))
         yield second, *(each for each in rest if each is not second), *nft
+
+
+def once(dumps: Sequence[Rules]) -> list[Rules]:
+    """Return the dumps without tables of nft that are iptables-nft's, and told by a dump of it."""
+    told = {
+        (each.family, name)
+        for each in dumps
+        if isinstance(each, Ruleset) and each.backend == "nft"
+        for name in each.tables
+    }
+    found: list[Rules] = []
+    for each in dumps:
+        if isinstance(each, Ruleset) or told.isdisjoint(each.tables):
+            found.append(each)
+        else:
+            kept = {key: table for key, table in each.tables.items() if key not in told}
+            found.append(replace(each, tables=kept))
+    return found
 
 
 def _first(dumps: Sequence[Rules]) -> Rules:
@@ -75,7 +98,8 @@ def has_services(ruleset: Rules) -> bool:
 
 def of_version(dumps: Sequence[Rules], family: str) -> tuple[Rules, ...]:
     """Return the dumps whose rules a packet of a family meets, that with Services first."""
+    every = once(dumps)
     fitting = [
-        each for each in dumps if not isinstance(each, Ruleset) or each.family == family
-    ] or list(dumps)
+        each for each in every if not isinstance(each, Ruleset) or each.family == family
+    ] or every
     return tuple(sorted(fitting, key=lambda each: not has_services(each)))
