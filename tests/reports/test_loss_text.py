@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analyzer.kubeproxy.generate import node_name
+from analyzer.kubeproxy.generate import iptables_save, node_name, services
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.mixed_clusters import files
 
@@ -33,11 +33,11 @@ def text(command: Command, *asked: str) -> list[str]:
     return done.out.splitlines()
 
 
-@pytest.mark.parametrize("services", [50, 300])
+@pytest.mark.parametrize("number", [50, 200])
 def test_what_is_told_is_short_whatever_the_number_of_services(
-    command: Command, services: int
+    command: Command, number: int
 ) -> None:
-    shown = text(command, *files(command, services), "--dead-node", DEAD)
+    shown = text(command, *files(command, number), "--dead-node", DEAD)
     assert shown.index("") <= 10
     assert len(shown) <= 28
     assert "What now" in shown[:20]
@@ -53,7 +53,8 @@ def test_the_totals_are_those_of_the_document(command: Command) -> None:
 
 
 def test_numbers_of_thousands_are_written_alike(command: Command) -> None:
-    shown = text(command, *files(command, 1_100, 50), "--dead-node", DEAD)
+    plain = iptables_save(list(services(1_100, endpoints=(1, 2), nodes=2)))
+    shown = text(command, command.file("dump.txt", plain), "--dead", "10.0.0.0/24")
     numbers = re.findall(r"(?<![\d.:-])\d{4,}", " ".join(shown))
     assert numbers == []
     assert any(line.startswith("1,100 ServicePorts: ") for line in shown)
@@ -61,13 +62,13 @@ def test_numbers_of_thousands_are_written_alike(command: Command) -> None:
 
 def test_the_summary_has_a_line_for_each_service_port_hit_or_not(command: Command) -> None:
     asked = *files(command), "--dead-node", DEAD
-    services = document(command, *asked)["services"]
+    found = document(command, *asked)["services"]
     shown = text(command, *asked, "--summary")
     rows = shown[shown.index("") + 2 :]
     rows = rows[: rows.index("")]
     assert len(rows) == 50
     states = {row.split()[0]: row for row in rows}
-    for each in services:
+    for each in found:
         assert _WORDS[each["state"]] in states[each["name"]]
     harm = [next(at for at, word in enumerate(_WORDS.values()) if word in row) for row in rows]
     assert harm[0] == 0
@@ -122,7 +123,7 @@ def test_summary_and_all_exclude_each_other(command: Command) -> None:
 
 @pytest.mark.parametrize("all_", [[], ["--all"]])
 def test_the_overview_tells_what_each_node_would_cost(command: Command, all_: list[str]) -> None:
-    given = files(command)
+    given = files(command, 16)
     shown = text(command, *given, *all_)
     found = re.findall(
         r"^--dead-(node|zone)  (\S+) +[\d,]+ addresse?s? +(\S+)%  (\S+)",
