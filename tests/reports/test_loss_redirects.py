@@ -18,10 +18,14 @@ from analyzer.kubeproxy.generate import (
     render_rules,
     service_ports,
 )
+from analyzer.kubeproxy.view import Source
+from analyzer.parsers import formats
+from analyzer.parsers.kubernetes import cluster_of
 from tests.support.after_steps import after, commands
 from tests.support.captures import FIXTURES, ROOT
 from tests.support.commands import Command
 from tests.support.dumps import dump, two_endpoints
+from tests.support.reading import recogniser
 
 NFT = ROOT / "fixtures" / "nft"
 DUMPS = [
@@ -83,6 +87,36 @@ def test_services_of_all_kinds_lose_nothing_more(
     given = "--objects", command.file("objects.json", json.dumps({"items": items}))
     healed = check(command, text, (*given, "--node", node_name(0), "--dead-node", node_name(1)))
     assert healed >= 6
+
+
+@pytest.mark.parametrize("render", [render_rules, render_nft])
+def test_whose_address_an_endpoint_sees_stays_as_it_is(command: Command, render: Any) -> None:
+    items = mixed(24, 6)
+    proxy = proxy_config(items, FLAGS, node=node_name(0), layout=Layout.V1_36, family=4)
+    text = render(service_ports(items, Layout.V1_36, 4), proxy)
+    given = "--objects", command.file("objects.json", json.dumps({"items": items}))
+    asked = *given, "--node", node_name(0), "--dead-node", node_name(1), "--all"
+    changed = text
+    for each in commands(command("loss", command.file("dump", text), *asked).out):
+        changed = after(changed, each)
+    assert changed != text
+    cluster = cluster_of(items, "objects")
+    own = cluster.nodes[node_name(0)].addresses
+    before, now = (
+        recogniser(
+            formats.read_ruleset(each.encode(), "dump"),
+            cluster,
+            node=node_name(0),
+            node_addresses=own,
+        ).view()
+        for each in (text, changed)
+    )
+    for old, new in zip(before.services, now.services, strict=True):
+        for route, other in zip(old.routes, new.routes, strict=True):
+            # Of its own flows another endpoint's are more than before.
+            if route.source is not Source.HAIRPIN:
+                seen = {share.endpoint: share.masquerade for share in route.shares}
+                assert {e.endpoint: e.masquerade for e in other.shares}.items() <= seen.items()
 
 
 def test_what_has_no_chain_of_its_name_gets_no_command(command: Command) -> None:
