@@ -28,8 +28,12 @@ _COLUMNS: Final = (
     Column("WORST LOSS", right=True),
     Column("OF", shortens=True),
 )
+#: Of these, those that say nothing of losses.
+_PLAIN: Final = 3
 #: Nodes, and zones, that are listed where not all are asked for.
 _MOST: Final = 8
+#: Addresses on them for which it is worked out what their death would cost.
+_MOST_JUDGED: Final = 20_000
 
 
 def overview(answer: LossAnswer) -> Document:
@@ -63,20 +67,25 @@ def overview(answer: LossAnswer) -> Document:
 def _choices(kind: str, counted: Counter[str], answer: LossAnswer) -> Iterator[Block]:
     names = sorted(counted, key=lambda name: (-counted[name], name))
     shown = names if answer.every else names[:_MOST]
-    costs = _Costs(kind, answer)
+    # To judge what all of them would cost takes long where there are many.
+    known = answer.every or sum(counted[name] for name in shown) <= _MOST_JUDGED
+    costs = _Costs(kind, answer) if known else None
     rows = tuple(
         (
             f"--dead-{kind}",
             Span(name, Style.STRONG),
             count(counted[name], "address", "addresses"),
-            *costs.of(name),
+            *(costs.of(name) if costs is not None else ()),
         )
         for name in shown
     )
-    yield Table(_COLUMNS, rows)
+    yield Table(_COLUMNS if costs is not None else _COLUMNS[:_PLAIN], rows)
     if len(names) > len(shown):
         more = count(len(names) - len(shown), f"more {kind}")
         yield Line((Span(f"{more} with as many endpoints or fewer: --all", Style.FAINT),))
+    if costs is None:
+        says = f"What the death of each would cost: --dead-{kind} NAME, or --all"
+        yield Line((Span(says, Style.FAINT),))
 
 
 class _Costs:

@@ -39,12 +39,14 @@ class _Step:
 
     Attributes:
         alone: whether the commands take lines of their own.
+        open: whether there are more commands than these.
     """
 
     says: str
     commands: tuple[str, ...] = ()
     behind: str = ""
     alone: bool = False
+    open: bool = False
 
 
 def steps(answer: LossAnswer) -> Iterator[Line]:
@@ -61,7 +63,8 @@ def steps(answer: LossAnswer) -> Iterator[Line]:
 def _lines(number: int, step: _Step, *, every: bool) -> Iterator[Line]:
     """Give the lines of a step: its first command, or all of them."""
     first, others = step.commands[:1], step.commands[1:]
-    more = f"{len(others):,} more with --all" if others and not every else ""
+    number_of = "" if step.open else f"{len(others):,} "
+    more = f"{number_of}more with --all" if others and not every else ""
     behind = "; ".join(each for each in (step.behind, more) if each)
     head = f"{number}. {step.says}"
     commands = [Span(each, Style.STRONG) for each in (step.commands if every else first)]
@@ -134,6 +137,7 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
             commands,
             f"{helped[0].loss.service.name.text}; until kube-proxy's next full sync",
             alone=True,
+            open=len(hurt) > most,
         )
 
 

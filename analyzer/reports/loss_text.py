@@ -64,6 +64,6 @@ def _table(
     shown = hit if len(hit) <= _MOST else hit[:_FEWER]
     yield brief(shown)
     more = len(hit) - len(shown)
-    which = "with less harm" if not answer.in_order else "hit"
+    which = "with as much harm or less" if not answer.in_order else "hit"
     rest = f"{count(more, 'more ServicePort')} {which}: --summary. " if more else ""
     yield Line((Span(f"{rest}Each with its endpoints: --all, --service, -n", Style.FAINT),))

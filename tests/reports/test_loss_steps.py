@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from analyzer.kubeproxy.generate import node_name
+from analyzer.kubeproxy.generate import iptables_save, node_name, services
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import dump, two_endpoints
 from tests.support.mixed_clusters import files
@@ -97,6 +97,15 @@ def test_all_commands_are_shown_where_all_is_asked_for(command: Command) -> None
         if end["dead"]
     }
     assert {line.split()[-1] for line in freed} == dead
+
+
+def test_of_very_many_commands_the_number_is_not_told(command: Command) -> None:
+    plain = iptables_save(list(services(60, endpoints=(2,), nodes=2)))
+    asked = command.file("dump.txt", plain), "--dead", "10.0.0.0/24"
+    (told,) = [line for line in steps(command, *asked) if "full sync; " in line]
+    assert told.endswith("full sync; more with --all)")
+    found = steps(command, *asked, "--all")
+    assert sum(line.startswith("iptables") for line in found) == 60
 
 
 @pytest.mark.parametrize("option", ["-q", "--quiet"])

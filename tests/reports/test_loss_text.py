@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from analyzer.kubeproxy.generate import iptables_save, node_name, services
+from analyzer.reports import loss_overview
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.mixed_clusters import files
 
@@ -81,7 +82,7 @@ def test_what_is_not_shown_is_counted(command: Command) -> None:
     hit = [e for e in found if e["worst_loss"] and e["worst_loss"]["upper"]["value"]]
     shown = text(command, *asked)
     rows = [line for line in shown if re.search(r"\d of \d", line)]
-    (more,) = [line for line in shown if "with less harm: --summary." in line]
+    (more,) = [line for line in shown if "with as much harm or less: --summary." in line]
     assert int(more.split()[0]) + len(rows) == len(hit)
     partial = sum(e["state"] == "degraded" for e in hit)
     (named,) = [line for line in shown if line.startswith("Partial loss: ")]
@@ -138,3 +139,13 @@ def test_the_overview_tells_what_each_node_would_cost(command: Command, all_: li
         assert share == f"{100 * worst:.1f}"
         (named,) = [each for each in of if each["name"] == service]
         assert named["worst_loss"]["upper"]["value"] == worst
+
+
+def test_the_overview_of_many_endpoints_does_not_let_people_wait(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loss_overview, "_MOST_JUDGED", 3)
+    shown = text(command, *files(command, 16))
+    assert "What the death of each would cost: --dead-node NAME, or --all" in shown
+    assert not any("WORST LOSS" in line for line in shown)
+    assert any("WORST LOSS" in line for line in text(command, *files(command, 16), "--all"))
