@@ -1,0 +1,387 @@
+"""How much of the new flows of each ServicePort each node, or each zone, carries.
+
+Theory of operation
+===================
+
+A group is a node or a zone. What a route loses when groups fail is a sum over them, so one number
+for each group and route answers for every set of groups; no set need be tried one by one. Of a
+route that is not known in whole there are two such sums. Its loss, when a set F is gone, is from
+
+    lower(F)    to    min(1, open + upper(F), rest + lower(F))
+
+where `open` is what may go to endpoints of which nobody says where they are, or to ones that the
+dump does not show, and `rest` what is not known to reach a living endpoint even when nothing has
+failed. Where all is known `open` is 0 and both sums are one.
+
+To find the worst of many, numbers are whole multiples of 2**-256, rounded down, but never to 0.
+A sum of a million of them is off by less than 2**-236, and `rank` rounds to the nearest multiple of
+2**-192: two losses rank alike only where they differ by less, which no float could tell. What is
+shown is the exact sum (`Row.loss`), and whether anything is lost at all is never rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Bits of the numbers that are compared, and of those, how many may be off.
+BITS: Final = 256
+ONE: Final = 1 << BITS
+_ROUNDED: Final = 64
+#: The group of an endpoint of which nobody says where it is.
+UNPLACED: Final = -1
+
+
+def rank(number: int) -> int:
+    """Return a number to compare, which a sum's rounding does not change."""
+    return (number + (1 << _ROUNDED - 1)) >> _ROUNDED
+
+
+@value(kw_only=True)
+class Row:
+    """Routes of one ServicePort on which new flows fare alike, whatever fails.
+
+    Attributes:
+        service: its place among the ServicePorts, from 0.
+        route: the first of the routes.
+        places: the group of each endpoint.
+        is_unfilled: nothing is known of where flows go, as in the middle of a sync.
+        lower: what certainly is lost with each group that certainly carries any.
+        upper: what at most is lost with each group that may carry any; where all is known, the
+            very same mapping.
+        open: what may be lost besides, once anything has failed.
+        rest: what is not known to reach a living endpoint when nothing has failed; 0 where all is
+            known.
+        total: the groups whose failure together certainly leaves no living endpoint; None: there
+            are none of which that is certain.
+    """
+
+    service: int
+    route: Route
+    places: Sequence[int]
+    is_unfilled: bool
+    lower: Mapping[int, int]
+    upper: Mapping[int, int]
+    open: int
+    rest: int
+    total: Collection[int] | None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether what is lost is one number, whatever fails."""
+        return self.lower is self.upper
+
+    def most(self, groups: Iterable[int]) -> int:
+        """Return what at most is lost with these groups, to be compared."""
+        upper = self.upper
+        lost = self.open + sum([upper[each] for each in groups if each in upper])
+        if self.is_exact:
+            return lost
+        return min(ONE, lost, self.rest + self.least(groups))
+
+    def least(self, groups: Iterable[int]) -> int:
+        """Return what certainly is lost with these groups, to be compared."""
+        lower = self.lower
+        return sum([lower[each] for each in groups if each in lower])
+
+    def loss(self, groups: Collection[int]) -> Bounds:
+        """Return what is lost with these groups, one or more, exactly."""
+        if self.is_unfilled:
+            return Bounds(NEVER, ALWAYS)
+        _, shares = self.route.draws()
+        drawn = list(zip(self.places, shares, strict=True))
+        lost = [share for place, share in drawn if place in groups]
+        least = capped_sum(share.lower for share in lost)
+        if self.is_exact:
+            return Bounds(least, least)
+        perhaps = [share.upper for place, share in drawn if place == UNPLACED]
+        most = capped_sum([*(s.upper for s in lost), *perhaps, self.route.unresolved])
+        return Bounds(least, min(most, ~self._kept(groups)))
+
+    def reaches_none(self, groups: Collection[int]) -> Dyadic:
+        """Return the share, at most, that reaches no living endpoint when these are gone."""
+        return ALWAYS if self.is_unfilled else ~self._kept(groups)
+
+    def _kept(self, groups: Collection[int]) -> Dyadic:
+        _, shares = self.route.draws()
+        return capped_sum(
+            share.lower
+            for place, share in zip(self.places, shares, strict=True)
+            if place != UNPLACED and place not in groups
+        )
+
+
+@value(kw_only=True)
+class Incidence:
+    """All rows, by ServicePort and by group.
+
+    Attributes:
+        groups: names of nodes, or of zones; everywhere else a group is its place here.
+        services: the rows of each ServicePort, of routes that may lead to an endpoint.
+        of_group: the rows that each group may carry some of.
+        open: ServicePorts that may lose something with a group that carries nothing of them.
+        total: of each ServicePort, the groups whose failure puts it in total loss; None: unknown,
+            or it has no endpoints.
+    """
+
+    groups: tuple[str, ...]
+    services: tuple[tuple[Row, ...], ...]
+    of_group: tuple[tuple[Row, ...], ...]
+    open: tuple[int, ...]
+    total: tuple[frozenset[int] | None, ...]
+
+    @property
+    def counted(self) -> int:
+        """The number of ServicePorts that have endpoints, or may have."""
+        return sum(map(bool, self.services))
+
+
+@value
+class Way:
+    """A route, with its endpoints as they are printed and the share of each."""
+
+    route: Route
+    printed: Sequence[str]
+    shares: Sequence[Bounds]
+
+    def is_like(self, other: Way) -> bool:
+        """Tell whether new flows on another route fare alike, whatever fails."""
+        return (
+            self.route.unresolved == other.route.unresolved
+            and (self.printed is other.printed or (*self.printed,) == (*other.printed,))
+            and (self.shares is other.shares or (*self.shares,) == (*other.shares,))
+        )
+
+
+@value
+class Ways:
+    """The routes of a ServicePort on which new flows may fare differently, the first of each kind.
+
+    Attributes:
+        unfilled: one to a frontend of which nothing is known.
+    """
+
+    known: tuple[Way, ...]
+    unfilled: Route | None = None
+
+
+def ways(service: ServicePort) -> Ways:
+    """Return the routes of a ServicePort to look at."""
+    found: list[Way] = []
+    unfilled: Route | None = None
+    last: tuple[object, object, object] = (None, None, None)
+    for route in _routes(service):
+        if service.unfilled and route.frontend in service.unfilled:
+            unfilled = unfilled or route
+            continue
+        printed, shares = route.columns()
+        # Routes from most sources have the very same lists.
+        if printed is last[0] and shares is last[1] and route.unresolved is last[2]:
+            continue
+        last = printed, shares, route.unresolved
+        way = Way(route, printed, shares)
+        if not any(way.is_like(each) for each in found):
+            found.append(way)
+    return Ways(tuple(found), unfilled)
+
+
+def _routes(service: ServicePort) -> Iterator[Route]:
+    """Give the routes of all but hairpin flows, in their order: the dead send nothing."""
+    if len(service.frontends) == 1:  # they need not all be made
+        for source in Source:
+            if source is not Source.HAIRPIN:
+                yield from service.routes_from(source)
+        return
+    for route in service.routes:
+        if route.source is not Source.HAIRPIN:
+            yield route
+
+
+def incidence(
+    services: Sequence[Ways],
+    groups: Iterable[str],
+    groups_of: Callable[[Sequence[str]], Sequence[str | None]],
+) -> Incidence:
+    """Return how much of each ServicePort each group carries.
+
+    `groups_of` tells of each endpoint, by how it is printed, in which group it is.
+    """
+    maker = _Maker(groups, groups_of)
+    rows = tuple(tuple(maker.rows(at, service)) for at, service in enumerate(services))
+    of_group: list[list[Row]] = [[] for _ in maker.numbers]
+    for own in rows:
+        for row in own:
+            for group in row.upper:
+                of_group[group].append(row)
+    return Incidence(
+        groups=tuple(maker.numbers),
+        services=rows,
+        of_group=tuple(map(tuple, of_group)),
+        open=tuple(at for at, own in enumerate(rows) if any(row.open for row in own)),
+        total=tuple(map(_total, rows)),
+    )
+
+
+def _total(rows: Sequence[Row]) -> frozenset[int] | None:
+    """Return what puts a ServicePort with these rows in total loss, where that is certain."""
+    found: set[int] = set()
+    for row in rows:
+        if row.total is None:
+            return None
+        found.update(row.total)
+    # Where nothing is certainly lost it is unknown, be every living endpoint gone or not.
+    return frozenset(found) if any(row.lower for row in rows) else None
+
+
+@value
+class _Numbers:
+    """The shares of a list, to be compared; one list where lower and upper bounds are the same.
+
+    Attributes:
+        some: whether every share may be drawn.
+    """
+
+    lower: Sequence[int]
+    upper: Sequence[int]
+    some: bool
+
+
+class _Maker:
+    """Makes rows: most Services have one of the same few lists of shares."""
+
+    def __init__(
+        self, groups: Iterable[str], groups_of: Callable[[Sequence[str]], Sequence[str | None]]
+    ) -> None:
+        self.numbers = {name: at for at, name in enumerate(groups)}
+        self._groups_of = groups_of
+        # By identity; the lists are kept, so that no other gets theirs.
+        self._shares: dict[int, tuple[object, _Numbers]] = {}
+
+    def rows(self, at: int, ways: Ways) -> Iterator[Row]:
+        """Give the rows of a ServicePort."""
+        if ways.unfilled is not None:
+            yield _unfilled(at, ways.unfilled)
+        for way in ways.known:
+            row = self._row(at, way)
+            if row is not None:
+                yield row
+
+    def _row(self, at: int, way: Way) -> Row | None:
+        """Return the row of a route; None where it leads to no endpoint, dead or alive."""
+        route, shares = way.route, way.shares
+        numbers = self._numbers(shares)
+        places = self._places(way.printed)
+        upper = _sums(places, numbers.upper, some=numbers.some)
+        if not upper and not route.unresolved:
+            return None
+        lower = upper
+        if numbers.lower is not numbers.upper:
+            lower = _sums(places, numbers.lower, some=False)
+        if lower is upper and UNPLACED not in upper and not route.unresolved:
+            return Row(
+                service=at,
+                route=route,
+                places=places,
+                is_unfilled=False,
+                lower=upper,
+                upper=upper,
+                open=0,
+                rest=0,
+                total=upper.keys(),
+            )
+        return _open_row(at, route, places, shares, dict(lower), upper)
+
+    def _places(self, printed: Sequence[str]) -> list[int]:
+        names = self._groups_of(printed)
+        numbers = self.numbers
+        try:
+            return [numbers[name] for name in names]  # type: ignore[index]  # None is a KeyError
+        except KeyError:
+            return [
+                UNPLACED if name is None else numbers.setdefault(name, len(numbers))
+                for name in names
+            ]
+
+    def _numbers(self, shares: Sequence[Bounds]) -> _Numbers:
+        key = id(shares)
+        if key not in self._shares:
+            upper = [_number(share.upper) for share in shares]
+            exact = all(share.is_exact for share in shares)
+            lower = upper if exact else [_number(share.lower) for share in shares]
+            self._shares[key] = shares, _Numbers(lower, upper, all(upper))
+        return self._shares[key][1]
+
+
+def _number(share: Dyadic) -> int:
+    """Return a share to be compared: rounded down, but to 0 only where it is 0."""
+    if not share:
+        return 0
+    shift = BITS - share.exponent
+    return share.numerator << shift if shift >= 0 else max(1, share.numerator >> -shift)
+
+
+def _sums(places: Sequence[int], numbers: Sequence[int], *, some: bool) -> dict[int, int]:
+    """Return the sum of each group; `some`: none of the numbers is 0."""
+    if some:
+        found = dict(zip(places, numbers, strict=True))
+        if len(found) == len(places):
+            return found
+    found = {}
+    for place, number in zip(places, numbers, strict=True):
+        if number:
+            found[place] = found.get(place, 0) + number
+    return found
+
+
+def _unfilled(at: int, route: Route) -> Row:
+    """Return the row of frontends of which nothing is known."""
+    return Row(
+        service=at,
+        route=route,
+        places=(),
+        is_unfilled=True,
+        lower={},
+        upper={},
+        open=ONE,
+        rest=ONE,
+        total=None,
+    )
+
+
+def _open_row(
+    at: int,
+    route: Route,
+    places: Sequence[int],
+    shares: Sequence[Bounds],
+    lower: dict[int, int],
+    upper: dict[int, int],
+) -> Row:
+    """Return the row of a route of which not all is known."""
+    unplaced = upper.pop(UNPLACED, 0)
+    lower.pop(UNPLACED, None)
+    kept = capped_sum(
+        share.lower for place, share in zip(places, shares, strict=True) if place != UNPLACED
+    )
+    total: Collection[int] | None = None
+    if kept == ALWAYS:
+        total = lower.keys()
+    elif not unplaced and not route.unresolved:
+        total = upper.keys()
+    return Row(
+        service=at,
+        route=route,
+        places=places,
+        is_unfilled=False,
+        lower=lower,
+        upper=upper,
+        open=unplaced + _number(route.unresolved),
+        rest=_number(~kept),
+        total=total,
+    )

@@ -1,0 +1,271 @@
+"""The worst pairs of nodes, without looking at each of them.
+
+Theory of operation
+===================
+
+What a pair costs is mostly known from its two nodes: the worst loss is the greater of theirs, sums
+of losses add up, and so do ServicePorts in total loss. It is more for two kinds of pairs only:
+where a ServicePort lives on both and loses more there than any does with either (its two numbers
+add up too), and where one lives on these two and nowhere else. So there are three streams of pairs,
+each the worst first by a bound that no pair further on can exceed: pairs by what their nodes cost,
+pairs that silence a ServicePort together, pairs on which one row has most. Each stream is read
+until it has nothing that could still be among the worst; every pair is weighed, few are looked
+at.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from analyzer.failure.costs import Singles, worst_of
+from analyzer.failure.incidence import ONE, Incidence, Row, rank
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    #: What pairs are ordered by, all of it to be compared and the most the worst.
+    Key = tuple[int, int, int]
+    Pair = tuple[int, int]
+
+#: Pairs that are looked at for each stream, where so many are alike that none stands out.
+_MOST: Final = 20_000
+
+
+@value(kw_only=True)
+class Pairs:
+    """The worst pairs of groups.
+
+    Attributes:
+        worst: places of the groups of each, the worst first.
+        number: of all pairs.
+        silencing: how many of all put a ServicePort in total loss.
+        is_complete: whether no pair that is left out can be worse than one that is here: more were
+            alike than are looked at.
+    """
+
+    worst: tuple[Pair, ...]
+    number: int
+    silencing: int
+    is_complete: bool
+
+
+def worst_pairs(incidence: Incidence, costs: Singles, top: int, *, by_mean: bool = False) -> Pairs:
+    """Return the worst `top` pairs: by the worst loss, ServicePorts in total loss and the mean.
+
+    Or first by the mean.
+    """
+    search = _Search(incidence, costs, top, by_mean=by_mean)
+    if by_mean:
+        search.read(search.by_sum())
+    else:
+        search.read(search.by_nodes())
+        search.read(search.by_silenced())
+        search.read(search.by_rows())
+    return Pairs(
+        worst=tuple(pair for _, pair in search.best()),
+        number=len(incidence.groups) * (len(incidence.groups) - 1) // 2,
+        silencing=_silencing(incidence, costs),
+        is_complete=search.is_complete,
+    )
+
+
+def _silencing(incidence: Incidence, costs: Singles) -> int:
+    """Return how many pairs put a ServicePort in total loss."""
+    size = len(incidence.groups)
+    alone = {group for group, gone in enumerate(costs.silenced) if gone}
+    others = size - len(alone)
+    both = {each for each in incidence.total if each is not None and len(each) == 2}  # noqa: PLR2004
+    together = sum(alone.isdisjoint(each) for each in both)
+    return size * (size - 1) // 2 - others * (others - 1) // 2 + together
+
+
+class _Search:
+    """Keeps the worst pairs found so far."""
+
+    def __init__(self, incidence: Incidence, costs: Singles, top: int, *, by_mean: bool) -> None:
+        self._incidence = incidence
+        self._costs = costs
+        self._top = top
+        self._by_mean = by_mean
+        self._found: dict[Pair, Key] = {}
+        #: The keys of the worst, the least bad of them first.
+        self._kept: list[Key] = []
+        self.is_complete = True
+        self._worst = [rank(each) for each in costs.worst]
+        self._gone = [len(each) for each in costs.silenced]
+        self._sum = costs.upper
+        self._together: dict[Pair, int] = {}
+        for total in incidence.total:
+            if total is not None and len(total) == 2:  # noqa: PLR2004  # a pair
+                one, other = sorted(total)
+                self._together[one, other] = self._together.get((one, other), 0) + 1
+        self._rows: dict[int, frozenset[int]] = {}
+        #: So much more the sum of two may be than what they cost together.
+        self._less = costs.base - costs.excess
+
+    def best(self) -> list[tuple[Key, Pair]]:
+        """Return the worst pairs, the worst first; of those alike the first nodes' first."""
+        ordered = sorted(self._found.items(), key=lambda each: (*[-k for k in each[1]], each[0]))
+        return [(key, pair) for pair, key in ordered[: self._top]]
+
+    def read(self, stream: Iterable[tuple[Key, Pair]]) -> None:
+        """Look at the pairs of a stream that could be among the worst.
+
+        Each comes with a bound on its key, and the bounds fall.
+        """
+        looked_at = 0
+        for bound, pair in stream:
+            if len(self._kept) == self._top and bound <= self._kept[0]:
+                return
+            if pair in self._found:
+                continue
+            if looked_at == _MOST:
+                self.is_complete = False
+                return
+            looked_at += 1
+            key = self._found[pair] = self.key(*pair)
+            if len(self._kept) < self._top:
+                heapq.heappush(self._kept, key)
+            else:
+                heapq.heappushpop(self._kept, key)
+
+    def key(self, one: int, other: int) -> Key:
+        """Return what a pair is ordered by."""
+        worst = max(self._worst[one], self._worst[other])
+        both = self._rows_of(one) & self._rows_of(other)
+        for row in self._incidence.of_group[one]:
+            if id(row) in both:
+                worst = max(worst, rank(row.most((one, other))))
+        gone = self._gone[one] + self._gone[other] + self._together.get((one, other), 0)
+        total = self._sum[one] + self._sum[other] - self._costs.base
+        first, second = self._costs.odd[one], self._costs.odd[other]
+        for service in first.keys() & second.keys():
+            rows = self._incidence.services[service]
+            most, *_ = worst_of(rows, (one, other))
+            base, *_ = worst_of(rows, ())
+            total += most - first[service] - second[service] + base
+        return self._ordered(worst, gone, rank(total))
+
+    def _rows_of(self, group: int) -> frozenset[int]:
+        if group not in self._rows:
+            self._rows[group] = frozenset(map(id, self._incidence.of_group[group]))
+        return self._rows[group]
+
+    def _ordered(self, worst: int, gone: int, total: int) -> Key:
+        return (total, worst, gone) if self._by_mean else (worst, gone, total)
+
+    def _most_of_sum(self, one: int, other: int) -> int:
+        return rank(self._sum[one] + self._sum[other] - self._less)
+
+    # --- streams -----------------------------------------------------------
+
+    def by_sum(self) -> Iterator[tuple[Key, Pair]]:
+        """Give pairs by what their nodes cost in sum."""
+        everybody = sorted(range(len(self._worst)), key=lambda each: -self._sum[each])
+        top = rank(ONE) + len(self._incidence.services)
+        for one, other in descending(everybody, everybody, self._sum.__getitem__):
+            yield (self._most_of_sum(one, other), top, top), (one, other)
+
+    def by_nodes(self) -> Iterator[tuple[Key, Pair]]:
+        """Give pairs by the worst loss of either node, then by what both cost in sum."""
+
+        def number(group: int) -> int:
+            # ServicePorts in total loss first: no sum of losses is as great as the factor.
+            return self._gone[group] * factor + self._sum[group]
+
+        factor = 4 * (sum(self._sum) + 1)
+        ordered = sorted(range(len(self._worst)), key=lambda each: (-self._worst[each], each))
+        begins = 0
+        while begins < len(ordered):
+            worst = self._worst[ordered[begins]]
+            ends = begins
+            while ends < len(ordered) and self._worst[ordered[ends]] == worst:
+                ends += 1
+            alike = sorted(ordered[begins:ends], key=number, reverse=True)
+            lower = sorted(ordered[begins:], key=number, reverse=True)
+            for one, other in descending(alike, lower, number):
+                gone = self._gone[one] + self._gone[other]
+                yield (worst, gone, self._most_of_sum(one, other)), (one, other)
+            begins = ends
+
+    def by_silenced(self) -> Iterator[tuple[Key, Pair]]:
+        """Give pairs that put a ServicePort in total loss which neither node does."""
+        bounds = []
+        for (one, other), more in self._together.items():
+            gone = self._gone[one] + self._gone[other] + more
+            key = rank(ONE), gone, self._most_of_sum(one, other)
+            bounds.append((key, (one, other)))
+        bounds.sort(key=lambda each: (*[-k for k in each[0]], each[1]))
+        yield from bounds
+
+    def by_rows(self) -> Iterator[tuple[Key, Pair]]:
+        """Give pairs that lose more of a row together than of any with either node.
+
+        One may be given for several rows.
+        """
+        heads: list[tuple[int, int, Row, Iterator[Pair] | None, Pair]] = []
+        for own in self._incidence.services:
+            for row in own:
+                if len(row.upper) > 1 and self._is_wanted(most := _most_of_two(row)):
+                    heads.append((-most, len(heads), row, None, (0, 0)))
+        heapq.heapify(heads)
+        more = sum(sorted(self._gone)[-2:]) + max(self._together.values(), default=0)
+        highest = sorted(range(len(self._sum)), key=self._sum.__getitem__)[-2:]
+        total = self._most_of_sum(*highest) if len(highest) > 1 else 0
+        while heads:
+            negative, at, row, pairs, pair = heapq.heappop(heads)
+            if not self._is_wanted(-negative):
+                return
+            if pairs is None:
+                numbers = row.upper
+                ordered = sorted(numbers, key=lambda each: (-numbers[each], each))
+                pairs = descending(ordered, ordered, numbers.__getitem__)
+            elif all(self._worst[each] < -negative for each in pair):
+                yield (-negative, more, total), pair
+            for one, other in pairs:
+                now = _bound(row, row.upper[one] + row.upper[other])
+                heapq.heappush(heads, (-now, at, row, pairs, (one, other)))
+                break
+
+    def _is_wanted(self, worst: int) -> bool:
+        """Tell whether a pair with this worst loss may be among those to keep."""
+        return len(self._kept) < self._top or worst >= self._kept[0][0]
+
+
+def _bound(row: Row, number: int) -> int:
+    """Return what a pair at most loses of a row, of which it carries so much."""
+    return rank(min(ONE, row.open + number))
+
+
+def _most_of_two(row: Row) -> int:
+    return _bound(row, sum(sorted(row.upper.values())[-2:]))
+
+
+def descending(
+    first: Sequence[int], second: Sequence[int], number: Callable[[int], int]
+) -> Iterator[Pair]:
+    """Give pairs of one of each sequence by the sum of their numbers, the greatest first.
+
+    Both are in that order; where they are one, no pair is given twice. A pair has its lesser member
+    first, and none is of one with itself.
+    """
+    within = first is second
+    begin = int(within)
+    if not first or begin >= len(second):
+        return
+    heap = [(-number(first[0]) - number(second[begin]), 0, begin)]
+    while heap:
+        _, row, column = heapq.heappop(heap)
+        begins = row + 1 if within else 0
+        if column == begins and row + 1 < len(first) and begins + begin < len(second):
+            total = number(first[row + 1]) + number(second[begins + begin])
+            heapq.heappush(heap, (-total, row + 1, begins + begin))
+        if column + 1 < len(second):
+            total = number(first[row]) + number(second[column + 1])
+            heapq.heappush(heap, (-total, row, column + 1))
+        one, other = first[row], second[column]
+        if one != other:
+            yield (one, other) if one < other else (other, one)

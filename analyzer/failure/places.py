@@ -1,0 +1,54 @@
+"""Where endpoints are, by how they are printed.
+
+A large cluster has a hundred thousand endpoints: to make an address of each only to look it up
+takes longer than all else that is done with them. So they are looked up by what is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzer.model.addresses import address_from_text
+from analyzer.model.cluster import Cluster, Placement
+
+
+class Places:
+    """Looks up lists of endpoints, which several routes may share."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        # What has no node here may be in a network that somebody said is a node's.
+        self._known = {
+            str(address): placement
+            for address, placement in cluster.placements.items()
+            if placement.node is not None
+        }
+        # By identity; the lists are kept, so that no other gets theirs.
+        self._of_list: dict[int, tuple[Sequence[str], Sequence[Placement]]] = {}
+
+    def of(self, printed: Sequence[str]) -> Sequence[Placement]:
+        """Return where each of these endpoints is, given as they are printed."""
+        found = self._of_list.get(id(printed))
+        if found is None:
+            known = self._known
+            hosts = [text.rpartition(":")[0] for text in printed]
+            places = [known.get(host) for host in hosts]
+            looked_up = [
+                self._look_up(text) if place is None else place
+                for text, place in zip(printed, places, strict=True)
+            ]
+            found = self._of_list[id(printed)] = printed, looked_up
+        return found[1]
+
+    def _look_up(self, printed: str) -> Placement:
+        """Return where an endpoint is whose address is IPv6, or that no object places."""
+        host, _, _ = printed.rpartition(":")
+        if printed.startswith("["):
+            host = printed[1:].partition("]")[0]
+        host = host or printed
+        address = address_from_text(host)
+        assert address is not None, printed  # an endpoint is printed with its address
+        found = self._known.get(host)
+        if found is None:
+            found = self._known[host] = self._cluster.placement(address)
+        return found

@@ -1,0 +1,102 @@
+"""How many nodes, or zones, a ServicePort can lose, and the smallest sets that silence it.
+
+A route is silenced when no endpoint of it lives: the smallest set that does it is that of the
+groups of its endpoints, and there is no other. A ServicePort survives as many failures as its
+weakest route does. A route whose endpoints are all on the node whose rules these are, as under a
+Local policy, dies with that node only, and then nobody asks its rules: where the ServicePort has
+other routes it does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzer.failure.costs import worst_of
+from analyzer.failure.incidence import Incidence, Row
+from analyzer.model.value import value
+
+
+@value(kw_only=True)
+class Survival:
+    """What a ServicePort survives.
+
+    Attributes:
+        survives: so many groups, whichever they are, can fail, and every route that counts
+            certainly leads to a living endpoint.
+        at_most: with one more than so many a route certainly is silenced, if it is the right ones;
+            None: no number is known with which one certainly is.
+        sets: the smallest sets of groups that certainly silence a route, by their places.
+        row: of a weakest route.
+        is_total: whether each of the sets puts the ServicePort in total loss, every route of it.
+        worst: the group that costs a route most, alone; None: none is known to carry any of it.
+        worst_row: of that route.
+    """
+
+    survives: int
+    at_most: int | None
+    sets: tuple[tuple[int, ...], ...]
+    row: Row
+    is_total: bool
+    worst: int | None
+    worst_row: Row | None
+
+
+def survival(incidence: Incidence, service: int, own: int | None) -> Survival | None:
+    """Return what a ServicePort survives; None without endpoints.
+
+    `own` is the group of the node whose rules these are, if that is known.
+    """
+    rows = incidence.services[service]
+    if not rows:
+        return None
+    counted = _counted(rows, own)
+    weakest = min(counted, key=_survives)
+    certain = [row.total for row in counted if row.total is not None and row.lower]
+    least = min(map(len, certain), default=0)
+    sets = {tuple(sorted(each)): None for each in certain if len(each) == least}
+    total = incidence.total[service]
+    worst, worst_row = _worst(rows)
+    return Survival(
+        survives=_survives(weakest),
+        at_most=least - 1 if certain else None,
+        sets=tuple(sets),
+        row=weakest,
+        is_total=total is not None and all(total.issubset(each) for each in sets),
+        worst=worst,
+        worst_row=worst_row,
+    )
+
+
+def survives(incidence: Incidence, service: int, own: int | None) -> int | None:
+    """Return how many groups a ServicePort certainly survives; None without endpoints."""
+    rows = incidence.services[service]
+    return min(map(_survives, _counted(rows, own))) if rows else None
+
+
+def _counted(rows: Sequence[Row], own: int | None) -> Sequence[Row]:
+    if len(rows) == 1:
+        return rows
+    return [row for row in rows if not _is_own(row, own)] or rows
+
+
+def _is_own(row: Row, own: int | None) -> bool:
+    return own is not None and not row.open and row.upper.keys() == {own}
+
+
+def _survives(row: Row) -> int:
+    """Return how many groups can fail and leave it a living endpoint for certain."""
+    # Of endpoints of which nobody says where they are, all may be on the first that fails.
+    return max(0, len(row.lower) - 1)
+
+
+def _worst(rows: Sequence[Row]) -> tuple[int | None, Row | None]:
+    """Return the first group that costs a route of these most, and the route."""
+    if len(rows) == 1 and rows[0].is_exact:
+        numbers = rows[0].upper
+        return max(numbers, key=numbers.__getitem__), rows[0]
+    most, found, of = 0, None, None
+    for group in dict.fromkeys(each for row in rows for each in row.upper):
+        number, _, row, _ = worst_of(rows, (group,))
+        if number > most:
+            most, found, of = number, group, row
+    return found, of

@@ -1,0 +1,153 @@
+"""Which failure costs a ServicePort more than is allowed, decided exactly.
+
+As for ``loss --max-loss`` flows count that reach no endpoint anyway: what matters is whether new
+flows may land on dead endpoints, and which share may reach no living one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from analyzer.failure.incidence import ONE, Incidence, Row
+from analyzer.failure.whatif import Kind, WhatIf
+from analyzer.kubeproxy.view import ServicePort
+from analyzer.model.probability import Dyadic
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fractions import Fraction
+    from typing import Final
+
+#: A sum of rounded numbers is off by less than this.
+_ROUNDED: Final = 1 << 32
+
+
+@value
+class Exceeding:
+    """Groups, by their places, with which a route loses more than is allowed."""
+
+    groups: tuple[int, ...]
+    row: Row
+
+
+@value(kw_only=True)
+class Breach:
+    """How a threshold is broken.
+
+    Attributes:
+        kind: of the failures of which this is one; None: of `survives`.
+        names: of the nodes, or the zone, that fail.
+        row: of the route.
+        none: the share, at most, that then reaches no living endpoint.
+        survives: so many failures the ServicePort certainly survives, which is too few.
+    """
+
+    service: ServicePort
+    row: Row
+    kind: Kind | None = None
+    names: tuple[str, ...] = ()
+    none: Dyadic | None = None
+    survives: int | None = None
+
+
+def breaches(
+    found: WhatIf, *, max_loss: Fraction | None = None, min_survives: int | None = None
+) -> Iterator[Breach]:
+    """Give one failure of each kind that costs too much, and who survives too few."""
+    if max_loss is not None:
+        for kind, where, broken in _exceeding(found, max_loss):
+            if broken is not None:
+                yield Breach(
+                    service=found.service(broken.row),
+                    row=broken.row,
+                    kind=kind,
+                    names=tuple(where.groups[each] for each in broken.groups),
+                    none=broken.row.reaches_none(broken.groups),
+                )
+    if min_survives is None:
+        return
+    for at, service in enumerate(found.services):
+        survives = found.survives(at)
+        if survives is not None and survives < min_survives:
+            survival = found.survival(at)
+            assert survival is not None  # it has endpoints
+            yield Breach(service=service, row=survival.row, survives=survives)
+
+
+def _exceeding(found: WhatIf, most: Fraction) -> Iterator[tuple[Kind, Incidence, Exceeding | None]]:
+    nodes, asked = found.nodes, found.asked
+    if found.control_plane is not None:
+        groups = found.control_plane.groups
+        yield Kind.CONTROL_PLANE, nodes, exceeding(nodes, groups, most)
+    if Kind.ZONE in asked.kinds and found.zones is not None:
+        yield Kind.ZONE, found.zones, exceeding_any(found.zones, 1, most)
+    if Kind.NODE in asked.kinds:
+        yield Kind.NODE, nodes, exceeding_any(nodes, 1, most)
+    size = min(asked.depth, len(nodes.groups))
+    if Kind.SET in asked.kinds and size > 1:
+        yield Kind.SET, nodes, exceeding_any(nodes, size, most)
+
+
+def exceeding(incidence: Incidence, groups: Collection[int], most: Fraction) -> Exceeding | None:
+    """Return a route that may lose more than `most` when these groups fail together."""
+    for row in _touched(incidence, groups):
+        if _is_exceeded(row, groups, most):
+            return Exceeding(tuple(groups), row)
+    return None
+
+
+def exceeding_any(incidence: Incidence, size: int, most: Fraction) -> Exceeding | None:
+    """Return a route that may lose more than `most` when the worst `size` groups for it fail.
+
+    No set of groups need be tried: a route loses most with those that carry most of it.
+    """
+    if size > len(incidence.groups):
+        return None
+    limit = most.numerator * ONE // most.denominator
+    for row in (row for rows in incidence.services for row in rows):
+        numbers = row.lower or row.upper
+        if not numbers and not row.open:
+            continue
+        lost = _rest(row) + sum(sorted(row.lower.values())[-size:])
+        if lost < limit - _ROUNDED:
+            continue
+        groups = _worst(row, size, is_close=lost <= limit + _ROUNDED)
+        if _is_exceeded(row, groups, most):
+            return Exceeding(groups, row)
+    return None
+
+
+def _touched(incidence: Incidence, groups: Iterable[int]) -> Iterator[Row]:
+    """Give the rows that may lose something with these groups, each once."""
+    told: set[int] = set()
+    for row in (row for group in groups for row in incidence.of_group[group]):
+        if id(row) not in told:
+            told.add(id(row))
+            yield row
+    for service in incidence.open:
+        for row in incidence.services[service]:
+            if row.open and id(row) not in told:
+                yield row
+
+
+def _rest(row: Row) -> int:
+    return ONE - sum(row.upper.values()) if row.is_exact else row.rest
+
+
+def _worst(row: Row, size: int, *, is_close: bool) -> tuple[int, ...]:
+    """Return the groups that carry most of a row, exactly where that is close."""
+    numbers = row.lower or row.upper
+    if is_close:
+        exact = {group: row.loss((group,)).lower.as_fraction() for group in numbers}
+        ordered = sorted(numbers, key=lambda each: (-exact[each], each))
+    else:
+        ordered = sorted(numbers, key=lambda each: (-numbers[each], each))
+    # Where all may be lost with any group, any will do.
+    return tuple(ordered[:size]) or (0,)
+
+
+def _is_exceeded(row: Row, groups: Collection[int], most: Fraction) -> bool:
+    if not row.loss(groups).upper:
+        return False
+    return row.reaches_none(groups).as_fraction() > most

@@ -1,0 +1,360 @@
+"""What each failure would cost: of every node, every zone, the control plane, and of several nodes.
+
+Numbers are those of `loss` with the same nodes or zones dead. Endpoints of which nobody says where
+they are may be on any node, so what they carry widens every loss, as it does there.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from analyzer.errors import UsageError, suggestion
+from analyzer.failure.costs import Cost, cost, singles
+from analyzer.failure.incidence import UNPLACED, Incidence, Row, incidence, rank, ways
+from analyzer.failure.most_silenced import MostSilenced, most_silenced
+from analyzer.failure.pairs import worst_pairs
+from analyzer.failure.places import Places
+from analyzer.failure.sets import sets_to_look_at
+from analyzer.failure.smallest import Survival, survival, survives
+from analyzer.kubeproxy.view import ServicePort
+from analyzer.model.cluster import Cluster
+from analyzer.model.probability import Bounds
+from analyzer.model.value import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_PAIR: Final = 2
+
+
+@enum.unique
+class Kind(enum.Enum):
+    """What fails: one node, a zone, the control plane's nodes, or several nodes of any kind."""
+
+    NODE = "node"
+    ZONE = "zone"
+    CONTROL_PLANE = "control-plane"
+    SET = "set"
+
+
+@value(kw_only=True)
+class Asked:
+    """Which failures to judge.
+
+    Attributes:
+        node: the node whose rules these are.
+        control_plane: names of its nodes; none: those with its role label.
+        depth: up to so many nodes fail together.
+        top: how many of all sets of several nodes to return.
+        by_mean: whether those with the highest mean loss come first.
+    """
+
+    node: str | None = None
+    control_plane: tuple[str, ...] = ()
+    kinds: Collection[Kind] = frozenset(Kind)
+    depth: int = _PAIR
+    top: int = 5
+    by_mean: bool = False
+
+
+@value(kw_only=True)
+class Failure:
+    """One failure, and what it costs.
+
+    Attributes:
+        names: of the nodes that fail, or of the zone.
+        takes_own: whether the node whose rules these are fails too: then it sends no flows, and
+            the numbers are what its rules would do.
+    """
+
+    kind: Kind
+    names: tuple[str, ...]
+    groups: tuple[int, ...]
+    cost: Cost
+    takes_own: bool
+
+    @property
+    def worst(self) -> Bounds | None:
+        """The loss of the worst route of all, exactly; None where none loses anything."""
+        return None if self.cost.row is None else self.cost.row.loss(self.groups)
+
+
+@value(kw_only=True)
+class Sets:
+    """Several nodes that fail together.
+
+    Attributes:
+        number: of all sets of that size.
+        silencing: how many of them put a ServicePort in total loss; None: not counted.
+        worst: the worst of them, as many as were asked for.
+        is_complete: whether no other is worse than these; else these are the worst for the
+            ServicePorts that lose most, and the worst loss of all is among them.
+        most: the nodes that put most ServicePorts in total loss.
+    """
+
+    size: int
+    number: int
+    silencing: int | None
+    worst: tuple[Failure, ...]
+    is_complete: bool
+    most: MostSilenced
+
+
+@value(kw_only=True)
+class WhatIf:
+    """What failures cost, the worst first.
+
+    Attributes:
+        nodes: how much of which ServicePort each node carries.
+        zones: the same of zones; None: no zone is known.
+        unplaced: endpoints, as they are printed, of which nobody says on which node they are.
+        unzoned: the same of zones.
+        is_interrupted: somebody had no more time; what is not here was not judged.
+    """
+
+    asked: Asked
+    services: tuple[ServicePort, ...]
+    nodes: Incidence
+    zones: Incidence | None
+    own: int | None
+    of_nodes: tuple[Failure, ...] = ()
+    of_zones: tuple[Failure, ...] = ()
+    control_plane: Failure | None = None
+    sets: tuple[Sets, ...] = ()
+    unplaced: tuple[str, ...] = ()
+    unzoned: tuple[str, ...] = ()
+    is_interrupted: bool = False
+
+    def service(self, row: Row) -> ServicePort:
+        """Return the ServicePort that a row is of."""
+        return self.services[row.service]
+
+    def incidence_of(self, failure: Failure) -> Incidence:
+        """Return what the groups of a failure are places in."""
+        if failure.kind is Kind.ZONE:
+            assert self.zones is not None  # it is one of them
+            return self.zones
+        return self.nodes
+
+    def failures(self) -> Iterator[Failure]:
+        """Give every failure that was judged one by one."""
+        if self.control_plane is not None:
+            yield self.control_plane
+        yield from self.of_zones
+        yield from self.of_nodes
+        for each in self.sets:
+            yield from each.worst
+
+    def survival(self, service: int) -> Survival | None:
+        """Return how many nodes a ServicePort survives; None without endpoints."""
+        return survival(self.nodes, service, self.own)
+
+    def survives(self, service: int) -> int | None:
+        """Return the number alone, which is quick for many."""
+        return survives(self.nodes, service, self.own)
+
+    def survival_of_zones(self, service: int) -> Survival | None:
+        """Return how many zones a ServicePort survives; None without endpoints, or zones."""
+        return None if self.zones is None else survival(self.zones, service, None)
+
+
+def what_if(
+    services: Sequence[ServicePort],
+    cluster: Cluster,
+    asked: Asked,
+    advance: Callable[[int, int | None], None] | None = None,
+) -> WhatIf:
+    """Return what each failure costs; what takes long ends where it is interrupted.
+
+    Raises:
+        UsageError: nothing tells of nodes, or what was asked for is not there.
+    """
+    places = Places(cluster)
+    found = [ways(service) for service in services]
+    names = sorted(cluster.node_names)
+    nodes = incidence(found, names, lambda printed: [p.node for p in places.of(printed)])
+    zones = None
+    if cluster.zones:
+        of_zone = sorted(cluster.zones)
+        zones = incidence(found, of_zone, lambda printed: [p.zone for p in places.of(printed)])
+    _check(nodes, zones, cluster, asked)
+    judge = _Judge(nodes, zones, cluster, asked)
+    answer = WhatIf(
+        asked=asked,
+        services=tuple(services),
+        nodes=nodes,
+        zones=zones,
+        own=judge.own,
+        of_nodes=judge.of_nodes() if Kind.NODE in asked.kinds else (),
+        of_zones=judge.of_zones() if Kind.ZONE in asked.kinds else (),
+        control_plane=judge.control_plane() if Kind.CONTROL_PLANE in asked.kinds else None,
+        unplaced=_unplaced(nodes),
+        unzoned=() if zones is None else _unplaced(zones),
+    )
+    return judge.with_sets(answer, advance) if Kind.SET in asked.kinds else answer
+
+
+def control_plane_of(cluster: Cluster, asked: Asked) -> tuple[str, ...]:
+    """Return the names of the control plane's nodes: those asked for, or those with its role."""
+    labelled = [node.name for node in cluster.nodes.values() if node.is_control_plane]
+    return tuple(sorted(set(asked.control_plane or labelled)))
+
+
+def _unplaced(found: Incidence) -> tuple[str, ...]:
+    """Return the endpoints that are in no group, as they are printed, each once."""
+    printed: dict[str, None] = {}
+    for row in (row for rows in found.services for row in rows if not row.is_exact):
+        if UNPLACED in row.places:
+            texts, _ = row.route.columns()
+            for text, place in zip(texts, row.places, strict=True):
+                if place == UNPLACED:
+                    printed[text] = None
+    return tuple(printed)
+
+
+def _check(nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: Asked) -> None:
+    """Refuse to judge failures of what nobody knows.
+
+    Raises:
+        UsageError: the message says what would tell.
+    """
+    tells = (
+        "give --objects FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`, "
+        "or --node-of CIDR=NODE"
+    )
+    if not nodes.groups:
+        raise UsageError(f"nothing says which endpoints are on which node; {tells}")
+    if not any(nodes.of_group) and any(
+        row.upper or row.places for r in nodes.services for row in r
+    ):
+        raise UsageError(
+            f"nothing says on which node any endpoint of this dump is; {tells}, of the same cluster"
+        )
+    for name in asked.control_plane:
+        if name not in nodes.groups:
+            raise UsageError(
+                f"--control-plane {name}: no such node is known" + suggestion(name, nodes.groups)
+            )
+    if asked.kinds == {Kind.ZONE} and zones is None:
+        raise UsageError("--only zone: no zone is known; the nodes of --objects have none")
+    if asked.kinds == {Kind.CONTROL_PLANE} and not control_plane_of(cluster, asked):
+        raise UsageError(
+            "--only control-plane: no node has its role label; name them with --control-plane"
+        )
+
+
+class _Judge:
+    """Judges failures of one cluster."""
+
+    def __init__(
+        self, nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: Asked
+    ) -> None:
+        self._nodes = nodes
+        self._zones = zones
+        self._cluster = cluster
+        self._asked = asked
+        self._singles = singles(nodes)
+        known = nodes.groups
+        self.own = known.index(asked.node) if asked.node in known else None
+
+    def of_nodes(self) -> tuple[Failure, ...]:
+        """Return what each node costs."""
+        return self._in_order(
+            Failure(
+                kind=Kind.NODE,
+                names=(name,),
+                groups=(at,),
+                cost=self._singles.cost(at),
+                takes_own=at == self.own,
+            )
+            for at, name in enumerate(self._nodes.groups)
+        )
+
+    def of_zones(self) -> tuple[Failure, ...]:
+        """Return what each zone costs."""
+        if self._zones is None:
+            return ()
+        costs = singles(self._zones)
+        node = self._asked.node
+        own = None if node is None else self._cluster.zone_of(node)
+        return self._in_order(
+            Failure(
+                kind=Kind.ZONE,
+                names=(name,),
+                groups=(at,),
+                cost=costs.cost(at),
+                takes_own=name == own,
+            )
+            for at, name in enumerate(self._zones.groups)
+        )
+
+    def control_plane(self) -> Failure | None:
+        """Return what all nodes of the control plane cost together."""
+        names = control_plane_of(self._cluster, self._asked)
+        groups = tuple(at for at, name in enumerate(self._nodes.groups) if name in set(names))
+        return self._together(Kind.CONTROL_PLANE, groups) if groups else None
+
+    def with_sets(
+        self, answer: WhatIf, advance: Callable[[int, int | None], None] | None
+    ) -> WhatIf:
+        """Return an answer with sets of several nodes, as far as there is time."""
+        made: list[Sets] = []
+        sizes = range(_PAIR, min(self._asked.depth, len(self._nodes.groups)) + 1)
+        try:
+            made.extend(self._sets(size, advance) for size in sizes)
+        except KeyboardInterrupt:
+            return replace(answer, sets=tuple(made), is_interrupted=True)
+        return replace(answer, sets=tuple(made))
+
+    def _sets(self, size: int, advance: Callable[[int, int | None], None] | None) -> Sets:
+        import math
+
+        top, by_mean = self._asked.top, self._asked.by_mean
+        number = math.comb(len(self._nodes.groups), size)
+        step = None if advance is None else lambda done: advance(done, None)
+        most = most_silenced(self._nodes.total, size, step)
+        silencing = None
+        looked_at: Iterable[tuple[int, ...]]
+        if size == _PAIR:
+            pairs = worst_pairs(self._nodes, self._singles, top, by_mean=by_mean)
+            looked_at, is_complete = pairs.worst, pairs.is_complete
+            silencing = pairs.silencing
+        else:
+            costly = [each.groups[0] for each in self.of_nodes()]
+            looked_at, is_complete = sets_to_look_at(self._nodes, size, most.groups, costly)
+        found = []
+        for groups in looked_at:
+            found.append(self._together(Kind.SET, groups))
+            if advance is not None:
+                advance(1, None)
+            if len(found) > 4 * top:
+                found = [*self._in_order(found)[:top]]
+        return Sets(
+            size=size,
+            number=number,
+            silencing=silencing,
+            worst=self._in_order(found)[:top],
+            is_complete=is_complete,
+            most=most,
+        )
+
+    def _together(self, kind: Kind, groups: tuple[int, ...]) -> Failure:
+        return Failure(
+            kind=kind,
+            names=tuple(self._nodes.groups[each] for each in groups),
+            groups=groups,
+            cost=cost(self._nodes, groups),
+            takes_own=self.own in groups,
+        )
+
+    def _in_order(self, failures: Iterable[Failure]) -> tuple[Failure, ...]:
+        by_mean = self._asked.by_mean
+
+        def key(failure: Failure) -> tuple[int, int, int]:
+            found = failure.cost
+            worst, gone, total = rank(found.worst), len(found.silenced), rank(found.upper)
+            return (-total, -worst, -gone) if by_mean else (-worst, -gone, -total)
+
+        return tuple(sorted(failures, key=lambda each: (key(each), each.names)))
