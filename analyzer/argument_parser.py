@@ -18,6 +18,7 @@ from analyzer.errors import suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fractions import Fraction
     from typing import Any, NoReturn
 
 
@@ -30,6 +31,21 @@ def several(read: Callable[[str], Any] = str) -> dict[str, Any]:
         return [read(word) for word in words if word or len(words) == 1]
 
     return {"type": values, "action": "extend", "default": []}
+
+
+def percentage(text: str) -> Fraction:
+    """Return a share that is given as a percentage."""
+    from fractions import Fraction
+
+    try:
+        value = Fraction(text.removesuffix("%").strip())
+    except (ValueError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a percentage (for example 10%)"
+        ) from None
+    if not 0 <= value <= 100:  # noqa: PLR2004  # per cent
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 0% and 100%")
+    return value / 100
 
 
 class Parser(argparse.ArgumentParser):
@@ -129,6 +145,14 @@ class HelpFormatter(argparse.HelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=80)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Wrap each line by itself; one that is indented stands as it is."""
+        fill = super()._fill_text
+        lines = text.split("\n")
+        return "\n".join(
+            line if line.startswith(" ") else fill(line, width, indent) for line in lines
+        )
 
     def format_help(self) -> str:
         """Return the help, fitted to the terminal."""

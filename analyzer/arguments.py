@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 from analyzer import __version__
-from analyzer.argument_parser import Parser, several
+from analyzer.argument_parser import Parser, percentage, several
 from analyzer.errors import suggestion
 from analyzer.examples import EXAMPLES
 from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
 from analyzer.parsers.contents import MOST_BYTES, size_from_text
 from analyzer.parsers.formats import FORMATS
 from analyzer.reports.renderers import RENDERERS
+from analyzer.whatif_arguments import WHATIF_EPILOG, WHATIF_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fractions import Fraction
     from typing import Any, Final
 
 
@@ -320,9 +320,15 @@ def _loss_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-loss",
         metavar="PERCENT",
-        type=_percentage,
+        type=percentage,
         help="exit with 1 if a ServicePort may lose more (for example 10%%), or is not judged",
     )
+
+
+def _whatif_options(parser: ArgumentParser) -> None:
+    _add_filters(parser)
+    for option, kinds in WHATIF_OPTIONS.items():
+        parser.add_argument(option, **kinds)
 
 
 def _diff_options(parser: ArgumentParser) -> None:
@@ -359,18 +365,6 @@ def _network_of_node(text: str) -> tuple[Network, str]:
     return network, node
 
 
-def _percentage(text: str) -> Fraction:
-    from fractions import Fraction
-
-    try:
-        value = Fraction(text.removesuffix("%").strip())
-    except (ValueError, ZeroDivisionError):
-        raise ArgumentTypeError(f"{text!r} is not a percentage (for example 10%)") from None
-    if not 0 <= value <= 100:  # noqa: PLR2004  # per cent
-        raise ArgumentTypeError(f"{text!r} is not between 0% and 100%")
-    return value / 100
-
-
 _LISTS: Final = "Options that take several values are repeated, or the values are joined by commas."
 #: What the words of an answer mean, where they need it.
 _EPILOGS: Final = {
@@ -379,6 +373,7 @@ _EPILOGS: Final = {
     "none certainly does. Without anything dead there is an overview of what could be marked "
     "dead; with --max-loss or --format json that is bad usage. A dump that shows no Service is bad "
     "input.",
+    "whatif": WHATIF_EPILOG,
 }
 
 #: What each verb is for, and what adds the options that only it has.
@@ -387,6 +382,7 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "tree": ("the probability tree of a Service, rule by rule", _tree_options),
     "trace": ("where one packet can end, and the rules on its way", _trace_options),
     "loss": ("the share of new flows that lands on dead endpoints", _loss_options),
+    "whatif": ("what every node, zone and pair of nodes would cost", _whatif_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
     "lab": ("the same, measured on this machine's kernel", None),
 }

@@ -28,6 +28,11 @@ EXAMPLES: Final = {
         "kubeodds loss dump.txt --node-of 10.244.0.0/24=master --dead-node master --service kube*",
         "kubeodds loss dump.txt --dead 10.244.0.3,10.244.0.7 --max-loss 60%",
     ),
+    "whatif": (
+        "kubeodds whatif dump.txt --objects objects.json",
+        "kubeodds whatif dump.txt --objects objects.json --min-survives 1 --max-loss 50%",
+        "kubeodds whatif dump.txt --objects objects.json --service kube-dns -o json",
+    ),
     "diff": (
         "kubeodds diff dump.txt later.txt",
         "kubeodds diff dump.txt ruleset.nft --objects objects.json --node worker1",

@@ -146,15 +146,28 @@ def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iter
             "the dump does not show, so losses there are ranges",
         )
     if died.assumed:
-        number = len({each.address for each in died.assumed})
-        yield _told(
-            given,
-            Severity.INFO,
-            "node-by-pod-cidr",
-            f"{count(number, 'endpoint address is', 'endpoint addresses are')} taken to be on the "
-            "node in whose podCIDR they are: neither EndpointSlices nor pods nor --node-of say "
-            "where",
-        )
+        yield _by_pod_cidr(given, len({each.address for each in died.assumed}))
+
+
+def warnings_of_places(given: Input) -> Iterator[Diagnostic]:
+    """Give what a reader of `whatif` must know of where endpoints are."""
+    if not given.cluster.pod_networks.by_length:
+        return
+    placed = given.cluster.is_placed_by_pod_network
+    assumed = {each.address for each in given.view.endpoints if placed(each.address)}
+    if assumed:
+        yield _by_pod_cidr(given, len(assumed))
+
+
+def _by_pod_cidr(given: Input, number: int) -> Diagnostic:
+    return _told(
+        given,
+        Severity.INFO,
+        "node-by-pod-cidr",
+        f"{count(number, 'endpoint address is', 'endpoint addresses are')} taken to be on the "
+        "node in whose podCIDR they are: neither EndpointSlices nor pods nor --node-of say "
+        "where",
+    )
 
 
 def _told(given: Input, severity: Severity, code: str, message: str) -> Diagnostic:

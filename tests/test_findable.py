@@ -141,7 +141,7 @@ ANALYZER: Final = (
         "each document follows its schema, and stands in a golden file",
     ),
     Row(
-        "reports/loss_judged reports/loss_overview reports/loss_rows reports/loss_summary "
+        "reports/loss_nowhere reports/loss_overview reports/loss_rows reports/loss_summary "
         "reports/loss_words",
         "reports/test_loss_text.py test_cli_loss.py test_cli_loss_overview.py",
         "parts of one report, which is asked as a whole",

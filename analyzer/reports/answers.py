@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from analyzer.failure.agreement import Verdict
     from analyzer.failure.loss import ServiceLoss
     from analyzer.failure.models import Dead
+    from analyzer.failure.thresholds import Breach
+    from analyzer.failure.whatif import WhatIf
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.diff.difference import Difference
     from analyzer.kubeproxy.diff.dumps import Dump
@@ -100,25 +104,60 @@ class LossAnswer:
 
     @property
     def not_judged(self) -> tuple[str, ...]:
-        """Names of ServicePorts whose loss, or a part of it, is not told.
+        """Names of ServicePorts whose loss, or a part of it, is not told."""
+        from analyzer.reports.not_judged import not_judged
 
-        With the IP version where the ServicePort of the same name of the other one is judged.
-        """
-        absent = self.names((*self.absent.lacking, *self.absent.beyond, *self.absent.unled))
-        return tuple(dict.fromkeys([*absent, *self.view.left_out]))
-
-    def names(self, absent: Iterable[ServicePort]) -> tuple[str, ...]:
-        """Return the names of ServicePorts of `absent`, as in `not_judged`."""
-        judged = {service.name.text for service in self.view.services}
-        return tuple(
-            f"{each.name.text} (IPv{each.version})" if each.name.text in judged else each.name.text
-            for each in absent
-        )
+        return not_judged(self.view, self.absent)
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing is known to be left out."""
         return not self.not_judged and not self.view.cut
+
+
+@value(kw_only=True)
+class WhatIfAnswer:
+    """Of ``whatif``: what each failure costs, and what each ServicePort survives.
+
+    Attributes:
+        absent: ServicePorts of the objects that the dump does not show, of those asked for.
+        breaches: how what was asked for is broken, for each kind of failure once.
+        max_loss: what was asked for: the most that a failure may cost a ServicePort.
+        min_survives: and the least number of nodes that each has to survive.
+        top: failures of one kind that a person wants to see.
+        every: whether each node, zone and ServicePort.
+        by_name: whether failures and ServicePorts stand in the order of their names.
+    """
+
+    cluster: Cluster
+    view: View
+    found: WhatIf
+    absent: Absent
+    diagnostics: tuple[Diagnostic, ...]
+    breaches: tuple[Breach, ...] = ()
+    max_loss: Fraction | None = None
+    min_survives: int | None = None
+    top: int = 3
+    every: bool = False
+    by_name: bool = False
+
+    @property
+    def not_judged(self) -> tuple[str, ...]:
+        """Names of ServicePorts that are not judged, or not in whole."""
+        from analyzer.reports.not_judged import not_judged
+
+        return not_judged(self.view, self.absent)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing that was asked for is known to be left out."""
+        return not (self.not_judged or self.view.cut or self.found.is_interrupted)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether what was asked for is not so, or not known to be so."""
+        asked = self.max_loss is not None or self.min_survives is not None
+        return bool(self.breaches) or (asked and not self.is_whole)
 
 
 @value(kw_only=True)

@@ -16,7 +16,7 @@ from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.semantics.tree import AnyRule
 
-#: Of all documents: ``kubeodds/VERB/2``.
+#: Of all documents, but for those of verbs that came later: ``kubeodds/VERB/2``.
 VERSION: Final = 2
 _FAMILIES: Final = {4: "ip", 6: "ip6"}
 _KINDS: Final = {kind: kind.value for kind in FrontendKind}
@@ -27,13 +27,15 @@ SOURCES: Final = {source: json.dumps(source.value) for source in Source}
 encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def document(verb: str, fields: Mapping[str, str | Iterable[str]]) -> Iterator[str]:
+def document(
+    verb: str, fields: Mapping[str, str | Iterable[str]], version: int = VERSION
+) -> Iterator[str]:
     """Give one JSON document that names its schema first.
 
     Of a field the encoded value is given, or the encoded entries of a list, which are asked for
     in the order of the fields: one may hold what the entries of another before it have left.
     """
-    yield f'{{"schema":"kubeodds/{verb}/{VERSION}"'
+    yield f'{{"schema":"kubeodds/{verb}/{version}"'
     for name, value in fields.items():
         yield f',\n"{name}":'
         if isinstance(value, str):

@@ -10,9 +10,10 @@ from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, ServicePort
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
-from analyzer.reports.loss_judged import not_judged, nowhere
+from analyzer.reports.loss_nowhere import nowhere
 from analyzer.reports.loss_summary import totals
 from analyzer.reports.loss_words import STYLES, WORDS, by_harm
+from analyzer.reports.not_judged import lines
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import at_node, count, listed
 
@@ -45,7 +46,7 @@ def overview(answer: LossAnswer) -> Document:
     without = [e.service.name.text for e in answer.losses if e.state is State.NO_ENDPOINTS]
     if without:
         blocks.append(Line((f"Without endpoints, whatever is dead: {listed(without)}.",)))
-    blocks += [*nowhere(answer, ()), *not_judged(answer), Line()]
+    blocks += [*nowhere(answer, ()), *lines(answer.view, answer.absent), Line()]
     endpoints = list(dict.fromkeys(e for loss in answer.losses for e in loss.service.endpoints))
     placed = {each.address: answer.cluster.placement(each.address) for each in endpoints}
     for kind, names in (

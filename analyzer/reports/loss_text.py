@@ -8,12 +8,13 @@ from analyzer.failure.loss import ServiceLoss
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Block, Document, Line, Span, Style
-from analyzer.reports.loss_judged import not_judged, nowhere
+from analyzer.reports.loss_nowhere import nowhere
 from analyzer.reports.loss_overview import overview
 from analyzer.reports.loss_rows import brief, height, whole
 from analyzer.reports.loss_steps import steps
 from analyzer.reports.loss_summary import summary
 from analyzer.reports.loss_words import by_harm
+from analyzer.reports.not_judged import lines
 from analyzer.reports.phrases import assumed, count
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ def render(answer: LossAnswer) -> Document:
     pinned = affinity_note([each.service for each in hit], answer.view.mode, lost=True)
     notes = [
         *pinned,
-        *not_judged(answer),
+        *lines(answer.view, answer.absent),
         *nowhere(answer, hit),
         *assumed(answer.diagnostics),
     ]

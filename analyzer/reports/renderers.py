@@ -23,6 +23,13 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
     "tree": {"text": "tree_text", "json": "tree_json", "dot": "tree_dot"},
     "trace": {"text": "trace_text", "json": "trace_json"},
     "loss": {"text": "loss_text", "json": "loss_json", "tsv": "loss_tsv"},
+    "whatif": {
+        "text": "whatif_text",
+        "json": "whatif_json",
+        "tsv": "whatif_tsv",
+        "junit": "whatif_junit",
+        "prometheus": "whatif_prometheus",
+    },
     "diff": {"text": "diff_text", "json": "diff_json", "tsv": "diff_tsv"},
     "lab run": {"text": "lab_text", "json": "lab_json"},
     "lab verify": {"text": "lab_text", "json": "lab_json"},

@@ -1,0 +1,64 @@
+"""What of a dump, or of the objects, was not judged: said by `loss` and `whatif` alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from analyzer.reports.document import Line, Span, Style
+from analyzer.reports.phrases import count, listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.kubeproxy.absent import Absent
+    from analyzer.kubeproxy.view import ServicePort, View
+
+_IPV4: Final = 4
+
+
+def not_judged(view: View, absent: Absent) -> tuple[str, ...]:
+    """Return the names of ServicePorts whose loss, or a part of it, is not told.
+
+    With the IP version where the ServicePort of the same name of the other one is judged.
+    """
+    missing = names(view, (*absent.lacking, *absent.beyond, *absent.unled))
+    return tuple(dict.fromkeys([*missing, *view.left_out]))
+
+
+def names(view: View, absent: Iterable[ServicePort]) -> tuple[str, ...]:
+    """Return the names of ServicePorts that are not judged, as in `not_judged`."""
+    judged = {service.name.text for service in view.services}
+    return tuple(
+        f"{each.name.text} (IPv{each.version})" if each.name.text in judged else each.name.text
+        for each in absent
+    )
+
+
+def lines(view: View, absent: Absent) -> Iterator[Line]:
+    """Name what is not judged, each with the reason."""
+    for says in _reasons(view, absent):
+        yield Line((Span(says, Style.WARNING),))
+
+
+def _reasons(view: View, absent: Absent) -> Iterator[str]:
+    lacking, beyond, unled = absent.lacking, absent.beyond, absent.unled
+    if view.cut:
+        yield "The dump ends before all ServicePorts are told: what others lose is not known."
+    if lacking:
+        what = count(len(lacking), "ServicePort of the objects", "ServicePorts of the objects")
+        told = listed(names(view, lacking))
+        yield f"Not judged: {what} without a rule in the dump ({told})."
+    if beyond:
+        version = beyond[0].version
+        program = "iptables-save" if version == _IPV4 else "ip6tables-save"
+        what = count(len(beyond), f"ServicePort of IPv{version}", f"ServicePorts of IPv{version}")
+        told = listed([each.name.text for each in beyond])
+        yield f"Not judged: {what} ({told}); `{program}` prints their rules."
+    if unled:
+        told = listed([each.name.text for each in unled])
+        what = count(len(unled), "ServicePort", "ServicePorts")
+        yield f"Not judged: {what} with chains that no rule leads to ({told})."
+    if view.left_out:
+        told = listed(view.left_out)
+        yield f"Not judged in whole, since not all rules are understood: {told}."

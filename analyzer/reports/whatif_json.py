@@ -1,0 +1,190 @@
+"""``kubeodds/whatif/1``: what each failure costs, and what each ServicePort survives.
+
+Worst losses are exact, but that numbers of more than 1,024 bits are rounded outwards to 64: where a
+DaemonSet has 5,000 endpoints each has 40,000 digits. Means are floats, right to 12 digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from analyzer.failure.incidence import Incidence, Row
+from analyzer.failure.smallest import Survival
+from analyzer.failure.thresholds import Breach
+from analyzer.failure.whatif import Failure, Kind, Sets
+from analyzer.model.probability import Bounds, Dyadic
+from analyzer.reports import json_values as values
+from analyzer.reports.answers import WhatIfAnswer
+from analyzer.reports.whatif_order import mean_loss
+
+_VERSION: Final = 1
+#: Numbers of more bits are rounded to so many.
+_MOST_BITS: Final = 1_024
+_ROUNDED_TO: Final = 64
+
+
+def render(answer: WhatIfAnswer) -> Iterator[str]:
+    """Give the failures and the ServicePorts one by one."""
+    found = answer.found
+    writer = _Writer(answer)
+    vantage = [] if answer.view.node is None else [answer.view.node]
+    return values.document(
+        "whatif",
+        {
+            "vantage": values.encode(vantage),
+            "service_ports": values.encode(found.nodes.counted),
+            "failures": map(writer.failure, found.failures()),
+            "sets": map(writer.sets, found.sets),
+            "services": filter(None, map(writer.service, range(len(found.services)))),
+            "no_endpoints": map(values.encode, writer.without()),
+            "broken": map(writer.breach, answer.breaches),
+            "uncertain_endpoints": values.encode(list(found.unplaced)),
+            "not_judged": map(values.encode, answer.not_judged),
+            "cut": values.encode(bool(answer.view.cut)),
+            "interrupted": values.encode(found.is_interrupted),
+            "diagnostics": values.diagnostics(answer.diagnostics),
+        },
+        _VERSION,
+    )
+
+
+class _Writer:
+    """Writes the entries of the lists."""
+
+    def __init__(self, answer: WhatIfAnswer) -> None:
+        self._answer = answer
+        self._found = answer.found
+
+    def failure(self, failure: Failure) -> str:
+        """Return what one failure costs, encoded."""
+        cost = failure.cost
+        lower, upper = mean_loss(self._answer, cost)
+        worst = failure.worst
+        loses = worst is not None and bool(worst.upper) and cost.row is not None
+        services = self._found.services
+        return values.encode(
+            {
+                **_failing(failure.kind, failure.names),
+                "takes_vantage": failure.takes_own,
+                "worst": self._name(cost.row) if loses and cost.row is not None else None,
+                "worst_loss": _loss(worst, cost.row) if loses else None,
+                "mean_loss": {"lower": lower, "upper": upper},
+                "silenced": [services[each].name.text for each in cost.silenced],
+                "degraded": cost.degraded,
+                "unknown": cost.unknown,
+            }
+        )
+
+    def sets(self, sets: Sets) -> str:
+        """Return what there is to say of all sets of one size, encoded."""
+        most = sets.most
+        return values.encode(
+            {
+                "size": sets.size,
+                "number": sets.number,
+                "silencing": sets.silencing,
+                "complete": sets.is_complete,
+                "most_silenced": {
+                    "nodes": _names(self._found.nodes, most.groups),
+                    "silenced": most.silenced,
+                    "at_most": most.at_most,
+                },
+            }
+        )
+
+    def service(self, at: int) -> str:
+        """Return what one ServicePort survives, encoded; nothing without endpoints."""
+        found = self._found
+        survival = found.survival(at)
+        if survival is None:
+            return ""
+        nodes = found.nodes
+        worst = None
+        if survival.worst is not None and survival.worst_row is not None:
+            loss = survival.worst_row.loss((survival.worst,))
+            worst = {
+                "node": nodes.groups[survival.worst],
+                "loss": _loss(loss, survival.worst_row),
+            }
+        of_zones = found.survival_of_zones(at)
+        zones = None
+        if of_zones is not None and found.zones is not None:
+            zones = _survival(of_zones, found.zones)
+        return values.encode(
+            {
+                **values.name(found.services[at]),
+                **_survival(survival, nodes),
+                "total": survival.is_total,
+                "weakest": _way(survival.row),
+                "worst_single": worst,
+                "zones": zones,
+            }
+        )
+
+    def without(self) -> list[str]:
+        """Return the names of ServicePorts without endpoints."""
+        both = zip(self._found.services, self._found.nodes.services, strict=True)
+        return [service.name.text for service, rows in both if not rows]
+
+    def breach(self, breach: Breach) -> str:
+        """Return how a threshold is broken, encoded."""
+        none = breach.none
+        return values.encode(
+            {
+                "threshold": "min-survives" if breach.kind is None else "max-loss",
+                "failure": None if breach.kind is None else _failing(breach.kind, breach.names),
+                "service": values.name(breach.service),
+                "route": _way(breach.row),
+                "lost": None if none is None else values.probability(_rounded(none, up=True)),
+                "survives": breach.survives,
+            }
+        )
+
+    def _name(self, row: Row) -> str:
+        return self._found.service(row).name.text
+
+
+def _failing(kind: Kind, names: tuple[str, ...]) -> dict[str, Any]:
+    is_zone = kind is Kind.ZONE
+    return {
+        "kind": kind.value,
+        "nodes": [] if is_zone else list(names),
+        "zones": list(names) if is_zone else [],
+    }
+
+
+def _survival(survival: Survival, groups: Incidence) -> dict[str, Any]:
+    return {
+        "survives": survival.survives,
+        "survives_at_most": survival.at_most,
+        "smallest_sets": [_names(groups, each) for each in survival.sets],
+    }
+
+
+def _names(groups: Incidence, places: tuple[int, ...]) -> list[str]:
+    return [groups.groups[each] for each in places]
+
+
+def _loss(loss: Bounds | None, row: Row | None) -> dict[str, Any]:
+    assert loss is not None  # asked for where something is lost only
+    assert row is not None
+    lower, upper = _rounded(loss.lower), _rounded(loss.upper, up=True)
+    return {"lower": values.probability(lower), "upper": values.probability(upper), **_way(row)}
+
+
+def _way(row: Row) -> dict[str, Any]:
+    route = row.route
+    return {
+        "frontend": values.frontend(route.frontend),
+        "source": route.source.value,
+        "network": None if route.network is None else str(route.network),
+    }
+
+
+def _rounded(share: Dyadic, *, up: bool = False) -> Dyadic:
+    """Return a share, rounded where writing all of it would take pages."""
+    if share.exponent <= _MOST_BITS:
+        return share
+    shift = share.exponent - _ROUNDED_TO
+    return Dyadic.of((share.numerator >> shift) + up, _ROUNDED_TO)

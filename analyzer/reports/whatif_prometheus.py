@@ -1,0 +1,107 @@
+"""``whatif`` as the textfile collector of the node exporter takes it: gauges, with labels.
+
+Losses are upper bounds: what is not known counts as lost, so that an alarm is not missed. Sets of
+several nodes are counted, not listed: which are the worst changes from day to day.
+
+Source: Prometheus, docs/instrumenting/exposition_formats.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from analyzer.failure.whatif import Failure, Kind
+from analyzer.model.text import printable
+from analyzer.reports.answers import WhatIfAnswer
+from analyzer.reports.json_values import family
+from analyzer.reports.whatif_order import mean_loss
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    Labels = dict[str, str]
+
+_PREFIX: Final = "kubeodds_whatif"
+
+
+def render(answer: WhatIfAnswer) -> Iterator[str]:
+    """Give all samples of one metric after the other."""
+
+    def worst(failure: Failure) -> float:
+        return 0.0 if failure.worst is None else float(failure.worst.upper)
+
+    by_failure: tuple[tuple[str, str, Callable[[Failure], float]], ...] = (
+        ("worst_loss_ratio", "Share of new flows to the worst ServicePort, at most.", worst),
+        (
+            "mean_loss_ratio",
+            "Share of new flows lost, the mean of all ServicePorts, at most.",
+            lambda failure: mean_loss(answer, failure.cost)[1],
+        ),
+        ("total_loss", "ServicePorts in total loss.", lambda f: len(f.cost.silenced)),
+        (
+            "partial_loss",
+            "ServicePorts that lose a part, or may.",
+            lambda f: f.cost.degraded + f.cost.unknown,
+        ),
+    )
+    failures = [each for each in answer.found.failures() if each.kind is not Kind.SET]
+    for name, says, number in by_failure:
+        samples = [(_failing(each), number(each)) for each in failures]
+        yield from _metric(name, says, samples)
+    says = "Sets of so many nodes that put a ServicePort in total loss."
+    yield from _metric("silencing_sets", says, [*_silencing(answer)])
+    yield from _metric("survives_nodes", _SURVIVES, [*_survivals(answer)], worse=min)
+    yield from _metric("service_ports", "ServicePorts judged.", [({}, answer.found.nodes.counted)])
+    says = "ServicePorts not judged, or not in whole."
+    yield from _metric("not_judged", says, [({}, len(answer.not_judged))])
+    says = "Whether all that was asked for was judged, and no threshold is broken."
+    whole = answer.is_whole and not answer.is_broken
+    yield from _metric("ok", says, [({}, int(whole))])
+
+
+_SURVIVES: Final = "Nodes that a ServicePort survives, whichever they are."
+
+
+def _survivals(answer: WhatIfAnswer) -> Iterator[tuple[Labels, float]]:
+    for at, service in enumerate(answer.found.services):
+        survives = answer.found.survives(at)
+        if survives is not None:
+            labels = {
+                "service": service.name.text,
+                "protocol": service.protocol,
+                "family": family(service.version) or "",
+            }
+            yield labels, survives
+
+
+def _silencing(answer: WhatIfAnswer) -> Iterator[tuple[Labels, float]]:
+    for sets in answer.found.sets:
+        if sets.silencing is not None:
+            yield {"size": str(sets.size)}, sets.silencing
+
+
+def _failing(failure: Failure) -> Labels:
+    return {"kind": failure.kind.value, "failure": ",".join(failure.names)}
+
+
+def _metric(
+    name: str,
+    says: str,
+    samples: list[tuple[Labels, float]],
+    worse: Callable[[float, float], float] = max,
+) -> Iterator[str]:
+    if not samples:
+        return
+    yield f"# HELP {_PREFIX}_{name} {says}\n# TYPE {_PREFIX}_{name} gauge\n"
+    told: dict[str, float] = {}
+    for labels, number in samples:
+        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        key = f"{_PREFIX}_{name}{{{inside}}}" if inside else f"{_PREFIX}_{name}"
+        # Two samples of one series would make the collector drop the whole file.
+        told[key] = worse(told.get(key, number), number)
+    yield "".join(f"{key} {number!r}\n" for key, number in told.items())
+
+
+def _escaped(text: str) -> str:
+    return printable(text).replace("\\", "\\\\").replace('"', '\\"')

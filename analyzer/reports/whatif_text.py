@@ -1,0 +1,338 @@
+"""``whatif`` for people: a sentence, the costliest failures, the ServicePorts that survive least.
+
+Both tables fit on a screen: of each kind of failure the worst few are shown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from analyzer.failure.costs import losses_with
+from analyzer.failure.incidence import Row, rank
+from analyzer.failure.smallest import Survival
+from analyzer.failure.whatif import Failure, Kind
+from analyzer.model.probability import ALWAYS, Bounds
+from analyzer.reports.answers import WhatIfAnswer
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.not_judged import lines
+from analyzer.reports.numbers import bounds_percent, percent
+from analyzer.reports.phrases import SOURCES, assumed, at_node, count, listed
+from analyzer.reports.whatif_order import mean, services_in_order, shown_failures
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_FAILURES: Final = (
+    Column("IF THIS FAILS", foldable=True),
+    Column("WORST LOSS", right=True),
+    Column("OF SERVICE PORT", foldable=True),
+    Column("MEAN LOSS", right=True),
+    Column("TOTAL LOSS", right=True),
+    Column("PARTIAL", right=True, spare=1),
+)
+_SERVICES: Final = (
+    Column("SERVICE PORT", foldable=True),
+    Column("PROTO", spare=2),
+    Column("SURVIVES", right=True),
+    Column("LOST WITH", foldable=True),
+    Column("WORST NODE", foldable=True),
+    Column("COSTS", right=True, spare=1),
+)
+#: Names of a set of nodes that are told one by one.
+_MOST_NAMES: Final = 3
+#: ServicePorts that are shown where not all are.
+_MOST_SERVICES: Final = 5
+
+
+def render(answer: WhatIfAnswer) -> Document:
+    """Return what a person needs first, then both tables, then what was not judged."""
+    blocks: list[Block] = [*_summary(answer), *_doubts(answer), *_breaches(answer), Line()]
+    failures = shown_failures(answer)
+    if failures:
+        rows = tuple(_failure(answer, each) for each in failures)
+        blocks += [Table(_FAILURES, rows), *_footnotes(answer, failures), Line()]
+    services = services_in_order(answer)
+    shown = services if answer.every else services[:_MOST_SERVICES]
+    if shown:
+        rows = tuple(_service(answer, at, survival) for at, survival in shown)
+        blocks += [Table(_SERVICES, rows), Line()]
+    blocks += [*_totals(answer, services, len(shown)), *_sets(answer)]
+    return Document([*blocks, *_without(answer), *assumed(answer.diagnostics)])
+
+
+# --- the first lines -------------------------------------------------------
+
+
+def _summary(answer: WhatIfAnswer) -> Iterator[Line]:
+    """Give who is nearest to total loss, and what the worst node costs."""
+    said = [each for each in (_nearest(answer), _costliest(answer)) if each]
+    if not said:
+        yield Line(("No ServicePort has endpoints: nothing can be lost.",))
+        return
+    yield Line((Span(f"{'; '.join(said)}.", Style.STRONG),))
+
+
+def _nearest(answer: WhatIfAnswer) -> str:
+    found = answer.found
+    numbers = [
+        (n, at) for at in range(len(found.services)) if (n := found.survives(at)) is not None
+    ]
+    if not numbers:
+        return ""
+    least = min(numbers)[0]
+    alike = [at for number, at in numbers if number == least]
+    survivals = [each for at in alike if (each := found.survival(at)) is not None]
+    certain = [e for e in zip(alike, survivals, strict=True) if e[1].at_most == least]
+    at, survival = (certain or [*zip(alike, survivals, strict=True)])[0]
+    name = found.services[at].name.text
+    others = f" and {len(alike) - 1:,} more" if alike[1:] else ""
+    verb = ("are" if alike[1:] else "is") if certain else "may be"
+    nodes = _names(answer, survival.sets[0]) if certain and not alike[1:] else ""
+    distance = count(least + 1, "node")
+    told = f"{name}{others} {verb} {distance} from total loss"
+    if certain and not survival.is_total and not alike[1:]:
+        told = f"{name} {verb} {distance} from losing all flows {_way(survival.row)}"
+    return told + (f" ({nodes})" if nodes else "")
+
+
+def _costliest(answer: WhatIfAnswer) -> str:
+    """Return what the worst node costs, other than the dump's own if there are others."""
+    nodes = answer.found.of_nodes
+    if not nodes:
+        return ""
+    worst = next((each for each in nodes if not each.takes_own), nodes[0])
+    cost, all_of_them = worst.cost, answer.found.nodes.counted
+    losing = f"losing {worst.names[0]}"
+    partial = cost.degraded + cost.unknown
+    if not cost.silenced and not partial:
+        return f"losing any one node costs none of {count(all_of_them, 'ServicePort')} anything"
+    of = f"of {count(all_of_them, 'ServicePort')}"
+    parts = []
+    if cost.silenced:
+        parts.append(f"puts {len(cost.silenced):,} {of} in total loss")
+        of = "others"
+    if partial:
+        parts.append(f"costs {partial:,} {of} {_partial(answer, worst)} of their new flows")
+    return f"{losing} {' and '.join(parts)}"
+
+
+def _partial(answer: WhatIfAnswer, failure: Failure) -> str:
+    """Return what the ServicePorts lose that a failure does not silence, at most."""
+    losses = losses_with(answer.found.incidence_of(failure), failure.groups)
+    gone = set(failure.cost.silenced)
+    rows = {rank(most): row for at, (most, row) in losses.items() if at not in gone}
+    worst = rows[max(rows)].loss(failure.groups)
+    return bounds_percent(worst) if len(rows) == 1 else f"up to {percent(worst.upper)}"
+
+
+def _doubts(answer: WhatIfAnswer) -> Iterator[Line]:
+    """Give what the numbers rest on, as far as where endpoints are is not certain."""
+    found = answer.found
+    if found.unplaced:
+        number = count(len(found.unplaced), "endpoint")
+        says = f"Node unknown for {number}: losses are ranges. Pass --objects or --node-of."
+        yield Line((Span(says, Style.WARNING),))
+    elif found.unzoned and found.of_zones:
+        number = count(len(found.unzoned), "endpoint")
+        says = f"Zone unknown for {number}: what zones cost are ranges. Pass --objects with nodes."
+        yield Line((Span(says, Style.WARNING),))
+    if found.is_interrupted:
+        says = "Interrupted: not all sets of several nodes were judged."
+        yield Line((Span(says, Style.WARNING),))
+    yield from lines(answer.view, answer.absent)
+
+
+def _breaches(answer: WhatIfAnswer) -> Iterator[Line]:
+    for each in answer.breaches:
+        if each.kind is None or each.none is None:
+            continue
+        what = _failing(each.kind, each.names)
+        says = f"--max-loss: losing {what} may cost {each.service.name.text} {percent(each.none)}"
+        yield Line((Span(f"{says} of the flows {_way(each.row)}.", Style.BAD),))
+    few = [each for each in answer.breaches if each.kind is None]
+    if few:
+        names = listed([each.service.name.text for each in few])
+        number, who = answer.min_survives or 0, count(len(few), "ServicePort")
+        says = f"--min-survives {number}: {who} may not survive {count(number, 'node')}: {names}."
+        yield Line((Span(says, Style.BAD),))
+    if answer.is_broken and not answer.breaches:
+        yield Line((Span("Not everything was judged: that breaks what was asked for.", Style.BAD),))
+
+
+def _failing(kind: Kind, names: Sequence[str]) -> str:
+    match kind:
+        case Kind.ZONE:
+            return f"zone {names[0]}"
+        case Kind.CONTROL_PLANE:
+            return "the control plane"
+        case Kind.NODE | Kind.SET:
+            return _some(names)
+
+
+# --- failures --------------------------------------------------------------
+
+
+def _failure(answer: WhatIfAnswer, failure: Failure) -> tuple[Cell, ...]:
+    cost, bounds = failure.cost, failure.worst
+    service = "" if cost.row is None else answer.found.service(cost.row).name.text
+    style = _style(bounds)
+    own = " *" if failure.takes_own else ""
+    return (
+        Span(f"{_title(failure)}{own}", Style.STRONG),
+        Span("0.0%" if bounds is None else bounds_percent(bounds), style),
+        service if bounds is not None and bounds.upper else "",
+        mean(answer, cost),
+        Span(f"{len(cost.silenced):,}", Style.BAD if cost.silenced else Style.PLAIN),
+        f"{cost.degraded:,}" + (f" to {cost.degraded + cost.unknown:,}" if cost.unknown else ""),
+    )
+
+
+def _title(failure: Failure) -> str:
+    names = failure.names
+    match failure.kind:
+        case Kind.NODE:
+            return f"node {names[0]}"
+        case Kind.ZONE:
+            return f"zone {names[0]}"
+        case Kind.CONTROL_PLANE:
+            return f"control plane ({_some(names)})"
+        case Kind.SET:
+            return " + ".join(names)
+
+
+def _some(names: Sequence[str]) -> str:
+    if len(names) <= _MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES:,} more"
+
+
+def _style(bounds: Bounds | None) -> Style:
+    if bounds is None or not bounds.upper:
+        return Style.GOOD
+    return Style.BAD if bounds.lower == ALWAYS else Style.WARNING
+
+
+def _footnotes(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
+    if any(each.takes_own for each in shown):
+        says = "* with the node whose dump this is: once dead it sends no flows itself."
+        yield Line((Span(says, Style.FAINT),))
+    found = answer.found
+    kinds = Counter(each.kind for each in shown)
+    told = [
+        f"{kinds[kind]:,} of {count(len(every), noun)}"
+        for kind, every, noun in (
+            (Kind.ZONE, found.of_zones, "zone"),
+            (Kind.NODE, found.of_nodes, "node"),
+        )
+        if len(every) > kinds[kind]
+    ]
+    for sets in found.sets:
+        here = sum(each.kind is Kind.SET and len(each.groups) == sets.size for each in shown)
+        if sets.number > here:
+            told.append(f"{here:,} of {sets.number:,} sets of {sets.size} nodes")
+    if told:
+        says = f"The worst: {', '.join(told)}. More: --all, --top N."
+        yield Line((Span(says, Style.FAINT),))
+
+
+# --- ServicePorts ----------------------------------------------------------
+
+
+def _service(answer: WhatIfAnswer, at: int, survival: Survival) -> tuple[Cell, ...]:
+    found = answer.found
+    service = found.services[at]
+    lost: Bounds | None = None
+    if survival.worst is not None and survival.worst_row is not None:
+        lost = survival.worst_row.loss((survival.worst,))
+    few = Style.BAD if not survival.survives else Style.PLAIN
+    return (
+        Span(service.name.text, Style.STRONG),
+        service.protocol,
+        Span(_survives(answer, at, survival), few),
+        _lost_with(answer, survival),
+        "" if survival.worst is None else found.nodes.groups[survival.worst],
+        "" if lost is None else Span(bounds_percent(lost), _style(lost)),
+    )
+
+
+def _survives(answer: WhatIfAnswer, at: int, survival: Survival) -> str:
+    """Return ``1 node``, with a zone beside where zones are known."""
+    told = count(survival.survives, "node")
+    if survival.at_most != survival.survives:
+        told += " at least" if survival.survives else ", perhaps more"
+    zones = answer.found.survival_of_zones(at) if answer.found.of_zones else None
+    return told if zones is None else f"{told}, {count(zones.survives, 'zone')}"
+
+
+def _lost_with(answer: WhatIfAnswer, survival: Survival) -> str:
+    if not survival.sets:
+        return "not known"
+    told = _names(answer, survival.sets[0])
+    if survival.sets[1:]:
+        told += f", or {count(len(survival.sets) - 1, 'other set')}"
+    return told if survival.is_total else f"{told}: {_way(survival.row)}"
+
+
+def _names(answer: WhatIfAnswer, groups: Sequence[int]) -> str:
+    names = [answer.found.nodes.groups[each] for each in groups]
+    return ", ".join(names) if len(names) <= _MOST_NAMES else count(len(names), "node")
+
+
+def _way(row: Row) -> str:
+    frontend, source = row.route.frontend, SOURCES[row.route.source]
+    network = "" if row.route.network is None else f" in {row.route.network}"
+    return f"from {source}{network} to {frontend.kind.value} {frontend}"
+
+
+# --- the last lines --------------------------------------------------------
+
+
+def _totals(
+    answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]], shown: int
+) -> Iterator[Line]:
+    """Give how many ServicePorts survive how many failures."""
+    if not services:
+        return
+    counts = Counter(each.survives for _, each in services)
+    told = [
+        f"{number:,} {'survives' if number == 1 else 'survive'} "
+        f"{f'any {nodes:,}' if nodes else 'no loss of a node'}"
+        for nodes, number in sorted(counts.items())[:_MOST_NAMES]
+    ]
+    rest = sum(number for _, number in sorted(counts.items())[_MOST_NAMES:])
+    told += [f"{rest:,} more"] if rest else []
+    hidden = len(services) - shown
+    more = f" {hidden:,} not shown: --all." if hidden else ""
+    where = at_node(answer.view)
+    yield Line((f"{count(len(services), 'ServicePort')}{where}: {', '.join(told)}.{more}",))
+
+
+def _sets(answer: WhatIfAnswer) -> Iterator[Line]:
+    """Give what sets of several nodes silence."""
+    for sets in answer.found.sets:
+        if sets.silencing is not None:
+            put = "puts" if sets.silencing == 1 else "put"
+            of = f"{sets.silencing:,} of {count(sets.number, 'pair')} of nodes"
+            yield Line((f"{of} {put} a ServicePort in total loss.",))
+        most = sets.most
+        if most.silenced:
+            names = _some([answer.found.nodes.groups[each] for each in most.groups])
+            bound = f", at most {most.at_most:,} can be" if most.at_most > most.silenced else ""
+            total = count(most.silenced, "ServicePort")
+            yield Line((f"Most silenced by {sets.size} nodes: {total} ({names}){bound}.",))
+        if not sets.is_complete:
+            says = f"Of sets of {sets.size} nodes those worst for one ServicePort were judged."
+            yield Line((Span(says, Style.FAINT),))
+
+
+def _without(answer: WhatIfAnswer) -> Iterator[Line]:
+    found = answer.found
+    names = [
+        s.name.text
+        for s, rows in zip(found.services, found.nodes.services, strict=True)
+        if not rows
+    ]
+    if names:
+        yield Line((f"Without endpoints, whatever fails: {listed(names)}.",))

@@ -1,0 +1,63 @@
+"""``whatif`` for other programs: a line a failure, tabs between.
+
+Columns: kind of the failure; the nodes, or the zone, that fail, with commas between; lower and
+upper bound of the worst loss, the ServicePort and its protocol, frontend and source that it is of;
+lower and upper bound of the mean loss; how many ServicePorts are in total loss, how many lose a
+part, and of how many it is not known. Losses are decimal, the nearest numbers with 53 bits; the
+means are right to 12 digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.failure.incidence import Row
+from analyzer.failure.whatif import Failure
+from analyzer.reports.answers import WhatIfAnswer
+from analyzer.reports.tsv import cell
+from analyzer.reports.whatif_order import mean_loss
+
+_HEADINGS = (
+    "kind",
+    "names",
+    "lower",
+    "upper",
+    "service",
+    "protocol",
+    "frontend",
+    "from",
+    "mean_lower",
+    "mean_upper",
+    "silenced",
+    "degraded",
+    "unknown",
+)
+
+
+def render(answer: WhatIfAnswer) -> Iterator[str]:
+    """Give the lines, headings first."""
+    yield "\t".join(_HEADINGS) + "\n"
+    for failure in answer.found.failures():
+        yield "\t".join(_columns(answer, failure)) + "\n"
+
+
+def _columns(answer: WhatIfAnswer, failure: Failure) -> Iterator[str]:
+    cost, worst = failure.cost, failure.worst
+    yield failure.kind.value
+    yield cell(",".join(failure.names))
+    if worst is None or cost.row is None or not worst.upper:
+        yield from ("0.0", "0.0", "", "", "", "")
+    else:
+        yield from (repr(float(worst.lower)), repr(float(worst.upper)))
+        yield from _where(answer, cost.row)
+    yield from map(repr, mean_loss(answer, cost))
+    yield from map(str, (len(cost.silenced), cost.degraded, cost.unknown))
+
+
+def _where(answer: WhatIfAnswer, row: Row) -> Iterator[str]:
+    service, route = answer.found.service(row), row.route
+    yield cell(service.name.text)
+    yield service.protocol
+    yield f"{route.frontend.kind.value} {route.frontend}"
+    source = route.source.value
+    yield source if route.network is None else f"{source} in {route.network}"
