@@ -43,6 +43,7 @@ ANALYZER: Final = (
         "which words are values of an option",
     ),
     Row("output", "test_cli.py", "what is printed, and exit statuses, as a user sees them"),
+    Row("whatif_arguments", "test_cli_whatif.py", "options that are good and bad, and the help"),
     Row("judging", "test_cli_loss_states.py", "its words as they stand on the command line"),
     # --- the model
     Row(
@@ -146,6 +147,12 @@ ANALYZER: Final = (
         "reports/test_loss_text.py test_cli_loss.py test_cli_loss_overview.py",
         "parts of one report, which is asked as a whole",
     ),
+    Row(
+        "reports/whatif_junit reports/whatif_order reports/whatif_prometheus reports/whatif_tsv",
+        "test_cli_whatif.py golden/test_commands.py",
+        "orders, thresholds and hostile names in each format, which stands in a golden file",
+    ),
+    Row("reports/not_judged", "test_cli_loss.py", "what is not judged, by the lines that say so"),
     Row(
         "reports/clients_text reports/diff_beside reports/diff_text reports/services_text",
         "golden/test_commands.py reports/test_renderers.py",

@@ -26,7 +26,8 @@ class Survival:
         at_most: with one more than so many a route certainly is silenced, if it is the right ones;
             None: no number is known with which one certainly is.
         sets: the smallest sets of groups that certainly silence a route, by their places.
-        row: of a weakest route.
+        set_row: of a route that the first of them silences.
+        row: of a route that may survive no more; where that is certain, the same.
         is_total: whether each of the sets puts the ServicePort in total loss, every route of it.
         worst: the group that costs a route most, alone; None: none is known to carry any of it.
         worst_row: of that route.
@@ -35,6 +36,7 @@ class Survival:
     survives: int
     at_most: int | None
     sets: tuple[tuple[int, ...], ...]
+    set_row: Row | None
     row: Row
     is_total: bool
     worst: int | None
@@ -51,15 +53,22 @@ def survival(incidence: Incidence, service: int, own: int | None) -> Survival | 
         return None
     counted = _counted(rows, own)
     weakest = min(counted, key=_survives)
-    certain = [row.total for row in counted if row.total is not None and row.lower]
-    least = min(map(len, certain), default=0)
-    sets = {tuple(sorted(each)): None for each in certain if len(each) == least}
+    certain = [(row.total, row) for row in counted if row.total is not None and row.lower]
+    least = min((len(groups) for groups, _ in certain), default=0)
+    sets: dict[tuple[int, ...], Row] = {}
+    for groups, row in certain:
+        if len(groups) == least:
+            sets.setdefault(tuple(sorted(groups)), row)
+    set_row = next(iter(sets.values()), None)
+    if set_row is not None and least - 1 == _survives(weakest):
+        weakest = set_row
     total = incidence.total[service]
     worst, worst_row = _worst(rows)
     return Survival(
         survives=_survives(weakest),
         at_most=least - 1 if certain else None,
         sets=tuple(sets),
+        set_row=set_row,
         row=weakest,
         is_total=total is not None and all(total.issubset(each) for each in sets),
         worst=worst,

@@ -230,7 +230,8 @@ def _check(nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: A
         row.upper or row.places for r in nodes.services for row in r
     ):
         raise UsageError(
-            f"nothing says on which node any endpoint of this dump is; {tells}, of the same cluster"
+            "nothing says on which node any endpoint of these ServicePorts is; "
+            f"{tells}, of the same cluster"
         )
     for name in asked.control_plane:
         if name not in nodes.groups:

@@ -116,7 +116,8 @@ class _Writer:
                 **values.name(found.services[at]),
                 **_survival(survival, nodes),
                 "total": survival.is_total,
-                "weakest": _way(survival.row),
+                "silenced_route": None if survival.set_row is None else _way(survival.set_row),
+                "weakest_route": _way(survival.row),
                 "worst_single": worst,
                 "zones": zones,
             }
@@ -136,7 +137,7 @@ class _Writer:
                 "failure": None if breach.kind is None else _failing(breach.kind, breach.names),
                 "service": values.name(breach.service),
                 "route": _way(breach.row),
-                "lost": None if none is None else values.probability(_rounded(none, up=True)),
+                "lost": None if none is None else values.probability(rounded(none, up=True)),
                 "survives": breach.survives,
             }
         )
@@ -169,7 +170,7 @@ def _names(groups: Incidence, places: tuple[int, ...]) -> list[str]:
 def _loss(loss: Bounds | None, row: Row | None) -> dict[str, Any]:
     assert loss is not None  # asked for where something is lost only
     assert row is not None
-    lower, upper = _rounded(loss.lower), _rounded(loss.upper, up=True)
+    lower, upper = rounded(loss.lower), rounded(loss.upper, up=True)
     return {"lower": values.probability(lower), "upper": values.probability(upper), **_way(row)}
 
 
@@ -182,7 +183,7 @@ def _way(row: Row) -> dict[str, Any]:
     }
 
 
-def _rounded(share: Dyadic, *, up: bool = False) -> Dyadic:
+def rounded(share: Dyadic, *, up: bool = False) -> Dyadic:
     """Return a share, rounded where writing all of it would take pages."""
     if share.exponent <= _MOST_BITS:
         return share

@@ -36,9 +36,10 @@ _SERVICES: Final = (
     Column("SERVICE PORT", foldable=True),
     Column("PROTO", spare=2),
     Column("SURVIVES", right=True),
+    Column("ZONES", right=True, spare=3),
     Column("LOST WITH", foldable=True),
-    Column("WORST NODE", foldable=True),
-    Column("COSTS", right=True, spare=1),
+    Column("WORST NODE", spare=4),
+    Column("COSTS", right=True, spare=5),
 )
 #: Names of a set of nodes that are told one by one.
 _MOST_NAMES: Final = 3
@@ -57,7 +58,7 @@ def render(answer: WhatIfAnswer) -> Document:
     shown = services if answer.every else services[:_MOST_SERVICES]
     if shown:
         rows = tuple(_service(answer, at, survival) for at, survival in shown)
-        blocks += [Table(_SERVICES, rows), Line()]
+        blocks += [_table(rows), Line()]
     blocks += [*_totals(answer, services, len(shown)), *_sets(answer)]
     return Document([*blocks, *_without(answer), *assumed(answer.diagnostics)])
 
@@ -67,42 +68,41 @@ def render(answer: WhatIfAnswer) -> Document:
 
 def _summary(answer: WhatIfAnswer) -> Iterator[Line]:
     """Give who is nearest to total loss, and what the worst node costs."""
-    said = [each for each in (_nearest(answer), _costliest(answer)) if each]
-    if not said:
+    if not answer.found.nodes.counted:
         yield Line(("No ServicePort has endpoints: nothing can be lost.",))
         return
+    said = [each for each in (_nearest(answer), _costliest(answer)) if each]
     yield Line((Span(f"{'; '.join(said)}.", Style.STRONG),))
 
 
 def _nearest(answer: WhatIfAnswer) -> str:
+    """Return who survives least: for certain before perhaps, wholly before on one route."""
     found = answer.found
-    numbers = [
-        (n, at) for at in range(len(found.services)) if (n := found.survives(at)) is not None
+    numbers = {at: found.survives(at) for at in range(len(found.services))}
+    least = min(number for number in numbers.values() if number is not None)
+    alike = [
+        (at, survival)
+        for at, number in numbers.items()
+        if number == least and (survival := found.survival(at)) is not None
     ]
-    if not numbers:
-        return ""
-    least = min(numbers)[0]
-    alike = [at for number, at in numbers if number == least]
-    survivals = [each for at in alike if (each := found.survival(at)) is not None]
-    certain = [e for e in zip(alike, survivals, strict=True) if e[1].at_most == least]
-    at, survival = (certain or [*zip(alike, survivals, strict=True)])[0]
-    name = found.services[at].name.text
-    others = f" and {len(alike) - 1:,} more" if alike[1:] else ""
-    verb = ("are" if alike[1:] else "is") if certain else "may be"
-    nodes = _names(answer, survival.sets[0]) if certain and not alike[1:] else ""
-    distance = count(least + 1, "node")
-    told = f"{name}{others} {verb} {distance} from total loss"
-    if certain and not survival.is_total and not alike[1:]:
-        told = f"{name} {verb} {distance} from losing all flows {_way(survival.row)}"
-    return told + (f" ({nodes})" if nodes else "")
+    certain = [each for each in alike if each[1].at_most == least]
+    total = [each for each in certain if each[1].is_total]
+    told = total or certain or alike
+    at, survival = told[0]
+    who = found.services[at].name.text + (f" and {len(told) - 1:,} more" if told[1:] else "")
+    is_ = ("are" if told[1:] else "is") if certain else "may be"
+    from_ = "total loss" if total or not certain else "losing all flows on a route"
+    nodes = ""
+    if certain and len({each.sets for _, each in told}) == 1 and least < _MOST_NAMES:
+        nodes = f" ({_names(answer, survival.sets[0])})"
+    return f"{who} {is_} {count(least + 1, 'node')} from {from_}{nodes}"
 
 
 def _costliest(answer: WhatIfAnswer) -> str:
-    """Return what the worst node costs, other than the dump's own if there are others."""
-    nodes = answer.found.of_nodes
-    if not nodes:
+    """Return what the worst node costs."""
+    worst = next(iter(answer.found.of_nodes), None)
+    if worst is None:
         return ""
-    worst = next((each for each in nodes if not each.takes_own), nodes[0])
     cost, all_of_them = worst.cost, answer.found.nodes.counted
     losing = f"losing {worst.names[0]}"
     partial = cost.degraded + cost.unknown
@@ -112,9 +112,10 @@ def _costliest(answer: WhatIfAnswer) -> str:
     parts = []
     if cost.silenced:
         parts.append(f"puts {len(cost.silenced):,} {of} in total loss")
-        of = "others"
+        of = "other" if partial == 1 else "others"
     if partial:
-        parts.append(f"costs {partial:,} {of} {_partial(answer, worst)} of their new flows")
+        its = "its" if partial == 1 else "their"
+        parts.append(f"costs {partial:,} {of} {_partial(answer, worst)} of {its} new flows")
     return f"{losing} {' and '.join(parts)}"
 
 
@@ -122,9 +123,12 @@ def _partial(answer: WhatIfAnswer, failure: Failure) -> str:
     """Return what the ServicePorts lose that a failure does not silence, at most."""
     losses = losses_with(answer.found.incidence_of(failure), failure.groups)
     gone = set(failure.cost.silenced)
-    rows = {rank(most): row for at, (most, row) in losses.items() if at not in gone}
+    partial = {at: each for at, each in losses.items() if at not in gone}
+    rows = {rank(most): row for most, row in partial.values()}
     worst = rows[max(rows)].loss(failure.groups)
-    return bounds_percent(worst) if len(rows) == 1 else f"up to {percent(worst.upper)}"
+    told = bounds_percent(worst) if len(rows) == 1 else f"up to {percent(worst.upper)}"
+    every = answer.found.incidence_of(failure).services
+    return told if all(len(every[at]) == 1 for at in partial) else f"{told}, on the worst route,"
 
 
 def _doubts(answer: WhatIfAnswer) -> Iterator[Line]:
@@ -178,7 +182,7 @@ def _failure(answer: WhatIfAnswer, failure: Failure) -> tuple[Cell, ...]:
     cost, bounds = failure.cost, failure.worst
     service = "" if cost.row is None else answer.found.service(cost.row).name.text
     style = _style(bounds)
-    own = " *" if failure.takes_own else ""
+    own = "*" if failure.takes_own else ""
     return (
         Span(f"{_title(failure)}{own}", Style.STRONG),
         Span("0.0%" if bounds is None else bounds_percent(bounds), style),
@@ -197,7 +201,7 @@ def _title(failure: Failure) -> str:
         case Kind.ZONE:
             return f"zone {names[0]}"
         case Kind.CONTROL_PLANE:
-            return f"control plane ({_some(names)})"
+            return f"control plane ({names[0] if len(names) == 1 else count(len(names), 'node')})"
         case Kind.SET:
             return " + ".join(names)
 
@@ -250,29 +254,43 @@ def _service(answer: WhatIfAnswer, at: int, survival: Survival) -> tuple[Cell, .
     return (
         Span(service.name.text, Style.STRONG),
         service.protocol,
-        Span(_survives(answer, at, survival), few),
+        Span(_survives(survival), few),
+        _zones(answer, at),
         _lost_with(answer, survival),
         "" if survival.worst is None else found.nodes.groups[survival.worst],
         "" if lost is None else Span(bounds_percent(lost), _style(lost)),
     )
 
 
-def _survives(answer: WhatIfAnswer, at: int, survival: Survival) -> str:
-    """Return ``1 node``, with a zone beside where zones are known."""
-    told = count(survival.survives, "node")
-    if survival.at_most != survival.survives:
-        told += " at least" if survival.survives else ", perhaps more"
+def _table(rows: Sequence[tuple[Cell, ...]]) -> Table:
+    """Return the table of ServicePorts, without a column that no row has anything in."""
+    kept = [at for at in range(len(_SERVICES)) if any(row[at] != "" for row in rows)]
+    return Table(
+        tuple(_SERVICES[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows)
+    )
+
+
+def _survives(survival: Survival) -> str:
+    """Return ``1 node``; with a sign where it may be more."""
+    more = "" if survival.at_most == survival.survives else ">="
+    return f"{more}{count(survival.survives, 'node')}"
+
+
+def _zones(answer: WhatIfAnswer, at: int) -> str:
     zones = answer.found.survival_of_zones(at) if answer.found.of_zones else None
-    return told if zones is None else f"{told}, {count(zones.survives, 'zone')}"
+    if zones is None:
+        return ""
+    return f"{'' if zones.at_most == zones.survives else '>='}{zones.survives:,}"
 
 
 def _lost_with(answer: WhatIfAnswer, survival: Survival) -> str:
+    row = survival.set_row
     if not survival.sets:
         return "not known"
     told = _names(answer, survival.sets[0])
     if survival.sets[1:]:
         told += f", or {count(len(survival.sets) - 1, 'other set')}"
-    return told if survival.is_total else f"{told}: {_way(survival.row)}"
+    return told if survival.is_total or row is None else f"{told}: {_way(row)}"
 
 
 def _names(answer: WhatIfAnswer, groups: Sequence[int]) -> str:
@@ -298,7 +316,7 @@ def _totals(
     counts = Counter(each.survives for _, each in services)
     told = [
         f"{number:,} {'survives' if number == 1 else 'survive'} "
-        f"{f'any {nodes:,}' if nodes else 'no loss of a node'}"
+        f"{f'the loss of any {nodes:,}' if nodes else 'no loss of a node'}"
         for nodes, number in sorted(counts.items())[:_MOST_NAMES]
     ]
     rest = sum(number for _, number in sorted(counts.items())[_MOST_NAMES:])

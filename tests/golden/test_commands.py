@@ -47,7 +47,21 @@ _DIFFS = {
     "1.36.2-iptables-legacy/two-node@worker1": ("1.36.2-nftables/two-node@worker1", "", 0),
 }
 _DUMPS = ("*-save.txt", "nft-list-ruleset.*")
-_SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv", "dot": "dot"}
+_SUFFIXES = {
+    "text": "txt",
+    "json": "json",
+    "tsv": "tsv",
+    "dot": "dot",
+    "junit": "xml",
+    "prometheus": "prom",
+}
+#: Of captures of which all endpoints are on known nodes.
+_WHAT_IFS = {
+    "1.36.2-iptables-legacy/two-node@worker1": ("--max-loss 60% --min-survives 1", 1),
+    "1.36.2-iptables-legacy/seed-dns@worker1": ("", 0),
+    "1.36.2-nftables/two-node@worker1": ("--only node,set --sort mean", 0),
+    "1.30.3-nftables/two-node": ("--depth 1 --sort name --all", 0),
+}
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,14 @@ def _cases() -> list[Case]:
             for verb, arguments in by_verb.items()
             for output_format in RENDERERS[verb]
         ]
-    return [*found, *_diffs()]
+    return [*found, *_diffs(), *_what_ifs()]
+
+
+def _what_ifs() -> Iterator[Case]:
+    for name, (options, status) in _WHAT_IFS.items():
+        capture = Capture(_dump_in(FIXTURES / name))
+        for output_format in RENDERERS["whatif"]:
+            yield Case(capture, "whatif", tuple(options.split()), output_format, status)
 
 
 def _diffs() -> Iterator[Case]:

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.support.captures import FIXTURES
-from tests.support.documents import SCHEMAS, golden_files, schema
+from tests.support.documents import SCHEMAS, golden_files, schema, schema_version
 
 NAMES = sorted(path.stem for path in SCHEMAS.glob("*.json"))
 
@@ -23,7 +23,9 @@ def test_a_schema_is_one_of_draft_2020_12(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_asks_for_its_own_name(name: str) -> None:
-    assert schema(name)["properties"]["schema"] == {"const": f"kubeodds/{name}/2"}
+    assert schema(name)["properties"]["schema"] == {
+        "const": f"kubeodds/{name}/{schema_version(name)}"
+    }
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,16 @@ from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import RENDERERS
 from analyzer.semantics.tree import Chance, Leaf
 from tests.support.answers import ALIVE, BEFORE, DEAD, Answers, measured
-from tests.support.documents import golden_files, renamed, schema, schema_name
+from tests.support.documents import golden_files, renamed, schema, schema_name, schema_version
 
-_SUFFIXES = {"text": "txt", "json": "json", "tsv": "tsv", "dot": "dot"}
+_SUFFIXES = {
+    "text": "txt",
+    "json": "json",
+    "tsv": "tsv",
+    "dot": "dot",
+    "junit": "xml",
+    "prometheus": "prom",
+}
 verbs = pytest.mark.parametrize("verb", sorted(RENDERERS))
 
 
@@ -43,7 +50,10 @@ def test_every_report_has_a_golden_file(verb: str, suffix: str) -> None:
 def test_a_json_document_names_its_schema_first_and_follows_it(verb: str) -> None:
     name = schema_name(verb)
     document = json.loads(Answers().json(verb))
-    assert next(iter(document.items())) == ("schema", f"kubeodds/{name}/2")
+    assert next(iter(document.items())) == (
+        "schema",
+        f"kubeodds/{name}/{schema_version(name)}",
+    )
     Draft202012Validator(schema(name)).validate(document)
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from ipaddress import IPv4Address, ip_network
+from typing import Any
 
 from analyzer.failure.agreement import judge
 from analyzer.failure.loss import losses
 from analyzer.failure.models import dead
+from analyzer.failure.thresholds import breaches
+from analyzer.failure.whatif import Asked, what_if
 from analyzer.kubeproxy.absent import Absent
 from analyzer.kubeproxy.diff.difference import difference
 from analyzer.kubeproxy.diff.dumps import Dump
@@ -17,7 +21,7 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.trace import Question, trace
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import address_from_text
-from analyzer.model.cluster import Cluster
+from analyzer.model.cluster import Cluster, Placement
 from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
 from analyzer.model.packet import Packet
 from analyzer.model.probability import Bounds, Dyadic
@@ -31,6 +35,7 @@ from analyzer.reports.answers import (
     ServicesAnswer,
     TraceAnswer,
     TreeAnswer,
+    WhatIfAnswer,
 )
 from analyzer.reports.document import Document
 from analyzer.reports.plain import render_plain
@@ -92,6 +97,13 @@ AFTER = dump(
     endpoint("KUBE-SEP-3", "10.0.0.3:80"),
 )
 
+#: Where the endpoints of these dumps are.
+PLACED = Cluster(
+    placements={
+        IPv4Address(f"10.0.0.{number}"): Placement(node, zone)
+        for number, node, zone in ((1, "n1", "a"), (2, "n2", "b"), (3, "n2", "b"))
+    },
+)
 HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
 
 
@@ -174,6 +186,8 @@ class Answers:
                     absent=Absent(),
                     diagnostics=view.diagnostics,
                 )
+            case "whatif":
+                return whatif_answer(self.text)
             case "diff":
                 return diff_answer(BEFORE, self.text if self.text != RICH else AFTER)
             case "lab run" | "lab verify":
@@ -200,6 +214,30 @@ class Answers:
         rendered = renderer(verb, "text")(self.of(verb))
         assert isinstance(rendered, Document)
         return render_plain(rendered)
+
+
+def whatif_answer(
+    text: str, cluster: Cluster = PLACED, asked: Asked | None = None, **more: Any
+) -> WhatIfAnswer:
+    """Return what failures cost, of a dump whose endpoints are on n1 and n2."""
+    view = Recogniser(parse(text, "dump.txt"), cluster).view()
+    found = what_if(view.services, cluster, asked or Asked(node="n1", control_plane=("n1",)))
+    thresholds = {"max_loss": Fraction(1, 4), "min_survives": 1} | more
+    return WhatIfAnswer(
+        cluster=cluster,
+        view=view,
+        found=found,
+        absent=Absent(),
+        diagnostics=view.diagnostics,
+        breaches=tuple(
+            breaches(
+                found,
+                max_loss=thresholds["max_loss"],
+                min_survives=thresholds["min_survives"],
+            )
+        ),
+        **thresholds,
+    )
 
 
 def tree_answer(text: str, *died: str) -> TreeAnswer:

@@ -25,8 +25,13 @@ def rows(section: str, page: str = "reference.md") -> dict[str, str]:
 
 
 def schema_name(verb: str) -> str:
-    """Return the name that a verb's JSON documents carry: ``kubeodds/NAME/2``."""
+    """Return the name that a verb's JSON documents carry: ``kubeodds/NAME/VERSION``."""
     return _OF_LAB.get(verb, verb)
+
+
+def schema_version(name: str) -> int:
+    """Return the version of the documents of that name; later verbs begin with 1."""
+    return 1 if name == "whatif" else 2
 
 
 def schema(name: str) -> Any:

@@ -1,0 +1,129 @@
+"""What a person reads first, and how ranges and long sets are told."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+import pytest
+
+from analyzer.failure.whatif import Asked
+from analyzer.model.cluster import Cluster, Placement
+from analyzer.reports import whatif_text
+from analyzer.reports.plain import render_plain
+from tests.support.answers import BEFORE, RICH, whatif_answer
+from tests.support.dumps import chance, cluster_ip, dump, endpoint
+
+
+def shown(text: str, cluster: Cluster, asked: Asked | None = None) -> str:
+    answer = whatif_answer(text, cluster, asked or Asked(), max_loss=None, min_survives=None)
+    return render_plain(whatif_text.render(answer))
+
+
+def on(*nodes: str | None, zones: bool = False) -> Cluster:
+    """Return where the endpoints 10.0.0.1, 10.0.0.2 and so on are."""
+    return Cluster(
+        placements={
+            IPv4Address("10.0.0.1") + at: Placement(node, f"z{at}" if zones else None)
+            for at, node in enumerate(nodes)
+        }
+    )
+
+
+def one_of(number: int) -> str:
+    """Return the dump of a Service of so many endpoints."""
+    return dump(
+        cluster_ip(),
+        *(
+            chance(f"{1 / (number - at):.11f}", f"KUBE-SEP-{at}")
+            for at in range(number)
+            if at < number - 1
+        ),
+        f"-A KUBE-SVC-A -j KUBE-SEP-{number - 1}",
+        *(endpoint(f"KUBE-SEP-{at}", f"10.0.0.{at + 1}:80") for at in range(number)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "first"),
+    [
+        (
+            ["a", "b"],
+            "ns/a:http is 2 nodes from total loss (a, b); losing a costs 1 of 1 ServicePort 50.0% "
+            "of its new flows.",
+        ),
+        (
+            ["a", "a"],
+            "ns/a:http is 1 node from total loss (a); losing a puts 1 of 1 ServicePort in total "
+            "loss.",
+        ),
+        (
+            ["a", None],
+            "ns/a:http may be 1 node from total loss; losing a costs 1 of 1 ServicePort 50.0 to "
+            "100.0% of its new flows.",
+        ),
+    ],
+)
+def test_the_first_line_says_who_is_nearest_and_what_the_worst_node_costs(
+    nodes: list[str | None], first: str
+) -> None:
+    assert shown(one_of(2), on(*nodes)).splitlines()[0] == first
+
+
+def test_a_long_set_is_counted() -> None:
+    text = shown(one_of(5), on(*"abcde"))
+    assert text.startswith("ns/a:http is 5 nodes from total loss; losing a ")
+    assert "  5 nodes  " in text.split("\n\n")[2]
+    assert " 4 nodes " in text
+
+
+def test_zones_stand_beside_nodes_where_they_are_known() -> None:
+    text = shown(one_of(3), on(*"abc", zones=True))
+    assert "\nzone z0 " in text
+    assert "ZONES" in text
+    assert "ZONES" not in shown(one_of(3), on(*"abc"))
+
+
+def test_a_range_has_a_sign_where_it_may_be_more() -> None:
+    text = shown(one_of(2), on("a", None))
+    assert ">=0 nodes" in text
+    assert "not known" in text
+    assert "Node unknown for 1 endpoint: losses are ranges. Pass --objects or --node-of." in text
+
+
+def test_a_zone_that_is_not_known_is_told() -> None:
+    cluster = Cluster(
+        placements={
+            IPv4Address("10.0.0.1"): Placement("a", "x"),
+            IPv4Address("10.0.0.2"): Placement("b", None),
+        }
+    )
+    assert "Zone unknown for 1 endpoint: what zones cost are ranges." in shown(one_of(2), cluster)
+
+
+def test_the_weakest_route_is_named_where_others_live_on() -> None:
+    text = shown(BEFORE, on("n1", "n2"))
+    assert text.startswith("ns/gone:http is 1 node from total loss (n1); losing n1 puts 1 of 2 ")
+    assert "n1: from outside the cluster to NodePort *:30080" in text
+    assert "costs 1 other 100.0%, on the worst route, of its new flows." in text
+
+
+def test_the_route_that_is_named_is_the_one_that_is_lost() -> None:
+    """Another may survive no more, and nobody knows."""
+    text = shown(RICH, on("n1", "n2"))
+    assert text.startswith("ns/a:http is 1 node from losing all flows on a route (n1); ")
+    assert "n1: from a pod to NodePort *:30080" in text
+
+
+def test_the_dumps_own_node_is_marked() -> None:
+    text = shown(one_of(2), on("a", "b"), Asked(node="a"))
+    assert "\nnode a* " in text
+    assert "\na + b* " in text
+    assert "\nnode b " in text
+    assert "\n* with the node whose dump this is: once dead it sends no flows itself.\n" in text
+
+
+def test_where_nothing_has_endpoints_that_is_said() -> None:
+    refused = RICH[RICH.index("*filter") :]
+    nat = dump("-A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS")
+    text = shown(nat + refused, on("a"))
+    assert text.startswith("No ServicePort has endpoints: nothing can be lost.\n")
