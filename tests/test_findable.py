@@ -169,7 +169,11 @@ LAB: Final = (
     Row("namespace", "lab/test_safety.py", "namespaces that leave nothing behind"),
     Row("nft", "lab/test_nft_rules.py", "rulesets loaded with and without the library"),
     Row("trace", "lab/test_kernel_check.py lab/test_nft_check.py", "ways that the kernel traced"),
-    Row("bench bench_cases contender", "", "prints times, by hand; no part of an answer"),
+    Row(
+        "bench bench_cases bench_whatif contender",
+        "",
+        "prints times, by hand; no part of an answer",
+    ),
 )
 TABLES: Final = dict(zip(FOLDERS, (ANALYZER, LAB), strict=True))
 

@@ -187,7 +187,7 @@ def ways(service: ServicePort) -> Ways:
             continue
         last = printed, shares, route.unresolved
         way = Way(route, printed, shares)
-        if not any(way.is_like(each) for each in found):
+        if not found or not any(way.is_like(each) for each in found):
             found.append(way)
     return Ways(tuple(found), unfilled)
 
@@ -231,6 +231,8 @@ def incidence(
 
 def _total(rows: Sequence[Row]) -> frozenset[int] | None:
     """Return what puts a ServicePort with these rows in total loss, where that is certain."""
+    if len(rows) == 1 and rows[0].is_exact:
+        return frozenset(rows[0].upper)  # as nearly all are
     found: set[int] = set()
     for row in rows:
         if row.total is None:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Pairs that are looked at for each stream, where so many are alike that none stands out.
 _MOST: Final = 20_000
+#: And those of which it is seen that they are none of the worst.
+_MOST_WEIGHED: Final = 500_000
 
 
 @value(kw_only=True)
@@ -94,6 +96,7 @@ class _Search:
         #: The keys of the worst, the least bad of them first.
         self._kept: list[Key] = []
         self.is_complete = True
+        self._weighed = 0
         self._worst = [rank(each) for each in costs.worst]
         self._gone = [len(each) for each in costs.silenced]
         self._sum = costs.upper
@@ -118,7 +121,7 @@ class _Search:
         """
         looked_at = 0
         for bound, pair in stream:
-            if len(self._kept) == self._top and bound <= self._kept[0]:
+            if self._is_full and bound <= self._kept[0]:
                 return
             if pair in self._found:
                 continue
@@ -204,35 +207,59 @@ class _Search:
     def by_rows(self) -> Iterator[tuple[Key, Pair]]:
         """Give pairs that lose more of a row together than of any with either node.
 
-        One may be given for several rows.
+        Only those that may be among the worst: what is kept is looked at on the way. One may be
+        given for several rows.
         """
-        heads: list[tuple[int, int, Row, Iterator[Pair] | None, Pair]] = []
-        for own in self._incidence.services:
-            for row in own:
-                if len(row.upper) > 1 and self._is_wanted(most := _most_of_two(row)):
-                    heads.append((-most, len(heads), row, None, (0, 0)))
-        heapq.heapify(heads)
-        more = sum(sorted(self._gone)[-2:]) + max(self._together.values(), default=0)
+        rows = [
+            (most, -at, row)
+            for at, row in enumerate(row for own in self._incidence.services for row in own)
+            if len(row.upper) > 1 and self._is_wanted(most := _most_of_two(row))
+        ]
+        rows.sort(key=lambda each: each[:2], reverse=True)
+        gone = sum(sorted(self._gone)[-2:]) + max(self._together.values(), default=0)
         highest = sorted(range(len(self._sum)), key=self._sum.__getitem__)[-2:]
-        total = self._most_of_sum(*highest) if len(highest) > 1 else 0
-        while heads:
-            negative, at, row, pairs, pair = heapq.heappop(heads)
-            if not self._is_wanted(-negative):
+        total = self._most_of_sum(*highest) if rows else 0
+        for most, _, row in rows:
+            if self._is_full and (most, gone, total) <= self._kept[0]:
                 return
-            if pairs is None:
-                numbers = row.upper
-                ordered = sorted(numbers, key=lambda each: (-numbers[each], each))
-                pairs = descending(ordered, ordered, numbers.__getitem__)
-            elif all(self._worst[each] < -negative for each in pair):
-                yield (-negative, more, total), pair
-            for one, other in pairs:
-                now = _bound(row, row.upper[one] + row.upper[other])
-                heapq.heappush(heads, (-now, at, row, pairs, (one, other)))
-                break
+            for now, pair in self._pairs_of(row):
+                if not self._is_beaten(now, pair):
+                    # No bound on those that follow: where to stop is seen to here.
+                    yield (now, gone, total + 1), pair
+
+    def _pairs_of(self, row: Row) -> Iterator[tuple[int, Pair]]:
+        """Give the pairs that lose most of a row, as long as that may be among the worst."""
+        numbers = row.upper
+        ordered = sorted(numbers, key=numbers.__getitem__, reverse=True)
+        for at, one in enumerate(ordered):
+            for behind in range(at + 1, len(ordered)):
+                other = ordered[behind]
+                now = _bound(row, numbers[one] + numbers[other])
+                self._weighed += 1
+                if self._weighed > _MOST_WEIGHED:
+                    self.is_complete = False
+                    return
+                if not self._is_wanted(now):
+                    if behind == at + 1:
+                        return  # nor is any further on
+                    break
+                if now > self._worst[one] and now > self._worst[other]:
+                    yield now, ((one, other) if one < other else (other, one))
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._kept) == self._top
+
+    def _is_beaten(self, worst: int, pair: Pair) -> bool:
+        """Tell whether a pair with this worst loss cannot be among those to keep."""
+        if not self._is_full:
+            return False
+        gone = sum(self._gone[each] for each in pair) + self._together.get(pair, 0)
+        return (worst, gone, self._most_of_sum(*pair)) <= self._kept[0]
 
     def _is_wanted(self, worst: int) -> bool:
         """Tell whether a pair with this worst loss may be among those to keep."""
-        return len(self._kept) < self._top or worst >= self._kept[0][0]
+        return not self._is_full or worst >= self._kept[0][0]
 
 
 def _bound(row: Row, number: int) -> int:

@@ -176,8 +176,7 @@ def what_if(
     names = sorted(cluster.node_names)
     nodes = incidence(found, names, lambda printed: [p.node for p in places.of(printed)])
     zones = None
-    if cluster.zones:
-        of_zone = sorted(cluster.zones)
+    if of_zone := sorted(cluster.zones):
         zones = incidence(found, of_zone, lambda printed: [p.zone for p in places.of(printed)])
     _check(nodes, zones, cluster, asked)
     judge = _Judge(nodes, zones, cluster, asked)
