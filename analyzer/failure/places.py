@@ -11,18 +11,27 @@ from collections.abc import Sequence
 from analyzer.model.addresses import address_from_text
 from analyzer.model.cluster import Cluster, Placement
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_IPV4: Final = 4
+_DOTTED: Final = "%d.%d.%d.%d"
+
 
 class Places:
     """Looks up lists of endpoints, which several routes may share."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        # What has no node here may be in a network that somebody said is a node's.
-        self._known = {
-            str(address): placement
-            for address, placement in cluster.placements.items()
-            if placement.node is not None
-        }
+        self._known: dict[str, Placement] = {}
+        for address, placement in cluster.placements.items():
+            # What has no node here may be in a network that somebody said is a node's.
+            if placement.node is not None:
+                # What str() gives, in two thirds of the time.
+                is_ipv4 = address.version == _IPV4
+                text = _DOTTED % (*address.packed,) if is_ipv4 else str(address)
+                self._known[text] = placement
         # By identity; the lists are kept, so that no other gets theirs.
         self._of_list: dict[int, tuple[Sequence[str], Sequence[Placement]]] = {}
 

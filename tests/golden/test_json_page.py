@@ -103,4 +103,4 @@ def test_the_program_of_the_page_reads_every_share() -> None:
 
 def test_each_verb_has_an_example() -> None:
     verbs = {example.commands[0][1] for example in EXAMPLES}
-    assert verbs == {"services", "loss", "trace", "tree", "diff"}
+    assert verbs == {"services", "loss", "whatif", "trace", "tree", "diff"}
