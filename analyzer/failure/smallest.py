@@ -43,15 +43,17 @@ class Survival:
     worst_row: Row | None
 
 
-def survival(incidence: Incidence, service: int, own: int | None) -> Survival | None:
+def survival(
+    incidence: Incidence, service: int, counted_rows: Sequence[int] | None = None
+) -> Survival | None:
     """Return what a ServicePort survives; None without endpoints.
 
-    `own` is the group of the node whose rules these are, if that is known.
+    `counted_rows` are the places of those of its rows that count; None: all do.
     """
     rows = incidence.services[service]
     if not rows:
         return None
-    counted = _counted(rows, own)
+    counted = rows if counted_rows is None else [rows[at] for at in counted_rows]
     weakest = min(counted, key=_survives)
     certain = [(row.total, row) for row in counted if row.total is not None and row.lower]
     least = min((len(groups) for groups, _ in certain), default=0)
@@ -79,13 +81,19 @@ def survival(incidence: Incidence, service: int, own: int | None) -> Survival | 
 def survives(incidence: Incidence, service: int, own: int | None) -> int | None:
     """Return how many groups a ServicePort certainly survives; None without endpoints."""
     rows = incidence.services[service]
-    return min(map(_survives, _counted(rows, own))) if rows else None
+    if len(rows) > 1:
+        rows = tuple(rows[at] for at in rows_that_count(rows, own))
+    return min(map(_survives, rows)) if rows else None
 
 
-def _counted(rows: Sequence[Row], own: int | None) -> Sequence[Row]:
-    if len(rows) == 1:
-        return rows
-    return [row for row in rows if not _is_own(row, own)] or rows
+def rows_that_count(rows: Sequence[Row], own: int | None) -> Sequence[int]:
+    """Return the places of the rows that are not all on the node whose rules these are.
+
+    All of them where there is no other; `own` is that node's group, if it is known. The rows of
+    zones have the same places.
+    """
+    elsewhere = [at for at, row in enumerate(rows) if not _is_own(row, own)]
+    return elsewhere or range(len(rows))
 
 
 def _is_own(row: Row, own: int | None) -> bool:

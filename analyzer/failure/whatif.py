@@ -16,7 +16,7 @@ from analyzer.failure.most_silenced import MostSilenced, most_silenced
 from analyzer.failure.pairs import worst_pairs
 from analyzer.failure.places import Places
 from analyzer.failure.sets import sets_to_look_at
-from analyzer.failure.smallest import Survival, survival, survives
+from analyzer.failure.smallest import Survival, rows_that_count, survival, survives
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import Bounds
@@ -149,7 +149,7 @@ class WhatIf:
 
     def survival(self, service: int) -> Survival | None:
         """Return how many nodes a ServicePort survives; None without endpoints."""
-        return survival(self.nodes, service, self.own)
+        return survival(self.nodes, service, self._counted(service))
 
     def survives(self, service: int) -> int | None:
         """Return the number alone, which is quick for many."""
@@ -157,7 +157,12 @@ class WhatIf:
 
     def survival_of_zones(self, service: int) -> Survival | None:
         """Return how many zones a ServicePort survives; None without endpoints, or zones."""
-        return None if self.zones is None else survival(self.zones, service, None)
+        if self.zones is None:
+            return None
+        return survival(self.zones, service, self._counted(service))
+
+    def _counted(self, service: int) -> Sequence[int]:
+        return rows_that_count(self.nodes.services[service], self.own)
 
 
 def what_if(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from hypothesis import given
 
 from analyzer.failure.loss import RouteLoss, ServiceLoss, State
-from analyzer.failure.smallest import survival, survives
+from analyzer.failure.smallest import rows_that_count, survival, survives
 from analyzer.model.probability import NEVER
 from analyzer.model.value import replace
 from tests.support.incidences import NODES, Placed, names, placed
@@ -35,7 +35,7 @@ def test_smallest_sets_are_those_that_trying_every_set_finds(given_: Placed) -> 
     nodes = given_.nodes
     by_set = {each: given_.losses(names(each)) for each in SETS}
     for service in range(len(given_.services)):
-        found = survival(nodes, service, None)
+        found = survival(nodes, service)
         gone = {s for s, losses in by_set.items() if any(map(is_gone, counted(losses[service])))}
         perhaps = [
             s for s, losses in by_set.items() if any(map(may_be_gone, counted(losses[service])))
@@ -58,7 +58,7 @@ def test_the_worst_node_of_a_service_costs_it_most(given_: Placed) -> None:
     nodes = given_.nodes
     alone = [given_.losses([name]) for name in NODES]
     for service in range(len(given_.services)):
-        found = survival(nodes, service, None)
+        found = survival(nodes, service)
         if found is None:
             continue
         carried = [alone[group][service].worst.upper for group in _groups(given_, service)]
@@ -79,13 +79,13 @@ def test_routes_to_the_own_node_alone_do_not_count_beside_others(given_: Placed)
     nodes = given_.nodes
     for service, rows in enumerate(nodes.services):
         for own in range(len(NODES)):
-            found = survival(nodes, service, own)
+            found = survival(nodes, service, rows_that_count(rows, own))
             elsewhere = [row for row in rows if {*row.upper} != {own}]
             if not elsewhere:
-                assert found == survival(nodes, service, None)
+                assert found == survival(nodes, service)
                 continue
             without = replace(nodes, services=tuple(tuple(elsewhere) for _ in nodes.services))
-            other = survival(without, service, None)
+            other = survival(without, service)
             assert found is not None
             assert other is not None
             assert (found.survives, found.sets) == (other.survives, other.sets)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from analyzer.errors import UsageError
 from analyzer.failure.loss import ServiceLoss, State, losses
 from analyzer.failure.models import dead
+from analyzer.failure.smallest import rows_that_count
 from analyzer.failure.whatif import Asked, Failure, Kind, WhatIf, what_if
 from analyzer.kubeproxy.view import ServicePort, View
 from analyzer.model.cluster import Cluster, Node, Placement
@@ -25,6 +27,10 @@ CAPTURES = [
     *captures_in(FIXTURES, "seed-dns*"),
     *captures_in(FIXTURES, "features*"),
 ]
+
+
+#: Zones, of which every node is in one.
+HALVES = dict(zip(NODES, "aabbb", strict=True))
 
 
 def states(found: Sequence[ServiceLoss], state: State) -> list[ServicePort]:
@@ -68,12 +74,25 @@ def test_each_failure_costs_what_loss_finds(capture: Capture, zoned: bool) -> No
     assert {each.names[0] for each in answer.of_nodes} == cluster.node_names
     assert {each.names[0] for each in answer.of_zones} == cluster.zones
     for failure in answer.failures():
-        if failure.kind is Kind.ZONE:
-            died = dead(view, cluster, zones=failure.names)
-        else:
-            died = dead(view, cluster, nodes=failure.names)
+        kind = "zones" if failure.kind is Kind.ZONE else "nodes"
+        died = dead(view, cluster, **{kind: failure.names})
         check(failure, answer, losses(view.services, died))
         assert failure.takes_own is died.takes(capture.node, cluster)
+
+
+def test_each_failure_costs_what_loss_finds_on_all_captures(captures: Path) -> None:
+    judged = 0
+    for capture in captures_in(captures, "[!bs]*", "seed-dns*"):
+        view, cluster = capture.view(), capture.cluster
+        if not view.services:  # of IPv6
+            continue
+        answer = what_if(view.services, cluster, Asked(node=capture.node, top=5))
+        for failure in answer.failures():
+            kind = "zones" if failure.kind is Kind.ZONE else "nodes"
+            died = dead(view, cluster, **{kind: failure.names})
+            check(failure, answer, losses(view.services, died))
+            judged += 1
+    assert judged > 100
 
 
 @given(placed(), st.integers(1, 5))
@@ -88,6 +107,32 @@ def test_sets_are_the_worst_of_all_sets(given_: Placed, top: int) -> None:
         found = [each.worst.upper.as_fraction() if each.worst else 0 for each in sets.worst]
         assert found == sorted(every, reverse=True)[:top]
         assert (sets.number, sets.is_complete) == (len(every), True)
+
+
+@given(placed(known=True))
+def test_zones_are_survived_by_the_routes_that_count_for_nodes(given_: Placed) -> None:
+    cluster = Cluster(
+        {name: Node(name=name, zone=HALVES[name]) for name in NODES},
+        {e.address: Placement(n, None) for e, n in given_.node_of.items()},
+    )
+    zoned = replace(
+        cluster,
+        placements={
+            address: Placement(place.node, cluster.nodes[place.node or ""].zone)
+            for address, place in cluster.placements.items()
+        },
+    )
+    answer = what_if(given_.services, zoned, Asked(node="n0", depth=1))
+    for at in range(len(given_.services)):
+        nodes, zones = answer.survival(at), answer.survival_of_zones(at)
+        if nodes is None or zones is None:
+            assert nodes is zones is None
+            continue
+        rows = answer.nodes.services[at]
+        counted = [rows[place] for place in rows_that_count(rows, answer.own)]
+        in_zones = [{HALVES[NODES[group]] for group in row.lower} for row in counted]
+        assert zones.survives == min(map(len, in_zones)) - 1 <= nodes.survives
+        assert (answer.survives(at), nodes.at_most) == (nodes.survives, nodes.survives)
 
 
 def of(nodes: Sequence[str], *, control_plane: Sequence[str] = ()) -> Cluster:
