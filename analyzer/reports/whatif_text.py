@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _FAILURES: Final = (
     Column("IF THIS FAILS", foldable=True),
-    Column("WORST LOSS", right=True),
+    Column("WORST", right=True),
     Column("OF SERVICE PORT", foldable=True),
-    Column("MEAN LOSS", right=True),
+    Column("MEAN", right=True, spare=3),
     Column("TOTAL LOSS", right=True),
-    Column("PARTIAL", right=True, spare=1),
+    Column("PARTIAL", right=True, spare=4),
 )
 _SERVICES: Final = (
     Column("SERVICE PORT", foldable=True),
