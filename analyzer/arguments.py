@@ -15,7 +15,6 @@ from analyzer.model.addresses import Address, Network, address_from_text, networ
 from analyzer.parsers.contents import MOST_BYTES, size_from_text
 from analyzer.parsers.formats import FORMATS
 from analyzer.reports.renderers import RENDERERS
-from analyzer.whatif_arguments import WHATIF_EPILOG, WHATIF_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -326,8 +325,11 @@ def _loss_options(parser: ArgumentParser) -> None:
 
 
 def _whatif_options(parser: ArgumentParser) -> None:
+    from analyzer.whatif_arguments import EPILOG, OPTIONS
+
+    parser.epilog = f"{EPILOG}\n{_LISTS}"
     _add_filters(parser)
-    for option, kinds in WHATIF_OPTIONS.items():
+    for option, kinds in OPTIONS.items():
         parser.add_argument(option, **kinds)
 
 
@@ -373,7 +375,6 @@ _EPILOGS: Final = {
     "none certainly does. Without anything dead there is an overview of what could be marked "
     "dead; with --max-loss or --format json that is bad usage. A dump that shows no Service is bad "
     "input.",
-    "whatif": WHATIF_EPILOG,
 }
 
 #: What each verb is for, and what adds the options that only it has.

@@ -29,7 +29,7 @@ def _kind(text: str) -> str:
 
 
 #: What ``whatif`` is told besides the dump.
-WHATIF_OPTIONS: Final[dict[str, dict[str, Any]]] = {
+OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--only": {
         "metavar": "KIND",
         **several(_kind),
@@ -72,7 +72,7 @@ WHATIF_OPTIONS: Final[dict[str, dict[str, Any]]] = {
 }
 
 #: What the words of its answers mean.
-WHATIF_EPILOG: Final = (
+EPILOG: Final = (
     "Worst loss is that of the ServicePort, and of its worst route, that loses most; mean loss is "
     "over all ServicePorts with endpoints; total loss and partial loss are those of `loss`. A "
     "ServicePort survives K nodes if none of its routes is silenced whichever K nodes are lost; "

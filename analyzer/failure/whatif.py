@@ -242,12 +242,17 @@ def _check(nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: A
             raise UsageError(
                 f"--control-plane {name}: no such node is known" + suggestion(name, nodes.groups)
             )
-    if asked.kinds == {Kind.ZONE} and zones is None:
+    if asked.kinds == frozenset(Kind):
+        return
+    # What was asked for by name and cannot be judged would pass for an all-clear.
+    if Kind.ZONE in asked.kinds and zones is None:
         raise UsageError("--only zone: no zone is known; the nodes of --objects have none")
-    if asked.kinds == {Kind.CONTROL_PLANE} and not control_plane_of(cluster, asked):
+    if Kind.CONTROL_PLANE in asked.kinds and not control_plane_of(cluster, asked):
         raise UsageError(
             "--only control-plane: no node has its role label; name them with --control-plane"
         )
+    if Kind.SET in asked.kinds and min(asked.depth, len(nodes.groups)) < _PAIR:
+        raise UsageError("--only set: there is no set of two nodes with --depth 1, or of one node")
 
 
 class _Judge:

@@ -166,6 +166,9 @@ def test_the_control_plane_is_what_has_its_role_or_is_named() -> None:
         (of(["a"]), Asked(control_plane=("x",)), "--control-plane x: no such node is known"),
         (of(["a"]), Asked(kinds={Kind.ZONE}), "--only zone: no zone is known"),
         (of(["a"]), Asked(kinds={Kind.CONTROL_PLANE}), "no node has its role label"),
+        (of(["a"]), Asked(kinds={Kind.NODE, Kind.ZONE}), "--only zone: no zone is known"),
+        (of(["a", "b"]), Asked(kinds={Kind.SET}, depth=1), "there is no set of two nodes"),
+        (of(["a"]), Asked(kinds={Kind.SET, Kind.NODE}), "there is no set of two nodes"),
     ],
 )
 def test_what_nobody_knows_of_is_refused(cluster: Cluster, asked: Asked, message: str) -> None:
