@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from typing import Final
 
 _FAILURES: Final = (
-    Column("IF THIS FAILS", foldable=True),
+    Column("IF THIS FAILS", shortens=True),
     Column("WORST", right=True),
-    Column("OF SERVICE PORT", foldable=True),
+    Column("OF SERVICE PORT", shortens=True),
     Column("MEAN", right=True, spare=3),
     Column("TOTAL LOSS", right=True),
     Column("PARTIAL", right=True, spare=4),
 )
 _SERVICES: Final = (
-    Column("SERVICE PORT", foldable=True),
+    Column("SERVICE PORT", shortens=True),
     Column("PROTO", spare=2),
     Column("SURVIVES", right=True),
     Column("ZONES", right=True, spare=3),
     Column("LOST WITH", foldable=True),
-    Column("WORST NODE", spare=4),
+    Column("WORST NODE", spare=4, shortens=True),
     Column("COSTS", right=True, spare=5),
 )
 #: Names of a set of nodes that are told one by one.
