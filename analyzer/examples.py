@@ -30,8 +30,8 @@ EXAMPLES: Final = {
     ),
     "whatif": (
         "kubeodds whatif dump.txt --objects objects.json",
-        "kubeodds whatif dump.txt --objects objects.json --min-survives 1 --max-loss 50%",
-        "kubeodds whatif dump.txt --objects objects.json --service kube-dns -o json",
+        "kubeodds whatif dump.txt --objects objects.json --only node,zone --max-loss 60%",
+        "kubeodds whatif dump.txt --objects objects.json --min-survives 2 -o junit",
     ),
     "diff": (
         "kubeodds diff dump.txt later.txt",

@@ -77,8 +77,4 @@ EPILOG: Final = (
     "over all ServicePorts with endpoints; total loss and partial loss are those of `loss`. A "
     "ServicePort survives K nodes if none of its routes is silenced whichever K nodes are lost; "
     "routes to this node's own endpoints alone (Local policies) count only where there is no other."
-    "\nExamples:\n"
-    "  kubeodds whatif dump.txt --objects objects.json --node worker1\n"
-    "  kubeodds whatif dump.txt --objects objects.json --only node,zone --max-loss 60%\n"
-    "  kubeodds whatif dump.txt --objects objects.json --min-survives 2 --format junit\n"
 )

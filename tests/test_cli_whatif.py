@@ -258,9 +258,3 @@ def test_an_interrupt_prints_what_is_known(
     done = command("whatif", *ASKED, "--format", "json")
     assert done.status == cli.INTERRUPTED
     assert json.loads(done.out)["interrupted"] is True
-
-
-def test_help_has_three_examples(command: Command) -> None:
-    done = command("whatif", "--help")
-    assert done.status == 0
-    assert done.out.count("\n  kubeodds whatif ") == 3
