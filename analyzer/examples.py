@@ -30,7 +30,7 @@ EXAMPLES: Final = {
     ),
     "whatif": (
         "kubeodds whatif dump.txt --objects objects.json",
-        "kubeodds whatif dump.txt --objects objects.json --only node,zone --sort mean",
+        "kubeodds whatif dump.txt --objects objects.json --only node,set --sort mean",
         "kubeodds whatif dump.txt --objects objects.json --min-survives 2 -o junit",
     ),
     "diff": (

@@ -40,6 +40,7 @@ def route(found: View, row: dict[str, str]) -> Route | None:
     place, _, protocol = row["frontend"].rpartition("/")
     host, _, port = place.rpartition(":")
     address = None if host == "nodePort" else host.removesuffix("/32")
+    those: list[Route] = []
     for service in found.services:
         for each in service.routes:
             frontend = each.frontend
@@ -50,11 +51,12 @@ def route(found: View, row: dict[str, str]) -> Route | None:
                 and (port == "*") == (frontend.port is None)
                 and (port == "*" or frontend.port == int(port))
                 and each.source is Source.EXTERNAL
-                # Where sources are limited, a client that is let in was meant.
-                and (each.network is not None) == row["first chain"].startswith("KUBE-FW-")
             ):
-                return each
-    return None
+                those.append(each)
+    # Where sources are limited, a client that is let in was meant, if that makes a difference.
+    limited = row["first chain"].startswith("KUBE-FW-")
+    within = [each for each in those if each.network is not None] if limited else []
+    return next(iter([*within, *those]), None)
 
 
 def test_the_services_of_public_dumps_have_the_shares_that_were_read_by_hand(corpus: Path) -> None:
