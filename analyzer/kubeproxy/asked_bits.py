@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from analyzer.model.matches import MatchConnmark, MatchMark, MatchNot
-from analyzer.model.nft import NftRuleset
+from analyzer.model.nft import Chain, NftRuleset
 from analyzer.model.nft import Rule as NftRule
 from analyzer.model.nft_expressions import Binary, Ct, Expression, Meta
 from analyzer.model.nft_statements import CtSet, Match, MetaSet, Statement
@@ -91,14 +91,23 @@ def _of_rule(rule: Rule) -> int:
 
 def _of_nft(ruleset: NftRuleset) -> int:
     bits = 0
+    for chain in _saying(ruleset, "mark"):
+        for rule in chain.rules:
+            bits |= bits_of_rule(rule)
+    return bits
+
+
+def may_say(ruleset: NftRuleset, word: str) -> bool:
+    """Tell whether a rule may have a word."""
+    return any(word in rule.raw for chain in _saying(ruleset, word) for rule in chain.rules)
+
+
+def _saying(ruleset: NftRuleset, word: str) -> Iterator[Chain]:
+    """Give the chains that may have a word; few do, and to understand the others takes long."""
     for table in ruleset.tables.values():
         for chain in table.chains.values():
-            # Few say a word of marks, and to understand the others takes long.
-            if isinstance(chain.rules, Lazy) and "mark" not in repr(chain.rules.source):
-                continue
-            for rule in chain.rules:
-                bits |= bits_of_rule(rule)
-    return bits
+            if not isinstance(chain.rules, Lazy) or word in repr(chain.rules.source):
+                yield chain
 
 
 def bits_of_rule(rule: NftRule) -> int:

@@ -13,6 +13,7 @@ chain for another endpoint, the endpoint is a source that fares otherwise than t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
@@ -24,7 +25,7 @@ from analyzer.model.targets import Dnat, NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
 from analyzer.semantics.parts import Asked, Parts, at, holds, union
-from analyzer.semantics.tree import Leaf, Shares, Tree, shares_by_source
+from analyzer.semantics.tree import Leaf, Shares, Tree, any_of, shares_by_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Explored:
         self._arrivals: dict[Endpoint, list[Arrival]] = {}
         self._tree = tree
         self._shares = shares_by_source(tree, _end_of)
-        self._parts: dict[int, _Part] = {}
+        self._parts: dict[tuple[int, ...], _Part] = {}
         for leaf, where in leaves_by_source(tree):
             end = _end_of(leaf)
             if isinstance(end, Endpoint):
@@ -74,6 +75,12 @@ class Explored:
     def _questions(self) -> set[Intervals]:
         return questions(self._tree)
 
+    def leaving_as(self, leaving: Callable[[Packet], tuple[Parts[Ternary], Asked]]) -> Explored:
+        """Return the same ways, of flows that leave otherwise."""
+        other = copy(self)
+        other.__dict__.update(_leaving=leaving, _arrivals={})
+        return other
+
     def _arriving(self, endpoint: Endpoint) -> list[Arrival]:
         found = self._arrivals.get(endpoint)
         if found is None:
@@ -82,15 +89,23 @@ class Explored:
             self._arrivals[endpoint] = found
         return found
 
-    def _part(self, address: Address | None) -> _Part:
-        """Return what holds of flows from an address; None: of all, which fare alike."""
-        found = at(self._shares, address)
-        if len(found) != 1:
-            raise ValueError(f"{len(found)} parts hold {address}")
-        shares = found[0]
-        if id(shares) not in self._parts:
-            self._parts[id(shares)] = _Part(shares)
-        return self._parts[id(shares)]
+    def _part(self, address: Address | None, region: Region | None = None) -> _Part:
+        """Return what holds of flows from an address; None: from any of a region, not known which.
+
+        Without a region, from any that was walked.
+        """
+        if address is not None:
+            found = at(self._shares, address)
+        else:
+            found = [
+                shares
+                for where, shares in self._shares
+                if where is None or region is None or region.common(where)
+            ]
+        key = tuple(map(id, found))
+        if key not in self._parts:
+            self._parts[key] = _Part(found[0] if len(found) == 1 else any_of(found))
+        return self._parts[key]
 
     def exact(self) -> Iterator[list[tuple[Endpoint, Bounds]] | None]:
         """Give the endpoints and shares of each part; None: something else may become of flows."""
@@ -112,40 +127,63 @@ class Explored:
         source: Source,
         address: Address | None,
         network: Network | None = None,
+        region: Region | None = None,
     ) -> Route:
-        """Return the route of the flows from an address, which stands for all in `network`."""
-        found = self._part(address)
+        """Return the route of the flows from an address, which stands for all in `network`.
+
+        Of an address that is not known it holds for all in a region.
+        """
+        found = self._part(address, region)
         shares = [
-            self._share(key, bounds, found, address)
+            self._share(key, bounds, found, address, region)
             for key, bounds in found.shares.items()
-            if isinstance(key, Endpoint)
+            if isinstance(key, Endpoint) and self._comes_to(key, address, region)
         ]
         return Route(frontend, source, tuple(shares), found.unresolved, network)
+
+    def _comes_to(self, endpoint: Endpoint, address: Address | None, region: Region | None) -> bool:
+        """Tell whether some way of flows from an address leads to an endpoint."""
+        arriving = self.packets.get(endpoint, {}).values()
+        return any(_is_from(where, address, region) for where in arriving)
 
     def share(self, endpoint: Endpoint, address: Address) -> tuple[Share | None, Dyadic]:
         """Return the share of flows from an address, and what of all its flows is not resolved."""
         found = self._part(address)
-        bounds = found.shares.get(endpoint)
-        share = None if bounds is None else self._share(endpoint, bounds, found, address)
+        known = self._comes_to(endpoint, address, None)
+        bounds = found.shares.get(endpoint) if known else None
+        share = None if bounds is None else self._share(endpoint, bounds, found, address, None)
         return share, found.unresolved
 
     def _share(
-        self, endpoint: Endpoint, bounds: Bounds, part: _Part, address: Address | None
+        self,
+        endpoint: Endpoint,
+        bounds: Bounds,
+        part: _Part,
+        address: Address | None,
+        region: Region | None,
     ) -> Share:
         widened = _widened(endpoint, bounds, part.ranges)
         # What is not resolved may come to the endpoint too, marked or not.
-        masquerade = None if part.shares.unresolved else self.masquerade(endpoint, address)
+        masquerade = self.masquerade(endpoint, address, region)
+        if part.shares.unresolved:
+            masquerade = None
         if widened != bounds:
             masquerade = None
         return Share(endpoint, widened, masquerade)
 
-    def masquerade(self, endpoint: Endpoint, address: Address | None) -> bool | None:
-        """Tell whether flows from an address that come to an endpoint are masqueraded."""
+    def masquerade(
+        self, endpoint: Endpoint, address: Address | None, region: Region | None = None
+    ) -> bool | None:
+        """Tell whether flows from an address that come to an endpoint are masqueraded.
+
+        None: an address that is not known, of a region.
+        """
         answers = {
             answer
             for where, parts, _ in self._arriving(endpoint)
-            if holds(where, None if address is None else int(address))
-            for answer in at(parts, address)
+            if _is_from(where, address, region)
+            for there, answer in parts
+            if _is_from(there, address, region)
         }
         return agreed(answers)
 
@@ -197,6 +235,13 @@ def _end_of(leaf: Leaf) -> Endpoint | NatRange | None:
     if packet.destination is None:
         return leaf.outcome.to
     return Endpoint(packet.destination, packet.destination_port)
+
+
+def _is_from(where: Intervals | None, address: Address | None, region: Region | None) -> bool:
+    """Tell whether an address, or one of a region, may be in a part."""
+    if address is None and region is not None:
+        return where is None or bool(region.common(where))
+    return holds(where, None if address is None else int(address))
 
 
 def agreed(answers: set[Ternary]) -> bool | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.between import NOTHING, Between
 from analyzer.kubeproxy.explored import Explored
-from analyzer.kubeproxy.leaving import Leaving, Towards
+from analyzer.kubeproxy.leaving import BySource, Leaving, Towards
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.matches import MatchPhysdev
@@ -95,14 +95,24 @@ class FlowWalks:
     @cached_property
     def asks_bridges(self) -> bool:
         """Whether a rule may match on ports of bridges."""
-        from analyzer.kubeproxy.asked_bits import rows_of
+        return self._may_say("physdev", "")
 
-        return any(
-            "physdev" in rows_of(table)
-            for ruleset in self._rulesets
-            if isinstance(ruleset, Ruleset)
-            for table in ruleset.tables.values()
-        )
+    @cached_property
+    def asks_own_sources(self) -> bool:
+        """Whether a rule may ask whether a source is one of the node's own addresses."""
+        return self._may_say("--src-type", "fib")
+
+    def _may_say(self, of_iptables: str, of_nft: str) -> bool:
+        """Tell whether rules may have a word, of iptables or of nft; empty: these never do."""
+        from analyzer.kubeproxy.asked_bits import may_say, rows_of
+
+        for each in self._rulesets:
+            if isinstance(each, Ruleset):
+                if any(of_iptables in rows_of(table) for table in each.tables.values()):
+                    return True
+            elif of_nft and may_say(each, of_nft):
+                return True
+        return False
 
     def note(self, bound: str) -> None:
         """Note a bound that was met, and what it means for the answer."""
@@ -184,9 +194,16 @@ class FlowWalks:
         packet = self._flow(self._packet(source, of), frontend, protocol)
         return self._explored(self._hooks.to_nat(HOOKS[source], packet), source)
 
+    def as_hairpin(self, explored: Explored) -> Explored:
+        """Return the same ways, of flows that their endpoints make."""
+        return explored.leaving_as(self._leaving_of(Source.HAIRPIN))
+
+    def _leaving_of(self, source: Source) -> Callable[[Packet], BySource]:
+        return lambda sent: self._leaving.by_source(_out(sent, source))
+
     def _explored(self, tree: Tree, source: Source) -> Explored:
         version = 4 if self._family == "ip" else 6
-        return Explored(tree, version, lambda sent: self._leaving.by_source(_out(sent, source)))
+        return Explored(tree, version, self._leaving_of(source))
 
     def masquerades(
         self,

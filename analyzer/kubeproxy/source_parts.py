@@ -55,6 +55,13 @@ class SourceParts:
         self._pods = [network for network in pods if network is not None]
         self._regions: dict[Source, Region | None] = {}
 
+    @property
+    def version(self) -> int:
+        """The IP version of all sources."""
+        outside = self._known.addresses[Source.EXTERNAL]
+        assert outside is not None  # always known
+        return outside.version
+
     def region(self, source: Source) -> Region | None:
         """Return all addresses of one kind of source; None: where they are is not known."""
         if source not in self._regions:

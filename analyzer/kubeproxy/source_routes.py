@@ -14,13 +14,13 @@ from analyzer.kubeproxy.source_parts import SourceParts
 from analyzer.kubeproxy.view import Frontend, Route, Share, Source, open_as
 from analyzer.model.addresses import Address, Network
 from analyzer.model.probability import NEVER
-from analyzer.model.region import Region
+from analyzer.model.region import Region, everything, joined
 from analyzer.model.value import replace
 
 #: A route, and the address that stands for its sources; None: where they are is not known.
 Way: TypeAlias = "tuple[Route, Address | None]"
-#: What gives the ways of flows from some sources of one kind, or from one of them.
-Explore: TypeAlias = Callable[[Source, Region | Address | None], Explored]
+#: What gives the ways of flows from some sources of one kind.
+Explore: TypeAlias = Callable[[Source, Region], Explored]
 
 #: The kinds of sources that are not just endpoints.
 _KINDS: Final = tuple([source for source in Source if source is not Source.HAIRPIN])
@@ -41,11 +41,12 @@ class SourceRoutes:
         self._walks = walks
         self._parts = parts
         self._own = frozenset(own)
+        self._version = parts.version
 
     def ways(self, frontend: Frontend, protocol: str) -> Iterator[Way]:
         """Give the routes of flows to a frontend."""
 
-        def explore(source: Source, of: Region | Address | None) -> Explored:
+        def explore(source: Source, of: Region) -> Explored:
             return self._walks.explored(frontend, protocol, source, of)
 
         return self.explored(frontend, explore)
@@ -56,13 +57,13 @@ class SourceRoutes:
         ways = self._ways(regions, explore)
         found: list[Route] = []
         for source in _KINDS:
-            of_source = self._of_parts(frontend, source, regions[source], ways[source], explore)
-            for route, address in of_source:
+            for route, address in self._of_parts(frontend, source, regions[source], ways[source]):
                 found.append(route)
                 yield route, address
         # Without the node's addresses an endpoint's may be one of them.
-        within = {s: r for s in _LIKE_PODS if (r := regions[s]) is not None and self._own}
-        pods = {s: (r, ways[s]) for s, r in within.items()}
+        alike = bool(self._own) or not self._walks.asks_own_sources
+        within = {s: r for s in self._alike if (r := regions[s]) is not None and alike}
+        pods = {s: (r, self._walks.as_hairpin(ways[s])) for s, r in within.items()}
         yield open_as(self._hairpin(frontend, found, pods, explore), found), None
 
     def _ways(
@@ -72,19 +73,23 @@ class SourceRoutes:
 
         Flows that come in differ in nothing but their source, and in what passes ports of bridges.
         """
-        apart = self._walks.asks_bridges
-        alike = [s for s in _LIKE_PODS if regions[s] is not None]
-        alike += [] if apart or regions[Source.EXTERNAL] is None else [Source.EXTERNAL]
-        together = [region for s in alike if (region := regions[s]) is not None]
-        ways: dict[Source, Explored] = {}
-        if together:
-            every = (interval for region in together for interval in region.intervals)
-            whole = Region.of(together[0].version, every)
-            ways = dict.fromkeys(alike, explore(alike[0], whole))
+        alike = self._alike
+        together = [self._of(regions[source]) for source in alike]
+        every = (interval for region in together for interval in region.intervals)
+        ways = dict.fromkeys(alike, explore(alike[0], Region(self._version, joined(every))))
         for source, region in regions.items():
             if source not in ways:
-                ways[source] = explore(source, region)
+                ways[source] = explore(source, self._of(region))
         return ways
+
+    @property
+    def _alike(self) -> tuple[Source, ...]:
+        """The kinds of sources whose flows differ in nothing but where they come from."""
+        return _LIKE_PODS if self._walks.asks_bridges else (*_LIKE_PODS, Source.EXTERNAL)
+
+    def _of(self, region: Region | None) -> Region:
+        """Return where sources are; all addresses where that is not known."""
+        return region or Region(self._version, (everything(self._version),))
 
     def _of_parts(
         self,
@@ -92,7 +97,6 @@ class SourceRoutes:
         source: Source,
         region: Region | None,
         ways: Explored,
-        explore: Explore,
     ) -> Iterator[Way]:
         """Give the routes of each part of a kind of source that fares otherwise."""
         known: dict[Network | None, Route] = {}
@@ -102,8 +106,7 @@ class SourceRoutes:
             self._walks.note(_TOO_MANY)
             asked = ways.networks_of_shares(region)
         for network, address in self._parts.of(source, asked):
-            told = ways if address is not None or region is None else explore(source, None)
-            route = told.route(frontend, source, address, network)
+            route = ways.route(frontend, source, address, network, region)
             if folded:
                 shares = tuple([replace(share, masquerade=None) for share in route.shares])
                 route = replace(route, shares=shares)
@@ -135,8 +138,8 @@ class SourceRoutes:
                 ways[address] = known
         for source, addresses in rest.items():
             if addresses:
-                numbers = [(int(address), int(address)) for address in addresses]
-                region = Region.of(addresses[0].version, numbers)
+                numbers = joined((int(address), int(address)) for address in addresses)
+                region = Region(addresses[0].version, numbers)
                 ways |= dict.fromkeys(addresses, explore(source, region))
         found: list[Share] = []
         unresolved = NEVER

@@ -286,6 +286,8 @@ class Hooks:
         if not stage.is_before and packet.template:
             packet = replace(packet, template=False)  # conntrack has made an entry of it
         tree = stage.walker.tree(stage.name, packet)
+        if isinstance(then, str) and not rest and stage.policy != "DROP" and not stage.lacks_policy:
+            return tree  # which ends here
         return Grown(lambda leaf: self._behind(stage, leaf, rest, then)).of(tree)
 
     def _behind(self, stage: BaseChain, leaf: Leaf, rest: tuple[Stage, ...], then: _Then) -> Tree:

@@ -227,31 +227,33 @@ class Sums:
 
     def _over_the_same(self, other: Sums, mix: Mix) -> tuple[list[int], Sums, _Map] | None:
         """Return the keys above, what is below both, and its map; None: they share too little."""
-        mine = list(self._layers())
-        places = {id(layer): at for at, (layer, _) in enumerate(mine)}
-        above: list[int] = []
-        for layer, through in other._layers():
-            at = places.get(id(layer))
-            if at is None:
-                above += layer.own
-                continue
-            if 2 * layer.size < max(self.size, other.size):
-                return None
-            above += [key for held, _ in mine[:at] for key in held.own]
-            both = mix.map(mine[at][1], through)
-            named = list(dict.fromkeys(above))
-            return None if len(both.lines) > _MOST_LINES else (named, layer, both)
-        return None
+        mine, theirs = self._layers(), other._layers()
+        places = {id(layer): at for at, layer in enumerate(mine)}
+        there = next((at for at, layer in enumerate(theirs) if id(layer) in places), None)
+        if there is None:
+            return None
+        layer = theirs[there]
+        if 2 * layer.size < max(self.size, other.size):
+            return None
+        here = places[id(layer)]
+        both = mix.map(_through(mine[:here]), _through(theirs[:there]))
+        above = [key for each in (*theirs[:there], *mine[:here]) for key in each.own]
+        return None if len(both.lines) > _MOST_LINES else (list(dict.fromkeys(above)), layer, both)
 
-    def _layers(self) -> Iterable[tuple[Sums, _Map]]:
-        """Give the upmost layers, each with the map from its bounds to these."""
-        layer, through = self, _SAME
-        for _ in range(_MOST_LAYERS):
-            yield layer, through
-            if layer.below is None:
-                return
-            through = through.behind(layer.through)
-            layer = layer.below
+    def _layers(self) -> list[Sums]:
+        """Return the upmost layers."""
+        found = [self]
+        while found[-1].below is not None and len(found) < _MOST_LAYERS:
+            found.append(found[-1].below)
+        return found
+
+
+def _through(layers: Iterable[Sums]) -> _Map:
+    """Return what becomes of the bounds below some layers."""
+    through = _SAME
+    for layer in layers:
+        through = through.behind(layer.through)
+    return through
 
 
 def drawn(parts: Sequence[tuple[Dyadic, Sums]]) -> Sums:

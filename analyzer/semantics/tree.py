@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar, assert_never
 
 from analyzer.model.distribution import Distribution
@@ -147,6 +147,16 @@ class Shares(Mapping[K, Bounds]):
     def is_exact(self) -> bool:
         """Whether nothing unknown can change any of them."""
         return not self.unresolved and all(b.is_exact for b in self.bounds.values())
+
+
+def any_of(found: Sequence[Shares[K]]) -> Shares[K]:
+    """Return the bounds where one of several holds, not known which."""
+    keys = dict.fromkeys(key for each in found for key in each)
+    bounds: dict[K, Bounds] = {}
+    for key in keys:
+        every = [each.get(key) or Bounds(NEVER, each.unresolved) for each in found]
+        bounds[key] = Bounds(min(b.lower for b in every), max(b.upper for b in every))
+    return Shares(bounds, max(each.unresolved for each in found))
 
 
 @deep
