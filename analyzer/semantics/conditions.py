@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import TypeAlias
 
-from analyzer.model.region import Interval, Intervals, common_of, without
+from analyzer.model.region import Interval, Intervals, common_of, joined, without
 from analyzer.semantics.parts import common, holds, union
 from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
 
@@ -91,9 +91,9 @@ def telling(
         usual = _besides(piece, numbers)
         for where, itself in labels if usual is not None else ():
             odd += _others(common_of(where, piece), piece, usual, itself)
-        there = set(numbers) if usual is None else set()
-        there.update(each for each in numbers if holds(tuple(odd), each))
-        found |= {((each, each),) for each in there if holds(piece, each)}
+        # Without a usual address each of them may fare otherwise.
+        where = piece if usual is None else joined(odd)
+        found |= {((n, n),) for n in numbers if where and holds(where, n) and holds(piece, n)}
     return found
 
 
