@@ -134,23 +134,18 @@ class Explored:
         Of an address that is not known it holds for all in a region.
         """
         found = self._part(address, region)
-        shares = [
+        told = [
             self._share(key, bounds, found, address, region)
             for key, bounds in found.shares.items()
-            if isinstance(key, Endpoint) and self._comes_to(key, address, region)
+            if isinstance(key, Endpoint)
         ]
-        return Route(frontend, source, tuple(shares), found.unresolved, network)
-
-    def _comes_to(self, endpoint: Endpoint, address: Address | None, region: Region | None) -> bool:
-        """Tell whether some way of flows from an address leads to an endpoint."""
-        arriving = self.packets.get(endpoint, {}).values()
-        return any(_is_from(where, address, region) for where in arriving)
+        shares = tuple([share for share in told if share is not None])
+        return Route(frontend, source, shares, found.unresolved, network)
 
     def share(self, endpoint: Endpoint, address: Address) -> tuple[Share | None, Dyadic]:
         """Return the share of flows from an address, and what of all its flows is not resolved."""
         found = self._part(address)
-        known = self._comes_to(endpoint, address, None)
-        bounds = found.shares.get(endpoint) if known else None
+        bounds = found.shares.get(endpoint)
         share = None if bounds is None else self._share(endpoint, bounds, found, address, None)
         return share, found.unresolved
 
@@ -161,31 +156,36 @@ class Explored:
         part: _Part,
         address: Address | None,
         region: Region | None,
-    ) -> Share:
+    ) -> Share | None:
+        """Return the share of an endpoint; None: no way leads there, as far as any is known."""
+        answers = self._answers(endpoint, address, region)
+        if not answers:
+            return None
         widened = _widened(endpoint, bounds, part.ranges)
         # What is not resolved may come to the endpoint too, marked or not.
-        masquerade = self.masquerade(endpoint, address, region)
-        if part.shares.unresolved:
-            masquerade = None
-        if widened != bounds:
-            masquerade = None
-        return Share(endpoint, widened, masquerade)
+        sure = not part.shares.unresolved and widened == bounds
+        return Share(endpoint, widened, agreed(answers) if sure else None)
 
-    def masquerade(
-        self, endpoint: Endpoint, address: Address | None, region: Region | None = None
-    ) -> bool | None:
-        """Tell whether flows from an address that come to an endpoint are masqueraded.
+    def masquerade(self, endpoint: Endpoint, address: Address) -> bool | None:
+        """Tell whether flows from an address that come to an endpoint are masqueraded."""
+        return agreed(self._answers(endpoint, address, None))
 
-        None: an address that is not known, of a region.
+    def _answers(
+        self, endpoint: Endpoint, address: Address | None, region: Region | None
+    ) -> set[Ternary]:
+        """Return whether flows are masqueraded, of each way that may lead to an endpoint.
+
+        Of an address that is not known it is one of a region.
         """
-        answers = {
+        if endpoint not in self.packets:
+            return set()
+        return {
             answer
             for where, parts, _ in self._arriving(endpoint)
-            if _is_from(where, address, region)
+            if where is None or _is_from(where, address, region)
             for there, answer in parts
-            if _is_from(there, address, region)
+            if there is None or _is_from(there, address, region)
         }
-        return agreed(answers)
 
     def networks(self, region: Region | None) -> frozenset[Network]:
         """Return the networks of sources in a region that fare otherwise than others there.
@@ -237,10 +237,10 @@ def _end_of(leaf: Leaf) -> Endpoint | NatRange | None:
     return Endpoint(packet.destination, packet.destination_port)
 
 
-def _is_from(where: Intervals | None, address: Address | None, region: Region | None) -> bool:
+def _is_from(where: Intervals, address: Address | None, region: Region | None) -> bool:
     """Tell whether an address, or one of a region, may be in a part."""
     if address is None and region is not None:
-        return where is None or bool(region.common(where))
+        return bool(region.common(where))
     return holds(where, None if address is None else int(address))
 
 
