@@ -116,11 +116,6 @@ ANALYZER: Final = (
         "steps of the recogniser of iptables mode, which is asked as a whole",
     ),
     Row(
-        "kubeproxy/source_parts",
-        "kubeproxy/test_sources.py kubeproxy/test_nft_sources.py",
-        "sources that rules tell apart, by the Services that come out",
-    ),
-    Row(
         "kubeproxy/nft_clients",
         "kubeproxy/test_nftables.py kubeproxy/test_nft_sources.py",
         "networks that are spared and clients that are kept, by the Services that come out",

@@ -109,8 +109,11 @@ class SourceParts:
     ) -> list[tuple[Network | None, Address]]:
         if source is Source.EXTERNAL:
             return self._external(usual, networks)
-        theirs, is_pod = self._pods_of(source), self._test_of(source)
+        theirs = self._pods_of(source)
         usuals = [usual, *ends_of(theirs)]
+
+        def is_pod(address: Address) -> bool:
+            return not self._is_nodes(address) and any(address in each for each in theirs)
 
         def is_free(address: Address) -> bool:
             return is_pod(address) and not self._known.is_taken(address)
@@ -148,15 +151,6 @@ class SourceParts:
         pods = self._known.pods
         return pods.here if source is Source.POD else pods.elsewhere
 
-    def _test_of(self, source: Source) -> Callable[[Address], bool]:
-        """Return what tells whether an address can be a source's."""
-        if source is Source.EXTERNAL:
-            return lambda address: not address.is_loopback and self._is_client(address)
-        theirs = self._pods_of(source)
-        return lambda address: (
-            not self._is_nodes(address) and any(address in each for each in theirs)
-        )
-
     def _external(
         self, usual: Address, asked: Iterable[Network]
     ) -> list[tuple[Network | None, Address]]:
@@ -173,7 +167,7 @@ class SourceParts:
         )
 
     def _is_nobodys(self, address: Address) -> bool:
-        return not self._known.is_taken(address) and not any(address in n for n in self._pods)
+        return self._is_client(address) and not self._known.is_taken(address)
 
     def _is_client(self, address: Address) -> bool:
         """Tell whether an address can be that of a client outside, or of another node."""
@@ -182,7 +176,8 @@ class SourceParts:
     def _is_nodes(self, address: Address) -> bool:
         """Tell whether packets from an address are the node's own, or nobody's."""
         # A balancer's own address is that of the node, where the balancer gives it to the node.
-        return address in self._known.own or address in self._known.frontends
+        own = address in self._known.own or address.is_loopback
+        return own or address in self._known.frontends
 
 
 def _each_first(
