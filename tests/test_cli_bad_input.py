@@ -155,8 +155,24 @@ def test_the_tree_of_a_service_without_endpoints_ends_where_it_is_refused(
     ("content", "error"),
     [
         (
-            "NAME  READY\n",
-            f"objects.json:1:1: not JSON (Expecting value); {WANTED}\n    NAME  READY\n    ^\n",
+            "hello\n",
+            f"objects.json:1:1: not JSON (Expecting value); {WANTED}\n    hello\n    ^\n",
+        ),
+        (
+            "NAME  READY  STATUS  RESTARTS\n",
+            "objects.json:1:1: no nodes in this table; expected `kubectl get pods -A -o wide`\n"
+            "    NAME  READY  STATUS  RESTARTS\n    ^^^^\n",
+        ),
+        (
+            "",
+            "kubeodds: objects.json: kubectl printed nothing: is the API down? Go on with "
+            "--node-of CIDR=NODE\n",
+        ),
+        (
+            "NAME  ENDPOINTS  AGE\na  10.0.0.1:80  1d\n",
+            "kubeodds: objects.json: none of Node, EndpointSlice, Endpoints, Pod is in there; "
+            "nothing in it says which address is on which node: add `kubectl get pods -A -o wide`, "
+            "or go on with --node-of CIDR=NODE\n",
         ),
         ("[]", f"kubeodds: objects.json: no list of API objects; {WANTED}\n"),
         ('{"items": [1]}', f"kubeodds: objects.json: no list of API objects; {WANTED}\n"),

@@ -18,6 +18,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER
 from analyzer.model.ternary import Ternary
 from analyzer.parsers.formats import FORMATS
+from analyzer.parsers.objects.forms import FORMS
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGETS
@@ -35,6 +36,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "xt"
     ("section", "table"),
     [
         ("Input", FORMATS),
+        ("API objects", FORMS),
         ("Failure models", MODELS),
         ("Output", RENDERERS),
     ],

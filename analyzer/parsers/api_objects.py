@@ -1,70 +1,89 @@
-"""API objects as ``kubectl get ... -o json`` prints them, decoded, and how to look into them.
+"""API objects as kubectl prints them, decoded, and how to look into them.
 
 Whatever is odd in an object is as if it were not there.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from analyzer.errors import InputError, ParseError
+from analyzer.errors import InputError
 from analyzer.model.addresses import Address, address_from_text
-from analyzer.model.diagnostics import Location
-from analyzer.parsers.compression import decompress
+from analyzer.parsers.objects.forms import documents
+from analyzer.parsers.objects.text import WANTED, object_text
 
 #: What one JSON object holds.
 Object = dict[str, Any]
 
-_WANTED: Final = (
-    "expected the output of `kubectl get services,endpointslices,nodes,pods -A -o json`"
-)
+_MOST_SHOWN: Final = 200
+#: What names a kind of list, and says what its items are where they do not: ``PodList``.
+_LIST: Final = "List"
 
 
 def decode(files: Sequence[tuple[str, bytes]]) -> list[Object]:
     """Return the objects of all `files`, given as name and content, packed or not.
 
     Raises:
-        InputError: a file is no list of API objects.
-        ParseError: a file is no JSON.
+        InputError: a file holds no API objects, or cannot be read.
+        ParseError: a part of a file is malformed.
     """
     return [item for file, data in files for item in _items(data, file)]
 
 
 def holds_objects(data: bytes) -> bool:
-    """Tell whether a file looks as if it held API objects, without reading it as JSON."""
+    """Tell whether a file looks as if it held API objects, without reading it whole."""
     try:
-        return b'"kind"' in decompress(data)
+        return re.search(r"(?:\"kind\"|^kind[ \t]*:)", object_text(data), re.MULTILINE) is not None
     except InputError:
         return True  # who reads it says what is wrong
 
 
-def _items(data: bytes, file: str) -> list[Object]:
+def _items(data: bytes, file: str) -> Iterator[Object]:
     try:
-        text = decompress(data).decode("utf-8", "surrogateescape")
+        text = object_text(data)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        line = text.split("\n")[error.lineno - 1]
-        raise ParseError(
-            f"not JSON ({error.msg}); {_WANTED}",
-            location=Location(file, error.lineno),
-            line=line,
-            span=(error.colno - 1, error.colno),
-        ) from None
-    except ValueError:  # an integer of thousands of digits
-        raise InputError(f"{file}: a number in it is too long") from None
-    except RecursionError:
-        raise InputError(f"{file}: nested too deeply to be API objects") from None
-    items = value.get("items") if isinstance(value, dict) and "items" in value else [value]
-    if not isinstance(items, list) or not all(
-        isinstance(item, dict) and isinstance(item.get("kind"), str) for item in items
-    ):
-        raise InputError(f"{file}: no list of API objects; {_WANTED}")
-    return items
+    for document in documents(text, file):
+        yield from _listed(document, file)
+
+
+def _listed(document: object, file: str) -> Iterator[Object]:
+    """Give the objects of a document; of a list its items, which may be lists themselves."""
+    # Not one call inside the other: lists may be nested as deeply as the form allows.
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        kind = value.get("kind") if isinstance(value, dict) else None
+        if not isinstance(value, dict) or (kind is not None and not isinstance(kind, str)):
+            raise _no_objects(file)
+        if kind == "Status" and value.get("status") == "Failure":
+            said = value.get("message")
+            raise InputError(f"{file}: the API answered with a failure: {str(said)[:_MOST_SHOWN]}")
+        if kind == "Table":
+            raise InputError(f"{file}: a Table, as kubectl has the API print it; {WANTED}")
+        is_list = "items" in value and (kind is None or kind.endswith(_LIST))
+        if not is_list:
+            if kind is None:
+                raise _no_objects(file)
+            yield value
+            continue
+        items = value["items"]
+        if items is None and kind is not None:  # what Go writes of a list without items
+            continue
+        if not isinstance(items, list):
+            raise _no_objects(file)
+        of_items = kind.removesuffix(_LIST) if kind else ""
+        for item in items:
+            # kubectl get --raw and cluster-info dump leave out what the list's kind says.
+            if of_items and isinstance(item, dict):
+                item.setdefault("kind", of_items)
+        waiting += reversed(items)
+
+
+def _no_objects(file: str) -> InputError:
+    return InputError(f"{file}: no list of API objects; {WANTED}")
 
 
 def at(value: object, *path: str) -> Any:

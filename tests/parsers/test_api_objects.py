@@ -48,6 +48,36 @@ def test_what_is_no_json_is_told_with_its_line_and_column() -> None:
     assert caught.value.line == ' "items": [},'
 
 
+def test_items_have_the_kind_of_their_list() -> None:
+    bare = {"metadata": {"name": "p1"}}
+    for kind, item in (("PodList", bare), ("PodList", POD), ("List", POD)):
+        assert decode([file({"kind": kind, "items": [item]})]) == [POD]
+    assert decode([file({"kind": "PodList", "items": None})]) == []
+    # Of other kinds a field may have that name.
+    assert decode([file({"kind": "Odd", "items": 1})]) == [{"kind": "Odd", "items": 1}]
+
+
+def test_a_list_in_a_list_is_taken_apart_in_order() -> None:
+    inner = {"kind": "PodList", "items": [{"name": "a"}, {"name": "b"}]}
+    found = decode([file({"kind": "List", "items": [NODE, inner, POD]})])
+    assert found == [NODE, {"kind": "Pod", "name": "a"}, {"kind": "Pod", "name": "b"}, POD]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"kind": "Status", "status": "Failure", "message": "no"}, "the API answered .*: no$"),
+        ({"kind": "Table", "rows": []}, "a Table, as kubectl has the API print it"),
+        ({"kind": "List", "items": [{"kind": 1}]}, "no list of API objects"),
+        ({"kind": "List", "items": [{"metadata": {}}]}, "no list of API objects"),
+        ({"items": None}, "no list of API objects"),
+    ],
+)
+def test_what_the_api_answers_instead_of_objects_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(InputError, match=rf"^objects\.json: {message}"):
+        decode([file(given)])
+
+
 @pytest.mark.parametrize(
     "data",
     [b"[" * 100_000, b'{"kind": ' + b"9" * 5_000 + b"}", gzip.compress(b"{}")[:-6]],
@@ -62,7 +92,10 @@ def test_hostile_files_are_refused_by_name(data: bytes) -> None:
 def test_files_without_a_kind_hold_no_objects() -> None:
     assert holds_objects(b'{"kind": "Node"}')
     assert holds_objects(gzip.compress(b'{"kind": "Node"}'))
+    assert holds_objects('{"kind": "Node"}'.encode("utf-16"))
+    assert holds_objects(b"apiVersion: v1\nkind: Node\n")
     assert not holds_objects(b'{"schema": "other"}')
+    assert not holds_objects(b"jobs:\n  kind: Node\n")
     # Who reads it says that it is damaged.
     assert holds_objects(gzip.compress(b"{}")[:-6])
 

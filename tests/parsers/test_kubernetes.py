@@ -184,13 +184,14 @@ def test_a_list_without_an_object_that_we_use_is_refused(items: list[Object]) ->
 @pytest.mark.parametrize(
     ("data", "error"),
     [
-        (b"", ParseError),
-        (b"\xff\xfe", ParseError),
-        (b"\xef\xbb\xbf{}", ParseError),
+        (b"", InputError),
+        (b"\xff\xfe", InputError),
+        (b"\xef\xbb\xbf{}", InputError),
+        (b"hello", ParseError),
         (b"[" * 100_000, InputError),
         (b"\x1f\x8bdamaged", InputError),
     ],
-    ids=["empty", "binary", "bom", "deep", "damaged"],
+    ids=["empty", "binary", "bom", "text", "deep", "damaged"],
 )
 def test_other_data_is_refused(data: bytes, error: type[AnalyzerError]) -> None:
     with pytest.raises(error):

@@ -1,0 +1,1 @@
+"""API objects in the forms in which people have them, one module for each."""

@@ -1,0 +1,72 @@
+"""The text of a file of API objects, whatever shell wrote it, and what kubectl said instead."""
+
+from __future__ import annotations
+
+import re
+
+from analyzer.errors import InputError
+from analyzer.parsers.compression import decompress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: What a message about a file that is something else ends with.
+WANTED: Final = "expected the output of `kubectl get services,endpointslices,nodes,pods -A -o json`"
+
+_GO_ON: Final = "is the API down? Go on with --node-of CIDR=NODE"
+_MARK: Final = "\ufeff"
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+#: Lines before the objects: warnings and the log of client-go, which ``2>&1`` brings along, and
+#: the command itself behind a prompt.
+_BEFORE: Final = (
+    r"[ \t\r\n]*(?:(?:Warning: [^\n]*|[IWEF][01]\d{3} \d\d:\d\d:\d\d\.\d+ [^\n]*"
+    r"|(?:[^\s{\"][^\n{\"]{0,99})?[$#%>] ?(?:sudo )?(?:kubectl|oc|k) [^\n]*)(?:\n[ \t\r\n]*|$))+"
+)
+#: How kubectl begins what it prints instead of objects.
+_FAILED: Final = (
+    "The connection to the server",
+    "Unable to connect to the server",
+    "Error from server",
+    "error: ",
+    "No resources found",
+)
+
+
+def object_text(data: bytes) -> str:
+    """Return the text of a file, packed or not; what stands before the objects is blank in it.
+
+    So lines and columns are those of the file.
+
+    Raises:
+        InputError: it is empty, damaged or no text, or kubectl failed; the message names no file.
+    """
+    text = _decoded(decompress(data))
+    before = re.match(_BEFORE, text)
+    if before is not None:
+        text = re.sub(r"[^\n]", " ", before[0]) + text[before.end() :]
+    if not text or text.isspace():
+        raise InputError(f"kubectl printed nothing: {_GO_ON}")
+    if "\0" in text:
+        raise InputError(f"a binary file; {WANTED}")
+    begins = re.match(r"\s*([^\n]{0,200})", text)
+    if begins is not None and begins[1].startswith(_FAILED):
+        raise InputError(f"kubectl printed no objects but: {begins[1].strip()}; {_GO_ON}")
+    return text
+
+
+def _decoded(data: bytes) -> str:
+    """Return the text; a shell of Windows redirects into UTF-16, with a mark or (a few) without.
+
+    Source: RFC 4627, section 3: the first two characters of JSON are of ASCII.
+    """
+    try:
+        if data[:2] in _UTF_16:
+            return str(data, "utf-16")
+        if data[1:2] == b"\0" != data[:1]:
+            return str(data, "utf-16-le")
+        if data[:1] == b"\0" != data[1:2]:
+            return str(data, "utf-16-be")
+    except UnicodeDecodeError as error:
+        raise InputError(f"cut off or damaged: no UTF-16 from byte {error.start} on") from None
+    return str(data, "utf-8", "surrogateescape").removeprefix(_MARK)

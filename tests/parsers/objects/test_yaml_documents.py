@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.errors import InputError, ParseError
+from analyzer.parsers.objects.yaml_documents import parse, sniff
+
+POD = """\
+apiVersion: v1
+items:
+- kind: Pod
+  metadata: {name: "no", namespace: 'x'}
+  spec:
+    hostNetwork: true
+    nodeName: worker1
+  status:
+    phase: Running
+    podIP: 10.0.0.1
+    startTime: 2026-11-22T18:15:28Z
+    text: |
+      kind: no
+    version: 1.10
+    none: null
+    port: 6443
+kind: List
+"""
+#: Text that PyYAML can write and that is one line or several.
+texts = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), max_size=20)
+values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def test_values_are_those_of_the_api() -> None:
+    pytest.importorskip("yaml")
+    (found,) = parse(POD, "f")
+    assert found == {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [
+            {
+                "kind": "Pod",
+                "metadata": {"name": "no", "namespace": "x"},
+                "spec": {"hostNetwork": True, "nodeName": "worker1"},
+                "status": {
+                    "phase": "Running",
+                    "podIP": "10.0.0.1",
+                    "startTime": "2026-11-22T18:15:28Z",
+                    "text": "kind: no\n",
+                    "version": "1.10",
+                    "none": None,
+                    "port": 6443,
+                },
+            }
+        ],
+    }
+
+
+@given(st.lists(st.dictionaries(texts, values, min_size=1, max_size=3), min_size=1, max_size=3))
+def test_what_the_library_writes_is_read_as_it_was(given: list[Any]) -> None:
+    yaml = pytest.importorskip("yaml")
+
+    class Dumper(yaml.SafeDumper):  # type: ignore[name-defined,misc]  # the library is untyped
+        def ignore_aliases(self, _data: object) -> bool:
+            return True
+
+    assert list(parse(yaml.dump_all(given, Dumper=Dumper, allow_unicode=True), "f")) == given
+
+
+@given(values)
+def test_json_is_yaml_too(given: Any) -> None:
+    pytest.importorskip("yaml")
+    assert list(parse(json.dumps({"a": given}, indent=1, ensure_ascii=False), "f")) == [
+        {"a": given}
+    ]
+
+
+def test_documents_are_apart_and_empty_ones_are_none() -> None:
+    pytest.importorskip("yaml")
+    assert list(parse("---\n# no more\n---\nkind: Node\n...\n---\nkind: Pod\r\n", "f")) == [
+        {"kind": "Node"},
+        {"kind": "Pod"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"),
+    [
+        ("kind: &a Node\nname: *a\n", 2, 7, "an alias"),
+        ("kind: Node\n<<: {a: b}\n", 2, 1, "a merge key"),
+        ("kind: Node\nkind: Pod\n", 2, 7, "the key 'kind' for the second time"),
+        ("kind: Node\n? [a]\n: b\n", 2, 3, "expected a key that is text"),
+        ("kind: Node\n  name: {{ .Values.x }}\n", 2, 7, "not YAML"),
+        ("kind: 'Node\n", 2, 1, "not YAML"),
+        ("kind: Node\n\tname: x\n", 2, 1, "not YAML"),
+    ],
+)
+def test_what_is_not_taken_is_told_with_its_place(
+    text: str, line: int, column: int, message: str
+) -> None:
+    pytest.importorskip("yaml")
+    with pytest.raises(ParseError) as caught:
+        list(parse(text, "f"))
+    assert caught.value.message.startswith(message)
+    assert (caught.value.location.line, caught.value.column) == (line, column)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: " + "[" * 900,
+        "kind:\n" + "".join(" " * depth + "a:\n" for depth in range(1, 300)),
+        "kind: " + "9" * 5_000,
+        "kind: \x01",
+    ],
+    ids=["flow", "block", "a long number", "a control character"],
+)
+def test_hostile_text_is_refused(text: str) -> None:
+    pytest.importorskip("yaml")
+    with pytest.raises((InputError, ParseError), match=r"^f:"):
+        list(parse(text, "f"))
+    with pytest.raises((InputError, ParseError), match=r"^f:"):
+        list(parse(text * 200, "f"))
+
+
+def test_bytes_that_are_no_utf_8_do_no_harm() -> None:
+    pytest.importorskip("yaml")
+    assert list(parse("kind: Node\nx: \udcff\n", "f")) == [{"kind": "Node", "x": "\ufffd"}]
+
+
+def test_without_the_library_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(InputError, match=r"^f: YAML.*kubeodds\[yaml\].*-o json"):
+        list(parse(POD, "f"))
+
+
+def test_yaml_is_told_by_a_field_at_the_left_edge() -> None:
+    assert sniff(POD)
+    assert sniff("# a comment\n---\nkind: Node")
+    assert not sniff("  kind: Node\n")
+    assert not sniff("some text with a kind: of colon")
