@@ -114,14 +114,15 @@ def _services(options: SimpleNamespace) -> int:
 
 def _specs(options: SimpleNamespace, given: Input) -> Mapping[tuple[str, str], ApiServicePort]:
     """Return what the API says of ServicePorts, where the report tells of it."""
-    if options.format == "tsv":
+    # Without EndpointSlices it would say of each that it has no endpoints.
+    if options.format == "tsv" or not given.lists_endpoints:
         return {}
     return {(spec.name, spec.protocol): spec for spec in given.services()}
 
 
 def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnostic, ...]]:
     """Return how many invariants are broken, and all that is to be said of the dump."""
-    from analyzer.judging import lacking
+    from analyzer.judging import lacking, unlisted_endpoints
     from analyzer.kubeproxy.check.invariants import check
     from analyzer.model.rules import Ruleset
 
@@ -134,7 +135,7 @@ def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnosti
         checked = check(
             part.ruleset,
             part.view.mode,
-            part.services(),
+            part.services() if given.lists_endpoints else (),
             node=node,
             zone=None if node is None else given.cluster.zone_of(node),
         )
@@ -143,7 +144,7 @@ def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnosti
     # Of the same fault the check says more.
     codes = {each.code for each in found}
     others = [each for each in (*given.view.diagnostics, *lacking(given)) if each.code not in codes]
-    return findings, (*others, *found)
+    return findings, (*others, *unlisted_endpoints(given), *found)
 
 
 def _tree(options: SimpleNamespace) -> int:

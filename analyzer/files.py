@@ -7,13 +7,21 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from analyzer.errors import InputError
+from analyzer.parsers.contents import too_large
 from analyzer.parsers.formats import read_ruleset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # only what is asked for is loaded
+    from typing import Final
+
     from analyzer.parsers.rows import Skim
     from analyzer.reports.progress import Advance
     from analyzer.semantics.base_chains import Rules
+
+#: In a folder of objects and below it, of any kind: more than a dump of a large cluster has.
+_MOST_FILES: Final = 100_000
+_OF_OBJECTS: Final = frozenset(("json", "jsonl", "ndjson", "yaml", "yml"))
+_PACKED: Final = frozenset(("gz", "bz2", "xz", "zst"))
 
 
 def read_rules(
@@ -42,7 +50,8 @@ def files_of_objects(names: Sequence[str], most: int) -> Iterator[tuple[str, byt
     """Give name and content of each file; of a folder, of all that hold objects by their names.
 
     Raises:
-        InputError: a folder holds none.
+        InputError: a folder holds none, more than can be meant, or a link that leads out of it.
+        OSError: a file or a folder cannot be read.
     """
     for name in names:
         if not os.path.isdir(name):  # noqa: PTH112  # pathlib is slow to load
@@ -50,13 +59,61 @@ def files_of_objects(names: Sequence[str], most: int) -> Iterator[tuple[str, byt
             continue
         from analyzer.parsers.api_objects import holds_objects
 
-        with os.scandir(name) as listed:
-            inside = sorted(each.path for each in listed if each.name.split(".")[1:2] == ["json"])
+        found, bytes_read = False, 0
         # Beside them other files may stand, of which nobody said that they are objects.
-        found = [(file, data) for file in inside if holds_objects(data := read_file(file, most))]
+        for file in sorted(_files_below(name)):
+            data = read_file(file, most)
+            if holds_objects(data):
+                found = True
+                bytes_read += len(data)
+                if bytes_read > most:
+                    raise InputError(f"{name}: in all {too_large(most)}")
+                yield file, data
         if not found:
-            raise InputError(f"{name}: no file *.json of this folder holds API objects")
-        yield from found
+            raise InputError(
+                f"{name}: no file *.json or *.yaml in this folder or below holds API objects"
+            )
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    """Give the files of a folder, and of all folders in it, that may hold objects.
+
+    Of a link that leads to somewhere in the folder nothing is lost: what it leads to is read
+    where it stands. What is no file (a pipe has no end) is left out.
+    """
+    inside = os.path.join(os.path.realpath(folder), "")  # noqa: PTH118  # pathlib is slow to load
+    waiting, seen = [folder], 0
+    while waiting:
+        with os.scandir(waiting.pop()) as listed:
+            for each in listed:
+                seen += 1
+                if seen > _MOST_FILES:
+                    raise InputError(
+                        f"{folder}: more than {_MOST_FILES:,} files; name those with objects"
+                    )
+                if each.is_symlink():
+                    _refuse_link_out(folder, each, inside)
+                elif each.is_dir():
+                    waiting.append(each.path)
+                elif each.is_file() and _is_named_as_objects(each.name):
+                    yield each.path
+
+
+def _refuse_link_out(folder: str, link: os.DirEntry[str], inside: str) -> None:
+    matters = _is_named_as_objects(link.name) or link.is_dir()
+    leads_to = os.path.join(os.path.realpath(link.path), "")  # noqa: PTH118  # as above
+    if matters and not leads_to.startswith(inside):
+        raise InputError(
+            f"{link.path}: a link that leads out of {folder}; name what it leads to itself"
+        )
+
+
+def _is_named_as_objects(name: str) -> bool:
+    """Tell whether a name ends as those of JSON and YAML do, packed or not."""
+    *parts, last = name.lower().split(".")
+    if last in _PACKED and parts:
+        last = parts.pop()
+    return bool(parts) and last in _OF_OBJECTS
 
 
 def read_file(name: str, most: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from ipaddress import IPv4Address
 
 from analyzer.dumps import told_apart
 from analyzer.errors import ParseError, UsageError, suggestion
@@ -13,6 +14,7 @@ from analyzer.kubeproxy.view import View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.rules import Ruleset
+from analyzer.model.services import ApiEndpoint
 from analyzer.model.value import replace, value
 from analyzer.reports.progress import Advance, progress
 
@@ -31,6 +33,11 @@ if TYPE_CHECKING:  # only what is asked for is loaded
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.tree import Tree
 
+#: Files that a message names.
+_MOST_NAMED = 5
+#: What stands for endpoints that nothing lists.
+_SOME = (ApiEndpoint(address=IPv4Address(0), port=0, spellings=(), is_certain=True),)
+
 
 @value(kw_only=True)
 class Input:
@@ -42,6 +49,7 @@ class Input:
         other_services: the same of the other version, where the dump is of one only.
         own: the node's addresses; none: they are not known.
         pods: where each pod of the objects answers, by its name.
+        lists_endpoints: whether `services` can tell endpoints: the objects list some at all.
         parts: where dumps of both IP versions are read, what each of them gives.
     """
 
@@ -53,6 +61,7 @@ class Input:
     other_services: Callable[[], tuple[ApiServicePort, ...]]
     own: tuple[Address, ...]
     pods: Callable[[], Mapping[str, Sequence[str]]]
+    lists_endpoints: bool = True
     parts: tuple[Input, ...] = ()
 
     @property
@@ -83,7 +92,11 @@ class Input:
                 lacking=tuple(each for part in every for each in part.lacking),
                 unled=tuple(each for part in every for each in part.unled),
             )
-        return absent(self.ruleset, self.view, self.services(), self.other_services())
+        specs = self.services()
+        if not self.lists_endpoints:
+            # Some may have endpoints, so that their rules should be there.
+            specs = tuple(replace(spec, endpoints=_SOME) for spec in specs)
+        return absent(self.ruleset, self.view, specs, self.other_services())
 
     def side(self, version: int) -> Side:
         """Return what can be compared with another dump, of one IP version."""
@@ -119,13 +132,18 @@ class ApiObjects:
 
             files = list(files_of_objects(options.objects, options.max_input))
             self._items = decode(files)
-            self.cluster = cluster_of(self._items, ", ".join(name for name, _ in files))
+            self.cluster = cluster_of(self._items, _named(files))
         said = dict(options.node_of)
         for network, node in options.node_of:
             if said[network] != node:
                 raise UsageError(f"--node-of {network}: is it {node}'s, or {said[network]}'s?")
         if said:
             self.cluster = self.cluster.with_networks(said.items())
+
+    @property
+    def lists_endpoints(self) -> bool:
+        """Whether any endpoints are listed; ``kubectl cluster-info dump`` leaves them out."""
+        return any(item.get("kind") in {"EndpointSlice", "Endpoints"} for item in self._items)
 
     def pods(self) -> Mapping[str, Sequence[str]]:
         """Return where each pod answers, by ``ns/name``."""
@@ -142,6 +160,12 @@ class ApiObjects:
 
             self._services[version] = parse_services(self._items, version)
         return self._services[version]
+
+
+def _named(files: Sequence[tuple[str, bytes]]) -> str:
+    """Return the names of files, of many only the first."""
+    names = ", ".join(name for name, _ in files[:_MOST_NAMED])
+    return f"{names}, ..." if files[_MOST_NAMED:] else names
 
 
 def read_two(options: SimpleNamespace) -> tuple[Input, Input]:
@@ -199,6 +223,7 @@ def _input(
         other_services=lambda: _services([v for v in (4, 6) if v not in versions], known),
         own=own,
         pods=known.pods,
+        lists_endpoints=known.lists_endpoints,
     )
 
 
@@ -230,6 +255,7 @@ def _combined(parts: Sequence[Input]) -> Input:
         other_services=tuple,
         own=first.own,
         pods=first.pods,
+        lists_endpoints=first.lists_endpoints,
         parts=tuple(parts),
     )
 

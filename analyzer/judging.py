@@ -127,6 +127,18 @@ def lacking(given: Input) -> Iterator[Diagnostic]:
         )
 
 
+def unlisted_endpoints(given: Input) -> Iterator[Diagnostic]:
+    """Give what a reader of a check must know of objects that list Services and no endpoints."""
+    if given.services() and not given.lists_endpoints:
+        yield _told(
+            given,
+            Severity.WARNING,
+            "no-endpointslices",
+            "the objects list no EndpointSlices: rules are not checked against the objects; take "
+            "them with `kubectl get services,endpointslices,nodes,pods -A -o json`",
+        )
+
+
 def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iterator[Diagnostic]:
     """Give what a reader of losses must know of what is dead, and of where it is."""
     if died.takes(options.node, given.cluster):

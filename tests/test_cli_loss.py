@@ -254,11 +254,15 @@ def test_what_kube_proxy_makes_no_rules_of_is_not_missed(
 
 
 def test_a_service_without_endpoints_is_expected_where_refusals_are(command: Command) -> None:
+    nat = command.file("nat.txt", dump(*two_endpoints()))
     given = with_services(command, OWN, service("ns/empty"))
     asked = *given, "--dead-node", "n3", "--max-loss", "0"
+    # Objects that list no endpoints at all do not say that it has none.
+    assert command("loss", nat, *asked).status == 1
+    with_services(command, OWN, service("ns/empty"), {"kind": "EndpointSlice", "endpoints": []})
     assert command("loss", command.file("dump.txt", TWO), *asked).status == 1
     # The nat table alone has no rule for it, whatever kube-proxy did.
-    assert command("loss", command.file("nat.txt", dump(*two_endpoints())), *asked).status == 0
+    assert command("loss", nat, *asked).status == 0
     refused = TWO.replace(
         "- [0:0]\nCOMMIT",
         '- [0:0]\n-A KUBE-SERVICES -d 10.96.9.9/32 -p tcp -m comment --comment "ns/empty:http has '

@@ -125,6 +125,22 @@ def test_an_endpoint_that_nothing_places_may_be_dead(command: Command) -> None:
     assert loss_of_two(command, *given, "--dead-node", "n1") == (0.5, 1)
 
 
+def test_a_pasted_table_of_pods_places_endpoints(command: Command) -> None:
+    table = (
+        "$ kubectl get pods -A -o wide\r\n"
+        "NAMESPACE   NAME   READY   STATUS    RESTARTS     AGE   IP         NODE   "
+        "NOMINATED NODE   READINESS GATES\r\n"
+        "ns          a1     1/1     Running   1 (5h ago)   9d    10.0.0.1   n1     "
+        "<none>           <none>\r\n"
+        "ns          a2     0/1     {}   0            9d    10.0.0.2   n2     "
+        "<none>           <none>\r\n"
+    )
+    for status, loss in (("Running", (0.5, 0.5)), ("Evicted", (0.5, 1.0))):
+        content = table.format(status).encode("utf-16")
+        given = ["--objects", command.file("pods.txt", content)]
+        assert loss_of_two(command, *given, "--dead-node", "n1") == loss
+
+
 def test_networks_and_then_pod_cidrs_place_what_objects_do_not(command: Command) -> None:
     given = objects(
         command,

@@ -109,8 +109,8 @@ def test_objects_may_be_a_folder(command: Command) -> None:
 @pytest.mark.parametrize(
     ("files", "error"),
     [
-        ({}, "no file *.json of this folder holds API objects"),
-        ({"a.json": "{}"}, "no file *.json of this folder holds API objects"),
+        ({}, "no file *.json or *.yaml in this folder or below holds API objects"),
+        ({"a.json": "{}"}, "no file *.json or *.yaml in this folder or below holds API objects"),
     ],
 )
 def test_a_folder_without_objects_is_named(
@@ -226,3 +226,20 @@ def test_what_the_api_says_of_endpoints_stands_beside_the_rules(command: Command
 
 def test_without_objects_the_api_says_nothing(command: Command) -> None:
     assert not any("api" in each for each in told(command, "services", DUMP)["services"])
+
+
+def test_objects_without_endpoints_are_not_held_against_the_rules(command: Command) -> None:
+    """As `kubectl cluster-info dump` leaves them: no rule is stale because none was listed."""
+    items = json.loads(Path(OBJECTS_FILE).read_text(encoding="utf-8"))["items"]
+    for kind in ("Node", "Service"):
+        listed = [{**item, "kind": None} for item in items if item["kind"] == kind]
+        for item in listed:
+            del item["kind"]
+        place = command.folder / "dump" / f"of-{kind}"
+        place.mkdir(parents=True)
+        (place / "all.json").write_text(json.dumps({"kind": f"{kind}List", "items": listed}))
+    done = command("services", DUMP, "--objects", "dump", "--check", "--format", "json")
+    answer = json.loads(done.out)
+    assert done.status == 0
+    assert [each["code"] for each in answer["diagnostics"]] == ["no-endpointslices"]
+    assert all("api" not in service for service in answer["services"])

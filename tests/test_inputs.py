@@ -96,6 +96,28 @@ def test_a_folder_without_objects_is_refused(folder: Path) -> None:
         ApiObjects(options(folder, "--objects", str(folder / "empty")))
 
 
+@pytest.mark.parametrize(("listed", "lacking"), [(True, []), (False, ["ns/b:http"])])
+def test_a_service_whose_endpoints_nothing_lists_may_be_lacking(
+    folder: Path, listed: bool, lacking: list[str]
+) -> None:
+    """Of a dump without the filter table a Service is expected where it may have endpoints."""
+    other = {**SERVICE, "metadata": {"name": "b", "namespace": "ns"}}
+    other["spec"] = {**SERVICE["spec"], "clusterIP": "10.96.0.2", "clusterIPs": ["10.96.0.2"]}
+    given = [NODE, SERVICE, other, *([SLICE] if listed else [])]
+    (folder / "all.json").write_text(json.dumps({"items": given}))
+    found = read_input(options(folder, "--objects", str(folder / "all.json")))
+    assert found.lists_endpoints is listed
+    assert [each.name.text for each in found.absent().lacking] == lacking
+
+
+def test_of_many_files_an_error_names_the_first(folder: Path) -> None:
+    for name in "abcdefg":
+        (folder / "empty" / name).mkdir(parents=True)
+        (folder / "empty" / name / "x.json").write_text('{"kind": "Event"}')
+    with pytest.raises(InputError, match=r"a/x\.json, .*e/x\.json, \.\.\.: none of Node"):
+        ApiObjects(options(folder, "--objects", str(folder / "empty")))
+
+
 def test_a_network_is_on_the_node_that_is_said(folder: Path) -> None:
     objects = ApiObjects(options(folder, "--node-of", "10.0.0.2/32=worker2"))
     assert objects.cluster.placement(ip_address("10.0.0.2")).node == "worker2"
