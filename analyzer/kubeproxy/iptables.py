@@ -17,7 +17,7 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.assumed import no_bridge_port
@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from analyzer.kubeproxy.source_parts import SourceParts
     from analyzer.kubeproxy.source_routes import SourceRoutes, Way
     from analyzer.kubeproxy.walks import NatWalks
+    from analyzer.model.region import Intervals
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.tree import Tree
 
@@ -157,6 +158,8 @@ class Recogniser:
         self._odd: list[OddRule] = []
         #: What tells which plain flows are masqueraded, by the network that a Service spares.
         self._judges_of: dict[Source, dict[str | None, list[_Part]]] = {s: {} for s in Source}
+        #: By protocol, the destinations whose flows come to KUBE-SERVICES untouched.
+        self._directly: dict[str, Intervals] = {}
         self._unnamed = 0
         #: By frontend, protocol, source and network: the address that stands for its sources.
         self._addresses: dict[_Way, Address] = {}
@@ -540,13 +543,13 @@ class Recogniser:
 
     def _routes(self, entrances: list[_Entrance]) -> Sequence[Route]:
         """Return the routes of a ServicePort: at once, or when they are asked for if plain."""
-        if self._all_direct and all(e.plain is not None for e in entrances):
+        if all(map(self._is_direct, entrances)):
             return PlainRoutes(lambda source: self._made(entrances, source))
         return tuple([route for e in entrances for route in self._all(e)])
 
     def _all(self, entrance: _Entrance) -> Iterator[Route]:
         """Give the routes of one frontend from all kinds of source."""
-        if entrance.plain is not None and self._all_direct:
+        if self._is_direct(entrance):
             for source in Source:
                 yield from self._made([entrance], source)
             return
@@ -602,27 +605,54 @@ class Recogniser:
         chain = self._nat.chains.get(name)
         return 0 if chain is None else len(chain.rules)
 
+    def _is_direct(self, entrance: _Entrance) -> bool:
+        """Tell whether a frontend is plain, and its flows come to KUBE-SERVICES untouched."""
+        if entrance.plain is None or not self._are_plain:
+            return False
+        address = entrance.frontend.address
+        direct = self._direct(entrance.protocol)
+        if direct is None or address is None:
+            return direct is None
+        return any(first <= int(address) <= last for first, last in direct)
+
     @cached_property
-    def _all_direct(self) -> bool:
-        """Whether flows from every kind of source come to KUBE-SERVICES untouched."""
+    def _are_plain(self) -> bool:
         # A flow that is marked must come back from where it is, or its Service is not plain.
         plainly = bool(self._plain.services) and (
             self._plain.mark is not None or self._walks.mark_of_masquerade() is not None
         )
-        # A hairpin flow is one of a pod, or of the node itself.
-        return (
-            plainly
-            and self._asked_behind is not None
-            and all(self._enters_directly(s) for s in Source if s is not Source.HAIRPIN)
-        )
+        return plainly and self._asked_behind is not None
 
-    def _enters_directly(self, source: Source) -> bool:
-        """Tell whether nothing before KUBE-SERVICES can touch a flow from `source`."""
-        hook = "OUTPUT" if source is Source.NODE else "PREROUTING"
-        before = [self._ruleset.tables.get(name) for name in ("raw", "mangle")]
-        empty = all(_lets_pass(table, hook) for table in before if table is not None)
-        first = self._plain.enters_plainly(hook) or self._walks.reaches_services(source)
-        return first and (empty or self._walks.comes_to_nat(source))
+    def _direct(self, protocol: str) -> Intervals | None:
+        """Return the destinations that flows of all kinds of source come to; None: all."""
+        if self._enters_plainly:
+            return None
+        found = self._directly.get(protocol)
+        if found is None:
+            from analyzer.model.region import common_of
+
+            # A hairpin flow is one of a pod, of the node itself, or of somebody outside.
+            kinds = [source for source in Source if source is not Source.HAIRPIN]
+            regions = [self._parts.region(source) for source in kinds]
+            first, *others = [
+                self._walks.untouched(source, protocol, region)
+                for source, region in zip(kinds, regions, strict=True)
+            ]
+            found = self._directly[protocol] = reduce(common_of, others, first)
+        return found
+
+    @cached_property
+    def _enters_plainly(self) -> bool:
+        """Whether nothing stands before KUBE-SERVICES."""
+        return all(
+            self._plain.enters_plainly(hook)
+            and all(
+                _lets_pass(table, hook)
+                for name in ("raw", "mangle")
+                if (table := self._ruleset.tables.get(name)) is not None
+            )
+            for hook in ("PREROUTING", "OUTPUT")
+        )
 
 
 def _may_refuse(ruleset: Ruleset) -> bool:

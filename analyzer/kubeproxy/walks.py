@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.between import NOTHING, Between
@@ -11,12 +12,16 @@ from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import Address
 from analyzer.model.diagnostics import Location
 from analyzer.model.packet import Mark, Packet
+from analyzer.model.region import Interval, Intervals, Parted, Region, everything, joined
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Accept, Drop
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import FellThrough, Leaf, Tree
+
+#: Parts of the destinations that are looked at before nat; flows to others are walked.
+_MOST_PARTS: Final = 2_000
 
 
 class NatWalks(FlowWalks):
@@ -54,11 +59,45 @@ class NatWalks(FlowWalks):
         shares = tuple([replace(share, masquerade=None) for share in route.shares])
         return replace(route, shares=shares)
 
-    def reaches_services(self, source: Source) -> bool:
-        """Tell whether every packet from `source` comes to KUBE-SERVICES, unchanged and first.
+    def untouched(self, source: Source, protocol: str, sources: Region | None) -> Intervals:
+        """Return the destinations to which flows come to KUBE-SERVICES as they were sent.
 
-        Walked with nothing known of where the packet goes or comes from, and a verdict in that
-        chain's place.
+        Of a kind of source that has these addresses; None: where they are is not known.
+        """
+        version = 4 if self._family == "ip" else 6
+        sent = replace(
+            self._packet(source, sources),
+            protocol=protocol,
+            destinations=Region(version, (everything(version),)),
+        )
+        found: list[Interval] = []
+        rest = [sent]
+        for _ in range(_MOST_PARTS):
+            if not rest:
+                break
+            packet = rest.pop()
+            try:
+                passes = self._comes_to_nat(source, packet) and self._reaches_services(
+                    source, packet
+                )
+            except Parted as by:
+                rest += packet.parted(by)
+                continue
+            if passes and packet.destinations is not None:
+                found += packet.destinations.intervals
+        return joined(found)
+
+    def _comes_to_nat(self, source: Source, packet: Packet) -> bool:
+        match self._hooks.before_nat(HOOKS[source], packet):
+            case Leaf(FellThrough() | Accept(), reached):
+                return reached == packet
+            case _:
+                return False
+
+    def _reaches_services(self, source: Source, packet: Packet) -> bool:
+        """Tell whether a packet comes to KUBE-SERVICES before all else in nat, unchanged.
+
+        It is walked with a verdict in that chain's place.
         """
         here = Rule((), Drop(), Location("", 0), "")
         chains = {
@@ -67,20 +106,10 @@ class NatWalks(FlowWalks):
             if not name.startswith((names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES))
         }
         chains[names.SERVICES] = Chain(names.SERVICES, (here,))
-        packet = self._packet(source, None)
-        walk = Traversal(replace(self._table, chains=chains))
+        walk = Traversal(replace(self._table, chains=chains), self._situation)
         match walk.tree(HOOKS[source], packet):
             case Leaf(Drop(), reached, rules):
                 return reached == packet and rules[-1] is here
-            case _:
-                return False
-
-    def comes_to_nat(self, source: Source) -> bool:
-        """Tell whether every packet from `source` comes to the nat table, unchanged."""
-        packet = self._packet(source, None)
-        match self._hooks.before_nat(HOOKS[source], packet):
-            case Leaf(FellThrough() | Accept(), reached):
-                return reached == packet
             case _:
                 return False
 
