@@ -56,9 +56,10 @@ def parser_of(verb: str) -> Parser:
     parser.set_defaults(verb=verb)
     if verb == "diff":
         _add_two_dumps(parser)
-    else:
+    elif verb in RENDERERS:
         add_input_options(parser)
-    add_output_options(parser, verb)
+    if verb in RENDERERS:
+        add_output_options(parser, verb)
     add_options(parser)
     return parser
 
@@ -333,6 +334,13 @@ def _whatif_options(parser: ArgumentParser) -> None:
         parser.add_argument(option, **kinds)
 
 
+def _collect_options(parser: ArgumentParser) -> None:
+    from analyzer.collect import EPILOG, add_options
+
+    parser.epilog = EPILOG
+    add_options(parser)
+
+
 def _diff_options(parser: ArgumentParser) -> None:
     _add_filters(parser)
     parser.add_argument(
@@ -385,5 +393,6 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "loss": ("the share of new flows that lands on dead endpoints", _loss_options),
     "whatif": ("what every node, zone and pair of nodes would cost", _whatif_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
+    "collect": ("print a script that takes all of this from a node", _collect_options),
     "lab": ("the same, measured on this machine's kernel", None),
 }

@@ -20,7 +20,7 @@ from analyzer.inputs import (
     read_two,
 )
 from analyzer.model.diagnostics import Diagnostic
-from analyzer.output import BAD_INPUT, complain, finish, say
+from analyzer.output import BAD_INPUT, DONE, complain, finish, say
 from analyzer.reports.progress import progress
 
 TYPE_CHECKING = False
@@ -352,6 +352,13 @@ def _diff(options: SimpleNamespace) -> int:
     return finish(options, options.verb, answer, answer.diagnostics, no=no)
 
 
+def _collect(options: SimpleNamespace) -> int:
+    from analyzer.collect import script
+
+    sys.stdout.write(script(twice=options.twice, timeout=options.timeout))
+    return DONE
+
+
 _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "services": _services,
     "tree": _tree,
@@ -359,6 +366,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "loss": _loss,
     "whatif": _whatif,
     "diff": _diff,
+    "collect": _collect,
 }
 
 

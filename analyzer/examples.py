@@ -38,4 +38,10 @@ EXAMPLES: Final = {
         "kubeodds diff dump.txt ruleset.nft --objects objects.json --node worker1",
         "kubeodds diff dump.txt later.txt --service kube-dns -o tsv",
     ),
+    "collect": (
+        "kubeodds collect --twice 10s | ssh node1 'sudo sh -s -- -' > node1.tar.gz",
+        "kubeodds collect | nsenter -t 1 -m -u -n sh -s -- /root/node1.tar.gz",
+        "kubeodds collect | kubectl debug node/node1 -qi --image=busybox --profile=sysadmin "
+        "-- chroot /host sh -s -- /root/node1.tar.gz",
+    ),
 }

@@ -1,0 +1,72 @@
+"""The script that ``collect`` prints, for a node on which there is neither Python nor kubectl.
+
+It is data of the package, ``data/collect.sh``. Options are numbers by the time that they come
+here, and only numbers are put into its text.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+
+from analyzer import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+EPILOG: Final = (
+    "The script needs a POSIX shell, tar and what every node has; it changes nothing there. It "
+    "takes rules with counters, connections, addresses, routes, kube-proxy's arguments and, where "
+    "the API answers, objects, and writes one tar.gz, for its owner only: it holds addresses and "
+    "pod specs. What is missing or too slow is named in its MANIFEST. `sh -s -- FILE` says where "
+    "to write; - is stdout; default: a file in the current folder, of node and time."
+)
+#: Seconds.
+_UNITS: Final = {"s": 1, "m": 60}
+_MOST: Final = 3600
+_MOST_DIGITS: Final = 4
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add what the script is told."""
+    parser.add_argument(
+        "--twice",
+        metavar="TIME",
+        type=seconds_from_text,
+        default=0,
+        help="take rules and connections again after this time (for example 10s), so that rates "
+        "are known",
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="TIME",
+        type=seconds_from_text,
+        default=20,
+        help="end a command that takes longer (default: 20s; all of them together: 5m)",
+    )
+
+
+def seconds_from_text(text: str) -> int:
+    """Return a time written as ``10``, ``10s`` or ``2m``, in seconds."""
+    unit = _UNITS.get(text[-1:], 0)
+    digits = text[:-1] if unit else text
+    good = digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS
+    seconds = int(digits) * (unit or 1) if good else 0
+    if not 1 <= seconds <= _MOST:
+        raise ArgumentTypeError(f"{text!r} is not a time from 1s to 60m (for example 10s)")
+    return seconds
+
+
+def script(*, twice: int, timeout: int) -> str:
+    """Return the script; `twice` and `timeout` are seconds, `twice` 0 for one look only."""
+    from importlib.resources import files
+
+    text = files("analyzer").joinpath("data/collect.sh").read_text(encoding="utf-8")
+    for before, after in (
+        ("version=unknown", f"version={__version__}"),
+        ("twice=0", f"twice={twice:d}"),
+        ("limit=20", f"limit={timeout:d}"),
+    ):
+        assert text.count(f"\n{before}\n") == 1, before
+        text = text.replace(f"\n{before}\n", f"\n{after}\n")
+    return text

@@ -1,0 +1,437 @@
+#!/bin/sh
+# Takes what `kubeodds` asks of a node: rules with counters, connections, addresses, and what ran.
+#
+#   sudo sh collect.sh [FILE]      FILE is a tar.gz; - is stdout; default: a name of node and time
+#
+# It changes nothing on the node, but that a kernel may load nf_tables when nft asks it. Each command
+# has a time limit, and all of them together a limit of time and of bytes; what is missing, failed
+# or was too slow is named in the bundle's MANIFEST.
+# The bundle holds addresses, connections and, where the API answers, objects with pod specs: it is
+# readable by its owner only.
+#
+# Theory of operation: everything is in functions, and the last line calls them, so a script that
+# is cut off on its way does nothing, and no command can eat a script that comes by stdin. Commands
+# run in the background, so that a signal is heard at once; a watcher kills one that is too slow.
+# shellcheck disable=SC2317  # traps and `take` call functions by name
+set -u
+umask 077
+version=unknown
+# Seconds: between two looks at the counters (0: one look), for a command, and for all of them.
+twice=0
+limit=20
+limit_of_all=300
+# Of 512 bytes: for one file, and for all of them.
+most=262144
+most_of_all=1048576
+
+PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+LC_ALL=C
+export PATH LC_ALL
+tab=$(printf '\t')
+tmp='' unfinished='' running='' watcher=''
+
+say() { printf 'kubeodds collect: %s\n' "$*" >&2; }
+
+die() {
+    say "$*"
+    exit 1
+}
+
+cleanup() {
+    trap '' HUP INT PIPE TERM
+    [ -z "$running" ] || kill -9 "$running" 2>/dev/null
+    [ -z "$watcher" ] || kill -USR1 "$watcher" 2>/dev/null
+    wait 2>/dev/null # for what still writes to the folder
+    [ -z "$tmp" ] || rm -rf "$tmp"
+    [ -z "$unfinished" ] || rm -f "$unfinished"
+}
+
+# Sets `now`, in hundredths of a second since the node's start: the clock may be set meanwhile.
+look_at_clock() {
+    now=0
+    read -r now _ 2>/dev/null </proc/uptime || :
+    now=${now%.*}${now#*.}
+    now=${now#"${now%%[!0]*}"}
+    case ${now:-0} in
+    *[!0-9]*) now=0 ;;
+    esac
+    now=${now:-0}
+}
+
+seconds() { printf '%d.%02d' "$(($1 / 100))" "$(($1 % 100))"; }
+
+# note FILE STATUS BEGUN TOOK BYTES SAYS COMMAND...: a line of MANIFEST
+note() {
+    note_begin="$1$tab$2$tab$(seconds "$3")$tab$(seconds "$4")$tab$5$tab$6"
+    shift 6
+    # A process names its files itself: no tab or end of line of it is one of ours.
+    printf '%s\t%s\n' "$note_begin" "$(printf '%s' "$*" | tr '\t\n' '??')" >>"$top/MANIFEST"
+}
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# Sets `program` to the file of a command; empty: it is a function. A busybox of the node's may have
+# an `ip` of its own in it, which knows less than the one that is installed.
+find_program() {
+    program=''
+    old_ifs=$IFS
+    IFS=:
+    for directory in $PATH; do
+        if [ -z "$program" ] && [ -f "$directory/$1" ] && [ -x "$directory/$1" ]; then
+            program=$directory/$1
+        fi
+    done
+    IFS=$old_ifs
+}
+
+# left_out FILE WHY COMMAND...
+left_out() {
+    look_at_clock
+    left_name=$1 left_why=$2
+    shift 2
+    note "$left_name" - "$((now - start))" 0 0 "$left_why" "$@"
+}
+
+# take FILE COMMAND...: the command's output as FILE. The status is the command's, and its
+# complaints are in FILE.err; what is not whole is called FILE.part.
+take() {
+    name=$1
+    shift
+    if ! has "$1"; then
+        left_out "$name" 'not installed' "$@"
+        return 127
+    fi
+    look_at_clock
+    begun=$now
+    blocks=$((most_of_all - used))
+    [ "$blocks" -le "$most" ] || blocks=$most
+    allowed=$((limit_of_all - (begun - start) / 100))
+    [ "$allowed" -le "$limit" ] || allowed=$limit
+    if [ "$allowed" -le 0 ]; then
+        left_out "$name" 'left out: no time left' "$@"
+        return 1
+    elif [ "$blocks" -le 0 ]; then
+        left_out "$name" 'left out: no room left' "$@"
+        return 1
+    fi
+    (
+        # shellcheck disable=SC3045  # tried first: in dash a bad option ends the shell
+        (ulimit -c 0) 2>/dev/null && ulimit -c 0
+        (ulimit -f "$blocks") 2>/dev/null && ulimit -f "$blocks"
+        find_program "$1"
+        if [ -z "$program" ]; then
+            "$@"
+            exit
+        fi
+        shift
+        exec "$program" "$@" # so that to kill this is to kill the program
+    ) </dev/null >"$top/$name" 2>"$top/$name.err" 3>&- &
+    running=$!
+    watch "$running"
+    wait "$running" 2>/dev/null
+    status=$?
+    running=''
+    kill -USR1 "$watcher" 2>/dev/null
+    wait "$watcher" 2>/dev/null
+    watcher=''
+    look_at_clock
+    bytes=$(wc -c <"$top/$name")
+    bytes=$((bytes))
+    used=$((used + (bytes + 511) / 512))
+    says=ok
+    if [ -e "$tmp/late" ]; then
+        rm -f "$tmp/late"
+        says='timed out'
+    elif [ "$status" -ne 0 ] && [ "$bytes" -ge "$((blocks * 512))" ]; then
+        says='too large'
+    elif [ "$status" -ne 0 ]; then
+        says=failed
+    fi
+    [ -s "$top/$name.err" ] || rm -f "$top/$name.err"
+    if [ "$says" != ok ] && [ "$bytes" -gt 0 ]; then
+        mv "$top/$name" "$top/$name.part"
+    elif [ "$says" != ok ]; then
+        rm -f "$top/$name"
+    fi
+    note "$name" "$status" "$((begun - start))" "$((now - begun))" "$bytes" "$says" "$@"
+    return "$status"
+}
+
+# Kill a process after the limit, unless this is told that it has ended. That is by a signal which the
+# script does not trap: a bash that has just forked would do what its parent's trap says, and clean
+# up.
+watch() {
+    (
+        # Before it has a child of its own, $! is the process that is watched.
+        trap '[ "$!" = "$1" ] || kill "$!"; exit 0' USR1
+        sleep "$allowed" &
+        wait "$!"
+        : >"$tmp/late"
+        kill -9 "$1"
+    ) </dev/null >/dev/null 2>&1 3>&- &
+    watcher=$!
+}
+
+# copy FILE PATH...: files of the kernel or of the node, those that there are
+copy() {
+    copy_name=$1
+    shift
+    for path; do
+        [ -r "$path" ] || continue
+        take "$copy_name" cat "$@"
+        return
+    done
+    left_out "$copy_name" 'not there' cat "$@"
+}
+
+# headed PATH...: each file below its name
+headed() {
+    for path; do
+        if [ -r "$path" ] && [ -f "$path" ]; then
+            printf '== %s\n' "$path"
+            cat "$path"
+        fi
+    done
+    true
+}
+
+# --- what is taken -----------------------------------------------------------
+
+# backend_of PROGRAM: nft or legacy. Before 1.8 there was legacy only, and no word of it.
+backend_of() {
+    case $("$1" -V 2>/dev/null </dev/null) in
+    *nf_tables*) echo nft ;;
+    *) echo legacy ;;
+    esac
+}
+
+# tables FOLDER ip[6]tables
+tables() {
+    for backend in legacy nft; do
+        file=$1$2-$backend-save.txt
+        if has "$2-$backend-save"; then
+            take "$file" "$2-$backend-save" -c
+        elif has "xtables-$backend-multi"; then
+            take "$file" "xtables-$backend-multi" "$2-save" -c
+        elif has "$2-save" && has "$2" && [ "$(backend_of "$2")" = "$backend" ]; then
+            take "$file" "$2-save" -c
+        else
+            left_out "$file" 'not installed' "$2-$backend-save" -c
+        fi
+    done
+}
+
+rules() {
+    tables "$1" iptables
+    tables "$1" ip6tables
+    take "$1nft-list-ruleset.txt" nft list ruleset
+}
+
+connections() {
+    # To ask would load conntrack into a kernel that is without.
+    if [ ! -e /proc/sys/net/netfilter/nf_conntrack_max ]; then
+        left_out "$1conntrack.txt" 'left out: the kernel tracks no connections' conntrack -L
+    elif has conntrack; then
+        take "$1conntrack-ipv4.txt" conntrack -L -f ipv4 -o extended
+        take "$1conntrack-ipv6.txt" conntrack -L -f ipv6 -o extended
+    else
+        copy "$1conntrack.txt" /proc/net/nf_conntrack
+    fi
+    copy "$1conntrack-count.txt" /proc/sys/net/netfilter/nf_conntrack_count
+    copy "$1conntrack-stat.txt" /proc/net/stat/nf_conntrack
+}
+
+network() {
+    take addresses.json ip -j address
+    take addresses.txt ip address
+    take links.txt ip -s link
+    take routes.json ip -j route
+    take routes6.json ip -j -6 route
+    take routes.txt ip route show table all
+    take routes6.txt ip -6 route show table all
+    take routing-rules.txt ip rule
+    take routing-rules6.txt ip -6 rule
+    take neighbours.json ip -j neighbour
+    take neighbours.txt ip neighbour
+    # ipset and ipvsadm load modules where there are none.
+    if [ -e /sys/module/ip_set ]; then
+        take ipset-save.txt ipset save
+    else
+        left_out ipset-save.txt 'left out: the kernel has no sets of ipset' ipset save
+    fi
+    if [ -e /proc/net/ip_vs ]; then
+        take ipvsadm.txt ipvsadm -S -n
+        copy ip_vs.txt /proc/net/ip_vs
+    else
+        left_out ipvsadm.txt 'left out: the kernel has no ipvs' ipvsadm -S -n
+    fi
+    take xt_recent.txt headed /proc/net/xt_recent/*
+    copy resolv.conf /etc/resolv.conf
+    take sysctl.txt headed /proc/sys/net/netfilter/nf_conntrack_* \
+        /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv4/ip_local_port_range \
+        /proc/sys/net/ipv4/conf/all/route_localnet /proc/sys/net/ipv6/conf/all/forwarding \
+        /proc/sys/net/bridge/bridge-nf-call-*tables
+}
+
+machine() {
+    take clock.txt date -u '+%Y-%m-%dT%H:%M:%SZ %s'
+    copy uptime.txt /proc/uptime
+    take kernel.txt uname -a
+    copy modules.txt /proc/modules
+    copy os-release.txt /etc/os-release
+    take version-iptables.txt iptables -V
+    take version-nft.txt nft --version
+    take version-conntrack.txt conntrack -V
+    take version-ip.txt ip -V
+    take version-kubelet.txt kubelet --version
+}
+
+arguments_of() { tr '\000' '\n' <"/proc/$1/cmdline"; }
+
+kube_proxy() {
+    found=0
+    for process in /proc/[0-9]*; do
+        comm=''
+        { read -r comm <"$process/comm"; } 2>/dev/null || :
+        [ "$comm" = kube-proxy ] || continue
+        found=$((found + 1))
+        [ "$found" -le 4 ] || continue
+        process=${process#/proc/}
+        take "kube-proxy-$process-arguments.txt" arguments_of "$process"
+        configured "$process"
+    done
+    [ "$found" -gt 0 ] || left_out kube-proxy-arguments.txt 'no process kube-proxy' cat
+}
+
+# configured PID: the file of --config, as the process sees it
+configured() {
+    config='' next=''
+    while IFS= read -r word; do
+        case $next$word in
+        --config=*) config=${word#--config=} next='' ;;
+        --config) next=value: ;;
+        value:*) config=$word next='' ;;
+        esac
+    done <<END
+$(arguments_of "$1" 2>/dev/null)
+END
+    [ -n "$config" ] || return 0
+    # Any process may call itself kube-proxy, and name a file that is nobody's business.
+    if [ -f "/proc/$1/root/$config" ] &&
+        grep -q '^kind: *KubeProxyConfiguration' "/proc/$1/root/$config" 2>/dev/null; then
+        copy "kube-proxy-$1-config.txt" "/proc/$1/root/$config"
+    else
+        left_out "kube-proxy-$1-config.txt" 'no configuration of kube-proxy' cat "$config"
+    fi
+}
+
+objects() {
+    if ! has kubectl; then
+        left_out objects.json 'not installed' kubectl get
+        return
+    fi
+    if [ -z "${KUBECONFIG:-}${KUBERNETES_SERVICE_HOST:-}" ] &&
+        [ ! -e "${HOME:-/root}/.kube/config" ]; then
+        for config in /etc/kubernetes/admin.conf /etc/rancher/k3s/k3s.yaml \
+            /etc/kubernetes/kubelet.conf /var/lib/kubelet/kubeconfig; do
+            [ -r "$config" ] || continue
+            KUBECONFIG=$config
+            export KUBECONFIG
+            break
+        done
+        if [ -z "${KUBECONFIG:-}" ]; then # kubectl would ask any server at port 8080
+            left_out objects.json 'left out: no kubeconfig' kubectl get
+            return
+        fi
+    fi
+    of_others=$limit
+    [ "$limit" -le 5 ] || limit=5
+    # Its cache is ours to take away again.
+    take api-version.json kubectl --cache-dir="$tmp/cache" --request-timeout=5s get --raw /version
+    answered=$?
+    limit=$of_others
+    if [ "$answered" -ne 0 ]; then
+        left_out objects.json 'left out: the API does not answer' kubectl get
+        return
+    fi
+    set -- --cache-dir="$tmp/cache" --request-timeout="${limit}s" get --all-namespaces -o json
+    take objects.json kubectl "$@" services,endpointslices,nodes,pods && return
+    # An API without EndpointSlices says so before it prints anything.
+    [ -e "$top/objects.json.part" ] || take objects.json kubectl "$@" services,endpoints,nodes,pods
+}
+
+# --- the bundle --------------------------------------------------------------
+
+main() {
+    [ "$#" -le 1 ] || die 'usage: sh collect.sh [FILE]'
+    for needed in cat date grep mkdir mv rm sleep tar tr uname wc; do
+        has "$needed" || die "$needed is not installed"
+    done
+    pack=gzip suffix=tar.gz
+    has gzip || pack=cat suffix=tar
+    node=$(uname -n | tr -cd 'A-Za-z0-9._-')
+    bundle=kubeodds-$node-$(date -u '+%Y%m%dT%H%M%SZ')
+    out=${1:-$bundle.$suffix}
+    trap cleanup EXIT
+    trap 'exit 129' HUP
+    trap 'exit 130' INT
+    trap 'exit 141' PIPE
+    trap 'exit 143' TERM
+    if [ "$out" = - ]; then
+        [ ! -t 1 ] || die 'stdout is a terminal; name a FILE'
+        exec 3>&1
+    else
+        # Never through a link that somebody has put there, nor over what there is.
+        (set -C && : >"$out") 2>/dev/null || die "$out: there already, or cannot be written"
+        unfinished=$out
+        exec 3>>"$out"
+    fi
+    # What commands print goes to files; only the bundle goes to stdout.
+    exec >&2
+    folder=${TMPDIR:-/tmp}/kubeodds.$$.$(date '+%H%M%S')
+    mkdir "$folder" || die "$folder: cannot be made"
+    tmp=$folder
+    top=$tmp/$bundle
+    mkdir "$top" || die "$top: cannot be made"
+    [ "$(id -u 2>/dev/null)" = 0 ] || say 'not root: rules and connections will be missing'
+
+    used=0
+    limit_of_all=$((limit_of_all + twice))
+    look_at_clock
+    start=$now
+    {
+        printf '# kubeodds collect %s, format 1\n' "$version"
+        printf '# node %s, begun %s\n' "$(uname -n)" "$(date -u '+%Y-%m-%dT%H:%M:%SZ')"
+        printf '# file\tstatus\tbegun (s)\ttook (s)\tbytes\tresult\tcommand\n'
+    } >"$top/MANIFEST"
+    rules ''
+    connections ''
+    if [ "$twice" -gt 0 ]; then
+        mkdir "$top/again"
+        sleep "$twice" 3>&- &
+        running=$!
+        wait "$running"
+        running=''
+        rules again/
+        connections again/
+    fi
+    take nft-list-ruleset.json nft -j list ruleset
+    network
+    machine
+    kube_proxy
+    objects
+
+    cd "$tmp" || die "$tmp: cannot be entered"
+    { tar cf - "$bundle" || : >"$tmp/failed"; } | "$pack" >&3 || : >"$tmp/failed"
+    [ ! -e "$tmp/failed" ] || die "$out: cannot be written"
+    exec 3>&-
+    unfinished=''
+    [ "$out" = - ] || say "wrote $out"
+    grep -c "${tab}ok$tab" "$bundle/MANIFEST" >"$tmp/count"
+    read -r count <"$tmp/count"
+    say "$count files; MANIFEST in it names what is missing"
+    exit 0
+}
+
+main "$@"
+exit

@@ -1,0 +1,333 @@
+"""The script of `collect`, run by each shell in a network namespace with rules of each backend.
+
+Programs that hang, fail, print without end or are not there are small scripts in a PATH that has
+nothing but these and what the script itself needs.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tarfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from analyzer.collect import script
+from tests.support.lab.running import FIXTURES, kubeodds
+
+pytestmark = pytest.mark.lab
+
+SHELLS = [each for each in (("dash",), ("busybox", "sh"), ("bash",)) if shutil.which(each[0])]
+UNSHARE = ("unshare", "-nm" if os.geteuid() == 0 else "-rnm")
+NEEDED = shlex.split("cat date gzip grep id mkdir mv rm sleep tar tr uname wc")
+#: Backend, folder of a capture, its dump, and what loads it.
+RULES = (
+    ("1.25.1-iptables-legacy/two-node", "iptables-legacy-save.txt", "iptables-legacy"),
+    ("1.20.2-iptables-nft/two-node", "iptables-nft-save.txt", "iptables-nft"),
+    ("1.36.2-nftables/two-node@worker1", "nft-list-ruleset.txt", "nft"),
+)
+shells = pytest.mark.parametrize("shell", SHELLS, ids=lambda each: each[0])
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What a script wrote: files by their names, and the rows of MANIFEST."""
+
+    files: Mapping[str, bytes]
+
+    @property
+    def manifest(self) -> dict[str, list[str]]:
+        rows = [line.split("\t") for line in self.files["MANIFEST"].decode().splitlines()]
+        return {row[0]: row for row in rows if not row[0].startswith("#")}
+
+    def result(self, name: str) -> str:
+        return self.manifest[name][5]
+
+
+def bundle(data: bytes) -> Bundle:
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        members = [each for each in archive if each.isfile()]
+        assert {each.mode & 0o077 for each in members} == {0}
+        return Bundle(
+            {
+                each.name.partition("/")[2]: file.read()
+                for each in members
+                if (file := archive.extractfile(each))
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder with a script, temporary files and programs of its own."""
+
+    folder: Path
+
+    @property
+    def programs(self) -> Path:
+        return self.folder / "bin"
+
+    @property
+    def temporary(self) -> list[Path]:
+        return [*(self.folder / "tmp").iterdir()]
+
+    def program(self, name: str, text: str) -> None:
+        path = self.programs / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def write(self, *, twice: int = 0, timeout: int = 20, only: bool = False) -> str:
+        """Write the script; where `only`, it has the PATH of this place and no other."""
+        text = script(twice=twice, timeout=timeout)
+        if only:
+            line = "PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
+            assert text.count(line) == 1
+            text = text.replace(line, f"PATH={self.programs}\n")
+        path = self.folder / "collect.sh"
+        path.write_text(text)
+        return str(path)
+
+    def start(
+        self, words: Sequence[str], stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*UNSHARE, *words],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.folder,
+            env={
+                "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin",
+                "TMPDIR": str(self.folder / "tmp"),
+                "HOME": str(self.folder),
+                "XTABLES_LOCKFILE": str(self.folder / "lock"),
+            },
+        )
+
+    def run(self, *words: str, text: bytes | None = None) -> tuple[int, bytes, str]:
+        """Run words to their end; status, stdout and stderr. Nothing temporary is left."""
+        with self.start(words, subprocess.DEVNULL if text is None else subprocess.PIPE) as process:
+            out, err = process.communicate(text)
+        assert self.temporary == []
+        return process.returncode, out, err.decode()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    for name in ("bin", "tmp"):
+        (tmp_path / name).mkdir()
+    found = Place(tmp_path)
+    for name in NEEDED:
+        path = shutil.which(name)
+        assert path is not None
+        (found.programs / name).symlink_to(path)
+    return found
+
+
+@shells
+@pytest.mark.parametrize(("capture", "file", "loader"), RULES, ids=str)
+def test_rules_of_each_backend_are_those_that_were_loaded(
+    place: Place, shell: Sequence[str], capture: str, file: str, loader: str
+) -> None:
+    dump = FIXTURES / capture / file
+    load = "nft -f" if loader == "nft" else f"{loader}-restore <"
+    words = f'{load} "$1" || exit 9; shift; exec {" ".join(shell)} "$@"'
+    status, out, err = place.run("sh", "-c", words, "sh", str(dump), place.write(), "-")
+    assert status == 0, err
+    taken = bundle(out)
+    assert taken.result(file) == "ok"
+    (place.folder / "taken.txt").write_bytes(taken.files[file])
+    objects = ["--objects", str(FIXTURES / capture / "objects.json")]
+    asked = kubeodds("diff", str(dump), "taken.txt", *objects, where=place.folder)
+    assert asked.returncode == 0, asked.stdout + asked.stderr
+    if loader != "nft":
+        assert b"\n[0:0] -A KUBE-SERVICES" in taken.files[file]
+    for name in ("nft-list-ruleset.json", "addresses.json", "kernel.txt", "sysctl.txt"):
+        assert taken.result(name) == "ok"
+        assert taken.files[name]
+
+
+@shells
+def test_what_is_missing_is_named_and_no_failure(place: Place, shell: Sequence[str]) -> None:
+    status, out, err = place.run(*shell, place.write(only=True), "-")
+    assert status == 0, err
+    taken = bundle(out)
+    for name in ("iptables-legacy-save.txt", "nft-list-ruleset.txt", "version-kubelet.txt"):
+        assert taken.result(name) == "not installed"
+        assert name not in taken.files
+    assert taken.result("objects.json") == "not installed"
+    assert taken.result("kernel.txt") == "ok"
+
+
+@shells
+def test_what_hangs_or_fails_or_has_no_end_is_cut_off(place: Place, shell: Sequence[str]) -> None:
+    place.program("nft", "echo begun; exec sleep 600")
+    place.program("iptables", "echo 'iptables v1.6.1'")
+    place.program("iptables-save", "echo '*nat'; echo no luck >&2; exit 4")
+    place.program("ip6tables-legacy-save", "while :; do echo 0123456789; done")
+    place.program("ip", "trap '' XFSZ; echo '[]'")
+    path = place.write(timeout=2, only=True)
+    text = Path(path).read_text().replace("\nmost=262144\n", "\nmost=8\n")
+    Path(path).write_text(text)
+    status, out, err = place.run(*shell, path, "-")
+    assert status == 0, err
+    taken = bundle(out)
+    assert taken.result("nft-list-ruleset.txt") == "timed out"
+    assert taken.files["nft-list-ruleset.txt.part"] == b"begun\n"
+    assert taken.manifest["iptables-legacy-save.txt"][1:6:4] == ["4", "failed"]
+    assert taken.files["iptables-legacy-save.txt.part"] == b"*nat\n"
+    assert taken.files["iptables-legacy-save.txt.err"] == b"no luck\n"
+    assert taken.result("ip6tables-legacy-save.txt") in {"too large", "timed out"}
+    assert len(taken.files["ip6tables-legacy-save.txt.part"]) in {8 * 512, 8 * 1024}
+    assert taken.files["addresses.json"] == b"[]\n"
+
+
+def test_no_more_is_taken_than_there_is_room_and_time_for(place: Place) -> None:
+    place.program("nft", "echo rules")
+    path = Path(place.write(only=True))
+    text = path.read_text()
+    path.write_text(text.replace("\nmost_of_all=1048576\n", "\nmost_of_all=1\n"))
+    taken = bundle(place.run("sh", str(path), "-")[1])
+    assert taken.result("nft-list-ruleset.txt") == "ok"
+    assert taken.result("kernel.txt") == "left out: no room left"
+    path.write_text(text.replace("\nlimit_of_all=300\n", "\nlimit_of_all=0\n"))
+    taken = bundle(place.run("sh", str(path), "-")[1])
+    assert taken.result("nft-list-ruleset.txt") == "left out: no time left"
+
+
+@shells
+def test_a_second_look_is_as_long_after_the_first_as_it_was_told(
+    place: Place, shell: Sequence[str]
+) -> None:
+    place.program("nft", "echo rules")
+    taken = bundle(place.run(*shell, place.write(twice=1, only=True), "-")[1])
+    first, again = (
+        float(taken.manifest[f"{folder}nft-list-ruleset.txt"][2]) for folder in ("", "again/")
+    )
+    assert again - first >= 0.99
+    assert taken.files["again/nft-list-ruleset.txt"] == b"rules\n"
+
+
+@shells
+def test_the_script_comes_by_stdin_and_no_command_eats_it(
+    place: Place, shell: Sequence[str]
+) -> None:
+    place.program("nft", "cat; echo end")
+    text = Path(place.write(only=True)).read_bytes()
+    status, out, err = place.run(*shell, "-s", "--", "-", text=text)
+    assert status == 0, err
+    assert bundle(out).files["nft-list-ruleset.txt"] == b"end\n"
+
+
+@shells
+def test_a_script_that_is_cut_off_does_nothing(place: Place, shell: Sequence[str]) -> None:
+    text = Path(place.write(only=True)).read_bytes().removesuffix(b'main "$@"\nexit\n')
+    before = {*place.folder.iterdir()}
+    for cut in (len(text), len(text) // 2, len(text) // 3):
+        _, out, _ = place.run(*shell, "-s", text=text[:cut])
+        assert out == b""
+    assert {*place.folder.iterdir()} == before
+
+
+@shells
+def test_the_bundle_goes_where_it_is_told_and_never_over_what_is_there(
+    place: Place, shell: Sequence[str]
+) -> None:
+    path = place.write(only=True)
+    assert place.run(*shell, path)[0] == 0
+    (named,) = place.folder.glob("kubeodds-*.tar.gz")
+    assert os.uname().nodename in named.name
+    assert "MANIFEST" in bundle(named.read_bytes()).files
+    assert place.run(*shell, path, "told.tar.gz")[0] == 0
+    told = place.folder / "told.tar.gz"
+    assert told.stat().st_mode & 0o777 == 0o600
+    held = told.read_bytes()
+    (place.folder / "link.tar.gz").symlink_to(place.folder / "elsewhere")
+    for name in ("told.tar.gz", "link.tar.gz", "no/such/folder.tar.gz"):
+        status, out, err = place.run(*shell, path, name)
+        assert (status, out) == (1, b"")
+        assert "there already, or cannot be written" in err
+    assert told.read_bytes() == held
+    assert not (place.folder / "elsewhere").exists()
+
+
+@shells
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing_behind(
+    place: Place, shell: Sequence[str], number: signal.Signals
+) -> None:
+    place.program("nft", f"echo $$ >{place.folder}/hangs; exec sleep 600")
+    path = place.write(only=True)
+    with place.start((*shell, path, "out.tar.gz")) as process:
+        hangs = place.folder / "hangs"
+        deadline = time.monotonic() + 30
+        while not hangs.exists() or not hangs.read_text().endswith("\n"):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(number)
+        process.communicate()
+    assert process.returncode == 128 + number
+    assert place.temporary == []
+    assert not (place.folder / "out.tar.gz").exists()
+    assert not Path(f"/proc/{hangs.read_text().strip()}").exists()
+
+
+@shells
+def test_objects_are_taken_only_of_an_api_that_answers(place: Place, shell: Sequence[str]) -> None:
+    (place.folder / ".kube").mkdir()
+    (place.folder / ".kube" / "config").write_text("")
+    path = place.write(timeout=2, only=True)
+    place.program("kubectl", "exec sleep 600")
+    taken = bundle(place.run(*shell, path, "-")[1])
+    assert taken.result("api-version.json") == "timed out"
+    assert taken.result("objects.json") == "left out: the API does not answer"
+    place.program("kubectl", 'case "$*" in *endpointslices*) exit 1 ;; *) echo "$*" ;; esac')
+    taken = bundle(place.run(*shell, path, "-")[1])
+    assert taken.files["objects.json"].endswith(b"services,endpoints,nodes,pods\n")
+    (place.folder / ".kube" / "config").unlink()
+    if not Path("/etc/kubernetes").exists():
+        taken = bundle(place.run(*shell, path, "-")[1])
+        assert taken.result("objects.json") == "left out: no kubeconfig"
+
+
+def test_nothing_is_wrong_with_the_script_as_a_posix_shell_reads_it(place: Place) -> None:
+    checker = ("shellcheck", "-s", "sh") if shutil.which("shellcheck") else ("sh", "-n")
+    status, out, err = place.run(*checker, place.write())
+    assert (status, out) == (0, b""), err
+
+
+@shells
+def test_kube_proxys_arguments_and_configuration_are_taken(
+    place: Place, shell: Sequence[str]
+) -> None:
+    program = place.folder / "kube-proxy"  # the kernel calls a script by the name of its file
+    program.write_text("#!/bin/sh\nsleep 600\n")
+    program.chmod(0o755)
+    (place.folder / "good.conf").write_text("kind: KubeProxyConfiguration\nmode: nftables\n")
+    (place.folder / "other.conf").write_text("secret\n")
+    words = (
+        f"{program} --config {place.folder}/good.conf -v=4 & "
+        f'{program} "--config={place.folder}/other.conf" "$(printf "a\\tb")" & '
+        f'until [ "$(cat /proc/[0-9]*/comm | grep -c kube-proxy)" = 2 ]; do :; done; '
+        f'exec {" ".join(shell)} "$@"'
+    )
+    own = ("--pid", "--fork", "--mount-proc", "--kill-child")
+    status, out, err = place.run(*own, "sh", "-c", words, "sh", place.write(only=True), "-")
+    assert status == 0, err
+    taken = bundle(out)
+    of = {name.rpartition("-")[2]: name for name in taken.files if name.startswith("kube-proxy-")}
+    assert of.keys() == {"arguments.txt", "config.txt"}
+    assert b"mode: nftables" in taken.files[of["config.txt"]]
+    told = [data for name, data in taken.files.items() if name.endswith("arguments.txt")]
+    assert sorted(data.split(b"\n")[-2] for data in told) == [b"-v=4", b"a\tb"]
+    assert not any(b"secret" in data for data in taken.files.values())
+    results = [row[5] for name, row in taken.manifest.items() if name.endswith("config.txt")]
+    assert sorted(results) == ["no configuration of kube-proxy", "ok"]
