@@ -101,7 +101,8 @@ def add_input_options(parser: ArgumentParser) -> None:
         metavar="DUMP",
         nargs="+",
         help="output of iptables-save or `nft list ruleset`; - for stdin; several of one node, as "
-        "of iptables-legacy, iptables-nft and ip6tables, are told apart by what is in them",
+        "of iptables-legacy, iptables-nft and ip6tables, are told apart by what is in them; or a "
+        "bundle of `kubeodds collect`",
     )
     _add_what_is_known(parser)
 

@@ -67,6 +67,10 @@ def main(arguments: Sequence[str]) -> int:
             return _lab([*arguments[2:], "--help"])
         options = parse(arguments)
         options.typed = arguments
+        if options.verb != "collect":
+            from analyzer.bundle import opened
+
+            options = opened(options, say)
         return _VERBS[options.verb](options)
     except AnalyzerError as error:
         complain(error)
@@ -272,6 +276,7 @@ def _typed(options: SimpleNamespace) -> str:
     if (
         options.format != "text"
         or len(options.dumps) != 1
+        or options.dumps[0] not in options.typed
         or options.dumps == ["-"]
         or options.others
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from analyzer.errors import InputError
 from analyzer.parsers.contents import too_large
@@ -12,7 +12,7 @@ from analyzer.parsers.formats import read_ruleset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # only what is asked for is loaded
-    from typing import Final
+    from typing import Final, Self
 
     from analyzer.parsers.rows import Skim
     from analyzer.reports.progress import Advance
@@ -22,6 +22,24 @@ if TYPE_CHECKING:  # only what is asked for is loaded
 _MOST_FILES: Final = 100_000
 _OF_OBJECTS: Final = frozenset(("json", "jsonl", "ndjson", "yaml", "yml"))
 _PACKED: Final = frozenset(("gz", "bz2", "xz", "zst"))
+_BLOCK: Final = 512
+#: `collect` takes half of that.
+_MOST_OF_BUNDLE: Final = 1 << 30
+_MOST_OF_MEMBERS: Final = 10_000
+
+
+class Member(str):
+    """The name of a file in a bundle, as reports show it, and what the file holds."""
+
+    __slots__ = ("data",)
+    data: bytes
+
+    @classmethod
+    def of(cls, name: str, data: bytes) -> Self:
+        """Return the name with the file's content."""
+        found = cls(name)
+        found.data = data
+        return found
 
 
 def read_rules(
@@ -40,6 +58,8 @@ def read_rules(
         OSError: it cannot be read.
     """
     given = input_format, table, advance, skim
+    if isinstance(name, Member):
+        return read_ruleset(name.data, name, *given, most=most)
     if name == "-":
         return read_ruleset(sys.stdin.buffer, "<stdin>", *given, most=most)
     with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
@@ -126,6 +146,8 @@ def read_file(name: str, most: int) -> bytes:
     from analyzer.parsers.compression import decompress
     from analyzer.parsers.contents import contents
 
+    if isinstance(name, Member):
+        return name.data
     try:
         if name == "-":
             return decompress(bytes(contents(sys.stdin.buffer, most)), most)
@@ -133,3 +155,61 @@ def read_file(name: str, most: int) -> bytes:
             return decompress(bytes(contents(file, most)), most)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
+
+
+def files_of_bundle(name: str, most: int) -> Mapping[str, bytes] | None:
+    """Return what a folder or an archive holds, by names of files; None: it is neither.
+
+    Of a folder that are the plain files in it, and none below it.
+
+    Raises:
+        InputError: there is too much of it, or it is damaged.
+        OSError: it cannot be read.
+    """
+    most = min(most, _MOST_OF_BUNDLE)
+    if os.path.isdir(name):  # noqa: PTH112  # pathlib is slow to load
+        return _files_of_folder(name, most)
+    if not os.path.isfile(name) or not _begins_an_archive(name):  # noqa: PTH113  # as above
+        return None
+    from analyzer.parsers.archive import plain_files
+
+    try:
+        return plain_files(read_file(name, most))
+    except InputError as error:
+        text = str(error)
+        raise InputError(text if text.startswith(f"{name}: ") else f"{name}: {text}") from None
+
+
+def _files_of_folder(name: str, most: int) -> dict[str, bytes]:
+    with os.scandir(name) as listed:
+        plain = [each for each in listed if each.is_file(follow_symlinks=False)]
+    if len(plain) > _MOST_OF_MEMBERS:
+        raise InputError(f"{name}: more than {_MOST_OF_MEMBERS:,} files in this folder")
+    if sum(each.stat(follow_symlinks=False).st_size for each in plain) > most:
+        from analyzer.parsers.contents import too_large
+
+        raise InputError(f"{name}: {too_large(most)}")
+    found = {}
+    for each in plain:
+        with open(each.path, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
+            found[each.name] = file.read(most)
+    return found
+
+
+def _begins_an_archive(name: str) -> bool:
+    """Tell whether a file is an archive, packed by gzip or not; other packing holds dumps only."""
+    with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
+        head = file.read(_BLOCK)
+        if head.startswith(b"\x1f\x8b"):
+            import gzip
+            import zlib
+
+            file.seek(0)
+            try:
+                with gzip.open(file) as packed:
+                    head = packed.read(_BLOCK)
+            except (OSError, EOFError, zlib.error):
+                return False  # who reads it says what is wrong
+    from analyzer.parsers.archive import is_archive
+
+    return is_archive(head)

@@ -180,12 +180,19 @@ def read_two(options: SimpleNamespace) -> tuple[Input, Input]:
     if options.a == options.b == "-":
         raise UsageError("A and B are both -: only one of them can be standard input")
     given = vars(options)
-    of_a = SimpleNamespace(**{**given, "dumps": [options.a]})
-    of_b = SimpleNamespace(**{**given, "dumps": [options.b], "others": options.others_b})
+    of_a = SimpleNamespace(**{**given, "dumps": _one_or_several(options.a)})
+    of_b = SimpleNamespace(
+        **{**given, "dumps": _one_or_several(options.b), "others": options.others_b}
+    )
     if options.node_b is not None or options.node_ip_b:
         of_b.node, of_b.node_ip = options.node_b, options.node_ip_b
     objects = ApiObjects(options)
     return read_input(of_a, objects), read_input(of_b, objects)
+
+
+def _one_or_several(dumps: str | list[str]) -> list[str]:
+    """Return the dumps of one side: of a bundle, those in it."""
+    return [dumps] if isinstance(dumps, str) else dumps
 
 
 def read_input(options: SimpleNamespace, objects: ApiObjects | None = None) -> Input:

@@ -61,7 +61,9 @@ def test_a_missing_file_is_named(command: Command) -> None:
 
 
 def test_a_directory_is_no_dump(command: Command) -> None:
-    assert command("services", ".") == Done(2, "", "kubeodds: .: Is a directory\n")
+    assert command("services", ".") == Done(
+        2, "", "kubeodds: .: no rules in it; collect as root, on a node\n"
+    )
 
 
 def test_a_probability_above_1_is_shown_with_a_caret(command: Command) -> None:
@@ -192,7 +194,7 @@ def test_objects_that_are_none_are_refused(command: Command, content: str, error
         (["loss", "--objects", "a", "b", "c"], "not plain which word is DUMP; repeat"),
         (["los", DUMP], "no verb 'los'; did you mean loss?"),
         (["service", DUMP], "no verb 'service'; did you mean services?"),
-        (["nonsense"], "no verb 'nonsense'; there are diff, lab, loss, services, trace, ..."),
+        (["nonsense"], "no verb 'nonsense'; there are collect, diff, lab, loss, services, ..."),
         (["loss", DUMP, "--max-loss", "ten"], "'ten' is not a percentage (for example 10%)"),
         (["loss", DUMP, "--max-loss", "101%"], "'101%' is not between 0% and 100%"),
         (["services", DUMP, "--node-ip", "worker1"], "'worker1' is no IP address"),

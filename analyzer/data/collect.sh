@@ -37,7 +37,16 @@ die() {
     exit 1
 }
 
+# Sets `process_id` to that of this very process; in a subshell $$ is the script's.
+look_at_process() {
+    process_id=''
+    read -r process_id _ 2>/dev/null </proc/self/stat || :
+}
+
 cleanup() {
+    # A bash that has just been forked may still do what its parent's traps say.
+    look_at_process
+    [ "$process_id" = "$main_process" ] || return 0
     trap '' HUP INT PIPE TERM
     [ -z "$running" ] || kill -9 "$running" 2>/dev/null
     [ -z "$watcher" ] || kill -USR1 "$watcher" 2>/dev/null
@@ -157,9 +166,8 @@ take() {
     return "$status"
 }
 
-# Kill a process after the limit, unless this is told that it has ended. That is by a signal which the
-# script does not trap: a bash that has just forked would do what its parent's trap says, and clean
-# up.
+# Kill a process after the limit, unless this is told (USR1, which the script does not trap) that it
+# has ended.
 watch() {
     (
         # Before it has a child of its own, $! is the process that is watched.
@@ -372,6 +380,8 @@ main() {
     node=$(uname -n | tr -cd 'A-Za-z0-9._-')
     bundle=kubeodds-$node-$(date -u '+%Y%m%dT%H%M%SZ')
     out=${1:-$bundle.$suffix}
+    look_at_process
+    main_process=$process_id
     trap cleanup EXIT
     trap 'exit 129' HUP
     trap 'exit 130' INT
