@@ -59,6 +59,8 @@ _FRAME: Final = {
     "KUBE-POSTROUTING": (" -j MASQUERADE",),
     names.MARK_MASQUERADE: (" -j MARK",),
 }
+#: A row behind which a flow may go on.
+_DRAWS: Final = re.compile(r" -m (?:statistic|recent) ")
 #: What no iptables-save prints: a dump of which that is said has lost lines.
 _NEVER_SAVED: Final = frozenset({"guessed-table", "no-commit", "undeclared-chain"})
 #: Endpoints from which on kube-proxy leaves stale chains behind.
@@ -190,6 +192,12 @@ class _Survey:
         """Return the rows of a chain; None: there are none, not all, or they were put there."""
         return None if name == self._cut else self._first_rows(name)
 
+    def _has_all_rows(self, name: str) -> bool:
+        """Tell whether none of a chain's rows that draw endpoints may lie behind the dump's end."""
+        last = (self._first_rows(name) or "").rstrip().rpartition("\n")[2]
+        ends = _TO_ENDPOINT.search(last) is not None and not _DRAWS.search(last)
+        return ends or self._rows(name) is not None
+
     def _first_rows(self, name: str) -> str | None:
         """Return the rows of a chain, be it that more of them followed where the dump is cut."""
         chain = self._nat.chains.get(name)
@@ -215,7 +223,7 @@ class _Survey:
             whole = {
                 service
                 for name in self._ours
-                if name.startswith(names.SERVICE_PREFIXES) and self._rows(name) is not None
+                if name.startswith(names.SERVICE_PREFIXES) and self._has_all_rows(name)
                 for service in self._named(name)
             }
             for name in stray:
