@@ -14,6 +14,7 @@ Source: Linux, net/netfilter/nf_tables_core.c, ``nft_do_chain``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from analyzer.model import matches as m
@@ -70,7 +71,7 @@ from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import Place, Walks, missing
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import BySource, Either, FellThrough, Leaf, Tree, Unresolved, after
+from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
 
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 #: Statements that let every packet pass as it is.
@@ -114,30 +115,7 @@ class NftTraversal(Walks):
     def rest_of(self, rule: _Rule, statement: int, packet: Packet) -> Tree:
         """Return what becomes of a packet from a statement of a rule on."""
         place = Place(rule.place.chain, rule.place.at - 1)
-        return self._meets(place, packet, statement)
-
-    def parted_at(self, by: Parted, rule: _Rule, statement: int, packet: Packet) -> Tree | None:
-        """Return what becomes of each part of a packet's sources from a statement of a rule on.
-
-        None: nothing is to be known of the source from here on.
-
-        Raises:
-            Parted: it is not the sources that are asked for.
-        """
-        if statement == 0:
-            return self.parted(by, Place(rule.place.chain, rule.place.at - 1), packet)
-        if by.region is not packet.sources:
-            raise by
-        if not self.effort.parts():
-            return None
-        inside, outside = packet.parted(by)
-        return BySource(
-            by.asked,
-            (
-                (by.inside, self.rest_of(rule, statement, inside)),
-                (by.outside, self.rest_of(rule, statement, outside)),
-            ),
-        )
+        return self._meets(place, packet, statement) if statement else self.onward(place, packet)
 
     def _meets(self, start: Place, packet: Packet, statement: int = 0) -> Tree:
         """Walk from a statement of a rule on."""
@@ -217,7 +195,8 @@ class _Rule:
             except Parted as by:
                 if isinstance(each, Match) and self._changes_nothing(at + 1, packet):
                     return packet
-                parted = self._walks.parted_at(by, self, at, packet)
+                again = partial(self._walks.rest_of, self, at)
+                parted = self._walks.parted(by, packet, again)
                 if parted is not None:
                     return _End(parted)
                 packet = replace(packet, sources=None)

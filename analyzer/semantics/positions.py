@@ -16,6 +16,7 @@ net/netfilter/nf_tables_core.c, ``nft_do_chain``: both keep a stack of jumps.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
@@ -119,7 +120,7 @@ class Walks(ABC):
         except TooMany:
             return Leaf(Unresolved(self.effort.too_many_branches()), UNKNOWN_PACKET)
 
-    def parted(self, by: Parted, start: Place, packet: Packet) -> Tree | None:
+    def parted(self, by: Parted, packet: Packet, goes_on: Callable[[Packet], Tree]) -> Tree | None:
         """Return what becomes of the packet from each part of its sources, which a rule asks for.
 
         None: that would cost too much, and nothing is to be known of the source from here on.
@@ -132,10 +133,7 @@ class Walks(ABC):
         if not self.effort.parts():
             return None
         inside, outside = packet.parted(by)
-        return BySource(
-            by.asked,
-            ((by.inside, self.onward(start, inside)), (by.outside, self.onward(start, outside))),
-        )
+        return BySource(by.asked, ((by.inside, goes_on(inside)), (by.outside, goes_on(outside))))
 
     def left(self, chain: str, packet: Packet) -> Tree:
         """Return what becomes of a packet that leaves a chain at its end."""

@@ -16,6 +16,7 @@ Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, assert_never
 
 from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Packet
@@ -95,7 +96,8 @@ class Traversal(Walks):
                 try:
                     result = match_all(rule.matches, packet, self._situation, self.judged)
                 except Parted as by:
-                    parted = self.parted(by, Place(start.chain, at), packet)
+                    again = partial(self.onward, Place(start.chain, at))
+                    parted = self.parted(by, packet, again)
                     if parted is not None:
                         return path.tree(parted)
                     packet, position = replace(packet, sources=None), at
