@@ -84,6 +84,9 @@ ANALYZER: Final = (
         "bounds of whole trees, against every distribution that they allow",
     ),
     Row(
+        "semantics/nft_rule", "semantics/test_nft_traverse.py", "one rule of the walk tested there"
+    ),
+    Row(
         "semantics/parts semantics/conditions",
         "semantics/test_by_source.py",
         "parts of sources, by walks that tell them apart",

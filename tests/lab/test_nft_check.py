@@ -32,7 +32,7 @@ FAULTS = {
         "nft_fields.Draw.chance = lambda self, first, last: probability.Dyadic.of(1, 20)",
         1,
     ),
-    "a reset for everybody": ("nft_traverse._Rule._is_for = lambda *_: ternary.Ternary.TRUE", 4),
+    "a reset for everybody": ("nft_rule.RuleWalk._is_for = lambda *_: ternary.Ternary.TRUE", 4),
     "a snat keeps the source": ("nft_changes.sourced = lambda packet, to: packet", 1),
 }
 
@@ -66,7 +66,7 @@ def test_so_it_does_beside_iptables_legacy() -> None:
 def test_a_fault_in_the_semantics_is_noticed(fault: str, seed: int) -> None:
     imports = (
         "from analyzer.model import packet, probability, ternary\n"
-        "from analyzer.semantics import calling_order, nft_changes, nft_fields, nft_traverse\n"
+        "from analyzer.semantics import calling_order, nft_changes, nft_fields, nft_rule\n"
         # To say it is enough here; to say it shortly takes long.
         "from tests.support.lab import nft_check\nnft_check.Check._shrunk = lambda *_: None\n"
     )

@@ -12,12 +12,13 @@ from analyzer.model.nft import Rule
 from analyzer.model.probability import NUMGEN_BITS, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics import nft_changes, nft_fields, nft_matching, nft_traverse
+from analyzer.semantics import nft_changes, nft_fields, nft_matching, nft_rule
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_changes import Changed, Changes
 from analyzer.semantics.nft_held import Draw, Read
 from analyzer.semantics.nft_matching import Found, Lookups
-from analyzer.semantics.nft_traverse import NftTraversal, _Rule
+from analyzer.semantics.nft_rule import RuleWalk
+from analyzer.semantics.nft_traverse import NftTraversal
 from analyzer.semantics.path import Path
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Leaf
@@ -53,7 +54,7 @@ def statements(change: Callable[[Any], Any]) -> Fault:
 
         return init
 
-    return method(_Rule, "__init__", faulty)
+    return method(RuleWalk, "__init__", faulty)
 
 
 class _Shown:
@@ -225,12 +226,12 @@ FAULTS: Final[dict[str, Fault]] = {
         when(s.Match, lambda m: replace(m, operator="==") if m.operator == "!=" else m)
     ),
     "chance of later rules not reduced": method(Path, "branches", not_reduced),
-    "a miss in a verdict map holds": method(_Rule, "_meet", going_on(s.Vmap)),
-    "a miss in a map translates to nowhere": method(_Rule, "_meet", going_on(s.Dnat)),
+    "a miss in a verdict map holds": method(RuleWalk, "_meet", going_on(s.Vmap)),
+    "a miss in a map translates to nowhere": method(RuleWalk, "_meet", going_on(s.Dnat)),
     "a miss in a map leaves the mark, and the rule goes on": method(
-        _Rule, "_meet", going_on((s.MetaSet, s.CtSet))
+        RuleWalk, "_meet", going_on((s.MetaSet, s.CtSet))
     ),
-    "changes lost where a rule ends": method(_Rule, "walk", changes_lost),
+    "changes lost where a rule ends": method(RuleWalk, "walk", changes_lost),
     "first of an interval left out": method(
         nft_matching, "_interval", interval(lambda a, b: (a + 1, b))
     ),
@@ -301,10 +302,10 @@ FAULTS: Final[dict[str, Fault]] = {
     "affinity forgotten": method(
         Lookups, "_find_changing", lambda _: lambda _self, key, _held: Found(key.applies, (), False)
     ),
-    "sets updated whatever the header": method(_Rule, "_meet", going_on(s.SetUpdate)),
+    "sets updated whatever the header": method(RuleWalk, "_meet", going_on(s.SetUpdate)),
     "rates over as rates under": statements(when(s.Limit, lambda limit: replace(limit, over=True))),
-    "rules forgotten": method(nft_traverse, "after", lambda _: lambda _, rest: rest),
-    "rules told that ended": method(_Rule, "walk", every_rule_tells),
+    "rules forgotten": method(nft_rule, "after", lambda _: lambda _, rest: rest),
+    "rules told that ended": method(RuleWalk, "walk", every_rule_tells),
 }
 #: What the matches of tables are about that show a fault sooner than others: see `Kinds`.
 ABOUT: Final = {

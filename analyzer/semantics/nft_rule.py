@@ -1,0 +1,392 @@
+"""Walk a packet through one rule of nft, statement by statement.
+
+Source: Linux, net/netfilter/nf_tables_core.c, ``nft_do_chain``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from analyzer.model import matches as m
+from analyzer.model import targets
+from analyzer.model.nft import Rule
+from analyzer.model.nft_expressions import (
+    Accept,
+    Continue,
+    Drop,
+    Expression,
+    Goto,
+    Jump,
+    MapLookup,
+    Return,
+)
+from analyzer.model.nft_statements import (
+    Counter,
+    CtCount,
+    CtSet,
+    Dnat,
+    Dup,
+    FlowAdd,
+    Fwd,
+    Limit,
+    Log,
+    Mangle,
+    Masquerade,
+    Match,
+    MetaSet,
+    Notrack,
+    ObjectRef,
+    Queue,
+    Quota,
+    Redirect,
+    Reject,
+    SetUpdate,
+    Snat,
+    Statement,
+    Tproxy,
+    Vmap,
+    Xt,
+)
+from analyzer.model.packet import UNKNOWN_PACKET, Packet
+from analyzer.model.probability import ALWAYS, Dyadic
+from analyzer.model.region import Parted
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace, value
+from analyzer.semantics.matching import MatchResult
+from analyzer.semantics.nft_asks import asks, asks_affinity
+from analyzer.semantics.nft_changes import reject_name
+from analyzer.semantics.path import Path
+from analyzer.semantics.positions import Place
+from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.semantics.nft_traverse import NftTraversal
+
+_CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
+#: Statements that let every packet pass as it is.
+_PASSING: Final = (Counter, Log, Dup, FlowAdd, Continue)
+#: Statements that change what other rules see.
+_CHANGING: Final = (MetaSet, CtSet, Mangle, Notrack, SetUpdate)
+#: Objects that do: what they do to a flow is nothing that we count.
+_PASSING_OBJECTS: Final = frozenset({"counter", "ct helper", "ct timeout", "ct expectation"})
+
+
+@value
+class _Way:
+    """One way in which a statement may go on; `chance`: of a random draw, how likely."""
+
+    tree: Tree
+    chance: Dyadic | None = None
+
+
+@value
+class End:
+    """The walk along a chain is over; None: all of it went into branches."""
+
+    tree: Tree | None
+
+
+@value
+class _Behind:
+    """The walk goes on behind the rule, whether the rest of it is met or not."""
+
+    packet: Packet
+
+
+class RuleWalk:
+    """One walk through one rule."""
+
+    def __init__(self, walks: NftTraversal, path: Path, rule: Rule, place: Place) -> None:
+        self._walks = walks
+        self._path = path
+        self._rule = rule
+        #: Where the walk goes on behind the rule.
+        self.place = place
+        #: Whether the walk went on in several ways.
+        self.forked = False
+        #: Whether a packet goes on that stands for several.
+        self.joined = False
+
+    def walk(self, first: int, packet: Packet) -> Packet | End:
+        """Meet the statements from `first` on; return the packet that the next rule meets."""
+        statements = self._rule.statements
+        if first == 0 and statements:
+            is_for = self._is_for(statements[-1], packet)
+            if is_for is not Ternary.TRUE and any(isinstance(s, _CHANGING) for s in statements):
+                self.forked = True
+                ended = self._walks.onward(self.place, packet)
+                self._path.may_take([ended], self._because)
+            elif is_for is Ternary.FALSE:
+                return packet
+        for at in range(first, len(statements)):
+            each = statements[at]
+            try:
+                reached = self._meet(each, at, packet)
+            except Parted as by:
+                if isinstance(each, Match) and self._changes_nothing(at + 1, packet):
+                    return packet
+                again = partial(self._walks.rest_of, self, at)
+                parted = self._walks.parted(by, packet, again)
+                if parted is not None:
+                    return End(parted)
+                packet = replace(packet, sources=None)
+                reached = self._meet(each, at, packet)
+            match reached:
+                case None:
+                    return packet
+                case _Behind(behind):
+                    self.joined = True
+                    return behind
+                case End():
+                    return reached
+                case _:
+                    packet = reached
+        self._path.passes(self._rule)
+        return packet
+
+    def _meet(self, given: Statement, at: int, packet: Packet) -> Packet | _Behind | End | None:
+        """Return the packet behind a statement, an end, or None: the rule ends here."""
+        walks, changes = self._walks, self._walks.changes
+        match given:
+            case Match():
+                walks.judged |= asks(given.left)
+                walks.judged |= asks_affinity(given.right, walks.situation)
+                return self._matched(walks.lookups.judge(given, packet), at, packet.from_all())
+            case ObjectRef("synproxy"):
+                # It answers by itself and keeps the packet, or lets it pass.
+                return self._ends(Unresolved(self._because), None)
+            case (
+                Limit() | Quota() | CtCount() | ObjectRef() | SetUpdate() | FlowAdd() | Xt("match")
+            ):
+                if isinstance(given, SetUpdate) and not self._only_passes(at + 1):
+                    walks.judged.add(SetUpdate)
+                held = MatchResult(self._holds(given, packet))
+                return self._matched(held, at, packet.from_all())
+            case Vmap():
+                walks.judged |= asks(given.key)
+                found = walks.lookups.find(given, packet)
+                packet = packet.from_all()
+                ways = [(hit.element.value, hit.chance) for hit in found.hits]
+                sure = found.is_sure and found.applies is Ternary.TRUE
+                match ways:
+                    case []:
+                        return None
+                    case [(verdict, None)] if sure:
+                        return self._verdict(verdict, at, packet)
+                trees = [_Way(self._taken(v, at, packet), chance) for v, chance in ways]
+                return self._fork(trees, found.applies, is_sure=sure)
+            case Accept() | Drop() | Jump() | Goto() | Return():
+                return self._verdict(given, at, packet)
+            case Reject():
+                is_for = self._is_for(given, packet)
+                if is_for is Ternary.FALSE:
+                    return None
+                if is_for is Ternary.UNKNOWN:
+                    tree = Leaf(targets.Reject(reject_name(given, changes.family)), packet)
+                    return self._fork([_Way(after(self._rule, tree))], Ternary.UNKNOWN)
+                return self._ends(targets.Reject(reject_name(given, changes.family)), packet)
+            case Dnat() | Snat() | Masquerade() | Redirect():
+                made = changes.translation(given, packet)
+                if made is None:  # it is for another family, and looks up all the same
+                    return self._matched(changes.is_there(given, packet), at, packet)
+                ways_on = [
+                    _Way(after(self._rule, Leaf(to, changed)), chance)
+                    for to, changed, chance in made.ways
+                ]
+                if made.is_sure and len(ways_on) == 1 and made.applies is Ternary.TRUE:
+                    return End(ways_on[0].tree)
+                return self._fork(ways_on, made.applies, is_sure=made.is_sure) if ways_on else None
+            case MetaSet() | CtSet() | Mangle() | Notrack():
+                return self._changed(given, at, packet)
+            case Queue() | Tproxy() | Fwd():
+                # A program decides, or another device; what we do not hear.
+                return self._ends(Unresolved(f"{self._rule.location}: {self._rule.raw}"), None)
+            case Counter() | Log() | Dup() | Continue() | Xt("watcher"):
+                return packet
+            case _:
+                return End(self._anything())
+
+    def _is_for(self, given: Statement, packet: Packet) -> Ternary:
+        """Tell whether a rule with this statement is for such packets, which nft does not print.
+
+        It puts a match for the protocol or the family of some rejects before all else in the
+        rule, and leaves it out of its listings. It does so too with one that somebody wrote
+        right before the reject, so that what the rule changes in between may happen or not.
+
+        Source: nftables, src/evaluate.c, ``stmt_reject_gen_dependency``.
+        """
+        match given:
+            case Reject("tcp reset") if packet.protocol is None:
+                return Ternary.UNKNOWN
+            case Reject("tcp reset"):
+                return Ternary.of(packet.protocol == "tcp")
+            case Reject("icmp"):
+                return Ternary.of(self._walks.changes.family == "ip")
+            case Reject("icmpv6"):
+                return Ternary.of(self._walks.changes.family == "ip6")
+            case _:
+                return Ternary.TRUE
+
+    def _holds(self, given: Statement, packet: Packet) -> Ternary:
+        """Judge a statement that only holds or not."""
+        under = self._walks.situation.under_limits
+        match given:
+            case Limit():
+                self._walks.judged.add(m.MatchLimit)
+                return Ternary.UNKNOWN if under is None else Ternary.of(under is not given.over)
+            case ObjectRef(kind, MapLookup() as name) if kind in _PASSING_OBJECTS:
+                found = self._walks.lookups.find(name, packet)
+                some = Ternary.TRUE if found.is_sure else Ternary.UNKNOWN
+                return found.applies & (some if found.hits else Ternary.FALSE)
+            case ObjectRef(kind) if kind in _PASSING_OBJECTS:
+                return Ternary.TRUE
+            case SetUpdate():
+                there = self._walks.lookups.read(given.element.key, packet).applies
+                sure = given.element.limit is None and self._walks.lookups.has_room(given.set)
+                return there if sure else there & Ternary.UNKNOWN
+            case _:
+                # Quotas, counts of connections; flowtables take no flow before its first answer.
+                return Ternary.UNKNOWN
+
+    def _only_passes(self, first: int) -> bool:
+        """Tell whether the statements from `first` on let every packet pass as it is."""
+        return all(isinstance(each, _PASSING) for each in self._rule.statements[first:])
+
+    def _changes_nothing(self, first: int, packet: Packet) -> bool:
+        """Tell whether the statements from `first` on are certainly of no consequence."""
+        return self._only_passes(first) or self._fails(first, packet)
+
+    def _fails(self, first: int, packet: Packet) -> bool:
+        """Tell whether a comparison from `first` on certainly ends the rule, before it acts."""
+        for each in self._rule.statements[first:]:
+            if isinstance(each, Match):
+                try:
+                    result = self._walks.lookups.judge(each, packet)
+                except Parted:
+                    continue  # of some sources it holds
+                if result.known is Ternary.FALSE or not result.chance:
+                    return True
+            elif not isinstance(each, _PASSING):
+                return False
+        return False
+
+    def _marked(self, first: int, packet: Packet) -> Packet | None:
+        """Return the packet behind the rule, if the rest of it certainly does no more than mark."""
+        for each in self._rule.statements[first:]:
+            match each:
+                case MetaSet("mark") | CtSet("mark"):
+                    made = self._walks.changes.changed(each, packet, self._walks.situation)
+                    if not made.is_sure or made.applies is not Ternary.TRUE or made.ways[1:]:
+                        return None
+                    packet = made.ways[0][0]
+                case Jump(chain):
+                    match self._walks.goto(chain, packet):
+                        case Leaf(FellThrough(), left):
+                            packet = left
+                        case _:
+                            return None
+                case Counter() | Log() | Dup() | FlowAdd() | Continue():
+                    pass
+                case _:
+                    return None
+        return packet
+
+    def _matched(self, result: MatchResult, at: int, packet: Packet) -> Packet | _Behind | None:
+        if result.known is Ternary.FALSE or not result.chance:
+            return None
+        if result == _CERTAIN:
+            return packet
+        if self._changes_nothing(at + 1, packet):
+            return None  # whether it matches or not, the walk goes on alike
+        marked = self._marked(at + 1, packet)
+        if marked is not None and marked != packet:
+            drawn = result.known is Ternary.TRUE
+            both = self._walks.effort.joined(
+                (id(self._walks), self.place), packet, marked, drawn=drawn
+            )
+            if both is not None:
+                return _Behind(both)
+        self.forked = True
+        taken = self._walks.rest_of(self, at + 1, packet)
+        if result.known is Ternary.UNKNOWN:
+            self._path.may_branch(result.chance, taken, self._because)
+        else:
+            self._path.branches(result.chance, taken)
+        return None
+
+    def _changed(
+        self, given: MetaSet | CtSet | Mangle | Notrack, at: int, packet: Packet
+    ) -> Packet | End | None:
+        made = self._walks.changes.changed(given, packet, self._walks.situation)
+        if made.applies is Ternary.FALSE:
+            return None
+        if made.is_sure and made.applies is Ternary.TRUE and len(made.ways) == 1:
+            return made.ways[0][0]
+        trees = [
+            _Way(self._walks.rest_of(self, at + 1, changed), chance)
+            for changed, chance in made.ways
+        ]
+        return self._fork(trees, made.applies, is_sure=made.is_sure) if trees else None
+
+    # --- verdicts ---
+
+    def _verdict(self, verdict: Expression | None, at: int, packet: Packet) -> Packet | End:
+        if isinstance(verdict, Continue):
+            return packet
+        return End(self._taken(verdict, at, packet))
+
+    def _taken(self, verdict: Expression | None, at: int, packet: Packet) -> Tree:
+        """Return what becomes of a packet behind a verdict."""
+        walks, here = self._walks, self.place.chain
+        match verdict:
+            case Accept():
+                tree: Tree = Leaf(targets.Accept(), packet)
+            case Drop():
+                tree = Leaf(targets.Drop(), packet)
+            case Jump(chain):
+                tree = walks.jump(chain, packet, self.place)
+            case Goto(chain):
+                tree = walks.goto(chain, packet)
+            case Return():
+                tree = walks.left(here, packet)
+            case Continue():
+                return walks.rest_of(self, at + 1, packet)
+            case _:
+                return self._anything()
+        return after(self._rule, tree)
+
+    def _ends(self, outcome: targets.Reject | Unresolved, packet: Packet | None) -> End:
+        return End(after(self._rule, Leaf(outcome, packet or UNKNOWN_PACKET)))
+
+    def _anything(self) -> Tree:
+        """Return what becomes of a packet of which a rule may make anything.
+
+        It may end the walk, too, so to follow what it may have changed would narrow no bound.
+        """
+        return after(self._rule, Leaf(Unresolved(self._rule.raw), UNKNOWN_PACKET))
+
+    # --- forks ---
+
+    @property
+    def _because(self) -> str:
+        return f"{self._rule.location}: {self._rule.raw}"
+
+    def _fork(self, ways: Sequence[_Way], applies: Ternary, *, is_sure: bool = True) -> End | None:
+        """Go on in several ways; None: what is left goes on behind the rule."""
+        if applies is Ternary.FALSE:
+            return None
+        self.forked = True
+        drawn = [(way.chance, way.tree) for way in ways if way.chance is not None]
+        if len(drawn) == len(ways):
+            if applies is not Ternary.TRUE:
+                self._path.may_draw(drawn, self._because)
+                return None
+            return End(None) if self._path.draws(drawn) else None
+        trees = [way.tree for way in ways]
+        if is_sure and applies is Ternary.TRUE:
+            return End(trees[0] if len(trees) == 1 else Either(self._because, tuple(trees)))
+        self._path.may_take(trees, self._because)
+        return None
