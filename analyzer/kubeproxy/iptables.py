@@ -22,6 +22,7 @@ from functools import cached_property, reduce
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.assumed import no_bridge_port
 from analyzer.kubeproxy.holes import without_holes
+from analyzer.kubeproxy.iptables_notes import Notes
 from analyzer.kubeproxy.masquerade import Masquerade
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
@@ -37,7 +38,7 @@ from analyzer.kubeproxy.view import (
 )
 from analyzer.model.addresses import Address, Network, network_from_text
 from analyzer.model.cluster import Cluster
-from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.probability import NEVER
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.value import value
@@ -65,19 +66,6 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     #: A frontend, the protocol, a source, and a network of it.
     _Way: TypeAlias = tuple[Frontend, str, Source, Network | None]
 
-#: Chains of kube-proxy's other modes, and what to say of a dump that has them.
-_OTHER_MODES: Final = {
-    "KUBE-PORTALS-CONTAINER": (
-        "userspace",
-        "kube-proxy runs in userspace mode: its rules lead to a port of its own process, "
-        "not to endpoints, so no share can be read from them",
-    ),
-    "KUBE-LOAD-BALANCER": (
-        "ipvs",
-        "kube-proxy runs in ipvs mode: endpoints are in the kernel's IPVS tables, not in "
-        "these rules; `ipvsadm-save -n` would show them",
-    ),
-}
 #: Destinations that rules behind nat tell apart; plain rows are not read where these are more.
 _MOST_DESTINATIONS: Final = 2_000
 _BASE_CHAINS: Final = ("PREROUTING", "OUTPUT", "POSTROUTING")
@@ -235,17 +223,18 @@ class Recogniser:
 
     def view(self) -> View:
         """Return all ServicePorts with their routes."""
-        mode, diagnostics = self._mode()
+        notes = Notes(self._ruleset, self._whole)
+        mode, diagnostics = notes.mode(self._nat, shown=bool(self._entrances))
         unseen = diagnostics[0].message if diagnostics else ""
         services = tuple(self._services()) if mode == "iptables" else ()
-        diagnostics += [self._unfilled(s) for s in services if s.unfilled]
-        diagnostics += self._odd_rules()
+        diagnostics += [notes.unfilled(s) for s in services if s.unfilled]
+        diagnostics += notes.odd_rules(self._odd)
         if self._whole.legacy_beside and not self._others and not unseen:
-            diagnostics.append(self._half())
+            diagnostics.append(notes.half())
         if "_walks" in vars(self) and self._walks.rests_on_bridges:
             diagnostics.append(no_bridge_port(self._ruleset.file))
         if self._unnamed:
-            diagnostics.append(self._nameless())
+            diagnostics.append(notes.nameless(self._unnamed))
         found = [*survey(self._whole, {"nat": self._plain.unread()}), *self._mended]
         if any(each.code == "no-mark-chain" for each in found):  # which says what is taken for it
             missing = f"chain {names.MARK_MASQUERADE} of table nat is not in the dump"
@@ -306,100 +295,6 @@ class Recogniser:
         """
         found = self._addresses.get((frontend, protocol, source, network))
         return self._sources[source] if found is None else found
-
-    def _mode(self) -> tuple[str, list[Diagnostic]]:
-        if self._entrances:
-            return "iptables", []
-        for chain, (mode, message) in _OTHER_MODES.items():
-            if chain in self._nat.chains:
-                return mode, [self._warning(f"{mode}-mode", message)]
-        if names.SERVICES in self._nat.chains:
-            return "iptables", []
-        message = (
-            "no chain KUBE-SERVICES in table nat: kube-proxy has not written these rules, or "
-            f"the dump leaves them out; {self._where_else()}"
-        )
-        return "none", [self._warning("no-kube-proxy-chains", message)]
-
-    def _where_else(self) -> str:
-        """Return what to run on a node whose dump shows nothing of kube-proxy."""
-        program = "iptables" if self._whole.family == "ip" else "ip6tables"
-        if self._whole.legacy_beside:
-            return f"the node has tables of {program}-legacy too: run `{program}-legacy-save`"
-        if not all(table.complete for table in self._whole.tables.values()):
-            return f"it is a piece of a dump: give all that `{program}-save` prints"
-        if "nat" not in self._whole.tables:
-            return f"table nat is not in it: run `{program}-save` without -t"
-        backends = {"legacy": ("nft",), "nft": ("legacy",)}
-        others = backends.get(self._whole.backend or "", ("nft", "legacy"))
-        programs = [f"`{program}-{backend}-save`" for backend in others]
-        return f"run {' and '.join(programs)}, or `nft list ruleset` for nftables mode"
-
-    def _warning(self, code: str, message: str) -> Diagnostic:
-        return Diagnostic(
-            severity=Severity.WARNING,
-            code=code,
-            message=message,
-            file=self._ruleset.file,
-            partial=True,
-        )
-
-    def _half(self) -> Diagnostic:
-        program = "iptables" if self._whole.family == "ip" else "ip6tables"
-        return Diagnostic(
-            severity=Severity.WARNING,
-            code="legacy-tables",
-            message=f"the node has tables of {program}-legacy too, which are not in this dump: add "
-            f"the output of `{program}-legacy-save` with --with",
-            file=self._ruleset.file,
-        )
-
-    def _nameless(self) -> Diagnostic:
-        return Diagnostic(
-            severity=Severity.INFO,
-            code="no-comment",
-            message=f"{self._unnamed} frontends carry no comment of kube-proxy's: each stands for "
-            "its Service's name, and of which kind it is, is taken from the chain that it leads "
-            "to; --objects would tell both",
-            file=self._ruleset.file,
-        )
-
-    def _unfilled(self, service: ServicePort) -> Diagnostic:
-        frontends = ", ".join(map(str, service.unfilled))
-        return self._warning(
-            "empty-chain",
-            f"the chain of {service.name.text} for {frontends} has no rule: was the dump taken "
-            "in the middle of a sync? Whether there are endpoints it does not say",
-        )
-
-    def _odd_rules(self) -> Iterator[Diagnostic]:
-        lost = [odd.rule for odd in self._odd if odd.lacks_port]
-        other = [odd.rule for odd in self._odd if not odd.lacks_port]
-        if lost:
-            yield self._left_out(
-                "lost-port",
-                "a rule of a Service matches an address and no port, which kube-proxy never "
-                "writes: the dump was taken with an iptables older than the one that wrote it; "
-                "the shares given are those of the flows that it was written for",
-                lost,
-            )
-        if other:
-            message = (
-                "a rule of a Service is not for one address and port, or not understood; "
-                "what it leads to is left out"
-            )
-            yield self._left_out("odd-frontend", message, other)
-
-    def _left_out(self, code: str, message: str, rules: list[Rule]) -> Diagnostic:
-        more = f" (and {len(rules) - 1} more)" if rules[1:] else ""
-        return Diagnostic(
-            severity=Severity.WARNING,
-            code=code,
-            message=message + more,
-            file=self._ruleset.file,
-            line=rules[0].location.line,
-            partial=True,
-        )
 
     # --- what there is ---
 

@@ -1,0 +1,137 @@
+"""What there is to say of a dump of iptables besides its Services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analyzer.kubeproxy import names
+from analyzer.model.diagnostics import Diagnostic, Severity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+    from typing import Final
+
+    from analyzer.kubeproxy.entries import OddRule
+    from analyzer.kubeproxy.view import ServicePort
+    from analyzer.model.rules import Rule, Ruleset, Table
+
+#: Chains of kube-proxy's other modes, and what to say of a dump that has them.
+_OTHER_MODES: Final = {
+    "KUBE-PORTALS-CONTAINER": (
+        "userspace",
+        "kube-proxy runs in userspace mode: its rules lead to a port of its own process, "
+        "not to endpoints, so no share can be read from them",
+    ),
+    "KUBE-LOAD-BALANCER": (
+        "ipvs",
+        "kube-proxy runs in ipvs mode: endpoints are in the kernel's IPVS tables, not in "
+        "these rules; `ipvsadm-save -n` would show them",
+    ),
+}
+
+
+class Notes:
+    """The diagnostics of a dump; `whole` is what was read, before anything was put in."""
+
+    def __init__(self, ruleset: Ruleset, whole: Ruleset) -> None:
+        self._ruleset = ruleset
+        self._whole = whole
+
+    def mode(self, nat: Table, *, shown: bool) -> tuple[str, list[Diagnostic]]:
+        """Return kube-proxy's mode, and why the dump shows no Services; `shown`: it shows some."""
+        if shown:
+            return "iptables", []
+        for chain, (mode, message) in _OTHER_MODES.items():
+            if chain in nat.chains:
+                return mode, [self._warning(f"{mode}-mode", message)]
+        if names.SERVICES in nat.chains:
+            return "iptables", []
+        message = (
+            "no chain KUBE-SERVICES in table nat: kube-proxy has not written these rules, or "
+            f"the dump leaves them out; {self._where_else()}"
+        )
+        return "none", [self._warning("no-kube-proxy-chains", message)]
+
+    def _where_else(self) -> str:
+        """Return what to run on a node whose dump shows nothing of kube-proxy."""
+        program = "iptables" if self._whole.family == "ip" else "ip6tables"
+        if self._whole.legacy_beside:
+            return f"the node has tables of {program}-legacy too: run `{program}-legacy-save`"
+        if not all(table.complete for table in self._whole.tables.values()):
+            return f"it is a piece of a dump: give all that `{program}-save` prints"
+        if "nat" not in self._whole.tables:
+            return f"table nat is not in it: run `{program}-save` without -t"
+        backends = {"legacy": ("nft",), "nft": ("legacy",)}
+        others = backends.get(self._whole.backend or "", ("nft", "legacy"))
+        programs = [f"`{program}-{backend}-save`" for backend in others]
+        return f"run {' and '.join(programs)}, or `nft list ruleset` for nftables mode"
+
+    def _warning(self, code: str, message: str) -> Diagnostic:
+        return Diagnostic(
+            severity=Severity.WARNING,
+            code=code,
+            message=message,
+            file=self._ruleset.file,
+            partial=True,
+        )
+
+    def half(self) -> Diagnostic:
+        """Return that the node has other tables beside."""
+        program = "iptables" if self._whole.family == "ip" else "ip6tables"
+        return Diagnostic(
+            severity=Severity.WARNING,
+            code="legacy-tables",
+            message=f"the node has tables of {program}-legacy too, which are not in this dump: add "
+            f"the output of `{program}-legacy-save` with --with",
+            file=self._ruleset.file,
+        )
+
+    def nameless(self, number: int) -> Diagnostic:
+        """Return that so many frontends carry no name."""
+        return Diagnostic(
+            severity=Severity.INFO,
+            code="no-comment",
+            message=f"{number} frontends carry no comment of kube-proxy's: each stands for "
+            "its Service's name, and of which kind it is, is taken from the chain that it leads "
+            "to; --objects would tell both",
+            file=self._ruleset.file,
+        )
+
+    def unfilled(self, service: ServicePort) -> Diagnostic:
+        """Return that chains of a Service have no rule."""
+        frontends = ", ".join(map(str, service.unfilled))
+        return self._warning(
+            "empty-chain",
+            f"the chain of {service.name.text} for {frontends} has no rule: was the dump taken "
+            "in the middle of a sync? Whether there are endpoints it does not say",
+        )
+
+    def odd_rules(self, odd: Sequence[OddRule]) -> Iterator[Diagnostic]:
+        """Give what is to be said of rules that are for no single address and port."""
+        lost = [each.rule for each in odd if each.lacks_port]
+        other = [each.rule for each in odd if not each.lacks_port]
+        if lost:
+            yield self._left_out(
+                "lost-port",
+                "a rule of a Service matches an address and no port, which kube-proxy never "
+                "writes: the dump was taken with an iptables older than the one that wrote it; "
+                "the shares given are those of the flows that it was written for",
+                lost,
+            )
+        if other:
+            message = (
+                "a rule of a Service is not for one address and port, or not understood; "
+                "what it leads to is left out"
+            )
+            yield self._left_out("odd-frontend", message, other)
+
+    def _left_out(self, code: str, message: str, rules: list[Rule]) -> Diagnostic:
+        more = f" (and {len(rules) - 1} more)" if rules[1:] else ""
+        return Diagnostic(
+            severity=Severity.WARNING,
+            code=code,
+            message=message + more,
+            file=self._ruleset.file,
+            line=rules[0].location.line,
+            partial=True,
+        )
