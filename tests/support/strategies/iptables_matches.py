@@ -156,7 +156,7 @@ _POSITIVE: Final[Mapping[type, st.SearchStrategy[Any]]] = {
         mode=st.none() | st.sampled_from(["srcip", "srcip,dstport"]),
         name=names,
         expire=st.none() | bits32,
-        source_mask=st.none() | st.integers(0, 32),
+        source_mask=st.none() | st.integers(0, 31),
         rate_match=st.booleans(),
     ),
     m.MatchMultiport: given_something(
