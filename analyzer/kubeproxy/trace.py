@@ -9,6 +9,7 @@ from typing import Final
 from analyzer.errors import UsageError
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.asked_bits import asked_bits
+from analyzer.kubeproxy.conntrack_need import is_tracking
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import Address
 from analyzer.model.matches import MatchPhysdev
@@ -137,6 +138,8 @@ def _walk(
         raise UsageError(f"{to} is nobody's own address: only packets to one are traced")
     if question.state not in FIRST:  # what earlier packets left on the flow nobody tells
         packet = replace(packet, flow_mark=UNKNOWN_MARK)
+    if packet.tracked and not is_tracking(rulesets, family):
+        packet = replace(packet, tracked=None)
     own = question.addresses
     situation = Situation(
         local_addresses=None if own is None else frozenset(own),

@@ -21,6 +21,8 @@ OUTSIDE, OUTSIDE6 = IPv4Address("203.0.113.7"), IPv6Address("fd00:203::7")
 POD, POD6 = IPv4Address("10.1.0.9"), IPv6Address("fd00:10:1::9")
 FORWARD = "type filter hook forward priority 0; policy accept;"
 NAT = "type nat hook prerouting priority -100; policy accept;"
+#: Without a rule that needs conntrack nat is not asked.
+TRACKED = "table inet k {\nchain k {\nct state new\n}\n}\n"
 
 
 def tree(
@@ -110,7 +112,9 @@ def test_what_asks_for_an_address_of_another_family_ends_the_rule(rule: str) -> 
 def test_a_translation_of_another_family_does_nothing_but_look_up(
     to: str, of_six: list[str]
 ) -> None:
-    assert ends(tree(chain(NAT, f"dnat ip to {to} drop"), OUTSIDE6, POD6)) == of_six
+    text = chain(NAT, f"dnat ip to {to} drop")
+    assert ends(tree(text + TRACKED, OUTSIDE6, POD6)) == of_six
+    assert ends(tree(text, OUTSIDE6, POD6))[0] == "either"  # it needs conntrack for IPv4 alone
 
 
 def test_a_flow_mark_that_cannot_be_read_ends_the_rule() -> None:
@@ -167,7 +171,7 @@ def test_of_nats_own_priority_what_was_registered_later_comes_first(
         kind, hook, priority = each.split()
         head = f"type {kind} hook {hook} priority {priority}; policy accept;"
         text += chain(head, "drop").replace("table inet t", f"table inet t{number}")
-    found = tree(text)
+    found = tree(text + TRACKED)
     first = next(n for n, each in enumerate(chains) if each.startswith(f"{met} prerouting"))
     assert isinstance(found, Leaf)
     assert [rule.location.table for rule in found.rules] == [f"inet t{first}"]
