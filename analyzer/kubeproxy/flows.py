@@ -242,6 +242,15 @@ class FlowWalks:
         version = 4 if self._family == "ip" else 6
         return frozenset(network for each in asked for network in networks_of(version, each))
 
+    def is_told_by_mark(self, packet: Packet, source: Source) -> bool:
+        """Tell whether nothing but its mark tells a packet that DNAT sent on from another one."""
+        sent = self._sent(source, packet.protocol, packet.mark)
+        addressed = {
+            name: getattr(packet, name)
+            for name in ("source", "sources", "destination", "destinations", "destination_port")
+        }
+        return _out(packet, source) == replace(sent, **addressed)
+
     def _sent(self, source: Source, protocol: str | None, mark: Mark) -> Packet:
         packet = replace(self._packet(source, None), protocol=protocol, mark=mark, translated=True)
         return _out(packet, source)

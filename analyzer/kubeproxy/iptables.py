@@ -25,7 +25,12 @@ from analyzer.kubeproxy.holes import without_holes
 from analyzer.kubeproxy.iptables_notes import Notes
 from analyzer.kubeproxy.masquerade import Masquerade
 from analyzer.kubeproxy.plain import PlainTable
-from analyzer.kubeproxy.plain_shares import Judge, PlainRoutes, PlainService, PlainShares
+from analyzer.kubeproxy.plain_shares import (
+    PlainRoutes,
+    PlainService,
+    PlainShares,
+    told_otherwise,
+)
 from analyzer.kubeproxy.shapes import host
 from analyzer.kubeproxy.sources import pod_networks, source_addresses
 from analyzer.kubeproxy.view import (
@@ -54,6 +59,7 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from analyzer.kubeproxy.classes import Classes
     from analyzer.kubeproxy.entries import OddRule
     from analyzer.kubeproxy.object_names import ObjectNames
+    from analyzer.kubeproxy.plain_shares import JudgedPart
     from analyzer.kubeproxy.source_parts import SourceParts
     from analyzer.kubeproxy.source_routes import SourceRoutes, Way
     from analyzer.kubeproxy.walks import NatWalks
@@ -61,8 +67,6 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.tree import Tree
 
-    #: Sources that rules do not tell apart: the network, an address, and a judge.
-    _Part: TypeAlias = tuple[Network | None, Address | None, Judge]
     #: A frontend, the protocol, a source, and a network of it.
     _Way: TypeAlias = tuple[Frontend, str, Source, Network | None]
 
@@ -145,7 +149,7 @@ class Recogniser:
         )
         self._odd: list[OddRule] = []
         #: What tells which plain flows are masqueraded, by the network that a Service spares.
-        self._judges_of: dict[Source, dict[str | None, list[_Part]]] = {s: {} for s in Source}
+        self._judges_of: dict[Source, dict[str | None, list[JudgedPart]]] = {s: {} for s in Source}
         #: By protocol, the destinations whose flows come to KUBE-SERVICES untouched.
         self._directly: dict[str, Intervals] = {}
         self._unnamed = 0
@@ -470,14 +474,14 @@ class Recogniser:
             assert plain is not None
             if plain.unmarked not in judges:
                 judges[plain.unmarked] = list(self._judges(source, plain.unmarked))
-            for network, address, judge in judges[plain.unmarked]:
+            for network, address, judge in told_otherwise(plain, judges[plain.unmarked]):
                 if network is not None and address is not None:
                     way = entrance.frontend, entrance.protocol, source, network
                     self._addresses[way] = address
                 shares = PlainShares(plain, judge)
                 yield Route(entrance.frontend, source, shares, NEVER, network)
 
-    def _judges(self, source: Source, unmarked: str | None) -> Iterator[_Part]:
+    def _judges(self, source: Source, unmarked: str | None) -> Iterator[JudgedPart]:
         """Give each part of a source, its address, and what tells which flows are masqueraded."""
         if source is Source.HAIRPIN:
             yield None, None, self._masquerade.judge_hairpin()

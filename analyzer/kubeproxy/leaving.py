@@ -150,19 +150,23 @@ class Leaving:
         return told
 
     def asked(self, packet: Packet, most: int) -> set[Intervals] | None:
-        """Return the sources that fare otherwise than others, wherever the packet is sent to.
+        """Return the sources that rules ask for, wherever the packet is sent to.
 
-        Without those that do so only towards themselves (hairpin). None: rules tell more than
-        `most` destinations apart.
+        Without those that are asked for only towards themselves (hairpin). None: rules tell more
+        than `most` destinations apart.
         """
         wide = self._wide(packet)
         if wide.destinations is None:
-            return set(self._hooks.masquerades(wide)[1])
-        every = self._destinations(wide).all(most)
+            return set(self._asking(wide)[1])
+        every = _Destinations(wide, self._asking).all(most)
         if every is None:
             return None
         pairs = ((to, where) for to, (_, asked) in every for where in asked)
         return {where for to, where in pairs if not (where == to and _is_one(where))}
+
+    def _asking(self, packet: Packet) -> BySource:
+        # Of a packet with another mark it may make the difference that it does not make here.
+        return self._hooks.masquerades(packet, asking=True)
 
     def _wide(self, packet: Packet) -> Packet:
         """Return a packet from anywhere to anywhere, that is like one behind what rules change."""

@@ -14,9 +14,15 @@ from analyzer.kubeproxy.explored import Explored, agreed
 from analyzer.kubeproxy.flows import FlowWalks
 from analyzer.kubeproxy.nft_frame import Frame
 from analyzer.kubeproxy.nft_rows import PlainChain
-from analyzer.kubeproxy.plain_shares import Drawn, Judge, PlainRoutes, PlainService, PlainShares
+from analyzer.kubeproxy.plain_shares import (
+    Drawn,
+    Judge,
+    PlainRoutes,
+    PlainService,
+    PlainShares,
+    told_otherwise,
+)
 from analyzer.kubeproxy.source_parts import SourceParts
-from analyzer.kubeproxy.source_routes import smallest
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.packet import Mark, Packet
@@ -154,7 +160,11 @@ class PlainServices:
         asked = ways.networks_before(region)
         found = _Walked(ways, drawn, asked, self._all_marks(ways, drawn))
         parts = () if source is Source.HAIRPIN else self._parts.of(source, asked)
-        if not self._is_drawn(ways, drawn) or any(found.marks_from(a) is None for _, a in parts):
+        if (
+            not self._is_drawn(ways, drawn)
+            or not self._is_marked_only(ways, source)
+            or any(found.marks_from(address) is None for _, address in parts)
+        ):
             # It may be this one that is odd, as where the only endpoint is the source itself.
             self._odd[kind] = self._odd.get(kind, 0) + 1
             return None
@@ -213,6 +223,11 @@ class PlainServices:
         wanted = list(zip(drawn.endpoints, drawn.draws, strict=True))
         return all(part == wanted for part in walked.exact())
 
+    def _is_marked_only(self, walked: Explored, source: Source) -> bool:
+        """Tell whether what rules made of flows on the way is all in their marks."""
+        arrived = (packet for packets in walked.packets.values() for packet in packets)
+        return all(self._walks.is_told_by_mark(packet, source) for packet in arrived)
+
     def _made(
         self, kind: Kind, source: Source, place: PlainPlace, service: PlainService
     ) -> Iterator[Route]:
@@ -220,22 +235,10 @@ class PlainServices:
             shares = PlainShares(service, self._judge_hairpin(kind, place))
             yield Route(place.frontend, source, shares, NEVER)
             return
-        judges: dict[Network | None, Judge] = {}
-        for way in self._ways_of(kind, source, place, service.drawn):
-            judge = self._judge(source, way, place)
-            if way.address is not None:
-                around = judges.get(smallest(judges, way.address))
-                judges[way.network] = judge
-                if around is not None and self._is_same(judge, around, way.address, service):
-                    continue
-            yield Route(place.frontend, source, PlainShares(service, judge), NEVER, way.network)
-
-    def _is_same(self, one: Judge, other: Judge, address: Address, service: PlainService) -> bool:
-        """Tell whether flows fare alike, but for those from `address` to itself."""
-        if not callable(one) or not callable(other):
-            return one == other
-        others = (end for end in service.drawn.endpoints if end.address != address)
-        return all(one(service.protocol, end) == other(service.protocol, end) for end in others)
+        ways = self._ways_of(kind, source, place, service.drawn)
+        parts = [(way.network, way.address, self._judge(source, way, place)) for way in ways]
+        for network, _, judge in told_otherwise(service, parts):
+            yield Route(place.frontend, source, PlainShares(service, judge), NEVER, network)
 
     # --- masquerade ---
 

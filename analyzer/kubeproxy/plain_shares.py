@@ -11,7 +11,12 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import overload
+    from typing import TypeAlias, overload
+
+    from analyzer.model.addresses import Address, Network
+
+    #: Sources that rules do not tell apart: the network, an address, and a judge.
+    JudgedPart: TypeAlias = tuple[Network | None, Address | None, "Judge"]
 
 #: ``-s`` of the rule that marks flows from outside; an empty text: it marks all.
 Unmarked = str
@@ -37,6 +42,35 @@ class PlainService:
     chain: str
     unmarked: Unmarked | None
     drawn: Drawn
+
+    def is_judged_alike(self, one: Judge, other: Judge, address: Address) -> bool:
+        """Tell whether two judges agree on its flows, but for those from `address` to itself."""
+        if not callable(one) and not callable(other):
+            return one == other
+        others = (end for end in self.drawn.endpoints if end.address != address)
+        return all(
+            _answer(one, self.protocol, end) == _answer(other, self.protocol, end) for end in others
+        )
+
+
+def told_otherwise(service: PlainService, parts: Sequence[JudgedPart]) -> Iterator[JudgedPart]:
+    """Give those of the parts of a source that fare otherwise than those around them.
+
+    Networks come behind those that hold them.
+    """
+    if len(parts) == 1:
+        yield from parts
+        return
+    from analyzer.kubeproxy.source_routes import smallest
+
+    judges: dict[Network | None, Judge] = {}
+    for network, address, judge in parts:
+        if address is not None:
+            around = judges.get(smallest(judges, address))
+            judges[network] = judge
+            if around is not None and service.is_judged_alike(judge, around, address):
+                continue
+        yield network, address, judge
 
 
 class Drawn:
@@ -86,6 +120,10 @@ class Drawn:
 Judge = bool | None | Callable[[str, Endpoint], bool | None]
 
 
+def _answer(judge: Judge, protocol: str, endpoint: Endpoint) -> bool | None:
+    return judge if judge is None or isinstance(judge, bool) else judge(protocol, endpoint)
+
+
 class PlainShares(Sequence[Share]):
     """Shares of one route, each made when it is looked at."""
 
@@ -96,10 +134,7 @@ class PlainShares(Sequence[Share]):
         self._judge = judge
 
     def _share(self, endpoint: Endpoint, draw: Bounds) -> Share:
-        judge = self._judge
-        if judge is None or isinstance(judge, bool):
-            return Share(endpoint, draw, judge)
-        return Share(endpoint, draw, judge(self._service.protocol, endpoint))
+        return Share(endpoint, draw, _answer(self._judge, self._service.protocol, endpoint))
 
     if TYPE_CHECKING:
 

@@ -185,11 +185,14 @@ def _each_first(
     usual: Sequence[Address],
     tests: Sequence[Callable[[Address], bool]],
 ) -> list[tuple[Network | None, Address]]:
-    """Return an address for each set of sources, one that the first of `tests` lets through."""
+    """Return an address for each set of sources, one that the first of `tests` lets through.
+
+    Networks come behind those that hold them.
+    """
     asked = set(asked)
     found: dict[Network | None, Address] = {}
     for test in tests:
         if len(found) <= len(asked):
             for network, address in told_apart(asked, usual, test):
                 found.setdefault(network, address)
-    return list(found.items())
+    return sorted(found.items(), key=lambda part: -1 if part[0] is None else part[0].prefixlen)

@@ -114,9 +114,12 @@ class NatWalks(FlowWalks):
                 return False
 
     def mark_of_masquerade(self) -> Mark | None:
-        """Return the mark that KUBE-MARK-MASQ gives to a packet without one, if it is certain."""
+        """Return the mark that KUBE-MARK-MASQ gives to a packet without one.
+
+        None: it is not certain, or not all that the chain does.
+        """
         match self._walked(names.MARK_MASQUERADE, Packet()):
-            case Leaf(FellThrough(), packet):
+            case Leaf(FellThrough(), packet) if packet == replace(Packet(), mark=packet.mark):
                 return packet.mark
             case _:
                 return None

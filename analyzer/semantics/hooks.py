@@ -209,11 +209,13 @@ class Hooks:
         return self._run(without_nat(up_to_nat(self._stages[hook], hook)), packet, hook)
 
     @deep
-    def masquerades(self, packet: Packet) -> tuple[Parts[Ternary], Asked]:
+    def masquerades(self, packet: Packet, *, asking: bool = False) -> tuple[Parts[Ternary], Asked]:
         """Tell whether a packet, after DNAT, gets another source address, by its source.
 
         It is as it comes to POSTROUTING; with ``in_interface=""`` it was made here. One that
         comes in for the node itself meets INPUT instead, whose chains of nat change sources too.
+        What rules ask of sources is told where it makes a difference; with `asking` also where
+        it makes none to a packet of which so little is known.
 
         Raises:
             Parted: rules ask for some of the packet's destinations.
@@ -226,26 +228,28 @@ class Hooks:
             # By which device it leaves is settled by a route that is seldom known.
             out_interface=self._device(packet),
         )
-        leaves = self._sourced("POSTROUTING", leaving)
+        leaves = self._sourced("POSTROUTING", leaving, asking=asking)
         local = Ternary.FALSE if made_here else self._situation.is_local(packet)
         if local is Ternary.FALSE:
             return leaves
-        stays = self._stays(packet)
+        stays = self._stays(packet, asking=asking)
         if local is Ternary.TRUE:
             return stays
         return combined([leaves[0], stays[0]], _agreed), leaves[1] | stays[1]
 
-    def _stays(self, packet: Packet) -> tuple[Parts[Ternary], Asked]:
+    def _stays(self, packet: Packet, *, asking: bool) -> tuple[Parts[Ternary], Asked]:
         """Tell whether INPUT gives a packet another source address."""
         if all(not chain.is_nat and chain.lost is None for chain in self._chains_at("INPUT")):
             return of_all(Ternary.FALSE), frozenset()
-        return self._sourced("INPUT", replace(packet, out_interface=""))
+        return self._sourced("INPUT", replace(packet, out_interface=""), asking=asking)
 
-    def _sourced(self, hook: str, packet: Packet) -> tuple[Parts[Ternary], Asked]:
+    def _sourced(self, hook: str, packet: Packet, *, asking: bool) -> tuple[Parts[Ternary], Asked]:
         """Tell whether a hook gives a packet another source address."""
         tree = self._run(self._stages[hook], packet, hook)
         shares = shares_by_source(tree, lambda leaf: bool(leaf.packet.masqueraded))
         found = tuple([(where, _certain(chance_of(each))) for where, each in shares])
+        if asking:
+            return found, frozenset(questions(tree))
         if len(found) == 1 or packet.sources is None:
             return found, frozenset()
         parts: list[Label] = [(where, None) for where, _ in found if where is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.source_parts import Known, SourceParts
@@ -27,8 +27,10 @@ ADDRESSES = st.lists(
 )
 
 
-def parts_of(own: list[IPv4Address], frontends: list[IPv4Address]) -> SourceParts:
-    taken = {*own, *frontends}
+def parts_of(
+    own: list[IPv4Address], frontends: list[IPv4Address], endpoints: list[IPv4Address] | None = None
+) -> SourceParts:
+    taken = {*own, *frontends, *(endpoints or ())}
     return SourceParts(
         Known(
             addresses=source_addresses("ip", PODS, own, taken.__contains__),
@@ -40,6 +42,24 @@ def parts_of(own: list[IPv4Address], frontends: list[IPv4Address]) -> SourcePart
             cluster=Cluster(),
         )
     )
+
+
+@examples(60, 2_000)
+@given(st.sets(NETWORKS, max_size=5), ADDRESSES, ADDRESSES)
+# All of the outer one but the inner is an endpoint's.
+@example({IPv4Network("10.244.1.2/31"), IPv4Network("10.244.1.3/32")}, [], [HERE[2]])
+def test_networks_come_behind_those_that_hold_them(
+    asked: set[IPv4Network], own: list[IPv4Address], taken: list[IPv4Address]
+) -> None:
+    parts = parts_of([*own, IPv4Address("192.168.0.10")], [], taken)
+    for source in (Source.POD, Source.POD_ELSEWHERE, Source.EXTERNAL):
+        before: list[IPv4Network] = []
+        for network, _ in parts.of(source, asked):
+            assert network is not None or not before
+            if network is not None:
+                assert isinstance(network, IPv4Network)
+                assert not any(each.subnet_of(network) for each in before)
+                before.append(network)
 
 
 @examples(60, 2_000)
