@@ -11,7 +11,7 @@ from analyzer.files import files_of_objects, read_rules
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import View
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.rules import Ruleset
 from analyzer.model.services import ApiEndpoint
@@ -288,7 +288,7 @@ class Recognisers:
 
 
 def _versions(ruleset: Rules) -> tuple[int, ...]:
-    return (4 if ruleset.family == "ip" else 6,) if isinstance(ruleset, Ruleset) else (4, 6)
+    return (VERSIONS[ruleset.family],) if isinstance(ruleset, Ruleset) else (4, 6)
 
 
 def _services(versions: Iterable[int], objects: ApiObjects) -> tuple[ApiServicePort, ...]:

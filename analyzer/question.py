@@ -11,7 +11,12 @@ from analyzer.errors import UsageError
 from analyzer.kubeproxy.select import select
 from analyzer.kubeproxy.trace import Question
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, ServicePort, View
-from analyzer.model.addresses import Address, address_and_port_from_text, address_from_text
+from analyzer.model.addresses import (
+    VERSIONS,
+    Address,
+    address_and_port_from_text,
+    address_from_text,
+)
 from analyzer.model.packet import ALL_BITS, Mark, Packet
 from analyzer.model.routing import Routes
 from analyzer.model.rules import Ruleset
@@ -110,7 +115,7 @@ def question(
         UsageError: an option makes no sense, alone or with the others.
         InputError: a file is not what it should be.
     """
-    version = 4 if family == "ip" else 6
+    version = VERSIONS[family]
     if "addresses" in files:
         own = parse_addresses(files["addresses"][1], files["addresses"][0])
     own = tuple(address for address in own if address.version == version)

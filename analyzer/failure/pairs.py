@@ -79,7 +79,7 @@ def _silencing(incidence: Incidence, costs: Singles) -> int:
     size = len(incidence.groups)
     alone = {group for group, gone in enumerate(costs.silenced) if gone}
     others = size - len(alone)
-    both = {each for each in incidence.total if each is not None and len(each) == 2}  # noqa: PLR2004
+    both = {each for each in incidence.total if each is not None and len(each) == 2}  # noqa: PLR2004  # a pair
     together = sum(alone.isdisjoint(each) for each in both)
     return size * (size - 1) // 2 - others * (others - 1) // 2 + together
 

@@ -11,7 +11,7 @@ from analyzer.kubeproxy.between import NOTHING, Between
 from analyzer.kubeproxy.explored import Explored
 from analyzer.kubeproxy.leaving import BySource, Leaving, Towards
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Source
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.matches import MatchPhysdev
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.region import Intervals, Region, networks_of
@@ -202,8 +202,7 @@ class FlowWalks:
         return lambda sent: self._leaving.by_source(_out(sent, source))
 
     def _explored(self, tree: Tree, source: Source) -> Explored:
-        version = 4 if self._family == "ip" else 6
-        return Explored(tree, version, self._leaving_of(source))
+        return Explored(tree, VERSIONS[self._family], self._leaving_of(source))
 
     def masquerades(
         self,
@@ -239,7 +238,7 @@ class FlowWalks:
 
     def networks(self, asked: Iterable[Intervals]) -> frozenset[Network]:
         """Return the networks of what was asked of sources."""
-        version = 4 if self._family == "ip" else 6
+        version = VERSIONS[self._family]
         return frozenset(network for each in asked for network in networks_of(version, each))
 
     def is_told_by_mark(self, packet: Packet, source: Source) -> bool:

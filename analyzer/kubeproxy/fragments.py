@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.holes import lacks_head, lost_rows
-from analyzer.model.diagnostics import Diagnostic, Location, Severity
+from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
 from analyzer.model.matches import MatchMark, MatchNot
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Jump, SetMark, Target
@@ -108,23 +108,19 @@ def _masqueraded(nat: Table) -> int:
 
 
 def _guessed(ruleset: Ruleset) -> Diagnostic:
-    return Diagnostic(
-        severity=Severity.WARNING,
-        code="no-mark-chain",
-        message=f"the dump does not show {names.MARK_MASQUERADE} of table nat: it is taken to "
+    return partial_warning(
+        "no-mark-chain",
+        f"the dump does not show {names.MARK_MASQUERADE} of table nat: it is taken to "
         "mark flows with the bit that KUBE-POSTROUTING looks for, and to return",
-        file=ruleset.file,
-        partial=True,
+        ruleset.file,
     )
 
 
 def _hooks(ruleset: Ruleset, lacking: list[str]) -> Diagnostic:
     hooks = ", ".join(lacking)
-    return Diagnostic(
-        severity=Severity.WARNING,
-        code="no-hook",
-        message=f"the dump does not show {hooks} of table nat: flows are taken to come to "
+    return partial_warning(
+        "no-hook",
+        f"the dump does not show {hooks} of table nat: flows are taken to come to "
         "KUBE-SERVICES and KUBE-POSTROUTING, as kube-proxy has it",
-        file=ruleset.file,
-        partial=True,
+        ruleset.file,
     )

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from analyzer.kubeproxy import names
-from analyzer.model.diagnostics import Diagnostic, Location, Severity
+from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.value import replace, value
 from analyzer.parsers.rows import Chains, RuleRows
@@ -318,11 +318,9 @@ def _told(ruleset: Ruleset, betraying: list[str], *, whole: bool) -> Diagnostic:
         if whole
         else "which others are lost it does not tell, so shares are bounds"
     )
-    return Diagnostic(
-        severity=Severity.WARNING,
-        code="lost-rows",
-        message=f"the dump has lost rows of table nat: {shown}{more} should have other rows, "
+    return partial_warning(
+        "lost-rows",
+        f"the dump has lost rows of table nat: {shown}{more} should have other rows, "
         f"or be jumped to; {then}",
-        file=ruleset.file,
-        partial=True,
+        ruleset.file,
     )

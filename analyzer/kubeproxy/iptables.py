@@ -41,7 +41,7 @@ from analyzer.kubeproxy.view import (
     Source,
     View,
 )
-from analyzer.model.addresses import Address, Network, network_from_text
+from analyzer.model.addresses import VERSIONS, Address, Network, network_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.probability import NEVER
@@ -71,7 +71,7 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     _Way: TypeAlias = tuple[Frontend, str, Source, Network | None]
 
 #: Destinations that rules behind nat tell apart; plain rows are not read where these are more.
-_MOST_DESTINATIONS: Final = 2_000
+_MOST_DESTINATIONS: Final = 256
 _BASE_CHAINS: Final = ("PREROUTING", "OUTPUT", "POSTROUTING")
 #: Quicker than to call the enumeration, which a dump does for each of its Services.
 _KINDS: Final = {kind.value: kind for kind in FrontendKind}
@@ -140,7 +140,7 @@ class Recogniser:
         self._ruleset = ruleset = lost.ruleset
         self._cluster = cluster
         self._node = node
-        version = 4 if ruleset.family == "ip" else 6
+        version = VERSIONS[ruleset.family]
         self._own = tuple(a for a in node_addresses if a.version == version)
         self._nat = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
         self._plain = PlainTable(
@@ -254,7 +254,7 @@ class Recogniser:
             mode=mode,
             node=self._node,
             pod_source=self._sources[Source.POD],
-            cut=() if self._has_all_of_nat() else (4 if self._ruleset.family == "ip" else 6,),
+            cut=() if self._has_all_of_nat() else (VERSIONS[self._ruleset.family],),
             unseen=unseen,
             left_out=tuple(dict.fromkeys(odd.name for odd in self._odd if not odd.lacks_port)),
             unled=self._unled,

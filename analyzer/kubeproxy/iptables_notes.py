@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.kubeproxy import names
-from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
@@ -67,13 +67,7 @@ class Notes:
         return f"run {' and '.join(programs)}, or `nft list ruleset` for nftables mode"
 
     def _warning(self, code: str, message: str) -> Diagnostic:
-        return Diagnostic(
-            severity=Severity.WARNING,
-            code=code,
-            message=message,
-            file=self._ruleset.file,
-            partial=True,
-        )
+        return partial_warning(code, message, self._ruleset.file)
 
     def half(self) -> Diagnostic:
         """Return that the node has other tables beside."""
@@ -127,11 +121,4 @@ class Notes:
 
     def _left_out(self, code: str, message: str, rules: list[Rule]) -> Diagnostic:
         more = f" (and {len(rules) - 1} more)" if rules[1:] else ""
-        return Diagnostic(
-            severity=Severity.WARNING,
-            code=code,
-            message=message + more,
-            file=self._ruleset.file,
-            line=rules[0].location.line,
-            partial=True,
-        )
+        return partial_warning(code, message + more, self._ruleset.file, rules[0].location.line)

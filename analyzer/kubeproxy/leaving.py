@@ -17,8 +17,9 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.between import Between
+from analyzer.model.addresses import VERSIONS
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals, Parted, Region, everything
+from analyzer.model.region import Intervals, Parted, Region, everything, is_one
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.hooks import Hooks
@@ -32,7 +33,6 @@ Towards: TypeAlias = Callable[[int, int | None], BySource]
 #: Questions of rules by which one destination is told from others; it then is walked for alone.
 _MOST_ASKED: Final = 3
 _IPV4: Final = 4
-_VERSIONS: Final = {"ip": _IPV4, "ip6": 6}
 _UNKNOWN: Final[BySource] = (of_all(Ternary.UNKNOWN), frozenset())
 
 
@@ -108,7 +108,7 @@ class Leaving:
     def __init__(self, hooks: Hooks, family: str, between: Between) -> None:
         self._hooks = hooks
         self._between = between
-        version = _VERSIONS[family]
+        version = VERSIONS[family]
         # Two of them: which one a rule asks for is told by identity.
         self._sources, self._everywhere = (
             Region(version, (everything(version),)) for _ in range(2)
@@ -162,7 +162,7 @@ class Leaving:
         if every is None:
             return None
         pairs = ((to, where) for to, (_, asked) in every for where in asked)
-        return {where for to, where in pairs if not (where == to and _is_one(where))}
+        return {where for to, where in pairs if not (where == to and is_one(where))}
 
     def _asking(self, packet: Packet) -> BySource:
         # Of a packet with another mark it may make the difference that it does not make here.
@@ -185,8 +185,3 @@ class Leaving:
         if found is None:
             found = self._known[wide] = _Destinations(wide, self._hooks.masquerades)
         return found
-
-
-def _is_one(where: Intervals) -> bool:
-    """Tell whether a part is a single address."""
-    return len(where) == 1 and where[0][0] == where[0][1]

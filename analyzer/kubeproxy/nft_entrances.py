@@ -11,7 +11,7 @@ from analyzer.kubeproxy.nft_places import Place, places
 from analyzer.kubeproxy.nft_rows import PlainChain, Row, chain_of, rows_of
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model import targets
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.nft import Chain, NftRuleset, Table
 from analyzer.model.nft_expressions import Drop, Goto, Jump
 from analyzer.model.nft_statements import Reject
@@ -86,7 +86,7 @@ class Entrances:
         plainly: bool,
     ) -> None:
         self._family = family
-        self._version = 4 if family == "ip" else 6
+        self._version = VERSIONS[family]
         self._object_names = object_names
         self._plainly = plainly
         self.tables = [

@@ -19,9 +19,9 @@ from analyzer.kubeproxy.source_parts import Known, SourceParts
 from analyzer.kubeproxy.source_routes import SourceRoutes
 from analyzer.kubeproxy.sources import PodNetworks, pod_networks, source_addresses
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
-from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.nft import Chain, NftRuleset
 from analyzer.model.nft_statements import Dnat
 from analyzer.parsers.formats import Advance
@@ -91,9 +91,7 @@ class Family:
 
     @cached_property
     def _pods(self) -> PodNetworks:
-        return pod_networks(
-            4 if self._family == "ip" else 6, self._written, self._cluster, self._node
-        )
+        return pod_networks(VERSIONS[self._family], self._written, self._cluster, self._node)
 
     @property
     def pod_source(self) -> Address | None:
@@ -295,14 +293,12 @@ class Family:
         if "_walks" in self.__dict__:
             yield from bounded(self._walks.exceeded, self._ruleset.file)
         for entrance in (e for e in self.entrances if self._is_empty(e)):
-            yield Diagnostic(
-                severity=Severity.WARNING,
-                code="empty-chain",
-                message=f"the chain of {entrance.name} for {entrance.frontend} has no rule: was "
+            yield partial_warning(
+                "empty-chain",
+                f"the chain of {entrance.name} for {entrance.frontend} has no rule: was "
                 "the dump taken in the middle of a sync? Whether there are endpoints it does not "
                 "say",
-                file=self._ruleset.file,
-                partial=True,
+                self._ruleset.file,
             )
         guessed = len(self._read.guessed)
         if guessed:

@@ -23,9 +23,9 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.assumed import no_bridge_port
 from analyzer.kubeproxy.nft_family import Family
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
-from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.nft import NftRuleset, Set
 from analyzer.model.nft_expressions import Concat, Unknown
 from analyzer.parsers.formats import Advance
@@ -81,7 +81,7 @@ class NftRecogniser:
                 (ruleset, *others),
                 cluster,
                 node=node,
-                own=tuple(a for a in node_addresses if a.version == (4 if family == "ip" else 6)),
+                own=tuple(a for a in node_addresses if a.version == VERSIONS[family]),
                 object_names=object_names,
                 advance=advance,
                 plainly=plainly and not others,
@@ -198,10 +198,4 @@ class NftRecogniser:
         )
 
     def _warning(self, code: str, message: str) -> Diagnostic:
-        return Diagnostic(
-            severity=Severity.WARNING,
-            code=code,
-            message=message,
-            file=self._ruleset.file,
-            partial=True,
-        )
+        return partial_warning(code, message, self._ruleset.file)

@@ -11,7 +11,7 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.asked_bits import asked_bits
 from analyzer.kubeproxy.conntrack_need import is_tracking
 from analyzer.kubeproxy.view import Endpoint
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.matches import MatchPhysdev
 from analyzer.model.nft import NftRuleset
 from analyzer.model.nft_statements import Dnat as NftDnat
@@ -127,7 +127,7 @@ def _walk(
     rulesets: Sequence[Rules], question: Question, family: str
 ) -> tuple[Hooks, Situation, Tree]:
     packet = question.packet
-    version = 4 if family == "ip" else 6
+    version = VERSIONS[family]
     for address in (packet.source, packet.destination):
         if address is not None and address.version != version:
             raise UsageError(f"{address} is not of IPv{version}, of which these rules are")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.between import NOTHING, Between
 from analyzer.kubeproxy.flows import HOOKS, FlowWalks
 from analyzer.kubeproxy.view import Frontend, Route, Source
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.diagnostics import Location
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.region import Interval, Intervals, Parted, Region, everything, joined
@@ -21,7 +22,9 @@ from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import FellThrough, Leaf, Tree
 
 #: Parts of the destinations that are looked at before nat; flows to others are walked.
-_MOST_PARTS: Final = 2_000
+_MOST_PARTS: Final = 100
+#: What stands in the place of KUBE-SERVICES.
+_HERE: Final = Rule((), Drop(), Location("", 0), "")
 
 
 class NatWalks(FlowWalks):
@@ -64,7 +67,7 @@ class NatWalks(FlowWalks):
 
         Of a kind of source that has these addresses; None: where they are is not known.
         """
-        version = 4 if self._family == "ip" else 6
+        version = VERSIONS[self._family]
         sent = replace(
             self._packet(source, sources),
             protocol=protocol,
@@ -99,19 +102,23 @@ class NatWalks(FlowWalks):
 
         It is walked with a verdict in that chain's place.
         """
-        here = Rule((), Drop(), Location("", 0), "")
+        walk = Traversal(self._up_to_services, self._situation)
+        match walk.tree(HOOKS[source], packet):
+            case Leaf(Drop(), reached, rules):
+                return reached == packet and rules[-1] is _HERE
+            case _:
+                return False
+
+    @cached_property
+    def _up_to_services(self) -> Table:
+        """The table without what is behind KUBE-SERVICES."""
         chains = {
             name: chain
             for name, chain in self._table.chains.items()
             if not name.startswith((names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES))
         }
-        chains[names.SERVICES] = Chain(names.SERVICES, (here,))
-        walk = Traversal(replace(self._table, chains=chains), self._situation)
-        match walk.tree(HOOKS[source], packet):
-            case Leaf(Drop(), reached, rules):
-                return reached == packet and rules[-1] is here
-            case _:
-                return False
+        chains[names.SERVICES] = Chain(names.SERVICES, (_HERE,))
+        return replace(self._table, chains=chains)
 
     def mark_of_masquerade(self) -> Mark | None:
         """Return the mark that KUBE-MARK-MASQ gives to a packet without one.

@@ -12,6 +12,8 @@ Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
 
+#: The IP version of each family of netfilter.
+VERSIONS: Final = {"ip": 4, "ip6": 6}
 _MAPPED: Final = 0xFFFF
 _LOWEST_WORD: Final = 0xFFFF
 _IPV6: Final = 6

@@ -51,3 +51,10 @@ class Diagnostic:
     partial: bool = False
     line: int | None = None
     column: int | None = None
+
+
+def partial_warning(code: str, message: str, file: str, line: int | None = None) -> Diagnostic:
+    """Return the warning that something was not understood, so that an answer may be bounds."""
+    return Diagnostic(
+        severity=Severity.WARNING, code=code, message=message, file=file, line=line, partial=True
+    )

@@ -190,6 +190,11 @@ def joined(parts: Iterable[Interval]) -> Intervals:
     return tuple(found)
 
 
+def is_one(intervals: Intervals) -> bool:
+    """Tell whether just one address is in some intervals."""
+    return len(intervals) == 1 and intervals[0][0] == intervals[0][1]
+
+
 def span(network: Network) -> Interval:
     """Return the first and the last address of a network."""
     return int(network.network_address), int(network.broadcast_address)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from analyzer.errors import InputError, ParseError
-from analyzer.model.diagnostics import Diagnostic, Location, Severity
+from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
 from analyzer.model.nft import (
     FAMILIES,
     FLAGS,
@@ -230,15 +230,7 @@ class _RulesetReader:
             return _unread(name, body)
 
     def _warn(self, code: str, message: str, number: int) -> None:
-        self._diagnostics.append(
-            Diagnostic(
-                severity=Severity.WARNING,
-                code=code,
-                message=f"object {number}, {message}",
-                file=self._file,
-                partial=True,
-            )
-        )
+        self._diagnostics.append(partial_warning(code, f"object {number}, {message}", self._file))
 
 
 def _unread(name: str, body: Mapping[str, Any]) -> Set:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from analyzer.errors import InputError
-from analyzer.model.diagnostics import Diagnostic, Location, Severity
+from analyzer.model.diagnostics import Diagnostic, Location, partial_warning
 from analyzer.model.nft import (
     FAMILIES,
     FLAGS,
@@ -82,16 +82,7 @@ def parse(
     diagnostics: list[Diagnostic] = []
 
     def warn(code: str, message: str, line: int) -> None:
-        diagnostics.append(
-            Diagnostic(
-                severity=Severity.WARNING,
-                code=code,
-                message=message,
-                file=file,
-                line=line,
-                partial=True,
-            )
-        )
+        diagnostics.append(partial_warning(code, message, file, line))
 
     if found.noise:
         more = f" (and {len(found.noise) - 1} more)" if found.noise[1:] else ""

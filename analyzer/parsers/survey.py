@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.xt.known import TARGETS_READ
@@ -157,11 +157,4 @@ def _first(text: str) -> str:
 
 def _finding(file: str, lines: list[int], code: str, message: str) -> Diagnostic:
     more = f" ({len(lines)} rules)" if lines[1:] else ""
-    return Diagnostic(
-        severity=Severity.WARNING,
-        code=code,
-        message=message + more,
-        file=file,
-        line=lines[0],
-        partial=True,
-    )
+    return partial_warning(code, message + more, file, lines[0])

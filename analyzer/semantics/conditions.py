@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import TypeAlias
 
-from analyzer.model.region import Interval, Intervals, common_of, joined, without
+from analyzer.model.region import Interval, Intervals, common_of, is_one, joined, without
 from analyzer.semantics.parts import common, holds, union
 from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
 
@@ -81,7 +81,7 @@ def telling(
     an address that does not count for it.
     """
     asked, labels = set(asked), list(labels)
-    alone = {each for each in asked if _is_one(each)}
+    alone = {each for each in asked if is_one(each)}
     found = asked - alone
     if not alone:
         return found
@@ -121,7 +121,3 @@ def _others(
     """Give what of a piece is on the other side of a part than a usual address."""
     other = without(piece, where) if holds(where, usual) else where
     yield from other if itself is None else without(other, ((itself, itself),))
-
-
-def _is_one(where: Intervals) -> bool:
-    return len(where) == 1 and where[0][0] == where[0][1]

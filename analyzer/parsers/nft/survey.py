@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.nft import Chain, NftRuleset, Rule, Set, Table
 from analyzer.model.nft_expressions import (
     AnonymousSet,
@@ -190,11 +190,4 @@ def _finding(ruleset: NftRuleset, lines: list[int], code: str, message: str) -> 
     if ruleset.input_format == JSON and first is not None:
         # Its numbers are of objects, and a file of JSON has lines of its own.
         message, first = f"object {first}, {message}", None
-    return Diagnostic(
-        severity=Severity.WARNING,
-        code=code,
-        message=message + more,
-        file=ruleset.file,
-        line=first,
-        partial=True,
-    )
+    return partial_warning(code, message + more, ruleset.file, first)
