@@ -97,11 +97,6 @@ def _of_nft(ruleset: NftRuleset) -> int:
     return bits
 
 
-def may_say(ruleset: NftRuleset, word: str) -> bool:
-    """Tell whether a rule may have a word."""
-    return any(word in rule.raw for chain in _saying(ruleset, word) for rule in chain.rules)
-
-
 def _saying(ruleset: NftRuleset, word: str) -> Iterator[Chain]:
     """Give the chains that may have a word; few do, and to understand the others takes long."""
     for table in ruleset.tables.values():

@@ -51,7 +51,12 @@ class Explored:
 
     `version` is the IP version; `leaving` tells of which sources a packet is masqueraded that was
     sent to an endpoint.
+
+    Attributes:
+        asks_own_sources: whether a rule asked if they come from the node itself.
     """
+
+    asks_own_sources = False
 
     def __init__(
         self, tree: Tree, version: int, leaving: Callable[[Packet], tuple[Parts[Ternary], Asked]]

@@ -74,8 +74,12 @@ class FlowWalks:
         self._sources = sources
         self._own = frozenset(own)
         self._situation = Situation(
-            local_addresses=frozenset(own) if own else None, affinity_lists=names.AFFINITY_LISTS
+            local_addresses=frozenset(own) if own else None,
+            affinity_lists=names.AFFINITY_LISTS,
+            noted=self._note_own_sources,
         )
+        #: Whether a rule asked, since a walk began, if a packet comes from the node itself.
+        self._asks_own_sources = False
         #: What the walks of one chain alone may cost.
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
@@ -95,24 +99,13 @@ class FlowWalks:
     @cached_property
     def asks_bridges(self) -> bool:
         """Whether a rule may match on ports of bridges."""
-        return self._may_say("physdev", "")
+        from analyzer.kubeproxy.asked_bits import rows_of
 
-    @cached_property
-    def asks_own_sources(self) -> bool:
-        """Whether a rule may ask whether a source is one of the node's own addresses."""
-        return self._may_say("--src-type", "fib")
+        tables = (t for r in self._rulesets if isinstance(r, Ruleset) for t in r.tables.values())
+        return any("physdev" in rows_of(table) for table in tables)
 
-    def _may_say(self, of_iptables: str, of_nft: str) -> bool:
-        """Tell whether rules may have a word, of iptables or of nft; empty: these never do."""
-        from analyzer.kubeproxy.asked_bits import may_say, rows_of
-
-        for each in self._rulesets:
-            if isinstance(each, Ruleset):
-                if any(of_iptables in rows_of(table) for table in each.tables.values()):
-                    return True
-            elif of_nft and may_say(each, of_nft):
-                return True
-        return False
+    def _note_own_sources(self) -> None:
+        self._asks_own_sources = True
 
     def note(self, bound: str) -> None:
         """Note a bound that was met, and what it means for the answer."""
@@ -192,7 +185,9 @@ class FlowWalks:
     ) -> Explored:
         """Return the ways of a frontend's flows `of` some sources, or of one; None: not known."""
         packet = self._flow(self._packet(source, of), frontend, protocol)
-        return self._explored(self._hooks.to_nat(HOOKS[source], packet), source)
+        self._asks_own_sources = False
+        tree = self._hooks.to_nat(HOOKS[source], packet)
+        return self._explored(tree, source, asks_own_sources=self._asks_own_sources)
 
     def as_hairpin(self, explored: Explored) -> Explored:
         """Return the same ways, of flows that their endpoints make."""
@@ -201,8 +196,10 @@ class FlowWalks:
     def _leaving_of(self, source: Source) -> Callable[[Packet], BySource]:
         return lambda sent: self._leaving.by_source(_out(sent, source))
 
-    def _explored(self, tree: Tree, source: Source) -> Explored:
-        return Explored(tree, VERSIONS[self._family], self._leaving_of(source))
+    def _explored(self, tree: Tree, source: Source, *, asks_own_sources: bool = False) -> Explored:
+        found = Explored(tree, VERSIONS[self._family], self._leaving_of(source))
+        found.asks_own_sources = asks_own_sources
+        return found
 
     def masquerades(
         self,

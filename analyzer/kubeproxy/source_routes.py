@@ -61,8 +61,11 @@ class SourceRoutes:
                 found.append(route)
                 yield route, address
         # Without the node's addresses an endpoint's may be one of them.
-        alike = bool(self._own) or not self._walks.asks_own_sources
-        within = {s: r for s in self._alike if (r := regions[s]) is not None and alike}
+        within = {
+            s: r
+            for s in self._alike
+            if (r := regions[s]) is not None and (self._own or not ways[s].asks_own_sources)
+        }
         pods = {s: (r, self._walks.as_hairpin(ways[s])) for s, r in within.items()}
         yield open_as(self._hairpin(frontend, found, pods, explore), found), None
 

@@ -284,7 +284,7 @@ class Hooks:
                         "whether conntrack sees the flow", (self._run(rest, packet, then), asked)
                     )
             return self._one(stage, packet, rest, then)
-        return Leaf(FellThrough(then), packet) if isinstance(then, str) else then(packet)
+        return Leaf(FellThrough(), packet) if isinstance(then, str) else then(packet)
 
     def _one(self, stage: BaseChain, packet: Packet, rest: tuple[Stage, ...], then: _Then) -> Tree:
         if not stage.is_before and packet.template:

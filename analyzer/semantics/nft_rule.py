@@ -58,7 +58,7 @@ from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_asks import asks, asks_affinity
 from analyzer.semantics.nft_changes import reject_name
 from analyzer.semantics.path import Path
-from analyzer.semantics.positions import Place
+from analyzer.semantics.positions import Place, left
 from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
 
 TYPE_CHECKING = False
@@ -284,8 +284,8 @@ class RuleWalk:
                     packet = made.ways[0][0]
                 case Jump(chain):
                     match self._walks.goto(chain, packet):
-                        case Leaf(FellThrough(), left):
-                            packet = left
+                        case Leaf(FellThrough(), through):
+                            packet = through
                         case _:
                             return None
                 case Counter() | Log() | Dup() | FlowAdd() | Continue():
@@ -340,7 +340,7 @@ class RuleWalk:
 
     def _taken(self, verdict: Expression | None, at: int, packet: Packet) -> Tree:
         """Return what becomes of a packet behind a verdict."""
-        walks, here = self._walks, self.place.chain
+        walks = self._walks
         match verdict:
             case Accept():
                 tree: Tree = Leaf(targets.Accept(), packet)
@@ -351,7 +351,7 @@ class RuleWalk:
             case Goto(chain):
                 tree = walks.goto(chain, packet)
             case Return():
-                tree = walks.left(here, packet)
+                tree = left(packet)
             case Continue():
                 return walks.rest_of(self, at + 1, packet)
             case _:

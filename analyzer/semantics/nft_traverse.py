@@ -21,7 +21,7 @@ from analyzer.semantics.nft_changes import Changes
 from analyzer.semantics.nft_matching import Lookups
 from analyzer.semantics.nft_rule import RuleWalk
 from analyzer.semantics.path import Path
-from analyzer.semantics.positions import Place, Walks, missing
+from analyzer.semantics.positions import Place, Walks, left, missing
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
 
@@ -53,6 +53,10 @@ class NftTraversal(Walks):
         place = Place(rule.place.chain, rule.place.at - 1)
         return self._meets(place, packet, statement) if statement else self.onward(place, packet)
 
+    def _is_end(self, place: Place) -> bool:
+        chain = self._table.chains.get(place.chain)
+        return chain is not None and place.at >= len(chain.rules)
+
     def _meets(self, start: Place, packet: Packet, statement: int = 0) -> Tree:
         """Walk from a statement of a rule on."""
         chain = self._table.chains.get(start.chain)
@@ -82,4 +86,4 @@ class NftTraversal(Walks):
                     return path.tree(rest)
             packet = reached
             at = index.following(packet, at + 1)
-        return path.tree(self.left(start.chain, packet))
+        return path.tree(left(packet))

@@ -58,6 +58,10 @@ class Walks(ABC):
         """The chains that packets came to so far."""
 
     @abstractmethod
+    def _is_end(self, place: Place) -> bool:
+        """Tell whether a place is behind the last rule of a chain of the table."""
+
+    @abstractmethod
     def _meets(self, start: Place, packet: Packet) -> Tree:
         """Walk a packet along the rules of a chain, until it leaves that chain."""
 
@@ -110,10 +114,12 @@ class Walks(ABC):
 
     def returned(self, tree: Tree, behind: Place) -> Tree:
         """Return `tree` with what `behind` makes of each packet that leaves the called chain."""
+        if self._is_end(behind):
+            return tree  # it leaves the caller with it
 
         def back(leaf: Leaf) -> Tree:
-            left = isinstance(leaf.outcome, FellThrough)
-            return self.onward(behind, leaf.packet) if left else leaf
+            leaves = isinstance(leaf.outcome, FellThrough)
+            return self.onward(behind, leaf.packet) if leaves else leaf
 
         try:
             return Grown(back, self.effort.spend, self._staying).of(tree)
@@ -135,9 +141,10 @@ class Walks(ABC):
         inside, outside = packet.parted(by)
         return BySource(by.asked, ((by.inside, goes_on(inside)), (by.outside, goes_on(outside))))
 
-    def left(self, chain: str, packet: Packet) -> Tree:
-        """Return what becomes of a packet that leaves a chain at its end."""
-        return Leaf(FellThrough(chain), packet)
+
+def left(packet: Packet) -> Tree:
+    """Return what becomes of a packet that leaves a chain at its end."""
+    return Leaf(FellThrough(), packet)
 
 
 def missing(chain: str, packet: Packet) -> Tree:

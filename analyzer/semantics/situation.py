@@ -8,6 +8,10 @@ from analyzer.model.region import LOOPBACK, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 @value(kw_only=True)
 class Situation:
@@ -23,6 +27,7 @@ class Situation:
             which are ``recent`` lists or sets of nft; None: not known.
         affinity_lists: how the names of lists begin that session affinity keeps.
         under_limits: whether ``limit`` and ``hashlimit`` have tokens left; None: not known.
+        noted: called when a rule asks whether a packet comes from the node itself.
     """
 
     local_addresses: frozenset[Address] | None = None
@@ -32,6 +37,7 @@ class Situation:
     lists: frozenset[str] | None = frozenset()
     affinity_lists: tuple[str, ...] = ()
     under_limits: bool | None = None
+    noted: Callable[[], None] | None = None
 
     def is_local(self, packet: Packet) -> Ternary:
         """Tell whether `packet` goes to an address of the node, loopback included."""
@@ -41,6 +47,8 @@ class Situation:
 
     def is_from_node(self, packet: Packet) -> Ternary:
         """Tell whether `packet` comes from an address of the node, loopback included."""
+        if self.noted is not None:
+            self.noted()
         if packet.from_node is not None:
             return Ternary.of(packet.from_node)
         return self.is_own(packet.source, packet.sources)

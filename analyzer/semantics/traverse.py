@@ -55,7 +55,7 @@ from analyzer.semantics.effort import Effort
 from analyzer.semantics.index import ChainIndex
 from analyzer.semantics.matching import MatchResult, match_all
 from analyzer.semantics.path import Path
-from analyzer.semantics.positions import Place, Walks, missing
+from analyzer.semantics.positions import Place, Walks, left, missing
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.translation import redirected, sourced, translated, with_source
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved, after
@@ -79,6 +79,10 @@ class Traversal(Walks):
     def visited(self) -> list[str]:
         """The chains that packets came to so far."""
         return list(self._indexes)
+
+    def _is_end(self, place: Place) -> bool:
+        chain = self._table.chains.get(place.chain)
+        return chain is not None and place.at >= len(chain.rules)
 
     def _meets(self, start: Place, packet: Packet) -> Tree:
         chain = self._table.chains.get(start.chain)
@@ -132,7 +136,7 @@ class Traversal(Walks):
                 if rest is not None:
                     return path.tree(rest)
             else:
-                return path.tree(self.left(start.chain, packet))
+                return path.tree(left(packet))
 
     def _passed(self, packet: Packet, rule: Rule) -> Leaf | None:
         """Return the packet, and the rules that match, where the chain certainly goes on.
@@ -141,12 +145,12 @@ class Traversal(Walks):
         """
         if isinstance(rule.target, Jump):
             match self.goto(rule.target.chain, packet):
-                case Leaf(FellThrough()) as left:
-                    return left
+                case Leaf(FellThrough()) as through:
+                    return through
                 case _:
                     return None
         passed = _passed(packet, rule, self._situation)
-        return None if passed is None else Leaf(FellThrough(""), passed)
+        return None if passed is None else Leaf(FellThrough(), passed)
 
     def _take(self, rule: Rule, behind: Place, packet: Packet) -> Tree:
         match rule.target:
@@ -155,7 +159,7 @@ class Traversal(Walks):
             case Goto(chain):
                 return self.goto(chain, packet)
             case Return():
-                return self.left(behind.chain, packet)
+                return left(packet)
             case Dnat(to):
                 return Leaf(rule.target, translated(packet, to))
             case Masquerade():

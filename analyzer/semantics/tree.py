@@ -28,8 +28,6 @@ AnyRule: TypeAlias = Rule | NftRule
 class FellThrough:
     """No rule decided: the chain's policy, or its caller, does."""
 
-    chain: str
-
 
 @value
 class Unresolved:
@@ -260,7 +258,8 @@ def _any_of(branches: list[Sums]) -> Sums:
     """Return the bounds where one branch is taken, not known which."""
     found, *rest = branches
     for each in rest:
-        found = found.mixed(each, UNKNOWN)
+        if each is not found:  # what is alike is one and the same value
+            found = found.mixed(each, UNKNOWN)
     return found
 
 

@@ -32,7 +32,7 @@ DNAT = Dnat(NatRange(first_address=POD, last_address=POD, first_port=80, last_po
         (Redirect(None), SENT, "local", "node itself"),
         (Accept(), SENT, "no-service", ""),
         (Masquerade(), SENT, "no-service", ""),
-        (FellThrough("A"), SENT, "no-service", ""),
+        (FellThrough(), SENT, "no-service", ""),
         (
             Unresolved("chain X is not in the dump"),
             SENT,

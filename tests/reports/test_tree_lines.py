@@ -9,13 +9,13 @@ from analyzer.model.rules import Rule
 from analyzer.model.targets import Drop, Jump
 from analyzer.reports.document import Piece, spans
 from analyzer.reports.tree_lines import ALL, Pieces, lines
-from analyzer.semantics.tree import Chance, Either, FellThrough, Leaf, Tree
+from analyzer.semantics.tree import Chance, Either, Leaf, Tree, Unresolved
 
 HALF, QUARTER = Dyadic.of(1, 1), Dyadic.of(1, 2)
 
 
 def leaf(name: str, *rules: Rule) -> Leaf:
-    return Leaf(FellThrough(name), Packet(), rules)
+    return Leaf(Unresolved(name), Packet(), rules)
 
 
 def rule(chain: str, line: int) -> Rule:
@@ -23,8 +23,8 @@ def rule(chain: str, line: int) -> Rule:
 
 
 def end(leaf: Leaf) -> tuple[Piece, ...]:
-    assert isinstance(leaf.outcome, FellThrough)
-    return (f"=> {leaf.outcome.chain}",)
+    assert isinstance(leaf.outcome, Unresolved)
+    return (f"=> {leaf.outcome.text}",)
 
 
 def shown(tree: Tree, *, tables: bool = False, most: int = ALL) -> list[str]:

@@ -46,7 +46,7 @@ AWAY, HERE_ = Delivered(here=False), Delivered(here=True)
         (AWAY, Packet(translated=True), Fate("no-service")),
         (Unresolved("x"), SENT, UNRESOLVED),
         (Accept(), SENT, UNRESOLVED),
-        (FellThrough("A"), SENT, UNRESOLVED),
+        (FellThrough(), SENT, UNRESOLVED),
     ],
 )
 def test_a_leaf_stands_for_one_fate(outcome: Outcome, packet: Packet, fate: Fate) -> None:

@@ -10,7 +10,7 @@ from tests.support.strategies.iptables_rules import HERE
 
 HALF = Dyadic.of(1, 1)
 RULE, BEHIND = Rule((), None, HERE, "-A X"), Rule((), Drop(), HERE, "-A Y -j DROP")
-LEFT, DROPPED = Leaf(FellThrough("X"), Packet(), (RULE,)), Leaf(Drop(), Packet())
+LEFT, DROPPED = Leaf(FellThrough(), Packet(), (RULE,)), Leaf(Drop(), Packet())
 
 
 def dropping(leaf: Leaf) -> Tree:

@@ -60,7 +60,7 @@ def test_whether_a_flow_leaves_a_node_of_unknown_addresses_is_unknown() -> None:
 
 @pytest.mark.parametrize("dump", [NONE, "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n"])
 def test_a_hook_without_a_chain_lets_every_packet_pass(dump: str) -> None:
-    assert hooks(dump).to_nat("PREROUTING", Packet()) == Leaf(FellThrough("PREROUTING"), Packet())
+    assert hooks(dump).to_nat("PREROUTING", Packet()) == Leaf(FellThrough(), Packet())
 
 
 def test_what_the_node_makes_for_itself_meets_postrouting_before_it_comes_back() -> None:

@@ -5,15 +5,16 @@ import pytest
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.rules import Rule
+from analyzer.model.targets import Reject
 from analyzer.semantics.path import Path, chance_of
-from analyzer.semantics.tree import Chance, Either, FellThrough, Leaf, Tree, bounds
+from analyzer.semantics.tree import Chance, Either, Leaf, Tree, bounds
 from tests.support.strategies.iptables_rules import HERE
 
 HALF, QUARTER = Dyadic.of(1, 1), Dyadic.of(1, 2)
 
 
 def leaf(name: str) -> Leaf:
-    return Leaf(FellThrough(name), Packet())
+    return Leaf(Reject(name), Packet())
 
 
 A, B, END = leaf("a"), leaf("b"), leaf("end")
@@ -94,7 +95,7 @@ def test_rules_that_matched_stand_before_those_of_the_only_branch() -> None:
     first, second = Rule((), None, HERE, "-A X"), Rule((), None, HERE, "-A Y")
     path = Path()
     path.passes(first)
-    path.branches(ALWAYS, Leaf(FellThrough("a"), Packet(), (second,)))
+    path.branches(ALWAYS, Leaf(Reject("a"), Packet(), (second,)))
     path.passes(second)
     tree = path.tree(END)
     assert isinstance(tree, Leaf)

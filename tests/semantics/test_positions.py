@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from analyzer.model.packet import Packet
-from analyzer.semantics.positions import Place, Walks, missing
+from analyzer.semantics.positions import Place, Walks, left, missing
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved
 
 PACKET = Packet(protocol="tcp")
@@ -10,21 +10,25 @@ PACKET = Packet(protocol="tcp")
 class Jumps(Walks):
     """Chains of one rule each, which jumps to another chain, or of none."""
 
-    def __init__(self, **chains: str) -> None:
+    def __init__(self, *, tails: bool = False, **chains: str) -> None:
         super().__init__()
         self._chains = chains
+        self._tails = tails
         self._visited: list[str] = []
 
     @property
     def visited(self) -> list[str]:
         return self._visited
 
+    def _is_end(self, place: Place) -> bool:
+        return self._tails and place.at == 1
+
     def _meets(self, start: Place, packet: Packet) -> Tree:
         self._visited.append(f"{start.chain}:{start.at}")
         assert len(self._visited) < 100, "the walk does not end"
         target = self._chains.get(start.chain)
         if target is None or start.at:
-            return self.left(start.chain, packet)
+            return left(packet)
         if target not in {*self._chains, "END"}:
             return missing(target, packet)
         return self.jump(target, packet, Place(start.chain, 1))
@@ -32,8 +36,16 @@ class Jumps(Walks):
 
 def test_a_chain_that_ends_returns_behind_the_jump() -> None:
     walks = Jumps(A="B", B="END")
-    assert walks.tree("A", PACKET) == Leaf(FellThrough("A"), PACKET)
+    assert walks.tree("A", PACKET) == Leaf(FellThrough(), PACKET)
     assert walks.visited == ["A:0", "B:0", "END:0", "B:1", "A:1"]
+
+
+def test_behind_the_last_rule_of_a_chain_nothing_is_walked() -> None:
+    walks = Jumps(A="B", B="END", tails=True)
+    found = walks.tree("A", PACKET)
+    assert found == Leaf(FellThrough(), PACKET)
+    assert walks.visited == ["A:0", "B:0", "END:0"]
+    assert walks.tree("END", PACKET) is found
 
 
 def test_a_position_is_walked_once() -> None:
@@ -55,13 +67,13 @@ def test_another_packet_is_walked_anew() -> None:
     walks = Jumps(A="END")
     walks.tree("A", PACKET)
     assert walks.walked(Place("A", 0), Packet()) is None
-    assert walks.tree("A", Packet()) == Leaf(FellThrough("A"), Packet())
+    assert walks.tree("A", Packet()) == Leaf(FellThrough(), Packet())
 
 
 def test_a_chain_that_several_jump_to_is_walked_once_and_returns_to_each() -> None:
     walks = Jumps(A="C", B="C", C="END")
-    assert walks.tree("A", PACKET) == Leaf(FellThrough("A"), PACKET)
-    assert walks.tree("B", PACKET) == Leaf(FellThrough("B"), PACKET)
+    assert walks.tree("A", PACKET) == Leaf(FellThrough(), PACKET)
+    assert walks.tree("B", PACKET) == Leaf(FellThrough(), PACKET)
     assert walks.visited.count("C:0") == 1
 
 

@@ -221,12 +221,12 @@ def test_a_kube_proxy_chain_of_5000_endpoints_is_one_chance_node() -> None:
         (table(A=[([], Jump("B")), ([], DEAD)], B=[]), DEAD),
         (table(A=[([], Jump("B")), ([], DEAD)], B=[([], Return()), ([], Drop())]), DEAD),
         # goto goes back to the caller's caller.
-        (table(A=[([], Goto("B")), ([], DEAD)], B=[]), FellThrough("B")),
+        (table(A=[([], Goto("B")), ([], DEAD)], B=[]), FellThrough()),
         (
             table(A=[([], Jump("B")), ([], DEAD)], B=[([], Goto("C")), ([], Drop())], C=[]),
             DEAD,
         ),
-        (table(A=[([], Return()), ([], DEAD)]), FellThrough("A")),
+        (table(A=[([], Return()), ([], DEAD)]), FellThrough()),
         # A rule without a target is a counter.
         (table(A=[([], None), ([], DEAD)]), DEAD),
         (table(A=[([], Accept()), ([], DEAD)]), Accept()),
@@ -273,7 +273,7 @@ def test_random_marks_are_remembered_apart() -> None:
     made = table(A=[([HALF], SetMark(1, 1)), ([marked], DEAD), ([HALF], Drop())])
     weights = distribution(walk(made)).weights
     quarter = Dyadic.of(1, 2)
-    assert weights == {DEAD: HALF.probability, Drop(): quarter, FellThrough("A"): quarter}
+    assert weights == {DEAD: HALF.probability, Drop(): quarter, FellThrough(): quarter}
 
 
 def test_an_unknown_target_leaves_everything_open() -> None:

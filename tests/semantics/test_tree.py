@@ -27,7 +27,7 @@ from analyzer.semantics.tree import (
 )
 from tests.support.strategies.iptables_rules import HERE
 
-KEYS: list[Outcome] = [Accept(), Drop(), FellThrough("A")]
+KEYS: list[Outcome] = [Accept(), Drop(), FellThrough()]
 HALF = Dyadic.of(1, 1)
 
 

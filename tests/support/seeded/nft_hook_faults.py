@@ -67,7 +67,7 @@ def accept_ends_the_hook(right: Any) -> Any:
 
 def all_of_nat_asked(right: Any) -> Any:
     def faulty(self: Hooks, stage: Any, leaf: Leaf, rest: Any, then: Any) -> Any:
-        back = FellThrough("") if stage.is_nat and stage.policy == "ACCEPT" else leaf.outcome
+        back = FellThrough() if stage.is_nat and stage.policy == "ACCEPT" else leaf.outcome
         drops = type(leaf.outcome).__name__ in {"Drop", "Reject"}
         return right(self, stage, leaf if drops else replace(leaf, outcome=back), rest, then)
 

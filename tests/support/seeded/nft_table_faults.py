@@ -18,7 +18,6 @@ from analyzer.semantics.nft_changes import Changed, Changes
 from analyzer.semantics.nft_held import Draw, Read
 from analyzer.semantics.nft_matching import Found, Lookups
 from analyzer.semantics.nft_rule import RuleWalk
-from analyzer.semantics.nft_traverse import NftTraversal
 from analyzer.semantics.path import Path
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Leaf
@@ -165,9 +164,10 @@ def state(name: str) -> Fault:
 
 
 def returning(right: Any) -> Any:
-    def faulty(self: Any, chain: str, packet: Any) -> Any:
-        found = right(self, chain, packet)
-        return found if chain != "base0" else Leaf(t.Accept(), packet)
+    def faulty(self: RuleWalk, verdict: Any, at: int, packet: Any) -> Any:
+        found = right(self, verdict, at, packet)
+        ends = isinstance(verdict, e.Return) and self.place.chain == "base0"
+        return Leaf(t.Accept(), packet) if ends else found
 
     return faulty
 
@@ -215,7 +215,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "continue as return": verdicts(when(e.Continue, lambda _: e.Return())),
     "accept as return": verdicts(when(e.Accept, lambda _: e.Return())),
     "accept as drop": verdicts(when(e.Accept, lambda _: e.Drop())),
-    "return of a base chain as accept": method(NftTraversal, "left", returning),
+    "return of a base chain as accept": method(RuleWalk, "_taken", returning),
     "wrong header read": method(nft_matching, "read", applying),
     "!= of what is not there holds": method(Lookups, "judge", broken_is_not_equal),
     "numbers drawn uniformly": method(Draw, "chance", uniform),
