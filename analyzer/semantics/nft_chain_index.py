@@ -1,14 +1,14 @@
 """Which rules of a long chain of nft can a packet meet at all?
 
 What iptables-nft has written is a list of all Services, as in `index`. For one packet we look only
-at rules for its destination address and port, and at those that name neither. A rule that is left
-out is one that does nothing before a comparison that certainly fails.
+at rules for its destination address and port, as far as these are known, and at those that name
+neither. A rule that is left out is one that does nothing before a comparison that certainly fails.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
@@ -33,6 +33,7 @@ class NftChainIndex:
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._count = len(rules)
         self._places: dict[_Key, list[int]] = {}
+        #: By what is known of where a packet goes.
         self._found: dict[_Key, Sequence[int]] = {}
         if self._count >= WORTHWHILE:
             for at, rule in enumerate(rules):
@@ -45,16 +46,24 @@ class NftChainIndex:
         """
         to = packet.destination
         port = packet.destination_port if packet.protocol in _PROTOCOLS else None
-        if to is None or port is None or self._count < WORTHWHILE:
+        if (to is None and port is None) or self._count < WORTHWHILE:
             return start
         key = to, port
         found = self._found.get(key)
         if found is None:
-            asked = ((to, port), (to, None), (None, port), (None, None))
-            found = sorted(at for each in asked for at in self._places.get(each, ()))
-            self._found[key] = found
+            found = self._found[key] = sorted(self._fitting(to, port))
         place = bisect_left(found, start)
         return found[place] if place < len(found) else self._count
+
+    def _fitting(self, to: Address | None, port: int | None) -> Iterator[int]:
+        """Give the places of rules for an address and a port; None: for any."""
+        if to is not None and port is not None:
+            for key in ((to, port), (to, None), (None, port), (None, None)):
+                yield from self._places.get(key, ())
+            return
+        for (address, number), places in self._places.items():
+            if (to is None or address in {None, to}) and (port is None or number in {None, port}):
+                yield from places
 
 
 def _key(rule: Rule) -> _Key:
