@@ -8,13 +8,16 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
 
 #: An ordinary user's PATH often leaves these out.
 _PATH: Final = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
+
+#: How text that programs take and print is coded.
+_AS_TEXT: Final = ("utf-8", "surrogateescape")
 
 #: Seconds after which a program is taken to hang: half a million rules load in 150.
 _DEADLINE: Final = 600
@@ -67,10 +70,13 @@ def run(
     """
     with _spawn(namespace, arguments, subprocess.PIPE, subprocess.PIPE) as process:
         try:
-            out, err = process.communicate(stdin, timeout=_DEADLINE)
+            given = stdin.encode(*_AS_TEXT)
+            printed = process.communicate(given, timeout=_DEADLINE)
         except BaseException:
             process.kill()
             raise
+    # Python's own reading of text would make line feeds of carriage returns, also inside of quotes.
+    out, err = (each.decode(*_AS_TEXT) for each in printed)
     done = subprocess.CompletedProcess(arguments, process.returncode, out, err)
     if check and done.returncode:
         said = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
@@ -80,12 +86,12 @@ def run(
 
 def start(namespace: Namespace, arguments: Sequence[str]) -> subprocess.Popen[str]:
     """Start a program and go on; what it prints is kept for its end."""
-    return _spawn(namespace, arguments, subprocess.DEVNULL, subprocess.STDOUT)
+    return _spawn(namespace, arguments, subprocess.DEVNULL, subprocess.STDOUT, text=True)
 
 
 def _spawn(
-    namespace: Namespace, arguments: Sequence[str], stdin: int, stderr: int
-) -> subprocess.Popen[str]:
+    namespace: Namespace, arguments: Sequence[str], stdin: int, stderr: int, *, text: bool = False
+) -> subprocess.Popen[Any]:
     # Python's hooks around fork swallow a Ctrl-C that falls into them; so it waits for their end.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -94,8 +100,8 @@ def _spawn(
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            text=True,
-            errors="surrogateescape",
+            text=text,
+            errors=_AS_TEXT[1] if text else None,
             env=_environment(),
             preexec_fn=namespace.entering(),  # noqa: PLW1509  # we have one thread only
         )

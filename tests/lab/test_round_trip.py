@@ -21,3 +21,14 @@ def test_rules_that_the_real_iptables_loads_and_saves_are_the_same_rules(binary:
     if binary == "iptables-legacy":
         # python-iptables reads the same table, and sees the same extensions.
         assert trial["witnessed"] > 0.9 * sum(trial["accepted"].values())
+
+
+def test_what_programs_print_is_kept_as_it_is() -> None:
+    """A prefix of LOG may have a carriage return, which is no end of a line."""
+    program = (
+        "from netns_lab.command import run\n"
+        "from netns_lab.namespace import Namespace, leave_host\n"
+        "leave_host()\n"
+        "print(ascii(run(Namespace('x'), ['cat'], 'a\\rb\\n').stdout))"
+    )
+    assert in_lab(program).strip() == r"'a\rb\n'"
