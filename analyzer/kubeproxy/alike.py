@@ -70,7 +70,7 @@ _LITERAL: Final = re.compile(
 #: Options that ask for ports, and how; of ``--dport`` one number is told apart.
 _PORTS: Final = re.compile(r"--\S*ports? (\S+)")
 #: Different addresses that the rest of a dump may name, to be held against each of a Service's.
-_MOST_NETWORKS: Final = 2_000
+MOST_NETWORKS: Final = 2_000
 
 
 @value
@@ -119,8 +119,8 @@ class Closures:
         known = [each for each in endpoints if each is not None]
         hosts: dict[str, str] = {}
         for each in known:
-            hosts.setdefault(_as_host(each.address), f"@{len(hosts)}")
-        asked = None if frontend.address is None else _as_host(frontend.address)
+            hosts.setdefault(as_host(each.address), f"@{len(hosts)}")
+        asked = None if frontend.address is None else as_host(frontend.address)
         others: dict[str, str] = {}
         to_numbers = {text: f"@{at}" for at, text in enumerate(to)}
         port = str(frontend.port)
@@ -148,12 +148,12 @@ class Closures:
             return None  # what was left out as a comment may have been none
         literals = self._around.and_of(text)
         ports = tuple(dict.fromkeys(each.port for each in known))
-        places, own, listed = list(hosts), set(map(_as_host, self._own)), self._listed
+        places, own, listed = list(hosts), set(map(as_host, self._own)), self._listed
         key = (
             *(frontend.kind, protocol, text, hosts.get(asked or "")),
             None if frontend.address is None else self._relation(frontend.address, literals),
             tuple([self._relation(each.address, literals) for each in known]),
-            tuple([(places.index(_as_host(e.address)), ports.index(e.port)) for e in known]),
+            tuple([(places.index(as_host(e.address)), ports.index(e.port)) for e in known]),
             *(literals.of_port(each) for each in (frontend.port, *ports)),
             tuple([each in own for each in others]),
             # What is sent on may meet rows of others, if these are for its address or port.
@@ -162,7 +162,7 @@ class Closures:
         )
         return Closure(key, tuple(known), literals.told)
 
-    def _relation(self, address: Address, around: _Around) -> Hashable:
+    def _relation(self, address: Address, around: Around) -> Hashable:
         pods = self._pods
         return (
             address in self._own or address.is_loopback,
@@ -178,12 +178,12 @@ class Closures:
         listed = self._listed
         places = list(listed.by_port.get(frontend.port or 0, ()))
         if frontend.address is not None:
-            places += listed.by_host.get(_as_host(frontend.address), ())
+            places += listed.by_host.get(as_host(frontend.address), ())
         else:
             # It comes to some address of the node, which need not be known.
             places += listed.of_any_host.get(frontend.port or 0, ())
             places += listed.of_any_host.get(None, ())
-            for own in map(_as_host, self._own):
+            for own in map(as_host, self._own):
                 places += listed.by_host.get(own, ())
         return [listed.rows[at] for at in sorted(set(places))]
 
@@ -214,7 +214,7 @@ class Closures:
         return found
 
     @cached_property
-    def _around(self) -> _Around | None:
+    def _around(self) -> Around | None:
         """What all rows that are of no Service name; None: too much to tell who is alike."""
         pieces: list[str] = []
         for table in self._ruleset.tables.values():
@@ -224,9 +224,9 @@ class Closures:
         # With comments: one that names an address only tells more apart.
         text = "".join(pieces)
         literals = dict.fromkeys(_LITERAL.findall(text))
-        if len(literals) > _MOST_NETWORKS or re.search(_CHAIN, text):
+        if len(literals) > MOST_NETWORKS or re.search(_CHAIN, text):
             return None  # so flows to any frontend may come to a Service that is not its own
-        return _Around.of(literals, _PORTS.findall(text))
+        return Around.of(literals, _PORTS.findall(text))
 
 
 @value
@@ -269,7 +269,7 @@ def _host_and_port(row: str) -> tuple[str | None, int | None]:
     # What stands between other quotes is no option.
     port = int(ports[0]) if len(ports) == 1 and '"' not in bare else None
     network = None if host is None else network_from_text(host[1])
-    return None if network is None else _as_host(network.network_address), port
+    return None if network is None else as_host(network.network_address), port
 
 
 def _outside(table: Table) -> Iterator[str]:
@@ -288,7 +288,7 @@ def _outside(table: Table) -> Iterator[str]:
 
 
 @value
-class _Around:
+class Around:
     """Networks and ports that rules name."""
 
     hosts: frozenset[str]
@@ -298,7 +298,8 @@ class _Around:
     ports: frozenset[str]
 
     @classmethod
-    def of(cls, literals: Iterable[str], ports: Iterable[str]) -> _Around:
+    def of(cls, literals: Iterable[str], ports: Iterable[str]) -> Around:
+        """Return what addresses, networks and ranges tell, and ports, as rules have them."""
         hosts, others = set(), set()
         networks: list[Network] = []
         ranges: list[tuple[Address, Address]] = []
@@ -307,7 +308,7 @@ class _Around:
             ends = [address_and_port_from_text(end) for end in each.split("-")]
             if network is not None:
                 if network.num_addresses == 1:
-                    hosts.add(_as_host(network.network_address))
+                    hosts.add(as_host(network.network_address))
                 else:
                     networks.append(network)
             elif len(ends) > 1 and ends[0] is not None and ends[-1] is not None:
@@ -318,15 +319,19 @@ class _Around:
             frozenset(hosts), tuple(networks), tuple(ranges), frozenset(others), frozenset(ports)
         )
 
-    def and_of(self, text: str) -> _Around:
+    def and_of(self, text: str) -> Around:
         """Return what these rules and those of `text` name."""
-        found = _Around.of(dict.fromkeys(_LITERAL.findall(text)), _PORTS.findall(text))
-        return _Around(
+        return self.with_(_LITERAL.findall(text), set(_PORTS.findall(text)) - {"@"})
+
+    def with_(self, literals: Iterable[str], ports: Iterable[str]) -> Around:
+        """Return what these rules name, and others that name this."""
+        found = Around.of(dict.fromkeys(literals), ports)
+        return Around(
             self.hosts | found.hosts,
             (*self.networks, *found.networks),
             (*self.ranges, *found.ranges),
             self.others | found.others,
-            self.ports | (found.ports - {"@"}),
+            self.ports | found.ports,
         )
 
     @property
@@ -336,7 +341,7 @@ class _Around:
 
     def of_address(self, address: Address) -> Hashable:
         """Return what these rules can tell of an address."""
-        host = _as_host(address)
+        host = as_host(address)
         if self.others or host in self.hosts:
             return host
         return (
@@ -366,6 +371,6 @@ def _endpoint(text: str) -> Endpoint | None:
     return None if found is None or found[1] is None else Endpoint(*found)
 
 
-def _as_host(address: Address) -> str:
+def as_host(address: Address) -> str:
     """Return an address as rows match on it."""
     return f"{address_to_text(address)}/{address.max_prefixlen}"

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 
-from analyzer.kubeproxy.alike import Closure, Closures
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share
 from analyzer.model.addresses import Address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Protocol
+
+    from analyzer.kubeproxy.alike import Closure
     from analyzer.kubeproxy.source_routes import Way
+
+    class Closures(Protocol):
+        """Tells which frontends are alike."""
+
+        def of(self, frontend: Frontend, protocol: str) -> Closure | None:
+            """Return what flows to a frontend may meet of its own; None: it is in no class."""
 
 
 class Classes:

@@ -7,8 +7,10 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.classes import Classes
 from analyzer.kubeproxy.exceeded import bounded
 from analyzer.kubeproxy.flows import USUAL, FlowWalks
+from analyzer.kubeproxy.nft_alike import NftClosures
 from analyzer.kubeproxy.nft_chains import destinations, no_map, reached_by
 from analyzer.kubeproxy.nft_clients import affinity, unmarked_network
 from analyzer.kubeproxy.nft_entrances import NAT_HOOKS, Entrance, Entrances, base_chains
@@ -272,6 +274,14 @@ class Family:
     def _every_route(self) -> SourceRoutes:
         return SourceRoutes(self._walks, self._parts, self._own)
 
+    @cached_property
+    def _classes(self) -> Classes | None:
+        """The answers of frontends that are alike; None: each is walked for itself."""
+        if not self._plainly or self._rulesets[1:]:
+            return None
+        closures = NftClosures(self._tables, self._own, self._pods)
+        return Classes(closures, self._is_taken)
+
     def _is_empty(self, entrance: Entrance) -> bool:
         chain = entrance.table.chains.get(entrance.chain)
         return chain is not None and not len(chain.rules)
@@ -281,7 +291,12 @@ class Family:
         if self._advance is not None:
             self._advance(sum(len(c.rules) for c in self._chains(entrance)), self._ruleset.rules)
         way = entrance.frontend, entrance.protocol
-        for route, address in self._every_route.ways(*way):
+        ways = (
+            tuple(self._every_route.ways(*way))
+            if self._classes is None
+            else self._classes.ways(*way, lambda: tuple(self._every_route.ways(*way)))
+        )
+        for route, address in ways:
             if address is not None:
                 self._addresses[*way, route.source, route.network] = address
             yield route

@@ -1,0 +1,240 @@
+"""Rules and elements of nft as templates, with what they name taken out.
+
+A template is a text without its comments and counters in which the names of chains, single
+addresses, and ports that are matched on have been replaced; these stand beside it as tokens, in
+their order. Text of nft and its JSON are taken apart as they are, without being understood.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.addresses import address_from_text
+from analyzer.model.nft import Chain, Set, Table
+from analyzer.model.value import value
+from analyzer.parsers.nft.lazy import Lazy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+    #: ``chain``, ``to`` (an address that flows must be sent to), ``host``, ``port``, ``list`` (a
+    #: set that nobody is in yet) or ``name`` of any other set; and what stood there.
+    Token: TypeAlias = tuple[str, str]
+
+_HOST: Final = (
+    r"(?<![\w.:/-])(?:\d{1,3}(?:\.\d{1,3}){3}(?![\w./-])"
+    r"|(?=[\da-f:]*:[\da-f:]*:)[\da-f:]+(?:\d{1,3}(?:\.\d{1,3}){3})?(?![\w:./-]))"
+)
+_CHAIN: Final = r"[^\s,;{}\"]+"
+#: What says nothing of a rule's meaning, and differs from one to the next.
+_IDLE: Final = re.compile(
+    r' comment "(?:[^"\\]|\\.)*"| # handle \d+|(?<=counter) packets \d+ bytes \d+'
+    r'|(?<="counter": )\{[^{}]*\}'
+)
+#: JSON of networks and ranges, which is made the text of them.
+_PREFIX: Final = re.compile(r'\{"prefix": \{"addr": "([^"]+)", "len": (\d+)\}\}')
+_RANGE: Final = re.compile(r'\{"range": \["?([^",]+)"?, "?([^"\]]+)"?\]\}')
+_TOKENS: Final = re.compile(
+    rf"(?:(?<=jump )|(?<=goto )|(?<=\"target\": \"))(?P<chain>{_CHAIN})"
+    rf"|(?:(?<=[46] daddr )|(?<=ip daddr )|(?<=\"field\": \"daddr\"\}}\}}, \"right\": \"))"
+    rf"(?P<to>{_HOST})"
+    rf"|(?P<host>{_HOST})"
+    r"|(?:(?<=dport )|(?<=\"field\": \"dport\"\}\}, \"right\": ))(?P<port>\d+)(?![\w.-])"
+    rf"|@(?P<set>{_CHAIN})"
+)
+#: JSON of a comparison with anything but what is equal.
+_UNEQUAL: Final = re.compile(
+    r'("op": "(?!==")[^"]*", "left": \{"payload": \{[^{}]*\}\}), "right": '
+)
+_NUMBER: Final = re.compile(r"(?<![\w.:/-])\d{1,5}(?![\w.:/-])")
+_PORTS: Final = re.compile(r"(?<![\w.:/-])\d{1,5}(?:-\d{1,5})?(?![\w.:/-])")
+#: Networks and ranges of addresses.
+_LITERAL: Final = re.compile(
+    r"(?<![\w.:/-])(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-f]*:[\da-f:.]+)(?:/[\d.:a-f]+|-[\d.:a-f]+)(?!\w)"
+)
+_TO: Final = re.compile(
+    rf"(?<!\w)dnat (?:ip6? )?to (?:\[?({_HOST})\]?:(\d+)(?![\w-])"
+    r"|numgen random mod \d+ map \{ ([^{}]*) \})"
+)
+#: What sends packets somewhere else; ``ct status dnat`` asks for it only.
+_TRANSLATES: Final = re.compile(
+    r'"(?:dnat|redirect|tproxy)":|\bdnat (?:\w+ )*to\b|(?<!type )\b(?:redirect|tproxy)\b(?!")'
+)
+_PAIR: Final = re.compile(rf"({_HOST}) \. (\d+)")
+
+
+@value
+class Template:
+    """What a rule or an element says, and what it names.
+
+    Attributes:
+        text: without what `tokens` say.
+        chains: those that packets are sent to.
+        hosts: single addresses; of a rule those that flows must be sent to.
+        ports: likewise.
+        literals: networks and ranges of addresses.
+        asked_ports: of what does not ask for one port alone, every number that may be one.
+        endpoints: those that it translates to, in their order.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    chains: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+    literals: tuple[str, ...] = ()
+    asked_ports: tuple[str, ...] = ()
+    endpoints: tuple[Endpoint, ...] = ()
+
+    @property
+    def is_for_one(self) -> bool:
+        """Whether a flow to another address, or another port, passes it."""
+        return bool(self.hosts or self.ports)
+
+
+def rules_of(chain: Chain) -> Sequence[str] | None:
+    """Return the rules of a chain as text; None: they are not as nft printed them."""
+    if not isinstance(chain.rules, Lazy):
+        return None if len(chain.rules) else ()
+    source = chain.rules.source
+    if isinstance(source, tuple):
+        lines = (line.strip() for line in source[0].split("\n"))
+        return [line for line in lines if line and not line.startswith(("type ", "comment "))]
+    return [json.dumps(body.get("expr")) for _, body in source]
+
+
+def pieces_of(held: Set) -> Sequence[str] | None:
+    """Return the elements of a set or map as text; None: they are not as nft printed them."""
+    if not isinstance(held.elements, Lazy):
+        return None if len(held.elements) else ()
+    source = held.elements.source
+    if isinstance(source, str):
+        if '"' in source:
+            source = _IDLE.sub("", source)
+        return None if '"' in source else [p for each in source.split(",") if (p := each.strip())]
+    return [json.dumps(each) for each in (source if isinstance(source, list) else [source])]
+
+
+@lru_cache(maxsize=1 << 16)
+def of_element(piece: str) -> Template:
+    """Return the template of an element."""
+    text, tokens = _taken_apart(_plain(piece))
+    hosts = tuple([of for kind, of in tokens if kind in {"to", "host"}])
+    key, *data = text.partition(" : ")
+    numbers = _NUMBER.findall(key)
+    text = "".join((_NUMBER.sub("", key), *data))
+    return Template(
+        text=text,
+        tokens=(*tokens, *[("port", number) for number in numbers]),
+        chains=tuple([of for kind, of in tokens if kind == "chain"]),
+        hosts=hosts,
+        ports=tuple(map(int, numbers)),
+        literals=tuple(_LITERAL.findall(text)),
+        asked_ports=tuple(_PORTS.findall(text)),
+    )
+
+
+def of_rule(rule: str, table: Table) -> Template | None:
+    """Return the template of a rule; None: it is not certain what it names."""
+    plain = _plain(rule)
+    text, tokens = _taken_apart(plain)
+    is_json = plain.startswith("[")
+    endpoints = _endpoints(plain, is_json=is_json)
+    if endpoints is None or ('"' in text and not is_json):
+        return None
+    ports = [int(of) for kind, of in tokens if kind == "port"]
+    lists = [of for kind, of in tokens if kind == "set" and _is_list(of, table)]
+    kept = [
+        (kind if kind != "set" else "list" if of in lists else "name", of) for kind, of in tokens
+    ]
+    return Template(
+        text=text + "".join(_definition(table.sets[of]) for of in lists),
+        tokens=tuple(kept),
+        chains=tuple([of for kind, of in tokens if kind == "chain"]),
+        hosts=tuple([of for kind, of in tokens if kind == "to"]),
+        ports=tuple(ports),
+        literals=tuple(_LITERAL.findall(text)),
+        asked_ports=(
+            (*_PORTS.findall(text), *map(str, ports)) if "port" in text or "th" in text else ()
+        ),
+        endpoints=endpoints,
+    )
+
+
+def _is_list(name: str, table: Table) -> bool:
+    """Tell whether a set is one that affinity keeps, and that nobody is in: so is another."""
+    held = table.sets.get(name)
+    return held is not None and name.startswith(names.AFFINITY_PREFIX) and not len(held.elements)
+
+
+def _definition(held: Set) -> str:
+    return f" {held.key} {held.flags} {held.timeout} {held.size} {held.statements}"
+
+
+def _plain(text: str) -> str:
+    text = _IDLE.sub("", text)
+    if '{"' in text:
+        text = _RANGE.sub(r'"\1-\2"', _PREFIX.sub(r'"\1/\2"', text))
+        text = _UNEQUAL.sub(r'\1, "unlike": ', text)
+    return text
+
+
+def _taken_apart(text: str) -> tuple[str, list[Token]]:
+    tokens: list[Token] = []
+    kept: list[str] = []
+    at = 0
+    for found in _TOKENS.finditer(text):
+        kind = found.lastgroup
+        assert kind is not None  # each alternative is one
+        begin, end = found.span(kind)
+        kept.append(text[at:begin])
+        at = end
+        tokens.append((kind, found[kind]))
+    kept.append(text[at:])
+    return "#".join(kept), tokens
+
+
+def _endpoints(rule: str, *, is_json: bool) -> tuple[Endpoint, ...] | None:
+    """Return where a rule translates flows to; None: anywhere."""
+    if not _TRANSLATES.search(rule):
+        return ()
+    pairs = list(_of_json(json.loads(rule)) if is_json else _of_text(rule))
+    found = [(address_from_text(address), port) for address, port in pairs]
+    known = [Endpoint(address, int(port)) for address, port in found if address is not None]
+    return tuple(known) if known and len(known) == len(found) else None
+
+
+def _of_text(rule: str) -> Iterator[tuple[str, str]]:
+    for address, port, inner in _TO.findall(rule):
+        if address:
+            yield address, port
+            continue
+        pairs = _PAIR.findall(inner)
+        # What is no pair is nothing that is understood here.
+        yield from pairs if len(pairs) == inner.count(",") + 1 else [("", "0")]
+
+
+def _of_json(rule: list[object]) -> Iterator[tuple[str, str]]:
+    for each in rule:
+        if not isinstance(each, dict):
+            continue
+        match each.get("dnat"):
+            case None:
+                pass
+            case {"addr": str(address), "port": int(port)}:
+                yield address, str(port)
+            case {"addr": {"map": {"data": {"set": list(elements)}}}, **rest} if "port" not in rest:
+                for element in elements:
+                    match element:
+                        case [_, {"concat": [str(address), int(port)]}]:
+                            yield address, str(port)
+                        case _:
+                            yield "", "0"
+            case _:
+                yield "", "0"

@@ -1,0 +1,240 @@
+"""Frontends of nft that are alike have the answer of one of them, and others have their own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from ipaddress import IPv4Address, ip_network
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from analyzer.kubeproxy.classes import Classes
+from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.nftables import NftRecogniser
+from analyzer.kubeproxy.source_routes import Way
+from analyzer.kubeproxy.view import Frontend, View
+from analyzer.model.cluster import Cluster
+from analyzer.model.nft import NftRuleset
+from analyzer.parsers.formats import read_ruleset
+from tests.support.clusters import GeneratedCluster, clusters, one_service
+from tests.support.effort import examples
+from tests.support.nft.listing import SERVICES, block, hook, listing
+
+#: What the copy of a Service has instead of its own.
+_CHANGES = (
+    (r'"10\.96\.', '"10.97.'),
+    (r'"10\.244\.(\d+)\.', lambda found: f'"10.244.{int(found[1]) + 64}.'),
+    (r'"198\.51\.100\.', '"198.51.101.'),
+    (r'"198\.18\.0\.', '"198.18.1.'),
+    (r'("nodePort": )3(\d{4})', r"\g<1>4\2"),
+)
+SERVICE = "kubernetes.io/service-name"
+
+
+def doubled(cluster: GeneratedCluster) -> str:
+    """Return the ruleset of a cluster in which each Service has a copy, at other addresses."""
+    items = list(cluster.items)
+    for item in cluster.items:
+        if item["kind"] in {"Service", "EndpointSlice"}:
+            text = json.dumps(item)
+            for pattern, new in _CHANGES:
+                text = re.sub(pattern, new, text)
+            copy = json.loads(text)
+            copy["metadata"]["name"] += "-copy"
+            labels = copy["metadata"].get("labels", {})
+            if SERVICE in labels:
+                labels[SERVICE] += "-copy"
+            items.append(copy)
+    return GeneratedCluster(items, cluster.flags, cluster.layout, cluster.family, cluster.node).nft
+
+
+def view(text: str, own: Sequence[IPv4Address] = (), *, plainly: bool) -> View:
+    ruleset = read_ruleset(text.encode(), "dump")
+    assert isinstance(ruleset, NftRuleset)
+    return NftRecogniser(ruleset, Cluster(), node_addresses=tuple(own), plainly=plainly).view()
+
+
+def told(found: View) -> object:
+    return [
+        (
+            s.name,
+            s.protocol,
+            s.affinity,
+            sorted(map(str, s.frontends)),
+            sorted(
+                (*map(str, (r.frontend, r.source, r.network, tuple(r.shares), r.unresolved)),)
+                for r in s.routes
+            ),
+        )
+        for s in found.services
+    ]
+
+
+def check(text: str, own: Sequence[IPv4Address] = ()) -> None:
+    assert told(view(text, own, plainly=True)) == told(view(text, own, plainly=False))
+
+
+@st.composite
+def strangers(draw: st.DrawFn, text: str) -> tuple[str, str]:
+    """Draw a chain of the ruleset, and a rule for it that may tell Services apart."""
+    found = sorted(set(re.findall(r"\b\d+\.\d+\.\d+\.\d+\b", text)))
+    address = draw(st.sampled_from(found))
+    length = draw(st.sampled_from((8, 12, 16, 21, 24, 32)))
+    network = ip_network(f"{address}/{length}", strict=False)
+    port = draw(st.sampled_from(sorted(set(re.findall(r"tcp \. (\d+) ", text)) | {"8080"})))
+    asked = draw(
+        st.sampled_from(
+            (
+                f"ip daddr {network}",
+                f"ip daddr {address}",
+                f"ip daddr != {network}",
+                f"ip saddr {network}",
+                f"ip saddr {address}",
+                f"ip daddr {{ {address}, 192.0.2.1 }}",
+                f"ip daddr {address}-{IPv4Address(address) + 2000}",
+                f"tcp dport {port}",
+                f"tcp dport {port}-{min(int(port) + 900, 65535)}",
+                f"tcp dport {{ {port}, 9 }}",
+                f"tcp dport != {port}",
+                "meta mark & 0x4000 == 0x4000",
+                'xt match "set"',
+                "fib daddr type local",
+            )
+        )
+    )
+    chains = re.findall(r"chain (\S+) \{", text)
+    chain = draw(st.sampled_from(chains))
+    target = draw(st.sampled_from(chains))
+    endpoint = draw(st.sampled_from(re.findall(r"to (\S+:\d+)", text) or ["10.9.9.9:9"]))
+    action = draw(
+        st.sampled_from(
+            (
+                "accept",
+                "drop",
+                "return",
+                f"jump {target}",
+                f"goto {target}",
+                f"meta l4proto tcp dnat to {endpoint}",
+                "meta mark set meta mark | 0x4000",
+                "masquerade",
+                "reject",
+            )
+        )
+    )
+    return chain, f"{asked} {action}"
+
+
+@st.composite
+def edited(draw: st.DrawFn, text: str) -> str:
+    """Draw a ruleset with up to two rules of somebody else."""
+    for _ in range(draw(st.integers(0, 2))):
+        chain, rule = draw(strangers(text))
+        head, rest = text.split(f"chain {chain} {{\n", 1)
+        kind, _, body = rest.partition("\n") if "hook" in rest.split("\n", 1)[0] else ("", "", rest)
+        kind += "\n" if kind else ""
+        text = f"{head}chain {chain} {{\n{kind}\t\t{rule}\n{body}"
+    return text
+
+
+LAYOUTS = st.sampled_from([layout for layout in Layout if layout.name in {"V1_30", "V1_36"}])
+GENERATED = LAYOUTS.flatmap(lambda layout: clusters(layout, families=st.just(4))).map(doubled)
+TEXTS = st.one_of(GENERATED, st.just(listing())).flatmap(edited)
+
+
+@examples(15, 1_500)
+@given(TEXTS, st.sampled_from((None, "192.168.0.1", "192.168.0.2")))
+@example(listing(f"ip daddr {SERVICES[0]} tcp dport 80 jump KUBE-SVC-1"), None)
+@example(listing("ip daddr 10.244.0.0/24 accept", own="ip saddr 10.9.9.9 accept"), None)
+def test_what_is_alike_is_answered_as_if_it_was_walked(text: str, own: str | None) -> None:
+    check(text, [] if own is None else [IPv4Address(own)])
+
+
+@pytest.fixture
+def carried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The frontends that were not walked."""
+    found: list[str] = []
+    ways = Classes.ways
+
+    def noted(
+        self: Classes, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]
+    ) -> tuple[Way, ...]:
+        found.append(str(frontend))
+
+        def walk() -> tuple[Way, ...]:
+            found.pop()
+            return walked()
+
+        return ways(self, frontend, protocol, walk)
+
+    monkeypatch.setattr(Classes, "ways", noted)
+    return found
+
+
+TEXT = doubled(one_service(Layout.V1_36, endpoints=6))
+PAIRS = [
+    {"10.96.0.1:80", "10.97.0.1:80"},
+    {"198.18.0.1:80", "198.18.1.1:80"},
+    {"198.51.100.1:80", "198.51.101.1:80"},
+    {"*:30000", "*:40000"},
+]
+
+
+def test_copies_of_a_service_are_not_walked(carried: list[str]) -> None:
+    found = view(TEXT, plainly=True)
+    assert len(found.services) == 2
+    assert all(pair & set(carried) for pair in PAIRS)
+    assert told(found) == told(view(TEXT, plainly=False))
+
+
+def test_of_iptables_nft_the_second_of_two_is_not_walked(carried: list[str]) -> None:
+    view(listing(), plainly=True)
+    assert carried == [f"{SERVICES[1]}:80"]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "ip daddr 10.96.0.20 accept",
+        "ip daddr 10.96.0.0/28 accept",
+        "ip daddr 10.96.0.16-10.96.0.31 accept",
+        "ip daddr { 10.96.0.20, 10.96.0.21 } accept",
+        "ip daddr != 10.96.0.20 meta mark set 0x1",
+    ],
+)
+def test_a_rule_that_tells_them_apart_has_each_of_them_walked(
+    carried: list[str], rule: str
+) -> None:
+    text = listing(first=[rule])
+    found = view(text, plainly=True)
+    assert carried == []
+    assert told(found) == told(view(text, plainly=False))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # An endpoint of the second that others ask about.
+        listing(first=["ip saddr 10.244.1.7 accept"]),
+        listing(chains=block("late", hook("nat", "postrouting", 90), "ip daddr 10.244.1.8 accept")),
+        # One that is drawn otherwise.
+        listing().replace("1073741824 jump KUBE-SEP-1-0", "1073741825 jump KUBE-SEP-1-0"),
+        # Another port.
+        listing().replace("dnat to 10.244.1.9:8080", "dnat to 10.244.1.9:8081"),
+        # A set that holds one of them.
+        listing(
+            first=["ip daddr @some accept"],
+            chains="set some { type ipv4_addr; elements = { 10.96.0.20 } }",
+        ),
+        listing(
+            first=["ip daddr @some accept"],
+            chains="set some { type ipv4_addr; flags interval; elements = { 10.96.0.16/28 } }",
+        ),
+    ],
+)
+def test_what_differs_is_walked(text: str, carried: list[str]) -> None:
+    found = view(text, plainly=True)
+    assert carried == []
+    assert told(found) == told(view(text, plainly=False))
