@@ -32,6 +32,10 @@ Towards: TypeAlias = Callable[[int, int | None], BySource]
 
 #: Questions of rules by which one destination is told from others; it then is walked for alone.
 _MOST_ASKED: Final = 3
+#: Questions that part one and the same rest, and one more for each few that were walked for alone.
+#: Where rules name addresses one by one, as sets of hairpins do, each question takes one of them
+#: off the rest, at the cost of a look at all.
+_MOST_PARTED: Final = 8
 _IPV4: Final = 4
 _UNKNOWN: Final[BySource] = (of_all(Ternary.UNKNOWN), frozenset())
 
@@ -46,60 +50,63 @@ class _Destinations:
         self._walk = walk
         # Parts in order of their first address: where that is, and what is told or left to walk.
         self._firsts: list[int] = []
-        self._held: list[tuple[Intervals, BySource | Packet]] = []
+        # And how many questions have told it from the rest.
+        self._held: list[tuple[Intervals, BySource | Packet, int]] = []
         self._alone: dict[int, BySource] = {}
         assert wide.destinations is not None
         self._version = wide.destinations.version
-        self._keep(wide)
+        self._keep(wide, wide, 0)
 
-    def _keep(self, packet: Packet, told: BySource | None = None) -> None:
+    def _keep(self, packet: Packet, told: BySource | Packet, depth: int) -> None:
         assert packet.destinations is not None
         for interval in packet.destinations.intervals:
             place = bisect_right(self._firsts, interval[0])
             if place and self._firsts[place - 1] == interval[0]:
-                self._held[place - 1] = (interval,), told or packet
+                self._held[place - 1] = (interval,), told, depth
             else:
                 self._firsts.insert(place, interval[0])
-                self._held.insert(place, ((interval,), told or packet))
+                self._held.insert(place, ((interval,), told, depth))
 
     def of(self, address: int) -> BySource:
         """Return what becomes of packets to an address."""
         found = self._alone.get(address)
         if found is not None:
             return found
-        _, held = self._held[bisect_right(self._firsts, address) - 1]
+        _, held, depth = self._held[bisect_right(self._firsts, address) - 1]
+        most = _MOST_PARTED + len(self._alone) // _MOST_PARTED
         asked = 0
         while isinstance(held, Packet):
             asked += 1
-            if asked > _MOST_ASKED:
+            if asked > _MOST_ASKED or depth > most:
                 known = IPv4Address(address) if self._version == _IPV4 else IPv6Address(address)
                 found = self._walk(replace(held, destination=known, destinations=None))
                 self._alone[address] = found
                 return found
-            self._part(held)
-            _, held = self._held[bisect_right(self._firsts, address) - 1]
+            self._part(held, depth)
+            _, held, depth = self._held[bisect_right(self._firsts, address) - 1]
         return held
 
-    def _part(self, packet: Packet) -> None:
+    def _part(self, packet: Packet, depth: int) -> None:
         """Walk a packet, or tell its destinations apart as a rule asks."""
         try:
             told = self._walk(packet)
         except Parted as by:
             for part in packet.parted(by):
-                self._keep(part)
+                self._keep(part, part, depth + 1)
         else:
-            self._keep(packet, told)
+            self._keep(packet, told, depth)
 
     def all(self, most: int) -> list[tuple[Intervals, BySource]] | None:
         """Return what becomes of packets to each part; None: there are more than `most`."""
         while True:
-            left = [held for _, held in self._held if isinstance(held, Packet)]
+            left = {id(held): (held, n) for _, held, n in self._held if isinstance(held, Packet)}
             if not left:
-                return [(where, held) for where, held in self._held if not isinstance(held, Packet)]
+                known = [(where, held) for where, held, _ in self._held]
+                return [(where, held) for where, held in known if not isinstance(held, Packet)]
             if len(self._held) > most:
                 return None
-            for packet in {id(each): each for each in left}.values():
-                self._part(packet)
+            for packet, depth in left.values():
+                self._part(packet, depth)
 
 
 class Leaving:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 #: Services of a kind that are walked in vain, until all of the kind are.
 _MOST_ODD: Final = 8
 #: Destinations that rules behind nat may tell apart where it is looked what they ask of sources.
-_FEW: Final = 64
+_FEW: Final = 16
 
 
 @value(kw_only=True)
