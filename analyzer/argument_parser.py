@@ -33,6 +33,17 @@ def several(read: Callable[[str], Any] = str) -> dict[str, Any]:
     return {"type": values, "action": "extend", "default": []}
 
 
+class Joined(argparse.Action):
+    """Keeps the values of an option that is repeated as one, with commas between."""
+
+    def __call__(
+        self, _parser: object, namespace: argparse.Namespace, values: Any, _option: Any = None
+    ) -> None:
+        """Add a value to those before it."""
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, values if before is None else f"{before},{values}")
+
+
 def percentage(text: str) -> Fraction:
     """Return a share that is given as a percentage."""
     from fractions import Fraction

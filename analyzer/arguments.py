@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 from analyzer import __version__
-from analyzer.argument_parser import Parser, percentage, several
+from analyzer.argument_parser import Joined, Parser, percentage, several
 from analyzer.errors import suggestion
 from analyzer.examples import EXAMPLES
 from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
@@ -100,9 +100,8 @@ def add_input_options(parser: ArgumentParser) -> None:
         "dumps",
         metavar="DUMP",
         nargs="+",
-        help="output of iptables-save or `nft list ruleset`; - for stdin; several of one node, as "
-        "of iptables-legacy, iptables-nft and ip6tables, are told apart by what is in them; or a "
-        "bundle of `kubeodds collect`",
+        help="output of iptables-save or `nft list ruleset`, or a bundle of `kubeodds collect`; - "
+        "for stdin; several of one node are told apart by content; loss: also of several nodes",
     )
     _add_what_is_known(parser)
 
@@ -161,7 +160,12 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
         **several(_network_of_node),
         help="which node's pods have addresses of a network, where no objects say it",
     )
-    parser.add_argument("--node", metavar="NAME", help="the node whose dump it is")
+    parser.add_argument(
+        "--node",
+        metavar="NAME",
+        action=Joined,
+        help="the node whose dump it is; loss: the nodes of several dumps, in their order",
+    )
     parser.add_argument(
         "--node-ip",
         metavar="IP",

@@ -25,6 +25,7 @@ _HEAD: Final = 4096
 _RULES: Final = ("iptables-", "ip6tables-", "nft-")
 #: Columns of MANIFEST: a file's name, and what became of it.
 _NAME, _RESULT, _COLUMNS = 0, 5, 7
+_OF_NODE: Final = "# node "
 _PART: Final = ".part"
 _TEXT, _JSON = "nft-list-ruleset.txt", "nft-list-ruleset.json"
 _FORMS: Final = {_TEXT: _JSON, _JSON: _TEXT}
@@ -77,16 +78,18 @@ class _Bundle:
 
     def __init__(self, name: str, files: Mapping[str, bytes]) -> None:
         self._name = name
-        self._failed = tuple(_failed(files.get("MANIFEST", b"")))
+        manifest = files.get("MANIFEST", b"")
+        self._failed = tuple(_failed(manifest))
         for file in self._incomplete(files):
             raise InputError(
                 f"{name}: {file} is not whole; collect again with a greater --timeout, or unpack "
                 "the bundle and name the files to go by"
             )
         kinds: dict[str, list[Member]] = {}
+        node = _node(manifest)
         for file, data in sorted(files.items()):
             if not file.endswith((_PART, ".err")):
-                kinds.setdefault(_kind(data), []).append(Member.of(f"{name}:{file}", data))
+                kinds.setdefault(_kind(data), []).append(Member.of(name, file, data, node))
         self.dumps = [*kinds.get("iptables", []), *(kinds.get("nft") or kinds.get("nft-json", []))]
         if not self.dumps:
             raise InputError(f"{name}: no rules in it{self._unknown}; collect as root, on a node")
@@ -143,6 +146,14 @@ def _inside(files: Mapping[str, bytes]) -> dict[str, bytes]:
         for name, data in files.items()
         if name.rpartition("/")[0] == folders[0]
     }
+
+
+def _node(manifest: bytes) -> str:
+    """Return the node that a bundle was taken from, by its own words; empty: it has none."""
+    for line in manifest.decode("utf-8", "replace").split("\n"):
+        if line.startswith(_OF_NODE):
+            return printable(line.removeprefix(_OF_NODE).partition(",")[0])
+    return ""
 
 
 def _failed(manifest: bytes) -> Iterator[tuple[str, str]]:

@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
+from analyzer.api_objects import ApiObjects
 from analyzer.arguments import parse
 from analyzer.errors import AnalyzerError, InputError, UsageError
 from analyzer.files import read_file
 from analyzer.inputs import (
-    ApiObjects,
     Input,
     node_addresses,
     outsiders,
@@ -234,58 +234,9 @@ def _trace(options: SimpleNamespace) -> int:
 
 
 def _loss(options: SimpleNamespace) -> int:
-    from analyzer.failure.loss import in_order, losses
-    from analyzer.judging import check_marked, dead_of, judged, warnings_of_dead
-    from analyzer.reports.answers import LossAnswer
+    from analyzer.losing import loss
 
-    given = read_input(options)
-    absent, services = judged(options, given)
-    died = dead_of(options, given)
-    check_marked(options, died)
-    found = losses(services, died)
-    if options.sort is not None:
-        found = in_order(found, options.sort)
-    diagnostics = (*given.view.diagnostics, *warnings_of_dead(options, given, died))
-    answer = LossAnswer(
-        cluster=given.cluster,
-        view=given.view,
-        dead=died,
-        losses=found,
-        absent=absent,
-        diagnostics=diagnostics,
-        in_order=options.sort is not None,
-        every=options.all,
-        brief=options.summary,
-        narrowed=bool(options.service or options.namespace),
-        rulesets=tuple(part.ruleset for part in given.parts or (given,)),
-        typed=_typed(options),
-        quiet=options.quiet,
-    )
-    # Of what is not judged nobody knows that it loses less.
-    broken = options.max_loss is not None and not (
-        answer.is_whole
-        and not any(each.is_lost_beyond(options.max_loss) for loss in found for each in loss.routes)
-    )
-    return finish(options, options.verb, answer, diagnostics, no=broken)
-
-
-def _typed(options: SimpleNamespace) -> str:
-    """Return the words that ask the same of standard input; nothing where that was asked."""
-    import shlex
-
-    if (
-        options.format != "text"
-        or len(options.dumps) != 1
-        or options.dumps[0] not in options.typed
-        or options.dumps == ["-"]
-        or options.others
-    ):
-        return ""
-    words = [*options.typed]
-    if words[:1] != [options.verb]:
-        words = [options.verb, *words]
-    at = words.index(options.dumps[0], 1)
-    return shlex.join([*words[:at], "-", *words[at + 1 :]])
+    return loss(options)
 
 
 def _whatif(options: SimpleNamespace) -> int:

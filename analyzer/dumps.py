@@ -39,10 +39,10 @@ def told_apart(dumps: Sequence[Rules], others: Sequence[Rules]) -> Iterator[tupl
     every = once([*dumps, *others])
     dumps, others = every[:number], every[number:]
     main = _first(dumps)
-    yield main, *(each for each in (*dumps, *others) if each is not main and _goes_with(each, main))
+    yield main, *(each for each in (*dumps, *others) if each is not main and goes_with(each, main))
     if not isinstance(main, Ruleset):
         return
-    rest = [each for each in (*dumps, *others) if not _goes_with(each, main)]
+    rest = [each for each in (*dumps, *others) if not goes_with(each, main)]
     if rest:
         second = _first(rest)
         nft = (each for each in (*dumps, *others) if not isinstance(each, Ruleset))
@@ -73,7 +73,7 @@ def _first(dumps: Sequence[Rules]) -> Rules:
         return dumps[0]
     found = [each for each in dumps if has_services(each)]
     for each in found[1:]:
-        if _goes_with(each, found[0]):
+        if goes_with(each, found[0]):
             raise UsageError(
                 f"{each.file}: it has rules of kube-proxy, as {found[0].file} has; ask about one, "
                 "and give the other by --with"
@@ -81,7 +81,8 @@ def _first(dumps: Sequence[Rules]) -> Rules:
     return next(iter(found), dumps[0])
 
 
-def _goes_with(one: Rules, other: Rules) -> bool:
+def goes_with(one: Rules, other: Rules) -> bool:
+    """Tell whether there is a flow that meets the rules of both."""
     if isinstance(one, Ruleset) and isinstance(other, Ruleset):
         return one.family == other.family
     return True

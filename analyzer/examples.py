@@ -40,8 +40,8 @@ EXAMPLES: Final = {
     ),
     "collect": (
         "kubeodds collect --twice 10s | ssh node1 'sudo sh -s -- -' > node1.tar.gz",
-        "kubeodds collect | nsenter -t 1 -m -u -n sh -s -- /root/node1.tar.gz",
+        "kubeodds collect | nsenter -t 1 -m -u -n sh -s -- /tmp/node1.tar.gz",
         "kubeodds collect | kubectl debug node/node1 -qi --image=busybox --profile=sysadmin "
-        "-- chroot /host sh -s -- /root/node1.tar.gz",
+        "-- chroot /host sh -s -- /tmp/node1.tar.gz",
     ),
 }

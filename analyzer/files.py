@@ -29,16 +29,24 @@ _MOST_OF_MEMBERS: Final = 10_000
 
 
 class Member(str):
-    """The name of a file in a bundle, as reports show it, and what the file holds."""
+    """The name of a file in a bundle, as reports show it, and what the file holds.
 
-    __slots__ = ("data",)
+    Attributes:
+        bundle: what the bundle is called on the command line.
+        node: the node that it was taken from; empty where it does not say.
+    """
+
+    __slots__ = ("bundle", "data", "node")
     data: bytes
+    bundle: str
+    node: str
 
     @classmethod
-    def of(cls, name: str, data: bytes) -> Self:
-        """Return the name with the file's content."""
-        found = cls(name)
+    def of(cls, bundle: str, file: str, data: bytes, node: str) -> Self:
+        """Return the name of a file in a bundle, with the file's content."""
+        found = cls(f"{bundle}:{file}")
         found.data = data
+        found.bundle, found.node = bundle, node
         return found
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Address
 
+from analyzer.api_objects import ApiObjects
 from analyzer.dumps import told_apart
 from analyzer.errors import ParseError, UsageError, suggestion
-from analyzer.files import files_of_objects, read_rules
+from analyzer.files import read_rules
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import View
@@ -28,13 +29,10 @@ if TYPE_CHECKING:  # only what is asked for is loaded
     from analyzer.kubeproxy.view import Route, ServicePort
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.model.services import ApiServicePort
-    from analyzer.parsers.api_objects import Object
     from analyzer.parsers.rows import Skim
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.tree import Tree
 
-#: Files that a message names.
-_MOST_NAMED = 5
 #: What stands for endpoints that nothing lists.
 _SOME = (ApiEndpoint(address=IPv4Address(0), port=0, spellings=(), is_certain=True),)
 
@@ -115,59 +113,6 @@ class Input:
         )
 
 
-class ApiObjects:
-    """What is known from the API: the files of ``--objects``, decoded once, and ``--node-of``.
-
-    Attributes:
-        cluster: nodes, and where addresses live.
-    """
-
-    def __init__(self, options: SimpleNamespace) -> None:
-        self._items: list[Object] = []
-        self._services: dict[int, tuple[ApiServicePort, ...]] = {}
-        self.cluster = Cluster()
-        if options.objects:
-            from analyzer.parsers.api_objects import decode
-            from analyzer.parsers.kubernetes import cluster_of
-
-            files = list(files_of_objects(options.objects, options.max_input))
-            self._items = decode(files)
-            self.cluster = cluster_of(self._items, _named(files))
-        said = dict(options.node_of)
-        for network, node in options.node_of:
-            if said[network] != node:
-                raise UsageError(f"--node-of {network}: is it {node}'s, or {said[network]}'s?")
-        if said:
-            self.cluster = self.cluster.with_networks(said.items())
-
-    @property
-    def lists_endpoints(self) -> bool:
-        """Whether any endpoints are listed; ``kubectl cluster-info dump`` leaves them out."""
-        return any(item.get("kind") in {"EndpointSlice", "Endpoints"} for item in self._items)
-
-    def pods(self) -> Mapping[str, Sequence[str]]:
-        """Return where each pod answers, by ``ns/name``."""
-        from analyzer.parsers.pod_addresses import pod_addresses
-
-        return pod_addresses(self._items)
-
-    def services(self, version: int) -> tuple[ApiServicePort, ...]:
-        """Return the ServicePorts of an IP version, 4 or 6."""
-        if not self._items:
-            return ()
-        if version not in self._services:
-            from analyzer.parsers.services import parse_services
-
-            self._services[version] = parse_services(self._items, version)
-        return self._services[version]
-
-
-def _named(files: Sequence[tuple[str, bytes]]) -> str:
-    """Return the names of files, of many only the first."""
-    names = ", ".join(name for name, _ in files[:_MOST_NAMED])
-    return f"{names}, ..." if files[_MOST_NAMED:] else names
-
-
 def read_two(options: SimpleNamespace) -> tuple[Input, Input]:
     """Read the two dumps that the options name, and recognise the Services of both.
 
@@ -203,12 +148,28 @@ def read_input(options: SimpleNamespace, objects: ApiObjects | None = None) -> I
         OSError: a file cannot be read.
     """
     with progress("rules") as advance:
-        dumps, others = _read_all(options, advance, EndpointRows.skim)
+        _refuse_several_nodes(options)
+        dumps, others = read_all(options, advance, EndpointRows.skim)
         known = ApiObjects(options) if objects is None else objects
-        own = node_addresses(options, known.cluster)
-        parts = [
-            _input(options, rulesets, known, own, advance) for rulesets in told_apart(dumps, others)
-        ]
+        return input_of(options, dumps, others, known, advance)
+
+
+def input_of(
+    options: SimpleNamespace,
+    dumps: Sequence[Rules],
+    others: Sequence[Rules],
+    known: ApiObjects,
+    advance: Advance | None,
+) -> Input:
+    """Return what the dumps of one node give; `others` are those of ``--with``.
+
+    Raises:
+        AnalyzerError: they do not fit together, or what was asked.
+    """
+    own = node_addresses(options, known.cluster)
+    parts = [
+        _input(options, rulesets, known, own, advance) for rulesets in told_apart(dumps, others)
+    ]
     return parts[0] if len(parts) == 1 else _combined(parts)
 
 
@@ -360,11 +321,18 @@ def read_dumps(
         AnalyzerError: the input is none, or does not fit what was asked.
         OSError: a file cannot be read.
     """
-    dumps, others = _read_all(options, advance)
+    _refuse_several_nodes(options)
+    dumps, others = read_all(options, advance)
     return (*dumps, *others), ApiObjects(options)
 
 
-def _read_all(
+def _refuse_several_nodes(options: SimpleNamespace) -> None:
+    """Raise a UsageError where ``--node`` names several, as only ``loss`` knows them."""
+    if options.node is not None and "," in options.node:
+        raise UsageError(f"--node {options.node}: one node's dumps at a time; only loss takes more")
+
+
+def read_all(
     options: SimpleNamespace, advance: Advance | None, skim: Skim | None = None
 ) -> tuple[list[Rules], list[Rules]]:
     """Read the dumps, and what `--with` names."""

@@ -42,6 +42,7 @@ ANALYZER: Final = (
         "test_arguments.py",
         "which words are values of an option",
     ),
+    Row("api_objects", "test_inputs.py", "files of objects as options name them"),
     Row("output", "test_cli.py", "what is printed, and exit statuses, as a user sees them"),
     Row("whatif_arguments", "test_cli_whatif.py", "options that are good and bad, and the help"),
     Row("judging", "test_cli_loss_states.py", "its words as they stand on the command line"),
@@ -145,6 +146,11 @@ ANALYZER: Final = (
         "reports/loss_words",
         "reports/test_loss_text.py test_cli_loss.py test_cli_loss_overview.py",
         "parts of one report, which is asked as a whole",
+    ),
+    Row(
+        "reports/loss_nodes_json reports/loss_nodes_text reports/loss_nodes_tsv",
+        "test_losing.py reports/test_renderers.py golden/test_commands.py",
+        "nodes that are alike, unlike, dead or not judged, in each format",
     ),
     Row(
         "reports/whatif_junit reports/whatif_order reports/whatif_prometheus reports/whatif_tsv",

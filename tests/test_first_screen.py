@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -122,6 +123,52 @@ def test_why_does_curl_fail_half_of_the_time(folder: Path) -> None:
     assert any(line.endswith("=> 10.244.0.7:8080 on master DEAD") for line in shown)
     assert any(line.startswith("└─ 1/2   50.0%") for line in shown)
     assert len(shown) < LINES
+
+
+def with_zones(objects: Path) -> None:
+    """Put each node of a file of objects in a zone of its own: a, b."""
+    held = json.loads(objects.read_text(encoding="utf-8"))
+    nodes = [each["metadata"] for each in held["items"] if each["kind"] == "Node"]
+    for zone, node in zip("ab", nodes, strict=True):
+        node.setdefault("labels", {})["topology.kubernetes.io/zone"] = zone
+    objects.write_text(json.dumps(held), encoding="utf-8")
+
+
+def test_what_does_zone_a_cost(folder: Path) -> None:
+    with_zones(folder / "objects.json")
+    shown = first_screen("kubeodds loss dump.txt --objects objects.json --dead-zone a", folder)
+    assert shown[0] == "Dead: zone a (3 endpoint addresses)"
+    assert "5 ServicePorts: 4 partial loss, 1 total loss." in shown
+    assert "Total loss: default/kubernetes:https." in shown
+    assert any(re.match(r"default/app +tcp +1 of 2 +50.0%  partial loss", line) for line in shown)
+    # Beside what another zone would cost.
+    shown = first_screen("kubeodds whatif dump.txt --objects objects.json --only zone", folder)
+    assert any(re.match(r"zone a +100.0%  default/kubernetes:https +60.0%", e) for e in shown)
+    assert any(re.match(r"zone b +50.0%  default/app +40.0%", line) for line in shown)
+    assert len(shown) < LINES
+
+
+def test_three_nodes_dumps_together(folder: Path) -> None:
+    dump = (folder / "dump.txt").read_text(encoding="utf-8")
+    # worker2 has not yet heard of the second endpoint of the app.
+    chain = re.findall(r"-A (KUBE-SVC-\S+) .*default/app -> 10.244.1.9", dump)[0]
+    stale = [
+        line.replace("-m statistic --mode random --probability 0.50000000000 ", "")
+        for line in dump.split("\n")
+        if not (line.startswith(f"-A {chain} ") and "10.244.1.9" in line)
+    ]
+    for name, lines in (("worker1", dump), ("worker2", "\n".join(stale)), ("worker3", dump)):
+        (folder / f"{name}.txt").write_text(lines, encoding="utf-8")
+    shown = first_screen(
+        "kubeodds loss worker1.txt worker2.txt worker3.txt --objects objects.json "
+        "--dead 10.244.0.7",
+        folder,
+    )
+    assert "Judged at 3 nodes: worker1, worker2, worker3." in shown
+    worst = "Worst: default/app loses 100.0% of new flows, on every route, at worker2."
+    assert worst in shown
+    assert any(re.match(r"worker2 +1 +0 +0 .*100.0%  default/app$", line) for line in shown)
+    assert any(re.match(r"worker1 and 1 more +0 +1 +0 .*50.0%  default/app$", e) for e in shown)
 
 
 @pytest.mark.lab

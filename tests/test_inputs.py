@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from analyzer.api_objects import ApiObjects
 from analyzer.arguments import parse
 from analyzer.errors import InputError, UsageError
-from analyzer.inputs import ApiObjects, node_addresses, read_input, read_two
+from analyzer.inputs import node_addresses, read_input, read_two
 from tests.support.dumps import dump, two_endpoints
 
 NODE: dict[str, Any] = {

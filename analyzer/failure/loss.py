@@ -33,6 +33,16 @@ class State(enum.Enum):
     NO_ENDPOINTS = "no-endpoints"
 
 
+#: The greatest harm first.
+HARM: Final = {
+    State.SILENCED: 0,
+    State.DEGRADED: 1,
+    State.UNKNOWN: 2,
+    State.NO_ENDPOINTS: 3,
+    State.UNTOUCHED: 4,
+}
+
+
 @value(kw_only=True)
 class RouteLoss:
     """What becomes of the new flows on one route.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from analyzer.failure.agreement import Verdict
     from analyzer.failure.loss import ServiceLoss
+    from analyzer.failure.loss_at_nodes import WorstLoss
     from analyzer.failure.models import Dead
     from analyzer.failure.thresholds import Breach
     from analyzer.failure.whatif import WhatIf
@@ -86,6 +87,7 @@ class LossAnswer:
         rulesets: the dumps that were asked about.
         typed: the command line that asks the same of standard input, behind the program's name.
         quiet: whether nobody wants to be told what to do now.
+        place: where this is so, where dumps of several nodes are judged.
     """
 
     cluster: Cluster
@@ -101,6 +103,7 @@ class LossAnswer:
     rulesets: tuple[Rules, ...] = ()
     typed: str = ""
     quiet: bool = False
+    place: str = ""
 
     @property
     def not_judged(self) -> tuple[str, ...]:
@@ -113,6 +116,66 @@ class LossAnswer:
     def is_whole(self) -> bool:
         """Whether nothing is known to be left out."""
         return not self.not_judged and not self.view.cut
+
+
+@value(kw_only=True)
+class LossNode:
+    """One of several nodes: what `loss` says of its dumps.
+
+    Attributes:
+        name: what tells it from the others: its own name, or that of a file.
+        node: its own name, where that is known.
+        is_dead: whether it is among the dead, so that no flows of it count.
+        answer: None where none of its Services can be judged.
+        why: the reason of that.
+    """
+
+    name: str
+    node: str | None
+    files: tuple[str, ...]
+    is_dead: bool
+    answer: LossAnswer | None
+    why: str = ""
+
+
+@value(kw_only=True)
+class LossNodesAnswer:
+    """Of ``loss`` of several nodes' dumps: what each ServicePort loses at each of them.
+
+    Attributes:
+        worst: what each loses at worst, at the nodes that are judged.
+        in_order, every, brief, narrowed, quiet: as of `LossAnswer`.
+    """
+
+    nodes: tuple[LossNode, ...]
+    worst: tuple[WorstLoss, ...]
+    dead: Dead
+    cluster: Cluster
+    diagnostics: tuple[Diagnostic, ...]
+    in_order: bool = False
+    every: bool = False
+    brief: bool = False
+    narrowed: bool = False
+    quiet: bool = False
+
+    @property
+    def answers(self) -> Mapping[str, LossAnswer]:
+        """What is lost at each of the nodes that are judged: the living, as far as it is known."""
+        return {e.name: e.answer for e in self.nodes if e.answer is not None and not e.is_dead}
+
+    @property
+    def unjudged(self) -> tuple[LossNode, ...]:
+        """Living nodes of which nothing is known."""
+        return tuple(each for each in self.nodes if each.answer is None and not each.is_dead)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is known to be left out, at any node."""
+        return (
+            not self.unjudged
+            and all(each.is_whole for each in self.answers.values())
+            and not any(each.missing for each in self.worst)
+        )
 
 
 @value(kw_only=True)

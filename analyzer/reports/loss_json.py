@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from analyzer.failure.loss import RouteLoss, ServiceLoss, State
+from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Frontend
 from analyzer.model.probability import Bounds
 from analyzer.reports import json_values as values
@@ -21,25 +22,33 @@ from analyzer.reports.json_endpoints import EndpointTexts
 def render(answer: LossAnswer) -> Iterator[str]:
     """Give what each ServicePort loses, one by one."""
     counts = Counter(loss.state for loss in answer.losses)
-    dead = {
-        "nodes": list(answer.dead.nodes),
-        "zones": list(answer.dead.zones),
-        "endpoints": sorted({str(e.address) for e in answer.dead.endpoints}),
-        "uncertain_endpoints": sorted({str(e.address) for e in answer.dead.uncertain}),
-    }
-    writer = _Writer(answer)
     return values.document(
         "loss",
         {
             "node": values.encode(answer.view.node),
-            "dead": values.encode(dead),
-            "services": map(writer.service, answer.losses),
+            "dead": values.encode(dead(answer.dead)),
+            "services": services(answer),
             "totals": values.encode({state.value: counts[state] for state in State}),
             "not_judged": map(values.encode, answer.not_judged),
             "cut": values.encode(bool(answer.view.cut)),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
     )
+
+
+def services(answer: LossAnswer) -> Iterator[str]:
+    """Give what each ServicePort loses, encoded."""
+    return map(_Writer(answer).service, answer.losses)
+
+
+def dead(died: Dead) -> dict[str, Any]:
+    """Return what is dead, as it was named, and which endpoints are."""
+    return {
+        "nodes": list(died.nodes),
+        "zones": list(died.zones),
+        "endpoints": sorted({str(e.address) for e in died.endpoints}),
+        "uncertain_endpoints": sorted({str(e.address) for e in died.uncertain}),
+    }
 
 
 class _Writer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from analyzer.failure.loss import ServiceLoss
 from analyzer.kubeproxy.view import Endpoint
@@ -37,9 +37,15 @@ _WHOLE: Final = (
 _MOST_ENDPOINTS: Final = 10
 
 
-def brief(losses: Sequence[ServiceLoss]) -> Table:
-    """Return a line a ServicePort, with what its worst route loses."""
-    return Table(_BRIEF, tuple(_line(each) for each in losses))
+def brief(losses: Sequence[ServiceLoss], at: Mapping[int, str] | None = None) -> Table:
+    """Return a line a ServicePort, with what its worst route loses.
+
+    `at`: of several nodes, by the identity of a loss, where that is so.
+    """
+    if at is None:
+        return Table(_BRIEF, tuple(_line(each) for each in losses))
+    rows = tuple((*_line(each)[:-1], at[id(each)], _line(each)[-1]) for each in losses)
+    return Table((*_BRIEF[:-1], Column("AT", shortens=True), _BRIEF[-1]), rows)
 
 
 def whole(losses: Sequence[ServiceLoss], answer: LossAnswer) -> Table:

@@ -18,7 +18,7 @@ from analyzer.model.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Line, Span, Style
-from analyzer.reports.loss_redirects import redirect
+from analyzer.reports.loss_redirects import Redirect, redirect
 from analyzer.reports.loss_words import by_harm
 
 TYPE_CHECKING = False
@@ -135,10 +135,15 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
         yield _Step(
             "API down: on each node, by its own dump, give the share of the dead away:",
             commands,
-            f"{helped[0].loss.service.name.text}; until kube-proxy's next full sync",
+            f"{_of(helped[0], answer)}; until kube-proxy's next full sync",
             alone=True,
             open=len(hurt) > most,
         )
+
+
+def _of(found: Redirect, answer: LossAnswer) -> str:
+    """Return what commands are of, and where they were looked for."""
+    return f"{found.loss.service.name.text}{f' at {answer.place}' if answer.place else ''}"
 
 
 def _pinned(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:

@@ -38,19 +38,34 @@ def summary(answer: LossAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]
     """Give the lines; `losses` are all that was judged, the greatest harm first."""
     yield Line((f"Dead{at_node(answer.view)}: ", Span(dead_words(answer.dead), Style.STRONG)))
     yield from doubts(answer.dead)
-    yield totals(losses, WORDS, is_whole=answer.is_whole)
+    yield from harm(losses, is_whole=answer.is_whole)
+
+
+def harm(
+    losses: Sequence[ServiceLoss], *, is_whole: bool, at: Mapping[int, str] | None = None
+) -> Iterator[Line]:
+    """Give who is hurt, how badly, and on which routes.
+
+    `at` tells where dumps of several nodes are judged: for each of the losses, by identity, the
+    nodes where it is so.
+    """
+    where = "" if at is None else " at its worst node"
+    yield totals(losses, WORDS, is_whole=is_whole, each=where)
     for state, says in _NAMED.items():
         found = [each for each in losses if each.state is state]
         if found:
-            yield Line((Span(says, STYLES[state]), f": {services_named(found)}."))
+            some = " at a node" if at is not None and state is State.NO_ENDPOINTS else ""
+            told = says.replace(",", f"{some},") if some else says
+            yield Line((Span(told, STYLES[state]), f": {services_named(found)}."))
     hit = [each for each in losses if each.worst.upper]
     if not hit:
-        to = "" if answer.is_whole else " to a ServicePort that is judged"
-        style = Style.GOOD if answer.is_whole else Style.PLAIN
+        to = "" if is_whole else " to a ServicePort that is judged"
+        style = Style.GOOD if is_whole else Style.PLAIN
         yield Line((Span(f"No new flow{to} lands on a dead endpoint.", style),))
         return
-    yield _worst(hit)
-    of = f"Of new flows, by the worst route ({routes_judged(hit)})."
+    yield _worst(hit, at)
+    by = "route" if at is None else "route at the worst node"
+    of = f"Of new flows, by the worst {by} ({routes_judged(hit)})."
     yield Line((Span(of, Style.FAINT),))
 
 
@@ -66,25 +81,32 @@ def doubts(dead: Dead) -> Iterator[Line]:
         yield Line((Span(f"Node of {number} taken from podCIDRs.", Style.FAINT),))
 
 
-def totals(losses: Sequence[ServiceLoss], words: Mapping[State, str], *, is_whole: bool) -> Line:
-    """Return how many ServicePorts are in which state."""
+def totals(
+    losses: Sequence[ServiceLoss], words: Mapping[State, str], *, is_whole: bool, each: str = ""
+) -> Line:
+    """Return how many ServicePorts are in which state; `each` says where."""
     counts = Counter(loss.state for loss in losses)
     told = [f"{counts[state]:,} {words[state]}" for state in State if counts[state]]
     more = "" if is_whole else " Not all is judged, see below."
-    return Line((f"{count(len(losses), 'ServicePort')}: {', '.join(told)}.{more}",))
+    where = f", each{each}" if each else ""
+    return Line((f"{count(len(losses), 'ServicePort')}{where}: {', '.join(told)}.{more}",))
 
 
-def _worst(hit: Sequence[ServiceLoss]) -> Line:
+def _worst(hit: Sequence[ServiceLoss], at: Mapping[int, str] | None) -> Line:
     """Return the greatest loss as a sentence, and who has it."""
     first = hit[0]
+    places = at or {}
+    place = places.get(id(first), "")
     alike = [
         each
         for each in hit
         if (each.state, each.worst, each.nowhere) == (first.state, first.worst, first.nowhere)
+        and places.get(id(each), "") == place
     ]
     who = first.service.name.text + (f" and {len(alike) - 1:,} more" if alike[1:] else "")
     where = worst_routes(first)
     on = "on every route" if where == "every route" else f"from {where}"
+    on += f", at {place}" if place else ""
     sentence = (
         f"{who} {'lose' if alike[1:] else 'loses'} {bounds_percent(first.worst)} of new flows, {on}"
     )

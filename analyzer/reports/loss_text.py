@@ -33,9 +33,9 @@ def render(answer: LossAnswer) -> Document:
     losses = list(answer.losses) if answer.in_order else by_harm(answer.losses)
     hit = [loss for loss in losses if loss.worst.upper]
     blocks: list[Block] = [*summary(answer, by_harm(losses))]
-    table = list(_table(answer, losses, hit))
-    if table:
-        blocks += [Line(), *table]
+    shown = list(table(answer, losses, hit))
+    if shown:
+        blocks += [Line(), *shown]
     pinned = affinity_note([each.service for each in hit], answer.view.mode, lost=True)
     notes = [
         *pinned,
@@ -51,9 +51,10 @@ def render(answer: LossAnswer) -> Document:
     return Document(blocks)
 
 
-def _table(
+def table(
     answer: LossAnswer, losses: Sequence[ServiceLoss], hit: Sequence[ServiceLoss]
 ) -> Iterator[Block]:
+    """Give as much of what is hit as was asked for, or leaves room for the rest on a screen."""
     if answer.brief:
         yield brief(losses)
         return

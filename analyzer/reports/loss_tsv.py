@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.failure.loss import ServiceLoss
+from analyzer.kubeproxy.view import ServicePort
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.json_values import family
 from analyzer.reports.loss_words import by_harm
@@ -21,7 +22,7 @@ from analyzer.reports.tsv import cell
 
 #: Lines that are written at a time.
 _LINES = 256
-_HEADINGS = (
+HEADINGS = (
     "service",
     "protocol",
     "family",
@@ -40,16 +41,27 @@ _ANY = ("not-judged", "0.0", "1.0", "", "", "", "", "", "")
 
 def render(answer: LossAnswer) -> Iterator[str]:
     """Give the lines, headings first."""
-    lines = ["\t".join(_HEADINGS) + "\n"]
-    losses = answer.losses if answer.in_order else by_harm(answer.losses)
-    for loss in losses:
-        lines.append("\t".join(_cells(loss)) + "\n")
+    lines = ["\t".join(HEADINGS) + "\n"]
+    for row in rows(answer):
+        lines.append("\t".join(row) + "\n")
         if len(lines) > _LINES:
             yield "".join(lines)
             lines.clear()
-    others = (*answer.not_judged, *([""] if answer.view.cut else []))
-    lines += ["\t".join((cell(name), "", "", *_ANY)) + "\n" for name in others]
     yield "".join(lines)
+
+
+def rows(answer: LossAnswer) -> Iterator[tuple[str, ...]]:
+    """Give the cells of each line, without headings."""
+    yield from map(_cells, answer.losses if answer.in_order else by_harm(answer.losses))
+    for name in (*answer.not_judged, *([""] if answer.view.cut else [])):
+        yield (cell(name), "", "", *_ANY)
+
+
+def not_judged(service: ServicePort | None) -> tuple[str, ...]:
+    """Return the cells of a ServicePort, or of all of them, of which nothing is known."""
+    if service is None:
+        return ("", "", "", *_ANY)
+    return (cell(service.name.text), service.protocol, family(service.version) or "", *_ANY)
 
 
 def _cells(loss: ServiceLoss) -> tuple[str, ...]:

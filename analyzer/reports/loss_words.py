@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from analyzer.failure.loss import RouteLoss, ServiceLoss, State
+from analyzer.failure.loss import HARM, RouteLoss, ServiceLoss, State
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Frontend, Source
 from analyzer.reports.document import Style
@@ -28,14 +28,6 @@ WORDS: Final = {
     State.SILENCED: "total loss",
     State.UNKNOWN: "unknown",
     State.NO_ENDPOINTS: "without endpoints",
-}
-#: The greatest harm first.
-HARM: Final = {
-    State.SILENCED: 0,
-    State.DEGRADED: 1,
-    State.UNKNOWN: 2,
-    State.NO_ENDPOINTS: 3,
-    State.UNTOUCHED: 4,
 }
 #: Pods of other nodes are pods, where nothing else is to be told of them.
 _AS_POD: Final = {Source.POD_ELSEWHERE: Source.POD}

@@ -23,6 +23,7 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
     "tree": {"text": "tree_text", "json": "tree_json", "dot": "tree_dot"},
     "trace": {"text": "trace_text", "json": "trace_json"},
     "loss": {"text": "loss_text", "json": "loss_json", "tsv": "loss_tsv"},
+    "loss-nodes": {"text": "loss_nodes_text", "json": "loss_nodes_json", "tsv": "loss_nodes_tsv"},
     "whatif": {
         "text": "whatif_text",
         "json": "whatif_json",

@@ -62,6 +62,7 @@ _WHAT_IFS = {
     "1.36.2-nftables/two-node@worker1": ("--only node,set --sort mean", 0),
     "1.30.3-nftables/two-node": ("--depth 1 --sort name --all", 0),
 }
+_TWO_NODES = ("1.36.2-iptables-legacy/two-node", "1.36.2-iptables-legacy/two-node@worker1")
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Case:
     arguments: tuple[str, ...]
     output_format: str
     status: int = 0
+    node: str = ""
 
     def __str__(self) -> str:
         return f"{self.capture} {self.verb} {self.output_format}"
@@ -85,7 +87,8 @@ class Case:
         # Paths stand in the output: they are told from the root of the project.
         dump, objects = (p.relative_to(ROOT) for p in (self.capture.dump, self.capture.objects))
         given = [str(dump), *self.arguments, "--objects", str(objects)]
-        return [self.verb, *given, "--node", self.capture.node, "--format", self.output_format]
+        given += ["--node", self.node or self.capture.node, "--format", self.output_format]
+        return [self.verb.partition("-")[0], *given]
 
 
 def _dump_in(folder: Path) -> Path:
@@ -109,7 +112,15 @@ def _cases() -> list[Case]:
             for verb, arguments in by_verb.items()
             for output_format in RENDERERS[verb]
         ]
-    return [*found, *_diffs(), *_what_ifs()]
+    return [*found, *_diffs(), *_what_ifs(), *_several_nodes()]
+
+
+def _several_nodes() -> Iterator[Case]:
+    """Give a dump with that of another node; the pod that is dead is the first node's."""
+    first, second = (_dump_in(FIXTURES / each) for each in _TWO_NODES)
+    arguments = (str(second.relative_to(ROOT)), "--dead", "10.244.0.7")
+    for output_format in RENDERERS["loss-nodes"]:
+        yield Case(Capture(first), "loss-nodes", arguments, output_format, node="master,worker1")
 
 
 def _what_ifs() -> Iterator[Case]:

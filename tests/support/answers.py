@@ -10,6 +10,7 @@ from typing import Any
 
 from analyzer.failure.agreement import judge
 from analyzer.failure.loss import losses
+from analyzer.failure.loss_at_nodes import worst_of
 from analyzer.failure.models import dead
 from analyzer.failure.thresholds import breaches
 from analyzer.failure.whatif import Asked, what_if
@@ -32,6 +33,8 @@ from analyzer.reports.answers import (
     DiffAnswer,
     LabAnswer,
     LossAnswer,
+    LossNode,
+    LossNodesAnswer,
     ServicesAnswer,
     TraceAnswer,
     TreeAnswer,
@@ -186,6 +189,8 @@ class Answers:
                     absent=Absent(),
                     diagnostics=view.diagnostics,
                 )
+            case "loss-nodes":
+                return loss_nodes_answer(self.text, self.dead)
             case "whatif":
                 return whatif_answer(self.text)
             case "diff":
@@ -214,6 +219,39 @@ class Answers:
         rendered = renderer(verb, "text")(self.of(verb))
         assert isinstance(rendered, Document)
         return render_plain(rendered)
+
+
+def loss_nodes_answer(text: str, died: Collection[str]) -> LossNodesAnswer:
+    """Return an answer of four nodes: one is unlike, one is dead, one shows no Services."""
+    texts = {"n1": text, "n2": text.replace("0.50000000000", "0.25000000000"), "n3": text}
+    views = {name: Recogniser(parse(text, name), Cluster()).view() for name, text in texts.items()}
+    dying = dead(views["n1"], Cluster(), endpoints=died)
+    answers = {
+        name: LossAnswer(
+            cluster=Cluster(),
+            view=view,
+            dead=dying,
+            losses=losses(view.services[: 1 if name == "n2" else None], dying),
+            absent=Absent(),
+            diagnostics=view.diagnostics,
+            place=name,
+        )
+        for name, view in views.items()
+    }
+    nodes = [
+        LossNode(name=name, node=name, files=(f"{name}.txt",), is_dead=name == "n3", answer=answer)
+        for name, answer in answers.items()
+    ]
+    unjudged = LossNode(
+        name="x", node=None, files=("x.txt",), is_dead=False, answer=None, why="no Service to judge"
+    )
+    return LossNodesAnswer(
+        nodes=(*nodes, unjudged),
+        worst=worst_of({name: answers[name].losses for name in ("n1", "n2")}),
+        dead=dying,
+        cluster=Cluster(),
+        diagnostics=views["n1"].diagnostics,
+    )
 
 
 def whatif_answer(

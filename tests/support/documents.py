@@ -31,7 +31,7 @@ def schema_name(verb: str) -> str:
 
 def schema_version(name: str) -> int:
     """Return the version of the documents of that name; later verbs begin with 1."""
-    return 1 if name == "whatif" else 2
+    return 1 if name in {"whatif", "loss-nodes"} else 2
 
 
 def schema(name: str) -> Any:
