@@ -57,7 +57,7 @@ def render(answer: LossNodesAnswer) -> Document:
     """Return the summary over all nodes, the worst ServicePorts, and how nodes differ."""
     losses = [each.loss for each in answer.worst]
     if not answer.dead.is_anything:
-        return _overview(answer, losses)
+        return _overview(answer)
     kinds = _kinds(answer)
     is_alike = len(kinds) == 1
     at = None
@@ -75,7 +75,7 @@ def render(answer: LossNodesAnswer) -> Document:
     else:
         blocks += _by_node(kinds, answer)
         worst = _worst(answer, losses, at)
-    for part in (worst, dict.fromkeys(_notes(answer, losses))):
+    for part in (worst, dict.fromkeys(_notes(answer))):
         told = [*part]
         blocks += [Line(), *told] if told else []
     if not is_alike and (answer.every or answer.narrowed):
@@ -84,10 +84,17 @@ def render(answer: LossNodesAnswer) -> Document:
     elif not answer.quiet:
         told = [*steps(kinds[0].answer)]
         blocks += [Line(), *told] if told else []
-    return Document(blocks)
+    pinned = [*dict.fromkeys(_pinned(answer, losses))]
+    return Document([*blocks, *([Line(), *pinned] if pinned else [])])
 
 
-def _overview(answer: LossNodesAnswer, worst: Sequence[ServiceLoss]) -> Document:
+def _pinned(answer: LossNodesAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]:
+    hit = [each.service for each in losses if each.worst.upper]
+    for mode in sorted({each.view.mode for each in answer.answers.values()}):
+        yield from affinity_note(hit, mode, lost=True)
+
+
+def _overview(answer: LossNodesAnswer) -> Document:
     """Return what could be marked dead, and what it would cost at the worst node."""
     found = by_service_port({name: each.losses for name, each in answer.answers.items()})
     services = tuple(map(together, found))
@@ -96,7 +103,7 @@ def _overview(answer: LossNodesAnswer, worst: Sequence[ServiceLoss]) -> Document
     view = replace(first.view, node=None, services=services, cut=(), left_out=(), unled=())
     everywhere = replace(first, view=view, losses=losses_of(services, answer.dead), absent=Absent())
     head, *rest = overview(everywhere).blocks
-    return Document([head, *_seen(answer, alike=False), *_notes(answer, worst), *rest])
+    return Document([head, *_seen(answer, alike=False), *_notes(answer), *rest])
 
 
 def _nodes(names: Sequence[str], number: int = 0) -> str:
@@ -157,7 +164,7 @@ def _by_node(kinds: Sequence[_Alike], answer: LossNodesAnswer) -> Iterator[Block
     yield Table(_COLUMNS, tuple(map(_row, shown)))
     more = sum(len(each.nodes) for each in kinds[len(shown) :])
     if more:
-        says = f"{count(more, 'more node')} with as much harm or less: --all"
+        says = f"{count(more, 'more node')}, none worse: --all"
         yield Line((Span(says, Style.FAINT),))
 
 
@@ -190,14 +197,15 @@ def _worst(
         yield brief(shown, at)
     rest = ""
     if len(shown) < len(rows):
-        which = "hit" if answer.in_order else "with as much harm or less"
-        rest = f"{count(len(rows) - len(shown), 'more ServicePort')} {which}: --summary. "
+        which = " hit" if answer.in_order else ", none worse"
+        rest = f"{count(len(rows) - len(shown), 'more ServicePort')}{which}: --summary. "
     if shown and not each_node:
-        says = f"{rest}Node by node, with endpoints: --all, --service, -n"
+        says = f"{rest}Node by node: --all, --service, -n"
         yield Line((Span(says, Style.FAINT),))
 
 
-def _notes(answer: LossNodesAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]:
+def _notes(answer: LossNodesAnswer) -> Iterator[Line]:
+    """Give what is not judged, where, and what reaches no endpoint anyway."""
     missing: dict[tuple[str, ...], list[str]] = {}
     for each in answer.worst:
         name = each.loss.service.name.text
@@ -208,9 +216,6 @@ def _notes(answer: LossNodesAnswer, losses: Sequence[ServiceLoss]) -> Iterator[L
     for nodes, names in missing.items():
         says = f"Not judged at {listed(nodes)}, whose dump does not show it: {listed(names)}"
         yield Line((Span(f"{says}.", Style.WARNING),))
-    hit = [each.service for each in losses if each.worst.upper]
-    for mode in sorted({of_node.view.mode for of_node in answer.answers.values()}):
-        yield from affinity_note(hit, mode, lost=True)
     said: dict[Line, list[str]] = {}
     for name, of_node in answer.answers.items():
         told = [loss for loss in of_node.losses if loss.worst.upper]

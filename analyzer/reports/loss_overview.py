@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from analyzer.failure.loss import State, losses
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, ServicePort
+from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.loss_nowhere import nowhere
@@ -61,8 +62,9 @@ def overview(answer: LossAnswer) -> Document:
         number = count(unplaced, "endpoint address", _ADDRESSES)
         says = f"Node unknown for {number}: pass --objects or --node-of, or use --dead IP[:PORT]."
         blocks += [Line((Span(says, Style.FAINT),)), Line()]
+    pinned = affinity_note((e.service for e in answer.losses), answer.view.mode, lost=True)
     says = "Say what is dead to see what is lost: --dead-node, --dead-zone or --dead IP[:PORT]."
-    return Document([*blocks, Line((says,))])
+    return Document([*blocks, *pinned, Line((says,))])
 
 
 def _choices(kind: str, counted: Counter[str], answer: LossAnswer) -> Iterator[Block]:

@@ -51,22 +51,26 @@ def harm(
     """
     where = "" if at is None else " at its worst node"
     yield totals(losses, WORDS, is_whole=is_whole, each=where)
+    is_cut = False
     for state, says in _NAMED.items():
         found = [each for each in losses if each.state is state]
         if found:
             some = " at a node" if at is not None and state is State.NO_ENDPOINTS else ""
             told = says.replace(",", f"{some},") if some else says
-            yield Line((Span(told, STYLES[state]), f": {services_named(found)}."))
+            names, more = services_named(found)
+            is_cut = is_cut or bool(more)
+            yield Line((Span(told, STYLES[state]), f": {names}{more}."))
+    every = " All names: --summary." if is_cut else ""
     hit = [each for each in losses if each.worst.upper]
     if not hit:
         to = "" if is_whole else " to a ServicePort that is judged"
         style = Style.GOOD if is_whole else Style.PLAIN
-        yield Line((Span(f"No new flow{to} lands on a dead endpoint.", style),))
+        yield Line((Span(f"No new flow{to} lands on a dead endpoint.", style), every))
         return
     yield _worst(hit, at)
     by = "route" if at is None else "route at the worst node"
     of = f"Of new flows, by the worst {by} ({routes_judged(hit)})."
-    yield Line((Span(of, Style.FAINT),))
+    yield Line((Span(f"{of}{every}", Style.FAINT),))
 
 
 def doubts(dead: Dead) -> Iterator[Line]:

@@ -36,9 +36,7 @@ def render(answer: LossAnswer) -> Document:
     shown = list(table(answer, losses, hit))
     if shown:
         blocks += [Line(), *shown]
-    pinned = affinity_note([each.service for each in hit], answer.view.mode, lost=True)
     notes = [
-        *pinned,
         *lines(answer.view, answer.absent),
         *nowhere(answer, hit),
         *assumed(answer.diagnostics),
@@ -46,8 +44,10 @@ def render(answer: LossAnswer) -> Document:
     if notes:
         blocks += [Line(), *notes]
     told = () if answer.quiet else tuple(steps(answer))
-    if told:
-        blocks += [Line(), *told]
+    pinned = tuple(affinity_note([each.service for each in hit], answer.view.mode, lost=True))
+    for more in (told, pinned):
+        if more:
+            blocks += [Line(), *more]
     return Document(blocks)
 
 
@@ -66,6 +66,7 @@ def table(
     shown = hit if len(hit) <= _MOST else hit[:_FEWER]
     yield brief(shown)
     more = len(hit) - len(shown)
-    which = "with as much harm or less" if not answer.in_order else "hit"
-    rest = f"{count(more, 'more ServicePort')} {which}: --summary. " if more else ""
-    yield Line((Span(f"{rest}Each with its endpoints: --all, --service, -n", Style.FAINT),))
+    which = ", none worse" if not answer.in_order else " hit"
+    rest = f"{count(more, 'more ServicePort')}{which}: --summary. " if more else ""
+    each = "Endpoints" if rest else "Each with its endpoints"
+    yield Line((Span(f"{rest}{each}: --all, --service, -n", Style.FAINT),))

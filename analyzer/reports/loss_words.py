@@ -55,8 +55,8 @@ def dead_words(dead: Dead) -> str:
     return f"{listed} ({count(addresses, 'endpoint address', 'endpoint addresses')})"
 
 
-def services_named(losses: Sequence[ServiceLoss]) -> str:
-    """Return ``ns/a, ns/dns (3 ports) and 5 more (--summary)``, the ports of a Service as one."""
+def services_named(losses: Sequence[ServiceLoss]) -> tuple[str, str]:
+    """Return ``ns/a, ns/dns (3 ports)`` and `` and 5 more``, the ports of a Service as one."""
     ports: dict[str, list[str]] = {}
     for loss in losses:
         name = loss.service.name
@@ -68,7 +68,7 @@ def services_named(losses: Sequence[ServiceLoss]) -> str:
         for whole, names in shown
     ]
     more = len(losses) - sum(len(names) for _, names in shown)
-    return ", ".join(told) + (f" and {more:,} more (--summary lists all)" if more > 0 else "")
+    return ", ".join(told), f" and {more:,} more" if more > 0 else ""
 
 
 def routes_judged(losses: Iterable[ServiceLoss]) -> str:

@@ -13,6 +13,7 @@ from analyzer.failure.incidence import Row, rank
 from analyzer.failure.smallest import Survival
 from analyzer.failure.whatif import Failure, Kind
 from analyzer.model.probability import ALWAYS, Bounds
+from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.not_judged import lines
@@ -49,18 +50,26 @@ _MOST_SERVICES: Final = 5
 
 def render(answer: WhatIfAnswer) -> Document:
     """Return what a person needs first, then both tables, then what was not judged."""
-    blocks: list[Block] = [*_summary(answer), *_doubts(answer), *_breaches(answer), Line()]
+    services = services_in_order(answer)
+    blocks: list[Block] = [
+        *_summary(answer),
+        *_breaches(answer),
+        *_totals(answer, services),
+        *_without(answer),
+        *_doubts(answer),
+        Line(),
+    ]
     failures = shown_failures(answer)
     if failures:
         rows = tuple(_failure(answer, each) for each in failures)
         blocks += [Table(_FAILURES, rows), *_footnotes(answer, failures), Line()]
-    services = services_in_order(answer)
     shown = services if answer.every else services[:_MOST_SERVICES]
     if shown:
         rows = tuple(_service(answer, at, survival) for at, survival in shown)
-        blocks += [_table(rows), Line()]
-    blocks += [*_totals(answer, services, len(shown)), *_sets(answer)]
-    return Document([*blocks, *_without(answer), *assumed(answer.diagnostics)])
+        blocks += [_table(rows), *_hidden(len(services) - len(shown)), Line()]
+    pinned = [answer.found.services[at] for at, _ in services]
+    blocks += [*_sets(answer), *affinity_note(pinned, answer.view.mode, lost=True)]
+    return Document([*blocks, *assumed(answer.diagnostics)])
 
 
 # --- the first lines -------------------------------------------------------
@@ -129,6 +138,39 @@ def _partial(answer: WhatIfAnswer, failure: Failure) -> str:
     told = bounds_percent(worst) if len(rows) == 1 else f"up to {percent(worst.upper)}"
     every = answer.found.incidence_of(failure).services
     return told if all(len(every[at]) == 1 for at in partial) else f"{told}, on the worst route,"
+
+
+def _totals(answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]]) -> Iterator[Line]:
+    """Give how many ServicePorts survive how many failures, and of which routes that is."""
+    if not services:
+        return
+    counts = Counter(each.survives for _, each in services)
+    told = [
+        f"{number:,} {'survives' if number == 1 else 'survive'} "
+        f"{f'the loss of any {nodes:,}' if nodes else 'no loss of a node'}"
+        for nodes, number in sorted(counts.items())[:_MOST_NAMES]
+    ]
+    rest = sum(number for _, number in sorted(counts.items())[_MOST_NAMES:])
+    told += [f"{rest:,} more"] if rest else []
+    where = at_node(answer.view)
+    yield Line((f"{count(len(services), 'ServicePort')}{where}: {', '.join(told)}.",))
+    kinds = {each.kind: None for at, _ in services for each in answer.found.services[at].frontends}
+    to = ", ".join(sorted(kind.value for kind in kinds))
+    yield Line((Span(f"Of new flows, by the worst route (from any source to {to}).", Style.FAINT),))
+
+
+def _without(answer: WhatIfAnswer) -> Iterator[Line]:
+    found = answer.found
+    names = [
+        s.name.text
+        for s, rows in zip(found.services, found.nodes.services, strict=True)
+        if not rows
+    ]
+    if names:
+        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        every = " All: kubeodds services." if more else ""
+        told = ", ".join(names[:_MOST_NAMES])
+        yield Line((f"Without endpoints, whatever fails: {told}{more}.{every}",))
 
 
 def _doubts(answer: WhatIfAnswer) -> Iterator[Line]:
@@ -304,27 +346,13 @@ def _way(row: Row) -> str:
     return f"from {source}{network} to {frontend.kind.value} {frontend}"
 
 
+def _hidden(number: int) -> Iterator[Line]:
+    if number:
+        says = f"{count(number, 'more ServicePort')} that survive as much or more: --all"
+        yield Line((Span(says, Style.FAINT),))
+
+
 # --- the last lines --------------------------------------------------------
-
-
-def _totals(
-    answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]], shown: int
-) -> Iterator[Line]:
-    """Give how many ServicePorts survive how many failures."""
-    if not services:
-        return
-    counts = Counter(each.survives for _, each in services)
-    told = [
-        f"{number:,} {'survives' if number == 1 else 'survive'} "
-        f"{f'the loss of any {nodes:,}' if nodes else 'no loss of a node'}"
-        for nodes, number in sorted(counts.items())[:_MOST_NAMES]
-    ]
-    rest = sum(number for _, number in sorted(counts.items())[_MOST_NAMES:])
-    told += [f"{rest:,} more"] if rest else []
-    hidden = len(services) - shown
-    more = f" {hidden:,} not shown: --all." if hidden else ""
-    where = at_node(answer.view)
-    yield Line((f"{count(len(services), 'ServicePort')}{where}: {', '.join(told)}.{more}",))
 
 
 def _sets(answer: WhatIfAnswer) -> Iterator[Line]:
@@ -343,14 +371,3 @@ def _sets(answer: WhatIfAnswer) -> Iterator[Line]:
         if not sets.is_complete:
             says = f"Of sets of {sets.size} nodes those worst for one ServicePort were judged."
             yield Line((Span(says, Style.FAINT),))
-
-
-def _without(answer: WhatIfAnswer) -> Iterator[Line]:
-    found = answer.found
-    names = [
-        s.name.text
-        for s, rows in zip(found.services, found.nodes.services, strict=True)
-        if not rows
-    ]
-    if names:
-        yield Line((f"Without endpoints, whatever fails: {listed(names)}.",))

@@ -35,8 +35,8 @@ def why_not(service: ServicePort, route: Route) -> str | None:
         return "the lab replays flows of IPv4, not to an address of IPv6"
     if service.affinity is not None:
         return (
-            "its session affinity keeps a client at one endpoint, and the lab's clients are few: "
-            "their flows are no draws of their own"
+            "it has session affinity: flows of one client are not independent, and the lab has few "
+            "clients; of a failure a pinned client loses everything or nothing"
         )
     if not route.shares:
         return f"{route.frontend} leads to no endpoint at this node"

@@ -122,7 +122,10 @@ def test_what_cannot_be_replayed_is_said_and_the_rest_is_measured(captures: Path
     assert (status, found["agrees"]) == (0, True)
     assert len(found["measurements"]) > 25
     assert "feat/sctp:sig is not replayed: the lab replays tcp and udp, not sctp" in said
-    assert "feat/affinity is not replayed: its session affinity" in said
+    assert (
+        "feat/affinity is not replayed: it has session affinity: flows of one client are not"
+        in said
+    )
     alone = kubeodds("lab", "run", *given, "--service", "feat/affinity")
     assert (alone.returncode, alone.stdout) == (2, "")
 

@@ -11,7 +11,7 @@ from analyzer.reports import diff_text
 from analyzer.reports.affinity import affinity_note, duration
 from analyzer.reports.plain import render_plain
 from tests.support.answers import AFTER, BEFORE, Answers, diff_answer
-from tests.support.commands import DUMP, Command
+from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import cluster_ip, dump, endpoint, view_of
 from tests.support.mixed_clusters import files
 
@@ -68,6 +68,14 @@ def test_what_shows_shares_tells_of_it(verb: str) -> None:
     assert "Session affinity: ns/a:http. A pinned client " in shown
     assert "affinity 10 min" not in Answers(BEFORE).plain(verb)
     assert "Session affinity" not in Answers(BEFORE).plain(verb)
+
+
+@pytest.mark.parametrize("verb", ["whatif", "loss"])
+def test_what_shows_what_failures_cost_tells_of_it(command: Command, verb: str) -> None:
+    asked = [*files(command)]
+    says = "A pinned client loses everything or nothing, until it has been silent for 3 h."
+    assert says in command(verb, *asked).out
+    assert "pinned" not in command(verb, DUMP, *OBJECTS).out
 
 
 def test_a_trace_tells_of_it_where_it_rests_on_it() -> None:

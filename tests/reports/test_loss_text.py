@@ -82,11 +82,12 @@ def test_what_is_not_shown_is_counted(command: Command) -> None:
     hit = [e for e in found if e["worst_loss"] and e["worst_loss"]["upper"]["value"]]
     shown = text(command, *asked)
     rows = [line for line in shown if re.search(r"\d of \d", line)]
-    (more,) = [line for line in shown if "with as much harm or less: --summary." in line]
+    (more,) = [line for line in shown if "more ServicePorts, none worse: --summary." in line]
     assert int(more.split()[0]) + len(rows) == len(hit)
     partial = sum(e["state"] == "degraded" for e in hit)
     (named,) = [line for line in shown if line.startswith("Partial loss: ")]
-    assert f" and {partial - 3} more (--summary lists all)." in named
+    assert f" and {partial - 3} more." in named
+    assert any(line.endswith(" All names: --summary.") for line in shown)
 
 
 def test_all_shows_every_endpoint_of_what_is_hit(command: Command) -> None:

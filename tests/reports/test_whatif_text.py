@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from ipaddress import IPv4Address
 
 import pytest
@@ -11,7 +13,9 @@ from analyzer.model.cluster import Cluster, Placement
 from analyzer.reports import whatif_text
 from analyzer.reports.plain import render_plain
 from tests.support.answers import BEFORE, RICH, whatif_answer
+from tests.support.commands import Command
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
+from tests.support.mixed_clusters import files
 
 
 def shown(text: str, cluster: Cluster, asked: Asked | None = None) -> str:
@@ -127,3 +131,23 @@ def test_where_nothing_has_endpoints_that_is_said() -> None:
     nat = dump("-A KUBE-SERVICES -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS")
     text = shown(nat + refused, on("a"))
     assert text.startswith("No ServicePort has endpoints: nothing can be lost.\n")
+
+
+def test_the_first_lines_say_how_many_survive_and_who_has_no_endpoints(command: Command) -> None:
+    done = command("whatif", *files(command, 200))
+    lines = done.out.splitlines()
+    head = lines[: lines.index("")]
+    assert len(head) <= 10
+    (totals,) = [line for line in head if re.match(r"\d+ ServicePorts at node ", line)]
+    (without,) = [line for line in head if line.startswith("Without endpoints, whatever fails: ")]
+    (number,) = re.findall(r" and (\d+) more\. All: kubeodds services\.$", without)
+    document = json.loads(command("whatif", *files(command, 200), "-o", "json").out)
+    counted = len(document["services"])
+    assert int(totals.split()[0]) == counted
+    assert int(number) + 3 == len(document["no_endpoints"])
+    assert any(
+        line.startswith("Of new flows, by the worst route (from any source") for line in head
+    )
+    (more,) = [line for line in lines if line.endswith("that survive as much or more: --all")]
+    rows = lines[lines.index("", lines.index("") + 1) + 2 : lines.index(more)]
+    assert int(more.split()[0]) + len(rows) == counted
