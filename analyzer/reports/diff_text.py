@@ -149,7 +149,9 @@ def _endpoints(
     if len(changes) <= _MOST_ENDPOINTS or answer.every:
         for each in changes:
             node = answer.cluster.placement(each.endpoint.address).node
-            yield Span(f"{each.endpoint} {what}", style), node or "", *_shares(each)
+            pod = answer.cluster.pods.of(each.endpoint.address, each.endpoint.port)
+            who = f"{each.endpoint} ({pod})" if pod else str(each.endpoint)
+            yield Span(f"{who} {what}", style), node or "", *_shares(each)
         return
     by_node: dict[str, list[EndpointChange]] = {}
     for each in changes:

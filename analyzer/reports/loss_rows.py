@@ -33,6 +33,7 @@ _WHOLE: Final = (
     Column("SHARE", right=True),
     Column(""),
 )
+_POD: Final = Column("POD", shortens=True, spare=1)
 #: A Service with more endpoints than this shows its dead ones only, and of these so many.
 _MOST_ENDPOINTS: Final = 10
 
@@ -50,7 +51,11 @@ def brief(losses: Sequence[ServiceLoss], at: Mapping[int, str] | None = None) ->
 
 def whole(losses: Sequence[ServiceLoss], answer: LossAnswer) -> Table:
     """Return a table of ServicePorts with their endpoints, and routes that lose otherwise."""
-    return Table(_WHOLE, tuple(row for each in losses for row in _rows(each, answer)))
+    rows = tuple(row for each in losses for row in _rows(each, answer))
+    number = len(_WHOLE)
+    if any(row[number:] != ("",) for row in rows if row[number:]):
+        return Table((*_WHOLE, _POD), rows)
+    return Table(_WHOLE, tuple(row[:number] for row in rows))
 
 
 def height(loss: ServiceLoss) -> int:
@@ -132,6 +137,7 @@ def _endpoints(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ..
             bounds_fraction(share.share),
             bounds_percent(share.share),
             Span("DEAD", style) if is_dead else _perhaps(share.endpoint, answer),
+            answer.cluster.pods.of(share.endpoint.address, share.endpoint.port) or "",
         )
     if len(shares) > most:
         yield ("", "", Span(f"{len(shares) - most:,} more dead, with --all", Style.FAINT))

@@ -29,6 +29,7 @@ _COLUMNS: Final = (
     Column("NODE", shortens=True),
     Column("EXACT", right=True, spare=2),
     Column("SHARE", right=True),
+    Column("POD", shortens=True, spare=1),
 )
 _FROM: Final = 3
 _Places: TypeAlias = Collection[tuple[Address, int | None]]
@@ -55,9 +56,11 @@ def render(answer: ServicesAnswer) -> Document:
     rows, unknown = _Rows(answer).of(told)
     blocks: list[Block] = [Line((head,)), Line()]
     if rows:
-        columns: tuple[Column, ...] = _COLUMNS
+        has_pods = any(len(row) == len(_COLUMNS) and row[-1] for row in rows)
+        columns: tuple[Column, ...] = _COLUMNS if has_pods else _COLUMNS[:-1]
+        rows = rows if has_pods else [row[: len(columns)] for row in rows]
         if not differ:
-            columns = (*_COLUMNS[:_FROM], *_COLUMNS[_FROM + 1 :])
+            columns = (*columns[:_FROM], *columns[_FROM + 1 :])
             rows = [(*row[:_FROM], *row[_FROM + 1 :]) for row in rows]
         blocks += [Table(columns, tuple(rows)), Line()]
     blocks.append(Line((Span(_legend(unknown, differ=differ), Style.FAINT),)))
@@ -162,7 +165,8 @@ class _Rows:
             shown: Cell = str(endpoint)
             if (endpoint.address, endpoint.port) in unready:
                 shown = (str(endpoint), Span(" not ready", Style.WARNING))
-            yield _row(shown, node, share.share)
+            pod = self._answer.cluster.pods.of(endpoint.address, endpoint.port)
+            yield *_row(shown, node, share.share), pod or ""
 
     def _numbers_of(self, shares: Sequence[Bounds]) -> _Numbers:
         found = self._numbers.get(id(shares))

@@ -24,6 +24,7 @@ _COLUMNS: Final = (
     Column("SOURCE", spare=1),
 )
 _DEAD: Final = Column("")
+_POD: Final = Column("POD", shortens=True, spare=1)
 #: Rows of the table, and branches of the journey, that a person reads; JSON has all.
 _MOST_ROWS: Final = 20
 _MOST_BRANCHES: Final = 3
@@ -49,6 +50,10 @@ def render(answer: TraceAnswer) -> Document:
     )
     if answer.dead is not None:
         columns = (*columns, _DEAD)
+    pods = [_pod(end.fate, answer) for end in answer.ends[: len(shown)]]
+    if any(pods):
+        columns = (*columns, _POD)
+        shown = [(*row, pod) for row, pod in zip(shown, pods, strict=True)]
     blocks += [Table(columns, tuple(shown)), Line()]
     if len(shown) < len(rows):
         more = count(len(rows) - len(shown), "more end")
@@ -85,6 +90,13 @@ def _row(end: End, answer: TraceAnswer) -> tuple[Cell, ...]:
     return (*of, told_end, node or "", source, *((dead,) if answer.dead is not None else ()))
 
 
+def _pod(fate: Fate, answer: TraceAnswer) -> str:
+    """Return the pod at which a flow ends; nothing where that is not known."""
+    if fate.kind != "endpoint" or fate.address is None:
+        return ""
+    return answer.cluster.pods.of(fate.address, fate.port) or ""
+
+
 def told(fate: Fate) -> str:
     """Return a fate as a phrase."""
     address = None if fate.address is None else str(Endpoint(fate.address, fate.port))
@@ -110,6 +122,8 @@ def _leaf(answer: TraceAnswer, leaf: Leaf) -> Pieces:
     masked = ", masqueraded" if leaf.packet.masqueraded else ""
     here = ", on this node" if leaf.outcome == Delivered(here=True) else ""
     masked = f"{here if fate.kind == 'endpoint' else ''}{masked}"
+    pod = _pod(fate, answer)
+    masked = f"{f' ({pod})' if pod else ''}{masked}"
     is_dead = answer.is_dead(fate)
     masked += " DEAD" if is_dead else " dead?" if is_dead is None else ""
     style = Style.BAD if is_dead else _STYLES[fate.kind]

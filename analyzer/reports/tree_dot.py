@@ -86,7 +86,9 @@ class _Writer:
                     return f"label={_label([*texts, told.text])}, {_OTHER}"
                 node = self._answer.cluster.placement(told.endpoint.address).node
                 dead = told.endpoint in self._answer.dead.endpoints
-                says = told.text + (f" on {node}" if node else "") + (" DEAD" if dead else "")
+                pod = self._answer.cluster.pods.of(told.endpoint.address, told.endpoint.port)
+                says = told.text + (f" on {node}" if node else "") + (f" ({pod})" if pod else "")
+                says += " DEAD" if dead else ""
                 return f"label={_label([*texts, says])}, {_DEAD if dead else _ALIVE}"
             case Either(because, _):
                 return f"label={_label([*texts, f'not known: {because}'])}, {_OTHER}"

@@ -67,7 +67,8 @@ def _leaf(answer: TreeAnswer, leaf: Leaf) -> tuple[Piece, ...]:
     if told.endpoint is None:
         return (Span(f"=> {told.text}", Style.WARNING),)
     node = answer.cluster.placement(told.endpoint.address).node
-    where = f" on {node}" if node else ""
+    pod = answer.cluster.pods.of(told.endpoint.address, told.endpoint.port)
+    where = (f" on {node}" if node else "") + (f" ({pod})" if pod else "")
     if told.endpoint in answer.dead.endpoints:
         return (Span(f"=> {told.text}{where} DEAD", Style.BAD),)
     return (Span(f"=> {told.text}{where}", Style.GOOD),)
