@@ -10,6 +10,7 @@ from analyzer.model.cluster import Cluster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # only what is asked for is loaded
+    from datetime import datetime
     from types import SimpleNamespace
     from typing import Final
 
@@ -49,6 +50,14 @@ class ApiObjects:
     def lists_endpoints(self) -> bool:
         """Whether any endpoints are listed; ``kubectl cluster-info dump`` leaves them out."""
         return any(item.get("kind") in {"EndpointSlice", "Endpoints"} for item in self._items)
+
+    def taken(self) -> datetime | None:
+        """Return when they were taken or shortly before; None: they do not tell."""
+        if not self._items:
+            return None
+        from analyzer.parsers.ages import objects_taken
+
+        return objects_taken(self._items)
 
     def pods(self) -> Mapping[str, Sequence[str]]:
         """Return where each pod answers, by ``ns/name``."""

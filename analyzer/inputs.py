@@ -21,6 +21,7 @@ from analyzer.reports.progress import Advance, progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # only what is asked for is loaded
+    from datetime import datetime
     from types import SimpleNamespace
 
     from analyzer.kubeproxy.absent import Absent
@@ -47,6 +48,7 @@ class Input:
         other_services: the same of the other version, where the dump is of one only.
         own: the node's addresses; none: they are not known.
         pods: where each pod of the objects answers, by its name.
+        taken: when the objects were, or shortly before; None: they do not tell.
         lists_endpoints: whether `services` can tell endpoints: the objects list some at all.
         parts: where dumps of both IP versions are read, what each of them gives.
     """
@@ -59,6 +61,7 @@ class Input:
     other_services: Callable[[], tuple[ApiServicePort, ...]]
     own: tuple[Address, ...]
     pods: Callable[[], Mapping[str, Sequence[str]]]
+    taken: Callable[[], datetime | None]
     lists_endpoints: bool = True
     parts: tuple[Input, ...] = ()
 
@@ -192,6 +195,7 @@ def _input(
         own=own,
         pods=known.pods,
         lists_endpoints=known.lists_endpoints,
+        taken=known.taken,
     )
 
 
@@ -224,6 +228,7 @@ def _combined(parts: Sequence[Input]) -> Input:
         own=first.own,
         pods=first.pods,
         lists_endpoints=first.lists_endpoints,
+        taken=first.taken,
         parts=tuple(parts),
     )
 

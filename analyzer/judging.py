@@ -11,11 +11,16 @@ from analyzer.reports.phrases import count, listed
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what `services` does not need without objects is not loaded
     from types import SimpleNamespace
+    from typing import Final
 
     from analyzer.failure.models import Dead
     from analyzer.inputs import Input
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.view import ServicePort
+
+
+#: Seconds by which times may differ: kubelets tell of themselves every 5 min at least.
+_SAME_TIME: Final = 900
 
 
 def judged(options: SimpleNamespace, given: Input) -> tuple[Absent, tuple[ServicePort, ...]]:
@@ -114,7 +119,11 @@ def check_marked(options: SimpleNamespace, died: Dead) -> None:
 
 
 def lacking(given: Input) -> Iterator[Diagnostic]:
-    """Give what there is to say of ServicePorts that the objects have and the dump lacks."""
+    """Give what there is to say of ServicePorts that the objects have and the dump lacks.
+
+    And of objects of another time.
+    """
+    yield from another_time(given)
     absent = () if given.view.unseen else given.absent().lacking
     if absent:
         yield _told(
@@ -141,6 +150,7 @@ def unlisted_endpoints(given: Input) -> Iterator[Diagnostic]:
 
 def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iterator[Diagnostic]:
     """Give what a reader of losses must know of what is dead, and of where it is."""
+    yield from another_time(given)
     if died.takes(options.node, given.cluster):
         yield _told(
             given,
@@ -163,12 +173,45 @@ def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iter
 
 def warnings_of_places(given: Input) -> Iterator[Diagnostic]:
     """Give what a reader of `whatif` must know of where endpoints are."""
+    yield from another_time(given)
     if not given.cluster.pod_networks.by_length:
         return
     placed = given.cluster.is_placed_by_pod_network
     assumed = {each.address for each in given.view.endpoints if placed(each.address)}
     if assumed:
         yield _by_pod_cidr(given, len(assumed))
+
+
+def another_time(given: Input) -> Iterator[Diagnostic]:
+    """Say that the objects are of another time than the dump, where both tell when they are of."""
+    ruleset = given.ruleset
+    header = getattr(ruleset, "taken", "")  # nft tells none
+    seen = given.taken() if header else None
+    if seen is None:
+        return
+    from analyzer.parsers.ages import dump_taken
+
+    dumped = dump_taken(header)
+    apart = 0.0 if dumped is None else (dumped - seen).total_seconds()
+    if abs(apart) <= _SAME_TIME:
+        return
+    which = "older" if apart > 0 else "newer"
+    yield _told(
+        given,
+        Severity.WARNING,
+        "objects-of-another-time",
+        f"by the last sign of life of a node in them ({seen:%Y-%m-%d %H:%M %Z}) the objects are "
+        f"{_long(abs(apart))} {which} than the dump, if its node's clock is in UTC: node, zone and "
+        "pod of each endpoint are as of then, and pods may have moved between; take both anew, or "
+        "put right what you know with --node-of",
+    )
+
+
+def _long(seconds: float) -> str:
+    for length, unit in ((86_400, "day"), (3_600, "hour")):
+        if seconds >= length:
+            return count(int(seconds // length), unit)
+    return count(int(seconds // 60), "minute")
 
 
 def _by_pod_cidr(given: Input, number: int) -> Diagnostic:

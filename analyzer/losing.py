@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from analyzer.errors import InputError, UsageError
 from analyzer.failure.loss import in_order, losses
 from analyzer.failure.loss_at_nodes import WorstLoss, worst_of
-from analyzer.judging import check_marked, dead_of, judged, warnings_of_dead
+from analyzer.judging import another_time, check_marked, dead_of, judged, warnings_of_dead
 from analyzer.model.value import replace
 from analyzer.nodes import read_nodes
 from analyzer.output import finish
@@ -113,6 +113,7 @@ def _at_several(options: SimpleNamespace, nodes: Sequence[NodeInput]) -> int:
     living = [each for each in nodes if not died.takes(each.of.node, everywhere.cluster)]
     told = [
         *dict.fromkeys(each for node in nodes for each in node.given.view.diagnostics),
+        *(each for node in nodes for each in another_time(node.given)),
         *warnings_of_dead(options, everywhere, died),
     ]
     if not living:

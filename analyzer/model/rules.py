@@ -97,6 +97,7 @@ class Ruleset:
             not say.
         legacy_beside: whether iptables-nft-save said that the node has tables of the other backend.
         counted: how many rules the dump holds, where that was counted while it was read.
+        taken: when, as its header has it, by the node's clock; empty where it has none.
     """
 
     tables: Mapping[str, Table]
@@ -107,6 +108,7 @@ class Ruleset:
     diagnostics: tuple[Diagnostic, ...] = ()
     legacy_beside: bool = False
     counted: int | None = None
+    taken: str = ""
 
     @property
     def rules(self) -> int:

@@ -15,7 +15,7 @@ from analyzer.errors import InputError
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.hooks import POLICIES
 from analyzer.model.rules import Counters, Ruleset, Table
-from analyzer.parsers.header import family_of, header
+from analyzer.parsers.header import family_of, header, taken
 from analyzer.parsers.open_table import BASE_CHAINS, BUILT_IN, LEADS, OpenTable
 from analyzer.parsers.rows import ListedRows
 
@@ -95,6 +95,7 @@ class CarefulReader:
             counted=self._rules,
             file=self._file,
             backend=self._backend,
+            taken=taken(text),
             diagnostics=tuple(self._diagnostics),
         )
 

@@ -33,6 +33,16 @@ def headers(text: str) -> Iterator[tuple[str, str]]:
         at = text.find(_BEGINS, at + len(_BEGINS))
 
 
+def taken(text: str) -> str:
+    """Return when a dump was taken, as its first header has it; empty: it has none.
+
+    Source: iptables, iptables/iptables-save.c, ``ctime``: by the clock of the node, in its zone.
+    """
+    at = text.find(_BEGINS)
+    line = text[at : at + _LONGEST].partition("\n")[0] if at >= 0 else ""
+    return line.partition(" on ")[2].strip()
+
+
 def header(text: str) -> tuple[str, str] | None:
     """Return family and backend, ``legacy`` or ``nft``, if `text` begins with a header.
 

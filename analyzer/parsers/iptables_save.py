@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from analyzer.model.hooks import POLICIES
 from analyzer.model.rules import Chain, Ruleset, Table
 from analyzer.model.value import replace
-from analyzer.parsers.header import family_of, headers
+from analyzer.parsers.header import family_of, headers, taken
 from analyzer.parsers.rows import Block, Chains, Declared, Skim, Skimmed, SlicedRows
 
 TYPE_CHECKING = False
@@ -122,6 +122,7 @@ def _clean(text: str, file: str, skim: Skim | None) -> Ruleset | None:
         input_format="iptables-save",
         file=file,
         backend=backend,
+        taken=taken(text),
     )
 
 

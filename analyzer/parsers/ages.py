@@ -1,0 +1,56 @@
+"""When dumps and objects were taken, as far as they tell it themselves.
+
+Theory of operation: a kubelet tells the API at least every 5 minutes that its node lives, and
+renews its node's Lease more often. So objects were taken, as long as any kubelet could do so,
+shortly after the youngest of these times, and never before. All other times in objects may be of
+years ago. A dump of iptables-save says when it was taken by the node's clock, without its time
+zone; nft says nothing.
+
+Source: Kubernetes, pkg/kubelet/apis/config/types.go, ``NodeStatusReportFrequency``: 5 min, and
+core/v1 NodeCondition ``lastHeartbeatTime``; coordination.k8s.io/v1 Lease ``renewTime``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from analyzer.parsers.api_objects import Object, at, elements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_CTIME: Final = "%a %b %d %H:%M:%S %Y"
+
+
+def dump_taken(header: str) -> datetime | None:
+    """Return when a dump was taken, read as UTC; None: that is no time as ctime(3) writes it."""
+    words = header.split()
+    try:
+        found = datetime.strptime(" ".join(words), _CTIME)  # noqa: DTZ007  # it has no zone
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC)
+
+
+def objects_taken(objects: Iterable[Object]) -> datetime | None:
+    """Return the youngest sign of life of a node; None: there is none in the objects."""
+    return max((found for item in objects for found in _signs(item)), default=None)
+
+
+def _signs(item: Object) -> Iterator[datetime]:
+    kind = item.get("kind")
+    told = []
+    if kind == "Node":
+        told = [at(each, "lastHeartbeatTime") for each in elements(item, "status", "conditions")]
+    elif kind == "Lease":
+        told = [at(item, "spec", "renewTime")]
+    for each in told:
+        if isinstance(each, str):
+            try:
+                found = datetime.fromisoformat(each)
+            except ValueError:
+                continue
+            if found.tzinfo is not None:
+                yield found
