@@ -332,12 +332,19 @@ def _lost_with(answer: WhatIfAnswer, survival: Survival) -> str:
     told = _names(answer, survival.sets[0])
     if survival.sets[1:]:
         told += f", or {count(len(survival.sets) - 1, 'other set')}"
-    return told if survival.is_total or row is None else f"{told}: {_way(row)}"
+    return told if survival.is_total or row is None else f"{told}: {_brief_way(row)}"
 
 
 def _names(answer: WhatIfAnswer, groups: Sequence[int]) -> str:
     names = [answer.found.nodes.groups[each] for each in groups]
     return ", ".join(names) if len(names) <= _MOST_NAMES else count(len(names), "node")
+
+
+def _brief_way(row: Row) -> str:
+    """Return a route as the summary of `loss` has it, for a cell."""
+    source, network = row.route.source.value, row.route.network
+    within = "" if network is None else f" {network}"
+    return f"{source}{within} to {row.route.frontend.kind.value}"
 
 
 def _way(row: Row) -> str:
