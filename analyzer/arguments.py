@@ -143,7 +143,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
         dest="others",
         metavar="FILE",
         **several(),
-        help="other rules of the same node, as of iptables-legacy beside those of nft",
+        help="other rules of the same node, for example iptables-legacy beside nft",
     )
     parser.add_argument(
         "--table", metavar="NAME", help="the table, where DUMP is of `iptables -S`: nat, filter"
@@ -183,7 +183,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
         "--strict", action="store_true", help="exit with 3 if the dump was read only in part"
     )
     parser.add_argument(
-        "-v", "--verbose", action="store_true", help="also say what is merely worth knowing"
+        "-v", "--verbose", action="store_true", help="also print what is only informative"
     )
 
 
@@ -281,7 +281,7 @@ _TRACE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--to": {
         "required": True,
         "metavar": "IP:PORT",
-        "help": "where it is sent ([IP]:PORT of IPv6); or a Service, as kube-dns:53",
+        "help": "where it is sent ([IP]:PORT of IPv6), or a Service, for example kube-dns:53",
     },
     "--protocol": {
         "choices": ["tcp", "udp", "sctp", "icmp"],
@@ -289,7 +289,7 @@ _TRACE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--from-node": {"action": "store_true", "help": "the node itself makes it"},
     "--in-interface": {"metavar": "NAME", "help": "by which device it comes in"},
-    "--mark": {"metavar": "N", "default": "0", "help": "its mark, as 0x4000 (default: 0)"},
+    "--mark": {"metavar": "N", "default": "0", "help": "its mark, for example 0x4000 (default: 0)"},
     "--sport": {"metavar": "PORT", "type": int, "help": "its source port"},
     "--icmp-type": {"metavar": "N[/CODE]", "help": "default: an echo request"},
     "--ctstate": {
@@ -398,6 +398,6 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "loss": ("the share of new flows that lands on dead endpoints", _loss_options),
     "whatif": ("what every node, zone and pair of nodes would cost", _whatif_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
-    "collect": ("print a script that takes all of this from a node", _collect_options),
+    "collect": ("print a script that collects rules and state on a node", _collect_options),
     "lab": ("the same, measured on this machine's kernel", None),
 }

@@ -66,7 +66,7 @@ def render(answer: ServicesAnswer) -> Document:
     blocks.append(Line((Span(_legend(unknown, differ=differ), Style.FAINT),)))
     blocks += affinity_note(answer.services, view.mode, lost=False)
     if answer.services and not answer.cluster.places:
-        says = "Where endpoints are nobody said: --objects FILE does, or --node-of CIDR=NODE."
+        says = "Nodes of endpoints are unknown: pass --objects FILE or --node-of CIDR=NODE."
         blocks.append(Line((Span(says, Style.FAINT),)))
     blocks += assumed(answer.diagnostics)
     if answer.findings is not None:
