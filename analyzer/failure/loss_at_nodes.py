@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from analyzer.failure.loss import HARM, ServiceLoss
-from analyzer.kubeproxy.view import ServicePort
+from analyzer.kubeproxy.view import Route, ServicePort
 from analyzer.model.probability import Bounds
 from analyzer.model.value import replace, value
 
@@ -37,14 +37,23 @@ def worst_of(found: Mapping[str, Sequence[ServiceLoss]]) -> tuple[WorstLoss, ...
 
 
 def together(losses: Mapping[str, ServiceLoss]) -> ServicePort:
-    """Return a ServicePort with the routes that it has at all of these nodes."""
+    """Return a ServicePort with the routes that it has at all of these nodes, alike ones once."""
     services = [each.service for each in losses.values()]
+    routes: dict[object, Route] = {}
+    for each in services:
+        for route in each.routes:
+            routes.setdefault((route.frontend, route.source, route.network, *_drawn(route)), route)
     return replace(
         services[0],
         frontends=tuple(dict.fromkeys(f for each in services for f in each.frontends)),
-        routes=tuple(route for each in services for route in each.routes),
+        routes=tuple(routes.values()),
         unfilled=tuple(dict.fromkeys(f for each in services for f in each.unfilled)),
     )
+
+
+def _drawn(route: Route) -> tuple[object, ...]:
+    endpoints, shares = route.columns()
+    return tuple(endpoints), tuple(shares), route.unresolved
 
 
 def by_service_port(

@@ -11,6 +11,7 @@ from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Source
 from analyzer.model.addresses import address_from_text
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.model.value import replace
 
 FRONTEND = Frontend(FrontendKind.CLUSTER_IP, address_from_text("10.96.0.1"), 80)
 ANY = Bounds(NEVER, ALWAYS)
@@ -87,9 +88,11 @@ def test_one_without_an_ip_version_is_that_of_the_same_name() -> None:
     assert worst.loss is without
 
 
-def test_one_of_several_nodes_has_the_routes_of_all() -> None:
-    half = Bounds(share(2), share(2))
-    losses = {node: service_loss("ns/a", State.DEGRADED, half) for node in "ab"}
-    assert [*together(losses).routes] == [
-        route for each in losses.values() for route in each.service.routes
-    ]
+def test_one_of_several_nodes_has_the_routes_of_all_and_alike_ones_once() -> None:
+    def at_node(unresolved: Dyadic) -> ServiceLoss:
+        loss = service_loss("ns/a", State.UNTOUCHED)
+        route = Route(FRONTEND, Source.POD, (), unresolved)
+        return replace(loss, service=replace(loss.service, routes=(route,)))
+
+    losses = {"a": at_node(NEVER), "b": at_node(NEVER), "c": at_node(ALWAYS)}
+    assert [each.unresolved for each in together(losses).routes] == [NEVER, ALWAYS]
