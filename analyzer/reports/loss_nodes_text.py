@@ -41,6 +41,8 @@ _COUNTED: Final = (State.SILENCED, State.DEGRADED, State.UNKNOWN, State.UNTOUCHE
 #: Kinds of nodes, and ServicePorts, that leave room for the rest on a screen of 24 lines.
 _MOST_KINDS: Final = 4
 _MOST: Final = 6
+#: Nodes that are named one by one.
+_MOST_NAMED: Final = 3
 _FEWER: Final = 4
 
 
@@ -119,7 +121,9 @@ def _seen(answer: LossNodesAnswer, *, alike: bool) -> Iterator[Line]:
     judged = [*answer.answers]
     of = f" of {len(answer.nodes):,}" if len(judged) < len(answer.nodes) else ""
     same = ", the same at each" if alike and judged[1:] else ""
-    yield Line((f"Judged at {len(judged):,}{of} nodes{same}: {listed(judged)}.",))
+    more = f" and {len(judged) - _MOST_NAMED:,} more" if len(judged) > _MOST_NAMED else ""
+    names = ", ".join(judged[:_MOST_NAMED])
+    yield Line((f"Judged at {len(judged):,}{of} nodes{same}: {names}{more}.",))
     dead = [each.name for each in answer.nodes if each.is_dead]
     if dead:
         verb = "is dead and sends" if len(dead) == 1 else "are dead and send"

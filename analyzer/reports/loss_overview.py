@@ -13,10 +13,10 @@ from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.loss_nowhere import nowhere
 from analyzer.reports.loss_summary import totals
-from analyzer.reports.loss_words import STYLES, WORDS, by_harm
+from analyzer.reports.loss_words import STYLES, WORDS, by_harm, services_named
 from analyzer.reports.not_judged import lines
 from analyzer.reports.numbers import bounds_percent
-from analyzer.reports.phrases import at_node, count, listed
+from analyzer.reports.phrases import at_node, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,9 +44,11 @@ def overview(answer: LossAnswer) -> Document:
         Line((f"Nothing marked dead{at_node(answer.view)}.",)),
         totals(answer.losses, WORDS | {State.UNTOUCHED: "with endpoints"}, is_whole=True),
     ]
-    without = [e.service.name.text for e in answer.losses if e.state is State.NO_ENDPOINTS]
+    without = [each for each in answer.losses if each.state is State.NO_ENDPOINTS]
     if without:
-        blocks.append(Line((f"Without endpoints, whatever is dead: {listed(without)}.",)))
+        named, more = services_named(without)
+        every = " All: kubeodds services." if more else ""
+        blocks.append(Line((f"Without endpoints, whatever is dead: {named}{more}.{every}",)))
     blocks += [*nowhere(answer, ()), *lines(answer.view, answer.absent), Line()]
     endpoints = list(dict.fromkeys(e for loss in answer.losses for e in loss.service.endpoints))
     placed = {each.address: answer.cluster.placement(each.address) for each in endpoints}
