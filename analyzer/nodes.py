@@ -108,12 +108,19 @@ def parted_by_node(
         return tuple(_by_name(names, units))
     bundles = [unit for unit in units if isinstance(unit[0], Member)]
     clash = _clash(dumps)
+    if clash is not None and not names and bundles == units[:1] == units and _is_folder(units[0]):
+        bundles = []  # no bundle of one node: somebody has put dumps together
     if len(bundles) <= 1 and clash is None:
         return (OfNode(named or "", named, tuple(files)),)
     if names or (bundles and len(bundles) < len(units)):
         raise UsageError(f"these are dumps of several nodes; {_HOW}")
     groups = bundles or [*_by_files(dumps, files, clash)]
     return tuple(_labelled(groups, known))
+
+
+def _is_folder(unit: Sequence[str]) -> bool:
+    """Tell whether a bundle may be no more than a folder of dumps: it names no node."""
+    return not any(isinstance(file, Member) and file.node for file in unit)
 
 
 def _units(files: Sequence[str]) -> list[tuple[str, ...]]:
@@ -191,7 +198,10 @@ def _versions(dump: Rules) -> str:
 
 def _labelled(groups: Sequence[tuple[str, ...]], known: Collection[str]) -> Iterator[OfNode]:
     """Give the nodes with the first of their possible names that no other has."""
-    possible = [[*_names(group[0], known)] for group in groups]
+    bundles = {file.bundle for group in groups for file in group if isinstance(file, Member)}
+    # Of one folder the files tell nodes apart, else the bundles do.
+    is_whole = len(bundles) == len(groups)
+    possible = [[*_names(group[0], known, is_whole=is_whole)] for group in groups]
     counted = Counter(name for each in possible for name in {*each})
     for names, group in zip(possible, groups, strict=True):
         own = [name for name in names if counted[name] == 1]
@@ -202,13 +212,13 @@ def _labelled(groups: Sequence[tuple[str, ...]], known: Collection[str]) -> Iter
         yield OfNode(name, name if is_node else None, group)
 
 
-def _names(file: str, known: Collection[str]) -> Iterator[str]:
-    """Give what the node of a file may be called, the best first."""
+def _names(file: str, known: Collection[str], *, is_whole: bool) -> Iterator[str]:
+    """Give what the node of a file may be called, the best first; `is_whole`: of its bundle."""
     if isinstance(file, Member):
         if file.node:
             yield file.node
-        yield file.bundle
-        return
+        inside = file.removeprefix(f"{file.bundle}:")
+        file = file.bundle.rstrip("/") if is_whole else f"{file.bundle.rstrip('/')}/{inside}"
     folder, _, last = file.rpartition("/")
     bare = _SUFFIXES.sub("", last)
     folder = folder.rpartition("/")[2]

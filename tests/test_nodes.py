@@ -128,7 +128,24 @@ def test_each_bundle_is_of_one_node() -> None:
 
 def test_bundles_of_machines_of_one_name_are_told_by_their_files() -> None:
     dumps = [(of_bundle(f"{each}.tgz", "ip", "localhost"), "4") for each in "xy"]
-    assert [(name, node) for name, node, _ in parted(*dumps)] == [("x.tgz", None), ("y.tgz", None)]
+    assert [(name, node) for name, node, _ in parted(*dumps)] == [("x", None), ("y", None)]
+
+
+def test_folders_are_nodes_by_their_names() -> None:
+    dumps = [(of_bundle(f"dumps/{each}/", "iptables-save.txt", ""), "4") for each in ("n1", "n2")]
+    found = parted(*dumps, known="n1")
+    assert [(name, node) for name, node, _ in found] == [("n1", "n1"), ("n2", None)]
+
+
+def test_a_folder_of_dumps_is_no_bundle_of_one_node() -> None:
+    dumps = [(of_bundle("dumps", f"{each}.txt", ""), "4") for each in ("n1", "n2")]
+    assert parted(*dumps, known="n1") == [
+        ("n1", "n1", "dumps:n1.txt"),
+        ("n2", None, "dumps:n2.txt"),
+    ]
+    # What says that it was taken from one node has two where there should be one.
+    dumps = [(of_bundle("b.tgz", f"{each}.txt", "n1"), "4") for each in ("a", "b")]
+    assert len(parted(*dumps)) == 1
 
 
 def test_a_dump_that_is_named_twice_is_refused() -> None:
