@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup demo test lint bench soak kernel-check golden lock clean
+.PHONY: help setup demo test lint bench soak kernel-check golden generated packages zipapp lock clean
 
 help:
 	@echo 'make demo    predict the loss of a dead master, then measure it on this kernel'
@@ -12,6 +12,9 @@ help:
 	@echo 'make soak    look for what nobody has found yet: new seeds, for MINUTES=60'
 	@echo 'make kernel-check   random rulesets of iptables and nft and packets, N=10000 of each'
 	@echo 'make golden  rewrite the golden files; review the diff'
+	@echo 'make generated  rewrite completion, manual pages, pictures and the inventory'
+	@echo 'make packages   wheel, sdist, kubeodds.pyz and the plugin of krew, into dist/'
+	@echo 'make zipapp  kubeodds.pyz alone, into dist/'
 	@echo 'make lock    resolve the lock files anew (needs uv)'
 
 setup:
@@ -50,9 +53,26 @@ kernel-check: setup
 golden: setup
 	$(BIN)/python -m pytest tests/golden --update-golden
 
+generated: setup
+	$(BIN)/python -m release.generated
+
+# The time that packages tell is that of the last commit: the same commit gives the same bytes.
+packages zipapp: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 315532800)
+packages: setup zipapp
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/python -m release.krew dist $(if $(URI),--uri '$(URI)')
+
+# Nothing but Python is needed.
+zipapp:
+	$(PYTHON) -m release.zipapp dist/kubeodds.pyz
+
 lock:
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
 	    --group test --group lint --group build pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
+	    --group release -c requirements.lock pyproject.toml -o requirements-release.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
+	    --all-extras -c requirements.lock pyproject.toml -o requirements-extras.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header \
 	    --group lab -c requirements.lock pyproject.toml -o requirements-lab.lock
 

@@ -64,11 +64,11 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *, examples: Sequence[str] = (), **kinds: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **kinds)
-        self._examples = examples
+        self.examples = examples
 
     def format_help(self) -> str:
         """Return the help, which ends with examples where there are any."""
-        examples = "".join(f"  {line}\n" for line in self._examples)
+        examples = "".join(f"  {line}\n" for line in self.examples)
         return super().format_help() + (f"\nexamples:\n{examples}" if examples else "")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -156,6 +156,12 @@ class HelpFormatter(argparse.HelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=80)
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Take an option's width; that of verbs counts where they stand, which is further in."""
+        super().add_argument(action)
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  # no other name
+            self._action_max_length += self._indent_increment
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         """Wrap each line by itself; one that is indented stands as it is."""

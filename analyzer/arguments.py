@@ -36,8 +36,8 @@ def parse(words: Sequence[str]) -> SimpleNamespace:
         asked = "loss"
     if asked not in _VERBS or _VERBS[asked][1] is None:
         if asked and not asked.startswith("-") and asked not in _VERBS:
-            _all_verbs().error(f"no verb {asked!r}{suggestion(asked, _VERBS)}")
-        return _all_verbs().parse_args(words, SimpleNamespace())
+            every_verb().error(f"no verb {asked!r}{suggestion(asked, _VERBS)}")
+        return every_verb().parse_args(words, SimpleNamespace())
     return parser_of(asked).parse_args(words[1:], SimpleNamespace())
 
 
@@ -64,7 +64,7 @@ def parser_of(verb: str) -> Parser:
     return parser
 
 
-def _all_verbs() -> Parser:
+def every_verb() -> Parser:
     """Return what lists the verbs, or says that a word is none."""
     found = Parser(
         prog="kubeodds",
@@ -214,13 +214,8 @@ def add_service_option(parser: ArgumentParser) -> None:
 
 
 def _add_namespace(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        **several(),
-        help="only Services of these namespaces",
-    )
+    says = "only Services of these namespaces"
+    parser.add_argument("-n", "--namespace", metavar="NAME", **several(), help=says)
 
 
 def _add_order(parser: ArgumentParser, loss: str) -> None:
@@ -346,6 +341,10 @@ def _collect_options(parser: ArgumentParser) -> None:
     add_options(parser)
 
 
+def _completion_options(parser: ArgumentParser) -> None:
+    parser.add_argument("shell", choices=["bash", "zsh", "fish"], help="for which shell")
+
+
 def _diff_options(parser: ArgumentParser) -> None:
     _add_filters(parser)
     parser.add_argument(
@@ -399,5 +398,6 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "whatif": ("what every node, zone and pair of nodes would cost", _whatif_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
     "collect": ("print a script that collects rules and state on a node", _collect_options),
+    "completion": ("print what completes this command line in a shell", _completion_options),
     "lab": ("the same, measured on this machine's kernel", None),
 }

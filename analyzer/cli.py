@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
             return _lab([*arguments[2:], "--help"])
         options = parse(arguments)
         options.typed = arguments
-        if options.verb != "collect":
+        if options.verb not in {"collect", "completion"}:
             from analyzer.bundle import opened
 
             options = opened(options, say)
@@ -84,9 +84,6 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         say("kubeodds: interrupted")
         return INTERRUPTED
-
-
-# --- verbs -----------------------------------------------------------------
 
 
 def _services(options: SimpleNamespace) -> int:
@@ -315,6 +312,13 @@ def _collect(options: SimpleNamespace) -> int:
     return DONE
 
 
+def _completion(options: SimpleNamespace) -> int:
+    from analyzer.completion import script
+
+    sys.stdout.write(script(options.shell))
+    return DONE
+
+
 _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "services": _services,
     "tree": _tree,
@@ -323,6 +327,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "whatif": _whatif,
     "diff": _diff,
     "collect": _collect,
+    "completion": _completion,
 }
 
 

@@ -44,4 +44,9 @@ EXAMPLES: Final = {
         "kubeodds collect | kubectl debug node/node1 -qi --image=busybox --profile=sysadmin "
         "-- chroot /host sh -s -- /tmp/node1.tar.gz",
     ),
+    "completion": (
+        "kubeodds completion bash | sudo tee /usr/share/bash-completion/completions/kubeodds",
+        "kubeodds completion zsh | sudo tee /usr/local/share/zsh/site-functions/_kubeodds",
+        "kubeodds completion fish | source",
+    ),
 }

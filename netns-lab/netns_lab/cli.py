@@ -55,19 +55,20 @@ def main(words: Sequence[str]) -> int:
     Raises:
         AnalyzerError: bad input, or a lab that cannot start.
     """
-    options = _parser().parse_args(words, SimpleNamespace())
+    options = parser().parse_args(words, SimpleNamespace())
     verb: Callable[[SimpleNamespace], int] = options.run
     return verb(options)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the verbs of the lab."""
+    found = Parser(
         prog="kubeodds lab",
         description="Replay new flows through a dump's rules in network namespaces of this "
         "machine, and hold the counts against the prediction. The host's own network is left "
         "before anything else is done.",
     )
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = found.add_subparsers(dest="verb", metavar="VERB", required=True)
     run = _verb(verbs, "run", "replay new flows, count where each lands")
     run.add_argument(
         "--flows", type=_flows, default=10_000, help="new flows for each route (default: 10000)"
@@ -93,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("measurement", metavar="FILE", help="of `lab run --format json`")
     arguments.add_output_options(verify, "lab verify")
     verify.set_defaults(run=_verify)
-    return parser
+    return found
 
 
 def _verb(

@@ -1,0 +1,1 @@
+"""What makes packages, pictures and pages out of the project; no part of what is installed."""

@@ -1,0 +1,54 @@
+"""Every command with its options, in one parser, as completion and manual pages want it.
+
+The program itself declares the options of one verb only: that one which is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from analyzer import arguments
+from analyzer.argument_parser import Parser
+from netns_lab import cli as lab
+
+#: The verb whose own verbs the lab declares.
+_LAB = "lab"
+
+
+def every_command() -> Parser:
+    """Return the parser of ``kubeodds``, below which each verb has its own options."""
+    found = arguments.every_verb()
+    choices = verbs_of(found)
+    for name in choices:
+        choices[name] = lab.parser() if name == _LAB else arguments.parser_of(name)
+    asked = argparse.ArgumentParser(prog="kubeodds help", add_help=False)
+    asked.add_argument("asked", metavar="VERB", nargs="?", choices=list(choices))
+    choices["help"] = asked
+    return found
+
+
+def verbs_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of a parser's verbs; none where it has no verbs."""
+    for action in parser._actions:  # noqa: SLF001  # argparse has no public name for them
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            found: dict[str, argparse.ArgumentParser] = action.choices
+            return found
+    return {}
+
+
+def descriptions(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Return the line that help shows for each of a parser's verbs."""
+    return {
+        choice.dest: choice.help or ""
+        for action in parser._actions  # noqa: SLF001  # see above
+        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
+        for choice in action._choices_actions  # noqa: SLF001
+    }
+
+
+def walk(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Give a parser and those of all verbs below it."""
+    yield parser
+    for below in verbs_of(parser).values():
+        yield from walk(below)
