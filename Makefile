@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup demo test lint bench soak kernel-check golden generated packages zipapp lock clean
+.PHONY: help setup demo test lint bench soak kernel-check golden generated docs packages zipapp release-check lock clean
 
 help:
 	@echo 'make demo    predict the loss of a dead master, then measure it on this kernel'
@@ -13,8 +13,10 @@ help:
 	@echo 'make kernel-check   random rulesets of iptables and nft and packets, N=10000 of each'
 	@echo 'make golden  rewrite the golden files; review the diff'
 	@echo 'make generated  rewrite completion, manual pages, pictures and the inventory'
+	@echo 'make docs    the site, into site/'
 	@echo 'make packages   wheel, sdist, kubeodds.pyz and the plugin of krew, into dist/'
 	@echo 'make zipapp  kubeodds.pyz alone, into dist/'
+	@echo 'make release-check   whether this commit can be released, and what is left to do'
 	@echo 'make lock    resolve the lock files anew (needs uv)'
 
 setup:
@@ -56,6 +58,15 @@ golden: setup
 generated: setup
 	$(BIN)/python -m release.generated
 
+# With mkdocs-material, which the quick check does without.
+docs release-check: export PACKAGES_REQUIRED := 1
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: setup
+	$(BIN)/python -m mkdocs build --strict --quiet
+
+release-check: setup
+	@$(BIN)/python -m release.check $(if $(FINAL),--final)
+
 # The time that packages tell is that of the last commit: the same commit gives the same bytes.
 packages zipapp: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 315532800)
 packages: setup zipapp
@@ -77,4 +88,4 @@ lock:
 	    --group lab -c requirements.lock pyproject.toml -o requirements-lab.lock
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

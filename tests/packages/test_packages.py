@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tarfile
 import zipfile
@@ -104,17 +106,40 @@ def test_the_same_sources_give_the_same_packages(wheel: Path, sdist: Path, tmp_p
         assert (tmp_path / made.name).read_bytes() == made.read_bytes()
 
 
-def test_pipx_installs_the_clone_as_the_readme_says(tmp_path: Path) -> None:
-    pipx = pytest.importorskip("pipx.main", reason="make setup with PACKAGES_REQUIRED=1")
-    assert pipx
-    places = {
-        "PIPX_HOME": str(tmp_path / "home"),
+def test_each_way_to_install_of_the_readme_works(sdist: Path, tmp_path: Path) -> None:
+    """Word for word, in a folder that holds just what is published."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (clone,) = tmp_path.iterdir()
+    environment = {
+        "PIPX_HOME": str(tmp_path / "pipx"),
         "PIPX_BIN_DIR": str(tmp_path / "bin"),
         "PIPX_MAN_DIR": str(tmp_path / "man"),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
-    run(sys.executable, "-m", "pipx", "install", ROOT, where=tmp_path, **places)
+    section = (clone / "README.md").read_text(encoding="utf-8").split("## Install\n")[1]
+    (ways,) = re.findall(r"```sh\n(.*?)```", section.split("\n## ")[0], re.DOTALL)
+    lines = [line.partition(" #")[0].strip() for line in ways.splitlines()]
+    assert [line.split()[0] for line in lines] == ["pipx", "make", "python3", "docker"]
+    for line in lines:
+        if not line.startswith("docker "):
+            run("sh", "-c", line, where=clone, **environment)
     check(tmp_path / "bin" / "kubeodds", tmp_path)
     assert (tmp_path / "man" / "man1" / "kubeodds-loss.1").is_file()
+    check(clone / "dist" / "kubeodds.pyz", tmp_path)
+
+
+def test_the_image_runs(tmp_path: Path) -> None:
+    docker = shutil.which("docker") or shutil.which("podman")
+    if (
+        docker is None
+        or subprocess.run([docker, "info"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("no engine of containers runs here")
+    run(docker, "build", "-f", "Containerfile", "-t", "kubeodds:test", ".", where=ROOT)
+    dump = f"{CAPTURE / 'iptables-legacy-save.txt'}:/dump.txt:ro"
+    words = (docker, "run", "--rm", "--network", "none", "-v", dump, "kubeodds:test")
+    assert "default/app" in run(*words, "services", "/dump.txt", where=tmp_path)
 
 
 def test_kubectl_takes_it_for_its_own_verb(wheel: Path, clean: Clean, tmp_path: Path) -> None:

@@ -1,0 +1,105 @@
+"""What the README and docs/ show was printed by the program: each console block is run anew."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.captures import ROOT
+from tests.support.lab.running import kubeodds
+
+#: Those of docs/json.md are asked by jq, and have tests of their own.
+PAGES = [
+    ROOT / "README.md",
+    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.name != "json.md"),
+]
+_BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+#: What a measurement may print another day: numbers, and how wide they are.
+_NUMBER = re.compile(r"\d[\d,.e-]*")
+_BLANKS = re.compile(r" +|-{2,}")
+
+
+@dataclass(frozen=True)
+class Block:
+    page: Path
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.name} {self.commands[0]}"
+
+    @property
+    def commands(self) -> list[str]:
+        return [line[2:] for line in self.text.splitlines() if line.startswith("$ ")]
+
+    @property
+    def measures(self) -> bool:
+        return any(" lab " in command for command in self.commands)
+
+
+BLOCKS = [
+    Block(page, found)
+    for page in PAGES
+    for found in _BLOCK.findall(page.read_text(encoding="utf-8"))
+]
+
+
+def printed(block: Block) -> str:
+    """Return the block as a shell session in a clone prints it today."""
+    lines = []
+    for command in block.commands:
+        lines.append(f"$ {command}")
+        program, *words = shlex.split(command)
+        assert program == "kubeodds"
+        done = kubeodds(*words, where=ROOT)
+        assert done.returncode == 0, done.stdout + done.stderr
+        lines.append(done.stdout.rstrip("\n"))
+    return "\n".join(lines) + "\n"
+
+
+def masked(text: str) -> str:
+    return _BLANKS.sub(" ", _NUMBER.sub("#", text))
+
+
+def check(block: Block, *, update: bool) -> None:
+    now = printed(block)
+    if update:
+        page = block.page.read_text(encoding="utf-8")
+        # The blocks of a page may be alike in their beginning.
+        old = f"```console\n{block.text}```"
+        assert page.count(old) == 1
+        block.page.write_text(page.replace(old, f"```console\n{now}```"), encoding="utf-8")
+    elif block.measures:
+        assert masked(now) == masked(block.text)
+    else:
+        assert now == block.text
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if not b.measures], ids=str)
+def test_what_a_page_shows_is_what_the_program_prints(block: Block, update_golden: bool) -> None:
+    check(block, update=update_golden)
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("block", [b for b in BLOCKS if b.measures], ids=str)
+def test_what_a_page_measured_is_measured_again(block: Block, update_golden: bool) -> None:
+    check(block, update=update_golden)
+
+
+def test_every_fenced_block_says_what_it_is() -> None:
+    """So that none looks like output without being run: console, sh, or a language."""
+    for page in PAGES:
+        fences = re.findall(r"^```(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert set(fences[::2]) <= {"console", "sh", "text", "python", "json"}, page
+        assert set(fences[1::2]) <= {""}, page
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "docs" / "json.md"], ids=lambda page: page.name)
+def test_what_a_page_links_to_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+    links += re.findall(r'(?:src|srcset)="([^"]+)"', text)
+    assert [link for link in links if not (page.parent / link).exists()] == []
