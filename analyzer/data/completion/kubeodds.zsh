@@ -10,7 +10,7 @@
 
 _shtab_kubeodds_commands() {
   local _commands=(
-    collect:'print a script that takes all of this from a node'
+    collect:'print a script that collects rules and state on a node'
     completion:'print what completes this command line in a shell'
     diff:'what changes from one dump to another, for whom; exit with 1 if so'
     lab:'Replay new flows through a dump'"'"'s rules in network namespaces of this machine, and hold the counts against the prediction. The host'"'"'s own network is left before anything else is done.'
@@ -60,15 +60,15 @@ _shtab_kubeodds_completion_defaults_added=0
 _shtab_kubeodds_diff_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
-  "*--with[other rules of the same node, as of iptables-legacy beside those of nft]:FILE:_files"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is]:NAME:"
+  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
-  {-v,--verbose}"[also say what is merely worth knowing]"
+  {-v,--verbose}"[also print what is only informative]"
   "--node-b[the node whose dump B is, where it is another than A\'s]:NAME:"
   "*--node-ip-b[that node\'s addresses, where no objects say them]:IP:"
   "*--with-b[other rules of the node whose dump B is]:FILE:_files"
@@ -97,15 +97,15 @@ _shtab_kubeodds_lab_defaults_added=0
 _shtab_kubeodds_lab_clients_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
-  "*--with[other rules of the same node, as of iptables-legacy beside those of nft]:FILE:_files"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is]:NAME:"
+  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
-  {-v,--verbose}"[also say what is merely worth knowing]"
+  {-v,--verbose}"[also print what is only informative]"
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
@@ -116,7 +116,7 @@ _shtab_kubeodds_lab_clients_options=(
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
   "--runs[runs of each program (default\: 60)]:runs:"
-  "(*):output of iptables-save or \`nft list ruleset\`\; - for stdin\; several of one node, as of iptables-legacy, iptables-nft and ip6tables, are told apart by what is in them\; or a bundle of \`kubeodds collect\`:_files"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -125,15 +125,15 @@ _shtab_kubeodds_lab_clients_defaults_added=0
 _shtab_kubeodds_lab_run_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
-  "*--with[other rules of the same node, as of iptables-legacy beside those of nft]:FILE:_files"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is]:NAME:"
+  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
-  {-v,--verbose}"[also say what is merely worth knowing]"
+  {-v,--verbose}"[also print what is only informative]"
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
@@ -145,7 +145,7 @@ _shtab_kubeodds_lab_run_options=(
   "--no-color[--color never]"
   "--flows[new flows for each route (default\: 10000)]:flows:"
   "*--from[where the flows come from (default\: pod)]:{pod,node,external}:"
-  "(*):output of iptables-save or \`nft list ruleset\`\; - for stdin\; several of one node, as of iptables-legacy, iptables-nft and ip6tables, are told apart by what is in them\; or a bundle of \`kubeodds collect\`:_files"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -166,15 +166,15 @@ _shtab_kubeodds_lab_verify_defaults_added=0
 _shtab_kubeodds_loss_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
-  "*--with[other rules of the same node, as of iptables-legacy beside those of nft]:FILE:_files"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is]:NAME:"
+  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
-  {-v,--verbose}"[also say what is merely worth knowing]"
+  {-v,--verbose}"[also print what is only informative]"
   {-o,--format}"[format]:format:(json text tsv)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
@@ -189,7 +189,7 @@ _shtab_kubeodds_loss_options=(
   "--all[all that is hit, each with all of its endpoints]"
   {-q,--quiet}"[do not say what to do now]"
   "--max-loss[exit with 1 if a ServicePort may lose more (for example 10\%), or is not judged]:PERCENT:"
-  "(*):output of iptables-save or \`nft list ruleset\`\; - for stdin\; several of one node, as of iptables-legacy, iptables-nft and ip6tables, are told apart by what is in them\; or a bundle of \`kubeodds collect\`:_files"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -198,15 +198,15 @@ _shtab_kubeodds_loss_defaults_added=0
 _shtab_kubeodds_services_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
-  "*--with[other rules of the same node, as of iptables-legacy beside those of nft]:FILE:_files"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is]:NAME:"
+  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
-  {-v,--verbose}"[also say what is merely worth knowing]"
+  {-v,--verbose}"[also print what is only informative]"
   {-o,--format}"[format]:format:(json text tsv)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
@@ -216,7 +216,7 @@ _shtab_kubeodds_services_options=(
   "--sort[by name, by the number of endpoints, or by loss, which is what the loss of its busiest endpoint costs\; the most first]:sort:(name endpoints loss)"
   "--all[each endpoint of a Service with many, one by one]"
   "--check[also say where the rules are not as kube-proxy writes them, or not what --objects say\; exit with 1 if so]"
-  "(*):output of iptables-save or \`nft list ruleset\`\; - for stdin\; several of one node, as of iptables-legacy, iptables-nft and ip6tables, are told apart by what is in them\; or a bundle of \`kubeodds collect\`:_files"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -225,25 +225,25 @@ _shtab_kubeodds_services_defaults_added=0
 _shtab_kubeodds_trace_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
-  "*--with[other rules of the same node, as of iptables-legacy beside those of nft]:FILE:_files"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is]:NAME:"
+  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
-  {-v,--verbose}"[also say what is merely worth knowing]"
+  {-v,--verbose}"[also print what is only informative]"
   {-o,--format}"[format]:format:(json text)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
   "--from[where the packet comes from\; or pod\: some pod of the cluster]:IP:"
-  "--to[where it is sent (\[IP\]\:PORT of IPv6)\; or a Service, as kube-dns\:53]:IP:PORT:"
+  "--to[where it is sent (\[IP\]\:PORT of IPv6), or a Service, for example kube-dns\:53]:IP:PORT:"
   "--protocol[default\: tcp, or the only one that the Service has]:protocol:(tcp udp sctp icmp)"
   "--from-node[the node itself makes it]"
   "--in-interface[by which device it comes in]:NAME:"
-  "--mark[its mark, as 0x4000 (default\: 0)]:N:"
+  "--mark[its mark, for example 0x4000 (default\: 0)]:N:"
   "--sport[its source port]:PORT:"
   "--icmp-type[default\: an echo request]:N[/CODE]:"
   "--ctstate[what conntrack calls it (default\: NEW, the first of its flow)]:ctstate:(NEW ESTABLISHED INVALID)"
@@ -254,7 +254,7 @@ _shtab_kubeodds_trace_options=(
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "(*):output of iptables-save or \`nft list ruleset\`\; - for stdin\; several of one node, as of iptables-legacy, iptables-nft and ip6tables, are told apart by what is in them\; or a bundle of \`kubeodds collect\`:_files"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -263,15 +263,15 @@ _shtab_kubeodds_trace_defaults_added=0
 _shtab_kubeodds_tree_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
-  "*--with[other rules of the same node, as of iptables-legacy beside those of nft]:FILE:_files"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is]:NAME:"
+  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
-  {-v,--verbose}"[also say what is merely worth knowing]"
+  {-v,--verbose}"[also print what is only informative]"
   {-o,--format}"[format]:format:(dot json text)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
@@ -282,7 +282,7 @@ _shtab_kubeodds_tree_options=(
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "(*):output of iptables-save or \`nft list ruleset\`\; - for stdin\; several of one node, as of iptables-legacy, iptables-nft and ip6tables, are told apart by what is in them\; or a bundle of \`kubeodds collect\`:_files"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
   ":ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name:"
 )
 
@@ -292,15 +292,15 @@ _shtab_kubeodds_tree_defaults_added=0
 _shtab_kubeodds_whatif_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
-  "*--with[other rules of the same node, as of iptables-legacy beside those of nft]:FILE:_files"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is]:NAME:"
+  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
-  {-v,--verbose}"[also say what is merely worth knowing]"
+  {-v,--verbose}"[also print what is only informative]"
   {-o,--format}"[format]:format:(json junit prometheus text tsv)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
@@ -315,7 +315,7 @@ _shtab_kubeodds_whatif_options=(
   "--sort[by the worst loss, the mean of all ServicePorts, or by name (default\: loss)]:sort:(loss mean name)"
   "--max-loss[exit with 1 if a failure may cost a ServicePort more (for example 60\%), or not all is judged]:PERCENT:"
   "--min-survives[exit with 1 if a ServicePort may not survive the loss of any K nodes, or not all is judged]:K:"
-  "(*):output of iptables-save or \`nft list ruleset\`\; - for stdin\; several of one node, as of iptables-legacy, iptables-nft and ip6tables, are told apart by what is in them\; or a bundle of \`kubeodds collect\`:_files"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
