@@ -133,7 +133,7 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
             for command in each.commands
         )
         yield _Step(
-            "API down: on each node, by its own dump, give the share of the dead away:",
+            "API down: on each node (its own dump), redirect the dead endpoints' share:",
             commands,
             f"{_of(helped[0], answer)}; until kube-proxy's next full sync",
             alone=True,

@@ -48,12 +48,14 @@ class _Meter:
         self._bar: Any = None
         self._wanted = True
 
-    def advance(self, done: int, total: int | None) -> None:
-        self._done += done
+    def advance(self, more: int, total: int | None) -> None:
+        self._done += more
         if self._bar is None and self._wanted and time.monotonic() - self._begun > _QUIET:
             self._start()
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=self._done, total=total)
+            # A rule that flows to several frontends meet is walked for each of them.
+            done = self._done if total is None else min(self._done, total)
+            self._bar.update(self._bar.task_ids[0], completed=done, total=total)
 
     def _start(self) -> None:
         import importlib

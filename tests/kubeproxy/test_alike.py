@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from ipaddress import IPv4Address, ip_network
 from itertools import count, groupby
 
@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.classes import Classes
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.source_routes import Way
-from analyzer.kubeproxy.view import Frontend, View
+from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.iptables_save import parse
 from tests.support.clusters import clusters, one_service
@@ -153,27 +151,6 @@ def dumps(draw: st.DrawFn) -> str:
 def test_what_is_alike_is_answered_as_if_it_was_walked(text: str, own: str | None) -> None:
     addresses = [] if own is None else [IPv4Address(own)]
     assert told(view(text, addresses, plainly=True)) == told(view(text, addresses, plainly=False))
-
-
-@pytest.fixture
-def carried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The frontends that were not walked."""
-    found: list[str] = []
-    ways = Classes.ways
-
-    def noted(
-        self: Classes, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]
-    ) -> tuple[Way, ...]:
-        found.append(str(frontend))
-
-        def walk() -> tuple[Way, ...]:
-            found.pop()
-            return walked()
-
-        return ways(self, frontend, protocol, walk)
-
-    monkeypatch.setattr(Classes, "ways", noted)
-    return found
 
 
 TEXT = doubled(one_service(Layout.V1_36, endpoints=6).dump)

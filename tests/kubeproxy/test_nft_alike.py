@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from ipaddress import IPv4Address, ip_network
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.classes import Classes
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.nftables import NftRecogniser
-from analyzer.kubeproxy.source_routes import Way
-from analyzer.kubeproxy.view import Frontend, View
+from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
 from analyzer.model.nft import NftRuleset
 from analyzer.parsers.formats import read_ruleset
@@ -150,27 +148,6 @@ TEXTS = st.one_of(GENERATED, st.just(listing())).flatmap(edited)
 @example(listing("ip daddr 10.244.0.0/24 accept", own="ip saddr 10.9.9.9 accept"), None)
 def test_what_is_alike_is_answered_as_if_it_was_walked(text: str, own: str | None) -> None:
     check(text, [] if own is None else [IPv4Address(own)])
-
-
-@pytest.fixture
-def carried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The frontends that were not walked."""
-    found: list[str] = []
-    ways = Classes.ways
-
-    def noted(
-        self: Classes, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]
-    ) -> tuple[Way, ...]:
-        found.append(str(frontend))
-
-        def walk() -> tuple[Way, ...]:
-            found.pop()
-            return walked()
-
-        return ways(self, frontend, protocol, walk)
-
-    monkeypatch.setattr(Classes, "ways", noted)
-    return found
 
 
 TEXT = doubled(one_service(Layout.V1_36, endpoints=6))

@@ -25,7 +25,7 @@ def test_without_an_api_server_nothing_heals_by_itself(command: Command) -> None
     found = steps(command, DUMP, *OBJECTS, *MASTER)
     assert found[0] == "1. No API server left, nothing heals by itself: kubectl get --raw /readyz"
     assert found[1:4] == [
-        "2. API down: on each node, by its own dump, give the share of the dead away:",
+        "2. API down: on each node (its own dump), redirect the dead endpoints' share:",
         "iptables-legacy -t nat -I KUBE-SEP-J2W2PM2EJNGL7DWU -j KUBE-SEP-S5UX5RFD5X5TSEPT",
         "   (default/app; until kube-proxy's next full sync; 3 more with --all)",
     ]

@@ -56,6 +56,19 @@ def test_what_takes_longer_shows_how_much_is_done(
     assert "ServicePorts" in terminal.getvalue()
 
 
+def test_no_more_is_done_than_there_is(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    pytest.importorskip("rich")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress("rules") as advance:
+        assert advance is not None
+        advance(8, 10)
+        clock[0] = 1.1
+        advance(8, 10)
+    assert "10/10" in terminal.getvalue()
+    assert "16/10" not in terminal.getvalue()
+
+
 def test_without_rich_it_shows_nothing(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
