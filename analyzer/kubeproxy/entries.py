@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Frontend, FrontendKind
@@ -25,6 +25,7 @@ from analyzer.model.options import Option, Range
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.targets import Drop, Goto, Jump, Reject
 from analyzer.model.value import value
+from analyzer.parsers.rows import RuleRows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def affinity(table: Table, name: str, seen: frozenset[str] = frozenset()) -> int
     chain = table.chains.get(name)
     if chain is None or name in seen:
         return None
-    for rule in chain.rules:
+    for rule in _asking(chain.rules):
         for match in rule.matches:
             if isinstance(match, MatchRecent) and match.action.value == "rcheck":
                 return match.seconds
@@ -227,6 +228,17 @@ def affinity(table: Table, name: str, seen: frozenset[str] = frozenset()) -> int
             case _:
                 pass
     return None
+
+
+def _asking(rules: Sequence[Rule]) -> Iterator[Rule]:
+    """Give the rules that may ask for session affinity, or lead to chains of Services."""
+    if not isinstance(rules, RuleRows):
+        yield from rules
+        return
+    leads = [f" -{how} {prefix}" for prefix in names.SERVICE_PREFIXES for how in "jg"]
+    for at, line in enumerate(rules.lines):
+        if " recent " in line or any(each in line for each in leads):
+            yield rules.understand(rules.number(at), line)
 
 
 def unmarked_network(table: Table, chains: Iterable[str]) -> Network | None:
