@@ -1,9 +1,10 @@
 """``services`` for other programs: a line an endpoint, tabs between, no matter how many there are.
 
 Columns: ServicePort, protocol, frontend, endpoint, node, lower and upper bound of the share of new
-flows to the frontend, and where these come from. Shares are decimal, the nearest number with 53
-bits; an exact share has one and the same in both bounds. Exact numerators, which for n endpoints
-take n**2 digits, are in JSON.
+flows to the frontend, where these come from, the seconds of session affinity, or nothing, and the
+endpoint's pod where objects name it. Shares are decimal, the nearest number with 53 bits; an exact
+share has one and the same in both bounds. Exact numerators, which for n endpoints take n**2
+digits, are in JSON.
 
 Every frontend has its lines for flows from every source: from ``any``, where all sources fare
 alike, else for each group of sources that do, with commas between: ``pod``, ``pod-elsewhere``,
@@ -27,7 +28,18 @@ from analyzer.reports.tsv import cell
 _LINES = 64
 #: Of a line: what stands before the endpoint, the endpoint, what stands behind.
 _PARTS = 3
-_HEADINGS = ("service", "protocol", "frontend", "endpoint", "node", "lower", "upper", "from")
+_HEADINGS = (
+    "service",
+    "protocol",
+    "frontend",
+    "endpoint",
+    "node",
+    "lower",
+    "upper",
+    "from",
+    "affinity",
+    "pod",
+)
 _ANY = "any"
 _SOURCES = {source: source.value for source in Source}
 
@@ -79,30 +91,37 @@ class _Writer:
             head = f"{name}\t{service.protocol}\t{frontend.kind.value} {frontend}\t"
             for group in groups:
                 source = _ANY if len(groups) == 1 else ",".join(map(_source, group.routes))
-                yield self._lines(head, group, source)
+                behind = f"{source}\t{'' if service.affinity is None else service.affinity}\t\n"
+                yield self._lines(head, group, behind)
                 if group.unresolved or not len(group.endpoints):
                     upper = float(group.unresolved)
-                    yield f"{head}\t\t{_decimal(0.0)}\t{_decimal(upper)}\t{source}\n"
+                    yield f"{head}\t\t{_decimal(0.0)}\t{_decimal(upper)}\t{behind}"
 
-    def _lines(self, head: str, group: _Alike, source: str) -> str:
-        tails = self._tails_of(group.draws, source)
+    def _lines(self, head: str, group: _Alike, behind: str) -> str:
+        tails = self._tails_of(group.draws, behind)
         if self._cluster.places:
-            nodes = [self._node(share.endpoint) for share in group.routes[0].shares]
-            tails = [f"\t{node}{tail[1:]}" for node, tail in zip(nodes, tails, strict=True)]
+            told = [self._told(share.endpoint) for share in group.routes[0].shares]
+            tails = [
+                f"\t{node}{tail[1:-1]}{pod}\n"
+                for (node, pod), tail in zip(told, tails, strict=True)
+            ]
         # Three parts a line: to join them at once takes half the time.
         parts = [head] * (_PARTS * len(group.endpoints))
         parts[1::_PARTS] = group.endpoints
         parts[2::_PARTS] = tails
         return "".join(parts)
 
-    def _node(self, endpoint: Endpoint) -> str:
-        return cell(self._cluster.placement(endpoint.address).node or "")
+    def _told(self, endpoint: Endpoint) -> tuple[str, str]:
+        """Return node and pod of an endpoint, or nothing."""
+        node = self._cluster.placement(endpoint.address).node or ""
+        pod = self._cluster.pods.of(endpoint.address, endpoint.port) or ""
+        return cell(node), cell(pod)
 
-    def _tails_of(self, draws: Sequence[Bounds], source: str) -> list[str]:
-        key = id(draws), source
+    def _tails_of(self, draws: Sequence[Bounds], behind: str) -> list[str]:
+        key = id(draws), behind
         found = self._tails.get(key)
         if found is None:
-            texts = [f"\t\t{_bounds(share)}\t{source}\n" for share in draws]
+            texts = [f"\t\t{_bounds(share)}\t{behind}" for share in draws]
             found = self._tails[key] = draws, texts
         return found[1]
 

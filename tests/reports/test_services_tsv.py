@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
-from analyzer.kubeproxy.generate import iptables_save, services
+from analyzer.kubeproxy.generate import Layout, iptables_save, services
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import ServicePort, Source
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.iptables_save import parse
+from analyzer.parsers.kubernetes import parse_objects
 from analyzer.reports import services_tsv
 from analyzer.reports.answers import ServicesAnswer
 from tests.support.answers import AFTER, BEFORE, RICH
+from tests.support.clusters import one_service
 from tests.support.dumps import cluster_ip, dump
 
 #: Frontend, endpoint, lower, upper, from.
@@ -83,6 +86,24 @@ def test_a_frontend_whose_chain_nobody_knows_has_a_line_of_what_may_be() -> None
     """Nothing is said to go to no endpoint, which would be an all-clear."""
     ((_, endpoint, lower, upper, source),) = rows(dump(cluster_ip(), "-A KUBE-SVC-A -j NOWHERE"))
     assert (endpoint, lower, upper, source) == ("", 0.0, 1.0, "any")
+
+
+def test_affinity_and_the_pods_that_objects_name_are_told() -> None:
+    given = one_service(Layout.V1_36, endpoints=2)
+    items = json.loads(json.dumps(given.items))
+    for item in items:
+        for at, endpoint in enumerate(item.get("endpoints", ())):
+            endpoint["targetRef"] = {"kind": "Pod", "namespace": "default", "name": f"a-{at}"}
+    objects = parse_objects([("objects.json", json.dumps({"items": items}).encode())])
+    ruleset = parse(given.dump, "dump.txt")
+    view = Recogniser(ruleset, objects).view()
+    answer = ServicesAnswer(
+        ruleset=ruleset, cluster=objects, view=view, services=view.services, diagnostics=()
+    )
+    head, *lines = "".join(services_tsv.render(answer)).splitlines()
+    told = [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
+    assert {row["affinity"] for row in told} == {"600"}
+    assert {row["pod"] for row in told if row["endpoint"]} == {"default/a-0", "default/a-1"}
 
 
 def test_lines_grow_with_the_endpoints() -> None:
