@@ -1,0 +1,254 @@
+"""Whether the control plane goes on when nodes fail: etcd, the API, controllers, the scheduler.
+
+Theory of operation
+===================
+
+etcd answers writes, and reads that must be the latest, while more than half of its members live;
+without that kube-apiserver may still answer reads from its cache, and nothing is written. An API
+server that lives helps only where clients have a way to it: a load balancer in front may be gone,
+or be the single point on which all depends. Controllers and the scheduler are active on one node
+at a time; another takes over when the lease of the election has expired. Endpoints leave
+EndpointSlices, and pods are replaced, only where all of this holds: `Judgement.heals`.
+
+What nobody said is `Ternary.UNKNOWN`, never an all-clear. Losing more nodes never turns an answer
+for the better.
+
+Source: etcd, raft/quorum/majority.go; Kubernetes, staging/src/k8s.io/client-go/tools/
+leaderelection/leaderelection.go.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator
+
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+
+
+@enum.unique
+class Etcd(enum.Enum):
+    """Where the members of etcd are.
+
+    NODES: on nodes that are known. EXTERNAL: on machines that are no nodes of the cluster, which do
+    not fail with them. UNKNOWN: stacked on the control plane's nodes, or external.
+    """
+
+    NODES = "nodes"
+    EXTERNAL = "external"
+    UNKNOWN = "unknown"
+
+
+@enum.unique
+class LoadBalancer(enum.Enum):
+    """How clients, kubelets and kube-proxy first of all, come to an API server.
+
+    NONE: there is one API server, and they ask it themselves. CLIENT_SIDE: each node tries all of
+    them. EXTERNAL: something that is no node. NODES: some nodes, of which one will do. UNKNOWN:
+    there are several API servers, and nobody said what is in front of them.
+    """
+
+    NONE = "none"
+    CLIENT_SIDE = "client-side"
+    EXTERNAL = "external"
+    NODES = "nodes"
+    UNKNOWN = "unknown"
+
+
+@enum.unique
+class State(enum.Enum):
+    """What of the API is left.
+
+    READ_ONLY: nothing is written, and at best reads from a cache go on. UNKNOWN: it may be up.
+    """
+
+    UP = "up"
+    READ_ONLY = "read-only"
+    DOWN = "down"
+    UNKNOWN = "unknown"
+
+
+@value(kw_only=True)
+class Topology:
+    """Which node carries what.
+
+    Attributes:
+        api: nodes with an API server.
+        etcd: where its members are; of NODES `members`, of UNKNOWN `members` if it is stacked.
+        controllers: nodes with a kube-controller-manager.
+        schedulers: nodes with a kube-scheduler.
+        balancers: nodes with a load balancer.
+        assumed: what nobody said, and this rests on.
+    """
+
+    api: tuple[str, ...]
+    etcd: Etcd
+    members: tuple[str, ...]
+    controllers: tuple[str, ...]
+    schedulers: tuple[str, ...]
+    load_balancer: LoadBalancer
+    balancers: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """All nodes that carry any of it, in the order of their names."""
+        every = (self.api, self.members, self.controllers, self.schedulers, self.balancers)
+        return tuple(sorted({name for names in every for name in names}))
+
+
+@value(kw_only=True)
+class Judgement:
+    """What is left of a control plane.
+
+    Attributes:
+        api, members, controllers, schedulers: how many live, and of how many.
+        has_quorum: more than half of etcd's members live.
+        is_reachable: an API server lives, and clients have a way to one.
+        may_elect: an active controller-manager may have died while another lives: nothing is
+            done until that one is elected.
+        reasons: why it is not up, or not certainly; empty where it is.
+    """
+
+    api: tuple[int, int]
+    members: tuple[int, int] | None
+    controllers: tuple[int, int]
+    schedulers: tuple[int, int]
+    has_quorum: Ternary
+    is_reachable: Ternary
+    may_elect: bool
+    reasons: tuple[str, ...]
+
+    @property
+    def writes(self) -> Ternary:
+        """Whether the API writes what it is told."""
+        return self.has_quorum & self.is_reachable
+
+    @property
+    def heals(self) -> Ternary:
+        """Whether dead endpoints leave EndpointSlices."""
+        return self.writes & Ternary.of(self.controllers[0] > 0)
+
+    @property
+    def replaces(self) -> Ternary:
+        """Whether pods of dead nodes are replaced elsewhere."""
+        return self.heals & Ternary.of(self.schedulers[0] > 0)
+
+    @property
+    def state(self) -> State:
+        """What is left of the API, in a word."""
+        if self.is_reachable is Ternary.FALSE:
+            return State.DOWN
+        match self.writes:
+            case Ternary.TRUE:
+                return State.UP
+            case Ternary.FALSE:
+                return State.READ_ONLY
+            case Ternary.UNKNOWN:
+                return State.UNKNOWN
+
+
+def quorum(members: int) -> int:
+    """Return how many members of etcd have to live; 3 of 5, 3 of 4."""
+    return members // 2 + 1
+
+
+def judge(topology: Topology, dead: Collection[str]) -> Judgement:
+    """Return what is left of a control plane whose dead nodes are these.
+
+    Nodes that carry nothing of it do not count.
+    """
+    gone = frozenset(dead)
+    has_quorum = _has_quorum(topology, gone)
+    is_reachable = _is_reachable(topology, gone)
+    controllers, schedulers = _left(topology.controllers, gone), _left(topology.schedulers, gone)
+    return Judgement(
+        api=_left(topology.api, gone),
+        members=None if topology.etcd is not Etcd.NODES else _left(topology.members, gone),
+        controllers=controllers,
+        schedulers=schedulers,
+        has_quorum=has_quorum,
+        is_reachable=is_reachable,
+        may_elect=0 < controllers[0] < controllers[1],
+        reasons=tuple(_reasons(topology, gone, has_quorum, is_reachable)),
+    )
+
+
+def survives(topology: Topology) -> int:
+    """Return of how many nodes, whichever they are, the loss certainly leaves `heals` true.
+
+    -1 where that is not certain with nothing dead. Each way to break it is to lose so and so many
+    nodes of one kind: the way that takes fewest decides.
+    """
+    ways = [len(topology.api), len(topology.controllers)]
+    match topology.etcd:
+        case Etcd.NODES | Etcd.UNKNOWN:
+            ways.append(len(topology.members) - quorum(len(topology.members)) + 1)
+        case Etcd.EXTERNAL:
+            pass
+    match topology.load_balancer:
+        case LoadBalancer.NODES:
+            ways.append(len(topology.balancers))
+        case LoadBalancer.UNKNOWN:
+            ways.append(1)  # it may be on the node that fails
+        case LoadBalancer.NONE | LoadBalancer.CLIENT_SIDE | LoadBalancer.EXTERNAL:
+            pass
+    return min(ways) - 1
+
+
+def _left(names: Collection[str], gone: frozenset[str]) -> tuple[int, int]:
+    return len([name for name in names if name not in gone]), len(names)
+
+
+def _has_quorum(topology: Topology, gone: frozenset[str]) -> Ternary:
+    alive, members = _left(topology.members, gone)
+    match topology.etcd:
+        case Etcd.EXTERNAL:
+            return Ternary.TRUE
+        case Etcd.NODES:
+            return Ternary.of(alive >= quorum(members))
+        case Etcd.UNKNOWN:
+            # External it goes on, whatever becomes of nodes.
+            return Ternary.TRUE if alive >= quorum(members) else Ternary.UNKNOWN
+
+
+def _is_reachable(topology: Topology, gone: frozenset[str]) -> Ternary:
+    if not _left(topology.api, gone)[0]:
+        return Ternary.FALSE
+    match topology.load_balancer:
+        case LoadBalancer.NODES:
+            return Ternary.of(_left(topology.balancers, gone)[0] > 0)
+        case LoadBalancer.UNKNOWN:
+            return Ternary.of(gone.isdisjoint(topology.nodes)) | Ternary.UNKNOWN
+        case LoadBalancer.NONE | LoadBalancer.CLIENT_SIDE | LoadBalancer.EXTERNAL:
+            return Ternary.TRUE
+
+
+def _reasons(
+    topology: Topology, gone: frozenset[str], has_quorum: Ternary, is_reachable: Ternary
+) -> Iterator[str]:
+    (api, servers), (alive, members) = _left(topology.api, gone), _left(topology.members, gone)
+    if not api:
+        what = "the API server is" if servers == 1 else f"all {servers} API servers are"
+        yield f"{what} gone"
+    elif is_reachable is Ternary.FALSE:
+        yield "no load balancer in front of the API servers is left"
+    elif is_reachable is Ternary.UNKNOWN:
+        yield (
+            f"{api} of {servers} API servers left, and what is in front of them is not known "
+            "(--api-load-balancer)"
+        )
+    if has_quorum is Ternary.FALSE:
+        yield (
+            f"etcd has {alive} of {members} members and needs {quorum(members)}: nothing is "
+            "written, and only reads from a cache go on"
+        )
+    elif has_quorum is Ternary.UNKNOWN:
+        yield (
+            f"etcd has {alive} of {members} members if it is on the control plane's nodes, and "
+            f"needs {quorum(members)} (--etcd)"
+        )
+    if topology.controllers and not _left(topology.controllers, gone)[0]:
+        yield "no kube-controller-manager is left: endpoints are not removed"
+    if topology.schedulers and not _left(topology.schedulers, gone)[0]:
+        yield "no kube-scheduler is left: pods are not placed"
