@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # only what is asked for is loaded
     from types import SimpleNamespace
     from typing import Final
 
+    from analyzer.model.roles import Roles
     from analyzer.model.services import ApiServicePort
     from analyzer.parsers.api_objects import Object
 
@@ -64,6 +65,12 @@ class ApiObjects:
         from analyzer.parsers.pod_addresses import pod_addresses
 
         return pod_addresses(self._items)
+
+    def roles(self) -> Roles:
+        """Return which nodes carry which part of the control plane."""
+        from analyzer.parsers.roles import roles_of
+
+        return roles_of(self._items)
 
     def services(self, version: int) -> tuple[ApiServicePort, ...]:
         """Return the ServicePorts of an IP version, 4 or 6."""

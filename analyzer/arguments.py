@@ -18,7 +18,7 @@ from analyzer.reports.renderers import RENDERERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final
+    from typing import Final
 
 
 def parse(words: Sequence[str]) -> SimpleNamespace:
@@ -38,6 +38,10 @@ def parse(words: Sequence[str]) -> SimpleNamespace:
         if asked and not asked.startswith("-") and asked not in _VERBS:
             every_verb().error(f"no verb {asked!r}{suggestion(asked, _VERBS)}")
         return every_verb().parse_args(words, SimpleNamespace())
+    if asked == "whatif" and "--components" in words:
+        from analyzer.whatif_arguments import components_parser
+
+        return components_parser(add_output_options).parse_args(words[1:], SimpleNamespace())
     return parser_of(asked).parse_args(words[1:], SimpleNamespace())
 
 
@@ -261,48 +265,11 @@ def _tree_options(parser: ArgumentParser) -> None:
 
 
 def _trace_options(parser: ArgumentParser) -> None:
-    for option, kinds in _TRACE_OPTIONS.items():
+    from analyzer.trace_arguments import OPTIONS
+
+    for option, kinds in OPTIONS.items():
         parser.add_argument(option, **kinds)
     add_dead_options(parser)
-
-
-#: What ``trace`` is told of the packet and the node.
-_TRACE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
-    "--from": {
-        "dest": "source",
-        "metavar": "IP",
-        "help": "where the packet comes from; or pod: some pod of the cluster",
-    },
-    "--to": {
-        "required": True,
-        "metavar": "IP:PORT",
-        "help": "where it is sent ([IP]:PORT of IPv6), or a Service, for example kube-dns:53",
-    },
-    "--protocol": {
-        "choices": ["tcp", "udp", "sctp", "icmp"],
-        "help": "default: tcp, or the only one that the Service has",
-    },
-    "--from-node": {"action": "store_true", "help": "the node itself makes it"},
-    "--in-interface": {"metavar": "NAME", "help": "by which device it comes in"},
-    "--mark": {"metavar": "N", "default": "0", "help": "its mark, for example 0x4000 (default: 0)"},
-    "--sport": {"metavar": "PORT", "type": int, "help": "its source port"},
-    "--icmp-type": {"metavar": "N[/CODE]", "help": "default: an echo request"},
-    "--ctstate": {
-        "choices": ["NEW", "ESTABLISHED", "INVALID"],
-        "default": "NEW",
-        "help": "what conntrack calls it (default: NEW, the first of its flow)",
-    },
-    "--affinity": {
-        "metavar": "IP:PORT",
-        "help": "the endpoint that the client's session affinity holds (default: none)",
-    },
-    "--assume": {
-        "choices": ["limit=under", "limit=over"],
-        "help": "whether traffic is within the rates of limit and hashlimit (default: not known)",
-    },
-    "--addresses": {"metavar": "FILE", "help": "the node's addresses: ip -j address"},
-    "--routes": {"metavar": "FILE", "help": "the node's routes: ip -j route"},
-}
 
 
 def _loss_options(parser: ArgumentParser) -> None:

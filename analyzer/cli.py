@@ -20,7 +20,7 @@ from analyzer.inputs import (
     read_two,
 )
 from analyzer.model.diagnostics import Diagnostic
-from analyzer.output import BAD_INPUT, DONE, complain, finish, say
+from analyzer.output import BAD_INPUT, DONE, INTERRUPTED, complain, finish, say
 from analyzer.reports.progress import progress
 
 TYPE_CHECKING = False
@@ -29,11 +29,6 @@ if TYPE_CHECKING:  # what one verb needs, another need not wait for
     from typing import Final
 
     from analyzer.model.services import ApiServicePort
-
-INTERRUPTED: Final = 130
-#: Failures of one kind that a person sees, and sets of several nodes that a program gets.
-_TOP_OF_TEXT: Final = 3
-_TOP: Final = 100
 
 
 def run() -> None:
@@ -237,39 +232,9 @@ def _loss(options: SimpleNamespace) -> int:
 
 
 def _whatif(options: SimpleNamespace) -> int:
-    from analyzer.failure.thresholds import breaches
-    from analyzer.failure.whatif import Asked, Kind, what_if
-    from analyzer.judging import judged, warnings_of_places
-    from analyzer.reports.answers import WhatIfAnswer
+    from analyzer.failure_verbs import whatif
 
-    given = read_input(options)
-    absent, services = judged(options, given)
-    top = options.top or (_TOP_OF_TEXT if options.format == "text" else _TOP)
-    asked = Asked(
-        node=options.node,
-        control_plane=tuple(options.control_plane),
-        kinds=frozenset(map(Kind, options.only)) or frozenset(Kind),
-        depth=options.depth,
-        top=top,
-        by_mean=options.sort == "mean",
-    )
-    with progress("failures") as advance:
-        found = what_if(services, given.cluster, asked, advance)
-    thresholds = {"max_loss": options.max_loss, "min_survives": options.min_survives}
-    answer = WhatIfAnswer(
-        cluster=given.cluster,
-        view=given.view,
-        found=found,
-        absent=absent,
-        diagnostics=(*given.view.diagnostics, *warnings_of_places(given)),
-        breaches=tuple(breaches(found, **thresholds)),
-        top=top,
-        every=options.all,
-        by_name=options.sort == "name",
-        **thresholds,
-    )
-    status = finish(options, options.verb, answer, answer.diagnostics, no=answer.is_broken)
-    return INTERRUPTED if found.is_interrupted else status
+    return whatif(options)
 
 
 def _diff(options: SimpleNamespace) -> int:

@@ -22,6 +22,7 @@ DONE: Final = 0
 NO: Final = 1
 BAD_INPUT: Final = 2
 PARTLY: Final = 3
+INTERRUPTED: Final = 130
 
 
 def complain(error: AnalyzerError) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
 
-from analyzer.argument_parser import percentage, several
+from analyzer.argument_parser import Parser, percentage, several
+from analyzer.control_plane_arguments import OPTIONS as CONTROL_PLANE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,10 +43,10 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "default": 2,
         "help": "up to so many nodes fail together (default: 2, all pairs)",
     },
-    "--control-plane": {
-        "metavar": "NODE",
-        **several(),
-        "help": "the control plane's nodes (default: those with its role label)",
+    **CONTROL_PLANE,
+    "--components": {
+        "action": "store_true",
+        "help": "no DUMP: what works on and what stops when a component is down, with sources",
     },
     "--top": {
         "metavar": "N",
@@ -78,3 +80,16 @@ EPILOG: Final = (
     "ServicePort survives K nodes if none of its routes is silenced whichever K nodes are lost; "
     "routes to this node's own endpoints alone (Local policies) count only where there is no other."
 )
+
+
+def components_parser(add_output_options: Callable[[ArgumentParser, str], None]) -> Parser:
+    """Return what reads ``whatif --components``, which takes no dump and no objects."""
+    parser = Parser(
+        prog="kubeodds whatif",
+        description="what works on and what stops when a component is down",
+        examples=("kubeodds whatif --components", "kubeodds whatif --components -o json"),
+    )
+    parser.set_defaults(verb="whatif", dumps=[], strict=False, verbose=False)
+    parser.add_argument("--components", action="store_true", required=True, help="that table")
+    add_output_options(parser, "whatif --components")
+    return parser

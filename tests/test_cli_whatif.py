@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from analyzer import cli
+from analyzer import output
 from analyzer.failure import whatif
 from analyzer.reports.renderers import RENDERERS
 from tests.support.commands import DUMP, OBJECTS, Command
@@ -251,10 +251,10 @@ def test_an_interrupt_prints_what_is_known(
 
     monkeypatch.setattr(whatif, "worst_pairs", interrupt)
     done = command("whatif", *ASKED, "--max-loss", "100%")
-    assert done.status == cli.INTERRUPTED
+    assert done.status == output.INTERRUPTED
     assert "Interrupted: not all sets of several nodes were judged." in done.out
     assert "\nnode master" in done.out
     assert "that breaks what was asked for" in done.out
     done = command("whatif", *ASKED, "--format", "json")
-    assert done.status == cli.INTERRUPTED
+    assert done.status == output.INTERRUPTED
     assert json.loads(done.out)["interrupted"] is True

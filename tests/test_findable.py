@@ -45,6 +45,12 @@ ANALYZER: Final = (
     Row("api_objects", "test_inputs.py", "files of objects as options name them"),
     Row("output", "test_cli.py", "what is printed, and exit statuses, as a user sees them"),
     Row("whatif_arguments", "test_cli_whatif.py", "options that are good and bad, and the help"),
+    Row(
+        "failure_verbs trace_arguments control_plane_arguments",
+        "test_cli_whatif.py test_cli_trace.py test_cli_control_plane.py",
+        "verbs and their options, as a user sees them",
+    ),
+    Row("api_objects", "test_inputs.py", "objects as the readers of dumps ask for them"),
     Row("judging", "test_cli_loss_states.py", "its words as they stand on the command line"),
     # --- the model
     Row(
@@ -57,6 +63,7 @@ ANALYZER: Final = (
         "parsers/nft/test_round_trip.py semantics/test_nft_matching.py",
         "plain values: read, printed and judged there",
     ),
+    Row("model/roles", "parsers/test_roles.py", "plain values, which that reader makes"),
     Row("model/services", "parsers/test_services.py", "plain values, which that reader makes"),
     # --- readers
     Row(
@@ -156,6 +163,12 @@ ANALYZER: Final = (
         "reports/whatif_junit reports/whatif_order reports/whatif_prometheus reports/whatif_tsv",
         "test_cli_whatif.py golden/test_commands.py",
         "orders, thresholds and hostile names in each format, which stands in a golden file",
+    ),
+    Row(
+        "reports/components_json reports/components_text reports/control_plane_json "
+        "reports/control_plane_text",
+        "test_cli_control_plane.py golden/test_commands.py golden/test_outage_pages.py",
+        "parts of reports, which are asked as a whole, and stand in golden files",
     ),
     Row("reports/not_judged", "test_cli_loss.py", "what is not judged, by the lines that say so"),
     Row(

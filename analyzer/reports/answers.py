@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from analyzer.failure.loss_at_nodes import WorstLoss
     from analyzer.failure.models import Dead
     from analyzer.failure.thresholds import Breach
-    from analyzer.failure.whatif import WhatIf
+    from analyzer.failure.whatif import Failure, WhatIf
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.diff.difference import Difference
     from analyzer.kubeproxy.diff.dumps import Dump
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from analyzer.model.measurement import ClientTrial
     from analyzer.model.packet import Packet
     from analyzer.model.services import ApiServicePort
+    from analyzer.outage.api_servers import ApiProcess
+    from analyzer.outage.control_plane import Judgement, Topology
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.fate import End, Fate
     from analyzer.semantics.tree import Tree
@@ -187,6 +189,8 @@ class WhatIfAnswer:
         breaches: how what was asked for is broken, for each kind of failure once.
         max_loss: what was asked for: the most that a failure may cost a ServicePort.
         min_survives: and the least number of nodes that each has to survive.
+        topology: which nodes carry the control plane; None: not known.
+        api_processes: what default/kubernetes loses with each API server's process alone.
         top: failures of one kind that a person wants to see.
         every: whether each node, zone and ServicePort.
         by_name: whether failures and ServicePorts stand in the order of their names.
@@ -200,6 +204,8 @@ class WhatIfAnswer:
     breaches: tuple[Breach, ...] = ()
     max_loss: Fraction | None = None
     min_survives: int | None = None
+    topology: Topology | None = None
+    api_processes: tuple[ApiProcess, ...] = ()
     top: int = 3
     every: bool = False
     by_name: bool = False
@@ -215,6 +221,18 @@ class WhatIfAnswer:
     def is_whole(self) -> bool:
         """Whether nothing that was asked for is known to be left out."""
         return not (self.not_judged or self.view.cut or self.found.is_interrupted)
+
+    def judged(self, failure: Failure) -> Judgement | None:
+        """Return what a failure leaves of the control plane; None: nothing tells of that."""
+        from analyzer.failure.whatif import Kind
+        from analyzer.outage.control_plane import judge
+
+        if self.topology is None:
+            return None
+        if failure.kind is not Kind.ZONE:
+            return judge(self.topology, failure.names)
+        zones = {name: self.cluster.zone_of(name) for name in self.topology.nodes}
+        return judge(self.topology, [n for n, zone in zones.items() if zone in failure.names])
 
     @property
     def is_broken(self) -> bool:

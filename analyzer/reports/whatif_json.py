@@ -14,8 +14,10 @@ from analyzer.failure.smallest import Survival
 from analyzer.failure.thresholds import Breach
 from analyzer.failure.whatif import Failure, Kind, Sets
 from analyzer.model.probability import Bounds, Dyadic
+from analyzer.outage.api_servers import ApiProcess
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import WhatIfAnswer
+from analyzer.reports.control_plane_json import control_plane, topology
 from analyzer.reports.whatif_order import mean_loss
 
 _VERSION: Final = 1
@@ -39,6 +41,8 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
             "services": filter(None, map(writer.service, range(len(found.services)))),
             "no_endpoints": map(values.encode, writer.without()),
             "broken": map(writer.breach, answer.breaches),
+            "control_plane": values.encode(topology(answer)),
+            "api_processes": map(writer.process, answer.api_processes),
             "uncertain_endpoints": values.encode(list(found.unplaced)),
             "not_judged": map(values.encode, answer.not_judged),
             "cut": values.encode(bool(answer.view.cut)),
@@ -73,6 +77,7 @@ class _Writer:
                 "silenced": [services[each].name.text for each in cost.silenced],
                 "degraded": cost.degraded,
                 "unknown": cost.unknown,
+                "control_plane": control_plane(self._answer.judged(failure)),
             }
         )
 
@@ -139,6 +144,17 @@ class _Writer:
                 "route": _way(breach.row),
                 "lost": None if none is None else values.probability(rounded(none, up=True)),
                 "survives": breach.survives,
+            }
+        )
+
+    def process(self, process: ApiProcess) -> str:
+        """Return what one API server's process costs default/kubernetes, encoded."""
+        return values.encode(
+            {
+                "endpoint": str(process.endpoint),
+                "node": process.node,
+                **values.name(process.loss.service),
+                "loss": values.bounds(process.loss.worst),
             }
         )
 

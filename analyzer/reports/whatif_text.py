@@ -15,6 +15,8 @@ from analyzer.failure.whatif import Failure, Kind
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.answers import WhatIfAnswer
+from analyzer.reports.control_plane_text import lines as control_plane
+from analyzer.reports.control_plane_text import word
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.not_judged import lines
 from analyzer.reports.numbers import bounds_percent, percent
@@ -32,6 +34,7 @@ _FAILURES: Final = (
     Column("MEAN", right=True, spare=3),
     Column("TOTAL LOSS", right=True),
     Column("PARTIAL", right=True, spare=4),
+    Column("API", right=True),
 )
 _SERVICES: Final = (
     Column("SERVICE PORT", shortens=True),
@@ -62,14 +65,17 @@ def render(answer: WhatIfAnswer) -> Document:
     failures = shown_failures(answer)
     if failures:
         rows = tuple(_failure(answer, each) for each in failures)
-        blocks += [Table(_FAILURES, rows), *_footnotes(answer, failures), Line()]
+        table = _table(_FAILURES, rows)
+        blocks += [table, *_footnotes(answer, failures), Line()]
     shown = services if answer.every else services[:_MOST_SERVICES]
     if shown:
         rows = tuple(_service(answer, at, survival) for at, survival in shown)
-        blocks += [_table(rows), *_hidden(len(services) - len(shown)), Line()]
+        table = _table(_SERVICES, rows)
+        blocks += [table, *_hidden(len(services) - len(shown)), Line()]
     pinned = [answer.found.services[at] for at, _ in services]
     blocks += [*_sets(answer), *affinity_note(pinned, answer.view.mode, lost=True)]
-    return Document([*blocks, *assumed(answer.diagnostics)])
+    blocks += [*assumed(answer.diagnostics), Line(), *control_plane(answer, failures)]
+    return Document(blocks)
 
 
 # --- the first lines -------------------------------------------------------
@@ -232,6 +238,7 @@ def _failure(answer: WhatIfAnswer, failure: Failure) -> tuple[Cell, ...]:
         mean(answer, cost),
         Span(f"{len(cost.silenced):,}", Style.BAD if cost.silenced else Style.PLAIN),
         f"{cost.degraded:,}" + (f" to {cost.degraded + cost.unknown:,}" if cost.unknown else ""),
+        word(answer.judged(failure)),
     )
 
 
@@ -304,11 +311,11 @@ def _service(answer: WhatIfAnswer, at: int, survival: Survival) -> tuple[Cell, .
     )
 
 
-def _table(rows: Sequence[tuple[Cell, ...]]) -> Table:
-    """Return the table of ServicePorts, without a column that no row has anything in."""
-    kept = [at for at in range(len(_SERVICES)) if any(row[at] != "" for row in rows)]
+def _table(columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]]) -> Table:
+    """Return a table without a column that no row has anything in."""
+    kept = [at for at in range(len(columns)) if any(row[at] != "" for row in rows)]
     return Table(
-        tuple(_SERVICES[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows)
+        tuple(columns[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows)
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from analyzer import cli
 from analyzer.reports.renderers import RENDERERS
 from tests.support.captures import FIXTURES, ROOT, Capture
-from tests.support.documents import golden_files
+from tests.support.documents import golden_files, schema_name
 
 #: Capture, Service for `tree`, and who is dead.
 _CAPTURES = (
@@ -65,6 +65,10 @@ _WHAT_IFS = {
 _TWO_NODES = ("1.36.2-iptables-legacy/two-node", "1.36.2-iptables-legacy/two-node@worker1")
 
 
+#: What is asked without a dump; its golden files are beside those of a capture all the same.
+_COMPONENTS = "whatif --components"
+
+
 @dataclass(frozen=True)
 class Case:
     capture: Capture
@@ -79,11 +83,13 @@ class Case:
 
     @property
     def expected(self) -> Path:
-        name = f"{self.verb}.{_SUFFIXES[self.output_format]}"
+        name = f"{schema_name(self.verb)}.{_SUFFIXES[self.output_format]}"
         return self.capture.dump.parent / "expected" / name
 
     @property
     def command(self) -> list[str]:
+        if self.verb == _COMPONENTS:
+            return [*self.verb.split(), "--format", self.output_format]
         # Paths stand in the output: they are told from the root of the project.
         dump, objects = (p.relative_to(ROOT) for p in (self.capture.dump, self.capture.objects))
         given = [str(dump), *self.arguments, "--objects", str(objects)]
@@ -112,7 +118,7 @@ def _cases() -> list[Case]:
             for verb, arguments in by_verb.items()
             for output_format in RENDERERS[verb]
         ]
-    return [*found, *_diffs(), *_what_ifs(), *_several_nodes()]
+    return [*found, *_diffs(), *_what_ifs(), *_several_nodes(), *_components()]
 
 
 def _several_nodes() -> Iterator[Case]:
@@ -121,6 +127,12 @@ def _several_nodes() -> Iterator[Case]:
     arguments = (str(second.relative_to(ROOT)), "--dead", "10.244.0.7")
     for output_format in RENDERERS["loss-nodes"]:
         yield Case(Capture(first), "loss-nodes", arguments, output_format, node="master,worker1")
+
+
+def _components() -> Iterator[Case]:
+    capture = Capture(_dump_in(FIXTURES / "1.36.2-iptables-legacy/two-node@worker1"))
+    for output_format in RENDERERS[_COMPONENTS]:
+        yield Case(capture, _COMPONENTS, (), output_format)
 
 
 def _what_ifs() -> Iterator[Case]:

@@ -43,7 +43,7 @@ verbs = pytest.mark.parametrize("verb", sorted(RENDERERS))
     ],
 )
 def test_every_report_has_a_golden_file(verb: str, suffix: str) -> None:
-    assert verb in {file.stem for file in golden_files(suffix)}
+    assert schema_name(verb) in {file.stem for file in golden_files(suffix)}
 
 
 @verbs

@@ -9,9 +9,9 @@ from ipaddress import IPv4Address, ip_network
 from typing import Any
 
 from analyzer.failure.agreement import judge
-from analyzer.failure.loss import losses
+from analyzer.failure.loss import losses, service_loss
 from analyzer.failure.loss_at_nodes import worst_of
-from analyzer.failure.models import dead
+from analyzer.failure.models import Dead, dead
 from analyzer.failure.thresholds import breaches
 from analyzer.failure.whatif import Asked, what_if
 from analyzer.kubeproxy.absent import Absent
@@ -27,6 +27,9 @@ from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
 from analyzer.model.packet import Packet
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.model.services import ApiEndpoint, ApiServicePort
+from analyzer.outage.api_servers import ApiProcess
+from analyzer.outage.components import COMPONENTS
+from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import (
     ClientsAnswer,
@@ -106,6 +109,17 @@ PLACED = Cluster(
         IPv4Address(f"10.0.0.{number}"): Placement(node, zone)
         for number, node, zone in ((1, "n1", "a"), (2, "n2", "b"), (3, "n2", "b"))
     },
+)
+#: A control plane on a node of them, with a word for each thing that may be said of it.
+STACKED = Topology(
+    api=("n1",),
+    etcd=Etcd.NODES,
+    members=("n1",),
+    controllers=("n1",),
+    schedulers=("n1",),
+    load_balancer=LoadBalancer.NODES,
+    balancers=("n2",),
+    assumed=("nothing",),
 )
 HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
 
@@ -193,6 +207,8 @@ class Answers:
                 return loss_nodes_answer(self.text, self.dead)
             case "whatif":
                 return whatif_answer(self.text)
+            case "whatif --components":
+                return COMPONENTS
             case "diff":
                 return diff_answer(BEFORE, self.text if self.text != RICH else AFTER)
             case "lab run" | "lab verify":
@@ -261,7 +277,13 @@ def whatif_answer(
     view = Recogniser(parse(text, "dump.txt"), cluster).view()
     found = what_if(view.services, cluster, asked or Asked(node="n1", control_plane=("n1",)))
     thresholds = {"max_loss": Fraction(1, 4), "min_survives": 1} | more
+    first = view.services[0]
+    died = Dead(endpoints=frozenset(first.endpoints[:1]))
     return WhatIfAnswer(
+        topology=STACKED,
+        api_processes=tuple(
+            ApiProcess(each, "n1", service_loss(first, died)) for each in died.endpoints
+        ),
         cluster=cluster,
         view=view,
         found=found,

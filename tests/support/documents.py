@@ -12,8 +12,15 @@ from tests.support.captures import FIXTURES, ROOT
 
 DOCS = ROOT / "docs"
 SCHEMAS = ROOT / "analyzer" / "reports" / "schemas"
-#: Verbs of the lab write documents of these names; other verbs, of their own.
-_OF_LAB = {"lab run": "lab", "lab verify": "lab", "lab clients": "clients"}
+#: These write documents of other names than their own.
+_NAMES = {
+    "lab run": "lab",
+    "lab verify": "lab",
+    "lab clients": "clients",
+    "whatif --components": "components",
+}
+#: Documents of verbs that came later begin with version 1.
+_LATER = ("whatif", "loss-nodes", "components", "timeline")
 
 
 def rows(section: str, page: str = "reference.md") -> dict[str, str]:
@@ -26,12 +33,12 @@ def rows(section: str, page: str = "reference.md") -> dict[str, str]:
 
 def schema_name(verb: str) -> str:
     """Return the name that a verb's JSON documents carry: ``kubeodds/NAME/VERSION``."""
-    return _OF_LAB.get(verb, verb)
+    return _NAMES.get(verb, verb)
 
 
 def schema_version(name: str) -> int:
-    """Return the version of the documents of that name; later verbs begin with 1."""
-    return 1 if name in {"whatif", "loss-nodes"} else 2
+    """Return the version of the documents of that name."""
+    return 1 if name in _LATER else 2
 
 
 def schema(name: str) -> Any:

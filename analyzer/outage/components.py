@@ -1,0 +1,230 @@
+"""What works on and what stops when a component of Kubernetes is down: a table with its sources.
+
+No objects and no dump are needed for it: each row is what the component's own code does.
+"""
+
+from __future__ import annotations
+
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+
+@value
+class Effect:
+    """What happens, why, and where that is written.
+
+    Attributes:
+        source: file and function in kubernetes/kubernetes, or a page of documentation.
+    """
+
+    what: str
+    why: str
+    source: str
+
+
+@value(kw_only=True)
+class Component:
+    """What one component's being down means.
+
+    Attributes:
+        down: what of it is down; the rest of the cluster lives.
+        works: what works on.
+        stops: what stops.
+        since: from when on that is felt.
+    """
+
+    name: str
+    down: str
+    works: Effect
+    stops: Effect
+    since: Effect
+
+
+_LIFECYCLE: Final = "pkg/controller/nodelifecycle/node_lifecycle_controller.go"
+_PROXIER: Final = "pkg/proxy/iptables/proxier.go"
+_RECONCILER: Final = "pkg/controlplane/reconcilers/lease.go"
+_ELECTION: Final = "staging/src/k8s.io/client-go/tools/leaderelection/leaderelection.go"
+_ETCD: Final = "etcd.io/docs, Failure modes"
+_SLICES: Final = "pkg/controller/endpointslice/endpointslice_controller.go"
+
+COMPONENTS: Final = (
+    Component(
+        name="kube-apiserver",
+        down="all of them",
+        works=Effect(
+            "pods that run; flows through rules that are there, to living endpoints",
+            "kube-proxy and kubelet keep what they were told last",
+            f"{_PROXIER}, syncProxyRules; pkg/kubelet/kubelet.go, syncLoop",
+        ),
+        stops=Effect(
+            "every change: dead endpoints stay in the rules, and no pod is replaced",
+            "controllers, scheduler and kube-proxy hear of changes from the API alone",
+            f"{_SLICES}, syncService; {_PROXIER}, OnEndpointSliceUpdate",
+        ),
+        since=Effect(
+            "at once; a node that restarts then has no rules and no Services",
+            "kube-proxy writes no rules before it has listed Services and EndpointSlices",
+            f"{_PROXIER}, isInitialized",
+        ),
+    ),
+    Component(
+        name="kube-apiserver",
+        down="the process on one node, others live",
+        works=Effect(
+            "all Services but default/kubernetes; other endpoints of that node",
+            "the node's kubelet renews its lease through another API server, where it can",
+            "staging/src/k8s.io/component-helpers/apimachinery/lease/controller.go, sync",
+        ),
+        stops=Effect(
+            "its share of new flows to default/kubernetes",
+            "its address stays an endpoint until its lease has expired",
+            f"{_RECONCILER}, ReconcileEndpoints",
+        ),
+        since=Effect(
+            "at once, for 5 to 25 s; for good with the old reconciler, master-count",
+            "a lease of 15 s, renewed every 10 s, and looked at by the others every 10 s",
+            "pkg/controlplane/instance.go, DefaultEndpointReconcilerTTL; "
+            "pkg/controlplane/reconcilers/instancecount.go",
+        ),
+    ),
+    Component(
+        name="etcd",
+        down="no quorum: half of the members or more",
+        works=Effect(
+            "what works without an API; some reads",
+            "an API server may answer from its watch cache where the latest is not asked for",
+            f"{_ETCD}; staging/src/k8s.io/apiserver/pkg/storage/cacher/cacher.go, GetList",
+        ),
+        stops=Effect(
+            "every write: leases, endpoints, pods",
+            "a write needs more than half of all members",
+            f"{_ETCD}, Majority failure",
+        ),
+        since=Effect(
+            "at once; API servers may then be taken out by what is in front of them",
+            "/readyz asks etcd",
+            "staging/src/k8s.io/apiserver/pkg/server/options/etcd.go, addEtcdHealthEndpoint",
+        ),
+    ),
+    Component(
+        name="kube-controller-manager",
+        down="all of them",
+        works=Effect(
+            "the API, pods that run, the placing of new pods",
+            "none of these asks a controller",
+            "pkg/scheduler/schedule_one.go, scheduleOne",
+        ),
+        stops=Effect(
+            "dead endpoints stay in EndpointSlices; pods are not replaced",
+            "nobody marks nodes as not ready, and nobody writes EndpointSlices",
+            f"{_LIFECYCLE}, monitorNodeHealth; {_SLICES}, syncService",
+        ),
+        since=Effect(
+            "at once; of several, nothing is done for up to 24 s until the next is elected",
+            "a lease of 15 s, looked at every 2 to 4.4 s",
+            f"{_ELECTION}, acquire; staging/src/k8s.io/component-base/config/v1alpha1/defaults.go",
+        ),
+    ),
+    Component(
+        name="kube-scheduler",
+        down="all of them",
+        works=Effect(
+            "pods that run; endpoints that die are removed",
+            "endpoints are the controllers' affair",
+            f"{_LIFECYCLE}, monitorNodeHealth",
+        ),
+        stops=Effect(
+            "new pods stay Pending, those that replace dead ones too",
+            "nobody else gives a pod a node; static pods need nobody",
+            "pkg/scheduler/schedule_one.go, scheduleOne",
+        ),
+        since=Effect(
+            "with the first pod to place; of several, up to 24 s until the next is elected",
+            "a lease of 15 s, looked at every 2 to 4.4 s",
+            f"{_ELECTION}, acquire",
+        ),
+    ),
+    Component(
+        name="cloud-controller-manager",
+        down="all of them",
+        works=Effect(
+            "all flows within the cluster, and load balancers as they are",
+            "kube-proxy does not ask it",
+            f"{_PROXIER}, syncProxyRules",
+        ),
+        stops=Effect(
+            "load balancers keep their targets; Nodes of deleted machines stay",
+            "it alone tells the cloud of nodes, and asks whether their machines still exist",
+            "staging/src/k8s.io/cloud-provider/controllers/service/controller.go; "
+            "staging/src/k8s.io/cloud-provider/controllers/nodelifecycle/"
+            "node_lifecycle_controller.go",
+        ),
+        since=Effect(
+            "with the next change of nodes or Services of type LoadBalancer",
+            "what is set up stays as it is; the cloud's own health checks go on",
+            "staging/src/k8s.io/cloud-provider/controllers/service/controller.go, syncService",
+        ),
+    ),
+    Component(
+        name="kubelet",
+        down="that of one node",
+        works=Effect(
+            "the node's pods, and its rules",
+            "containers belong to the runtime, rules to the kernel",
+            "pkg/kubelet/kubelet.go, syncLoop",
+        ),
+        stops=Effect(
+            "the node counts as not ready: its living endpoints leave all Services",
+            "nobody renews the node's lease",
+            f"{_LIFECYCLE}, monitorNodeHealth, MarkPodsNotReady",
+        ),
+        since=Effect(
+            "after --node-monitor-grace-period (40 s, 50 s since 1.32), pods evicted 300 s later",
+            "leases are looked at every 5 s; pods tolerate an unreachable node for 300 s",
+            "pkg/controller/nodelifecycle/config/v1alpha1/defaults.go; "
+            "plugin/pkg/admission/defaulttolerationseconds/admission.go",
+        ),
+    ),
+    Component(
+        name="kube-proxy",
+        down="that of one node",
+        works=Effect(
+            "the rules that it wrote last, in the kernel",
+            "it removes them only when asked to, by --cleanup",
+            f"{_PROXIER}, CleanupLeftovers",
+        ),
+        stops=Effect(
+            "the node's rules age: dead endpoints stay, new ones are not drawn",
+            "nobody else writes these rules",
+            f"{_PROXIER}, syncProxyRules",
+        ),
+        since=Effect(
+            "with the next change of endpoints; after a restart of the node, at once",
+            "rules do not survive a restart of the kernel",
+            f"{_PROXIER}, syncProxyRules",
+        ),
+    ),
+    Component(
+        name="load balancer",
+        down="the only one in front of the API servers",
+        works=Effect(
+            "what works without an API; default/kubernetes from pods",
+            "that Service goes to the API servers themselves",
+            f"{_RECONCILER}, ReconcileEndpoints",
+        ),
+        stops=Effect(
+            "kubelets and kube-proxy hear nothing; all nodes behind it count as not ready",
+            "their kubeconfig names the load balancer",
+            "kubernetes.io/docs, Creating Highly Available Clusters with kubeadm; "
+            f"{_LIFECYCLE}, handleDisruption",
+        ),
+        since=Effect(
+            "at once; while no node is ready nothing is evicted, but endpoints are not ready",
+            "with every zone fully disrupted the controller takes its taints back",
+            f"{_LIFECYCLE}, handleDisruption",
+        ),
+    ),
+)

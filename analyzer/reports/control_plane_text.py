@@ -1,0 +1,121 @@
+"""What `whatif` tells people of the control plane: a word for each failure, and a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analyzer.failure.whatif import Failure
+from analyzer.model.ternary import Ternary
+from analyzer.outage.control_plane import (
+    Etcd,
+    Judgement,
+    LoadBalancer,
+    State,
+    Topology,
+    judge,
+    survives,
+)
+from analyzer.reports.answers import WhatIfAnswer
+from analyzer.reports.document import Line, Span, Style
+from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.phrases import count, listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_WORDS: Final = {
+    State.UP: ("up", Style.GOOD),
+    State.READ_ONLY: ("no writes", Style.BAD),
+    State.DOWN: ("down", Style.BAD),
+    State.UNKNOWN: ("?", Style.WARNING),
+}
+
+
+def word(judgement: Judgement | None) -> Span | str:
+    """Return what is left of the API, in a word; nothing where nobody knows of it."""
+    if judgement is None:
+        return ""
+    text, style = _WORDS[judgement.state]
+    return Span(text, style)
+
+
+def lines(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
+    """Give what the control plane survives, and what its own failure costs."""
+    found = answer.topology
+    if found is None:
+        says = "Control plane: not known, since no node has its role label. Pass --control-plane."
+        yield Line((Span(says, Style.WARNING),))
+        return
+    yield Line((f"Control plane: {_made_of(found)}; {_survival(found)}.",))
+    yield from _doubts(answer, shown)
+    yield from _processes(answer)
+    for each in found.assumed:
+        yield Line((Span(f"  Assumed: {each}.", Style.FAINT),))
+
+
+def _doubts(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
+    """Give why the API is neither up nor down, of the first failure of each such kind."""
+    told: set[State] = set()
+    for failure in shown:
+        judgement = answer.judged(failure)
+        if judgement is None or judgement.state not in {State.READ_ONLY, State.UNKNOWN}:
+            continue
+        if judgement.state not in told:
+            told.add(judgement.state)
+            text, _ = _WORDS[judgement.state]
+            who = failure.names[0] if len(failure.names) == 1 else " + ".join(failure.names)
+            yield Line((f"  {text} with {who} gone: {'; '.join(judgement.reasons)}.",))
+
+
+def _made_of(found: Topology) -> str:
+    parts = [f"{count(len(found.api), 'API server')} ({listed(found.api)})"]
+    match found.etcd:
+        case Etcd.NODES:
+            where = "there" if found.members == found.api else listed(found.members)
+            parts.append(f"{count(len(found.members), 'etcd member')} {where}")
+        case Etcd.EXTERNAL:
+            parts.append("etcd outside the cluster")
+        case Etcd.UNKNOWN:
+            parts.append("etcd's place not known")
+    match found.load_balancer:
+        case LoadBalancer.NONE:
+            pass
+        case LoadBalancer.CLIENT_SIDE:
+            parts.append("a load balancer on each node")
+        case LoadBalancer.EXTERNAL:
+            parts.append("one load balancer in front")
+        case LoadBalancer.NODES:
+            parts.append(f"load balancers on {listed(found.balancers)}")
+        case LoadBalancer.UNKNOWN:
+            parts.append("load balancer not known")
+    return ", ".join(parts)
+
+
+def _survival(found: Topology) -> str:
+    number = survives(found)
+    if number > 0:
+        return f"it survives the loss of any {count(number, 'node')}"
+    open_ends = found.load_balancer is LoadBalancer.UNKNOWN or found.etcd is Etcd.UNKNOWN
+    if open_ends and len(found.api) > 1:
+        return "no loss of one of its nodes is certainly survived"
+    points = [name for name in found.nodes if judge(found, (name,)).heals is Ternary.FALSE]
+    return f"it does not survive the loss of {listed(points)}"
+
+
+def _processes(answer: WhatIfAnswer) -> Iterator[Line]:
+    """Give what one API server's process costs that dies with its node alive, the worst of them."""
+    worst = max(
+        answer.api_processes,
+        key=lambda each: (each.loss.worst.upper, each.loss.worst.lower),
+        default=None,
+    )
+    if worst is None:
+        return
+    where = f"of {worst.node}" if worst.node else f"at {worst.endpoint}"
+    says = (
+        f"  The API server's process {where} alone, its node alive, costs "
+        f"{worst.loss.service.name.text} {bounds_percent(worst.loss.worst)}, and no other"
+    )
+    only = answer.topology is not None and len(answer.topology.api) == 1
+    yield Line((f"{says}; nothing heals meanwhile." if only else f"{says}.",))

@@ -1,0 +1,45 @@
+"""What ``trace`` is told besides the dump: the packet, and the node that it goes through."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+#: What ``trace`` is told of the packet and the node.
+OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "--from": {
+        "dest": "source",
+        "metavar": "IP",
+        "help": "where the packet comes from; or pod: some pod of the cluster",
+    },
+    "--to": {
+        "required": True,
+        "metavar": "IP:PORT",
+        "help": "where it is sent ([IP]:PORT of IPv6), or a Service, for example kube-dns:53",
+    },
+    "--protocol": {
+        "choices": ["tcp", "udp", "sctp", "icmp"],
+        "help": "default: tcp, or the only one that the Service has",
+    },
+    "--from-node": {"action": "store_true", "help": "the node itself makes it"},
+    "--in-interface": {"metavar": "NAME", "help": "by which device it comes in"},
+    "--mark": {"metavar": "N", "default": "0", "help": "its mark, for example 0x4000 (default: 0)"},
+    "--sport": {"metavar": "PORT", "type": int, "help": "its source port"},
+    "--icmp-type": {"metavar": "N[/CODE]", "help": "default: an echo request"},
+    "--ctstate": {
+        "choices": ["NEW", "ESTABLISHED", "INVALID"],
+        "default": "NEW",
+        "help": "what conntrack calls it (default: NEW, the first of its flow)",
+    },
+    "--affinity": {
+        "metavar": "IP:PORT",
+        "help": "the endpoint that the client's session affinity holds (default: none)",
+    },
+    "--assume": {
+        "choices": ["limit=under", "limit=over"],
+        "help": "whether traffic is within the rates of limit and hashlimit (default: not known)",
+    },
+    "--addresses": {"metavar": "FILE", "help": "the node's addresses: ip -j address"},
+    "--routes": {"metavar": "FILE", "help": "the node's routes: ip -j route"},
+}
