@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # only what is asked for is loaded
 
     from analyzer.model.roles import Roles
     from analyzer.model.services import ApiServicePort
+    from analyzer.model.workloads import Workloads
     from analyzer.parsers.api_objects import Object
 
 #: Files that a message names.
@@ -71,6 +72,12 @@ class ApiObjects:
         from analyzer.parsers.roles import roles_of
 
         return roles_of(self._items)
+
+    def workloads(self) -> Workloads:
+        """Return who stands behind endpoints."""
+        from analyzer.parsers.workloads import workloads_of
+
+        return workloads_of(self._items)
 
     def services(self, version: int) -> tuple[ApiServicePort, ...]:
         """Return the ServicePorts of an IP version, 4 or 6."""

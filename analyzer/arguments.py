@@ -301,6 +301,19 @@ def _whatif_options(parser: ArgumentParser) -> None:
         parser.add_argument(option, **kinds)
 
 
+def _timeline_options(parser: ArgumentParser) -> None:
+    from analyzer.timeline_arguments import EPILOG, OPTIONS, TIMES
+
+    parser.epilog = f"{EPILOG}\n{_LISTS}"
+    add_dead_options(parser)
+    _add_filters(parser)
+    for option, kinds in OPTIONS.items():
+        parser.add_argument(option, **kinds)
+    times = parser.add_argument_group("durations")
+    for option, kinds in TIMES.items():
+        times.add_argument(option, **kinds)
+
+
 def _collect_options(parser: ArgumentParser) -> None:
     from analyzer.collect import EPILOG, add_options
 
@@ -363,6 +376,7 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "trace": ("where one packet can end, and the rules on its way", _trace_options),
     "loss": ("the share of new flows that lands on dead endpoints", _loss_options),
     "whatif": ("what every node, zone and pair of nodes would cost", _whatif_options),
+    "timeline": ("what an outage costs as time goes on: frozen, or healing", _timeline_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
     "collect": ("print a script that collects rules and state on a node", _collect_options),
     "completion": ("print what completes this command line in a shell", _completion_options),

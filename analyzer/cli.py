@@ -237,6 +237,12 @@ def _whatif(options: SimpleNamespace) -> int:
     return whatif(options)
 
 
+def _timeline(options: SimpleNamespace) -> int:
+    from analyzer.failure_verbs import timeline
+
+    return timeline(options)
+
+
 def _diff(options: SimpleNamespace) -> int:
     from analyzer.kubeproxy.assumed import no_bridge_port
     from analyzer.kubeproxy.diff.difference import Verdict, difference
@@ -290,6 +296,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "trace": _trace,
     "loss": _loss,
     "whatif": _whatif,
+    "timeline": _timeline,
     "diff": _diff,
     "collect": _collect,
     "completion": _completion,

@@ -33,6 +33,11 @@ EXAMPLES: Final = {
         "kubeodds whatif dump.txt --objects objects.json --only node,set --sort mean",
         "kubeodds whatif dump.txt --objects objects.json --min-survives 2 -o junit",
     ),
+    "timeline": (
+        "kubeodds timeline dump.txt --objects objects.json --dead-node master --rate 200/s",
+        "kubeodds timeline dump.txt --objects objects.json --dead-node worker1 --start-up 10s-1m",
+        "kubeodds timeline dump.txt --objects objects.json --dead-node master --api-back-after 20m",
+    ),
     "diff": (
         "kubeodds diff dump.txt later.txt",
         "kubeodds diff dump.txt ruleset.nft --objects objects.json --node worker1",

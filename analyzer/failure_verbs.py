@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analyzer.api_objects import ApiObjects
+from analyzer.errors import UsageError
 from analyzer.inputs import read_input
 from analyzer.model.value import replace
 from analyzer.output import DONE, INTERRUPTED, finish
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import Final
 
+    from analyzer.inputs import Input
+    from analyzer.kubeproxy.view import Endpoint
     from analyzer.outage.control_plane import Topology
+    from analyzer.outage.scenario import Asked
 
 #: Failures of one kind that a person sees, and sets of several nodes that a program gets.
 _TOP_OF_TEXT: Final = 3
@@ -89,3 +93,81 @@ def _components(options: SimpleNamespace) -> int:
 
     finish(options, "whatif --components", COMPONENTS, (), no=False)
     return DONE
+
+
+def timeline(options: SimpleNamespace) -> int:
+    """Say what an outage costs as time goes on."""
+    from analyzer.judging import dead_of, judged, warnings_of_dead
+    from analyzer.outage.scenario import scenario
+    from analyzer.outage.timeline import play
+    from analyzer.reports.answers import TimelineAnswer
+
+    objects = ApiObjects(options)
+    given = read_input(options, objects)
+    absent, services = judged(options, given)
+    died = dead_of(options, given)
+    asked = _asked(options, given)
+    found = scenario(
+        asked, died, services, given.cluster, topology_of(options, objects), objects.workloads()
+    )
+    is_played = found.died.is_anything or options.frozen or options.kube_proxy_dead
+    if not is_played and options.reboots_after is None:
+        raise UsageError(
+            "nothing is marked dead; add --dead-node, --dead-zone or --dead, or --frozen for an "
+            "outage of the API alone"
+        )
+    specs = given.services() if given.lists_endpoints else ()
+    played = play(
+        services,
+        found.died,
+        found.causes.fates,
+        {(each.name, each.protocol): each for each in specs},
+        options.until,
+        found.reboot,
+    )
+    answer = TimelineAnswer(
+        cluster=given.cluster,
+        view=given.view,
+        scenario=found,
+        played=played,
+        absent=absent,
+        diagnostics=(*given.view.diagnostics, *warnings_of_dead(options, given, died)),
+        until=options.until,
+        rate=options.rate,
+        slo=options.slo,
+        slo_window=options.slo_window,
+        every=options.all,
+    )
+    return finish(options, options.verb, answer, answer.diagnostics, no=False)
+
+
+def _asked(options: SimpleNamespace, given: Input) -> Asked:
+    """Return what the options say of an outage, besides who is dead."""
+    from analyzer.judging import dead_of
+    from analyzer.outage.causes import Reconciler
+    from analyzer.outage.clocks import DURATIONS
+    from analyzer.outage.eviction import Rates
+    from analyzer.outage.scenario import Asked
+
+    if options.frozen and options.healing:
+        raise UsageError("--frozen and --healing: which of both?")
+    with_api: frozenset[Endpoint] = frozenset()
+    if options.dies_with_api:
+        named = {"dead": options.dies_with_api, "dead_node": [], "dead_zone": []}
+        with_api = dead_of(type(options)(**{**vars(options), **named}), given).endpoints
+    times = {name: getattr(options, name.replace("-", "_")) for name in DURATIONS}
+    return Asked(
+        heals=True if options.healing else False if options.frozen else None,
+        api_back=options.api_back_after,
+        proxy_dead=options.kube_proxy_dead,
+        reboots_after=options.reboots_after,
+        with_api=with_api,
+        reconciler=Reconciler(options.endpoint_reconciler_type),
+        rates=Rates(
+            normal=options.node_eviction_rate,
+            secondary=options.secondary_node_eviction_rate,
+            threshold=options.unhealthy_zone_threshold,
+            large=options.large_cluster_size_threshold,
+        ),
+        said={name: span for name, span in times.items() if span is not None},
+    )

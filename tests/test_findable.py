@@ -46,8 +46,8 @@ ANALYZER: Final = (
     Row("output", "test_cli.py", "what is printed, and exit statuses, as a user sees them"),
     Row("whatif_arguments", "test_cli_whatif.py", "options that are good and bad, and the help"),
     Row(
-        "failure_verbs trace_arguments control_plane_arguments",
-        "test_cli_whatif.py test_cli_trace.py test_cli_control_plane.py",
+        "failure_verbs trace_arguments control_plane_arguments timeline_arguments",
+        "test_cli_whatif.py test_cli_trace.py test_cli_control_plane.py test_cli_timeline.py",
         "verbs and their options, as a user sees them",
     ),
     Row("api_objects", "test_inputs.py", "objects as the readers of dumps ask for them"),
@@ -64,6 +64,7 @@ ANALYZER: Final = (
         "plain values: read, printed and judged there",
     ),
     Row("model/roles", "parsers/test_roles.py", "plain values, which that reader makes"),
+    Row("model/workloads", "parsers/test_workloads.py", "plain values, which that reader makes"),
     Row("model/services", "parsers/test_services.py", "plain values, which that reader makes"),
     # --- readers
     Row(
@@ -169,6 +170,11 @@ ANALYZER: Final = (
         "reports/control_plane_text",
         "test_cli_control_plane.py golden/test_commands.py golden/test_outage_pages.py",
         "parts of reports, which are asked as a whole, and stand in golden files",
+    ),
+    Row(
+        "reports/timeline_json reports/timeline_text",
+        "test_cli_timeline.py golden/test_commands.py golden/test_outage_pages.py",
+        "reports that stand in golden files and on a page",
     ),
     Row("reports/not_judged", "test_cli_loss.py", "what is not judged, by the lines that say so"),
     Row(

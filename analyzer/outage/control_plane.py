@@ -153,24 +153,26 @@ def quorum(members: int) -> int:
     return members // 2 + 1
 
 
-def judge(topology: Topology, dead: Collection[str]) -> Judgement:
+def judge(topology: Topology, dead: Collection[str], processes: Collection[str] = ()) -> Judgement:
     """Return what is left of a control plane whose dead nodes are these.
 
-    Nodes that carry nothing of it do not count.
+    Nodes that carry nothing of it do not count. Of `processes` the API server alone is dead, its
+    node lives.
     """
     gone = frozenset(dead)
+    lost = gone.union(processes)
     has_quorum = _has_quorum(topology, gone)
-    is_reachable = _is_reachable(topology, gone)
+    is_reachable = _is_reachable(topology, gone, lost)
     controllers, schedulers = _left(topology.controllers, gone), _left(topology.schedulers, gone)
     return Judgement(
-        api=_left(topology.api, gone),
+        api=_left(topology.api, lost),
         members=None if topology.etcd is not Etcd.NODES else _left(topology.members, gone),
         controllers=controllers,
         schedulers=schedulers,
         has_quorum=has_quorum,
         is_reachable=is_reachable,
         may_elect=0 < controllers[0] < controllers[1],
-        reasons=tuple(_reasons(topology, gone, has_quorum, is_reachable)),
+        reasons=tuple(_reasons(topology, gone, lost, has_quorum, is_reachable)),
     )
 
 
@@ -212,22 +214,26 @@ def _has_quorum(topology: Topology, gone: frozenset[str]) -> Ternary:
             return Ternary.TRUE if alive >= quorum(members) else Ternary.UNKNOWN
 
 
-def _is_reachable(topology: Topology, gone: frozenset[str]) -> Ternary:
-    if not _left(topology.api, gone)[0]:
+def _is_reachable(topology: Topology, gone: frozenset[str], lost: frozenset[str]) -> Ternary:
+    if not _left(topology.api, lost)[0]:
         return Ternary.FALSE
     match topology.load_balancer:
         case LoadBalancer.NODES:
             return Ternary.of(_left(topology.balancers, gone)[0] > 0)
         case LoadBalancer.UNKNOWN:
-            return Ternary.of(gone.isdisjoint(topology.nodes)) | Ternary.UNKNOWN
+            return Ternary.of(lost.isdisjoint(topology.nodes)) | Ternary.UNKNOWN
         case LoadBalancer.NONE | LoadBalancer.CLIENT_SIDE | LoadBalancer.EXTERNAL:
             return Ternary.TRUE
 
 
 def _reasons(
-    topology: Topology, gone: frozenset[str], has_quorum: Ternary, is_reachable: Ternary
+    topology: Topology,
+    gone: frozenset[str],
+    lost: frozenset[str],
+    has_quorum: Ternary,
+    is_reachable: Ternary,
 ) -> Iterator[str]:
-    (api, servers), (alive, members) = _left(topology.api, gone), _left(topology.members, gone)
+    (api, servers), (alive, members) = _left(topology.api, lost), _left(topology.members, gone)
     if not api:
         what = "the API server is" if servers == 1 else f"all {servers} API servers are"
         yield f"{what} gone"

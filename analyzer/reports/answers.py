@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from analyzer.model.services import ApiServicePort
     from analyzer.outage.api_servers import ApiProcess
     from analyzer.outage.control_plane import Judgement, Topology
+    from analyzer.outage.scenario import Scenario
+    from analyzer.outage.timeline import Played
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.fate import End, Fate
     from analyzer.semantics.tree import Tree
@@ -239,6 +241,43 @@ class WhatIfAnswer:
         """Whether what was asked for is not so, or not known to be so."""
         asked = self.max_loss is not None or self.min_survives is not None
         return bool(self.breaches) or (asked and not self.is_whole)
+
+
+@value(kw_only=True)
+class TimelineAnswer:
+    """Of ``timeline``: what each ServicePort loses as time goes on.
+
+    Attributes:
+        absent: ServicePorts of the objects that the dump does not show, of those asked for.
+        until: seconds; where it ends.
+        rate: new flows a second to each ServicePort; None: shares only.
+        slo: the share of flows that has to succeed in `slo_window` seconds.
+        every: whether a person wants to see each ServicePort, and where durations stand.
+    """
+
+    cluster: Cluster
+    view: View
+    scenario: Scenario
+    played: tuple[Played, ...]
+    absent: Absent
+    diagnostics: tuple[Diagnostic, ...]
+    until: Fraction
+    rate: Fraction | None
+    slo: Fraction | None
+    slo_window: Fraction
+    every: bool = False
+
+    @property
+    def not_judged(self) -> tuple[str, ...]:
+        """Names of ServicePorts of which nothing is told, or not all."""
+        from analyzer.reports.not_judged import not_judged
+
+        return not_judged(self.view, self.absent)
+
+    @property
+    def budget(self) -> Fraction | None:
+        """Seconds of all flows that the SLO leaves to lose; None without one."""
+        return None if self.slo is None else (1 - self.slo) * self.slo_window
 
 
 @value(kw_only=True)

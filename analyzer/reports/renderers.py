@@ -31,6 +31,7 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
         "junit": "whatif_junit",
         "prometheus": "whatif_prometheus",
     },
+    "timeline": {"text": "timeline_text", "json": "timeline_json"},
     "whatif --components": {"text": "components_text", "json": "components_json"},
     "diff": {"text": "diff_text", "json": "diff_json", "tsv": "diff_tsv"},
     "lab run": {"text": "lab_text", "json": "lab_json"},

@@ -65,6 +65,15 @@ _WHAT_IFS = {
 _TWO_NODES = ("1.36.2-iptables-legacy/two-node", "1.36.2-iptables-legacy/two-node@worker1")
 
 
+#: Outages: frozen, healing, with a Service of each kind of cause.
+_TIMELINES = {
+    "1.36.2-iptables-legacy/two-node@worker1": (
+        "--dead-node master --rate 200/s --slo 99.9% --api-back-after 20m"
+    ),
+    "1.36.2-iptables-legacy/seed-dns@worker1": "--dead-node master --healing --for 10m --all",
+    "1.36.2-nftables/two-node@worker1": "--dead 10.244.1.4 --healing --start-up 10s-1m",
+    "1.30.3-nftables/two-node": "--dead-node worker1 --kube-proxy-dead",
+}
 #: What is asked without a dump; its golden files are beside those of a capture all the same.
 _COMPONENTS = "whatif --components"
 
@@ -118,7 +127,7 @@ def _cases() -> list[Case]:
             for verb, arguments in by_verb.items()
             for output_format in RENDERERS[verb]
         ]
-    return [*found, *_diffs(), *_what_ifs(), *_several_nodes(), *_components()]
+    return [*found, *_diffs(), *_what_ifs(), *_several_nodes(), *_timelines(), *_components()]
 
 
 def _several_nodes() -> Iterator[Case]:
@@ -127,6 +136,13 @@ def _several_nodes() -> Iterator[Case]:
     arguments = (str(second.relative_to(ROOT)), "--dead", "10.244.0.7")
     for output_format in RENDERERS["loss-nodes"]:
         yield Case(Capture(first), "loss-nodes", arguments, output_format, node="master,worker1")
+
+
+def _timelines() -> Iterator[Case]:
+    for name, options in _TIMELINES.items():
+        capture = Capture(_dump_in(FIXTURES / name))
+        for output_format in RENDERERS["timeline"]:
+            yield Case(capture, "timeline", tuple(options.split()), output_format)
 
 
 def _components() -> Iterator[Case]:

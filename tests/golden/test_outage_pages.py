@@ -12,7 +12,7 @@ import pytest
 from analyzer import cli
 from tests.support.captures import ROOT
 
-PAGES = ("control-plane.md",)
+PAGES = ("control-plane.md", "timeline.md")
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 

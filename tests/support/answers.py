@@ -27,9 +27,13 @@ from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
 from analyzer.model.packet import Packet
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.model.services import ApiEndpoint, ApiServicePort
+from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import ApiProcess
 from analyzer.outage.components import COMPONENTS
 from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology
+from analyzer.outage.scenario import Asked as ScenarioAsked
+from analyzer.outage.scenario import scenario
+from analyzer.outage.timeline import play
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import (
     ClientsAnswer,
@@ -39,6 +43,7 @@ from analyzer.reports.answers import (
     LossNode,
     LossNodesAnswer,
     ServicesAnswer,
+    TimelineAnswer,
     TraceAnswer,
     TreeAnswer,
     WhatIfAnswer,
@@ -207,6 +212,8 @@ class Answers:
                 return loss_nodes_answer(self.text, self.dead)
             case "whatif":
                 return whatif_answer(self.text)
+            case "timeline":
+                return timeline_answer(self.text)
             case "whatif --components":
                 return COMPONENTS
             case "diff":
@@ -297,6 +304,29 @@ def whatif_answer(
             )
         ),
         **thresholds,
+    )
+
+
+def timeline_answer(text: str, cluster: Cluster = PLACED) -> TimelineAnswer:
+    """Return an outage of n1, which has the control plane, of a dump with endpoints on n1 and n2.
+
+    The API is back after a quarter of an hour.
+    """
+    view = Recogniser(parse(text, "dump.txt"), cluster).view()
+    died = dead(view, cluster, nodes=("n1",), zones=("a",))
+    asked = ScenarioAsked(said={}, api_back=Fraction(900))
+    found = scenario(asked, died, view.services, cluster, STACKED, Workloads())
+    return TimelineAnswer(
+        cluster=cluster,
+        view=view,
+        scenario=found,
+        played=play(view.services, found.died, found.causes.fates, {}, Fraction(3600)),
+        absent=Absent(),
+        diagnostics=view.diagnostics,
+        until=Fraction(3600),
+        rate=Fraction(200),
+        slo=Fraction(999, 1000),
+        slo_window=Fraction(30 * 86400),
     )
 
 

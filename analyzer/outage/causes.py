@@ -1,0 +1,277 @@
+"""Why an endpoint is dead, and from that when rules leave it out and when a pod replaces it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from fractions import Fraction
+
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.view import Endpoint, ServicePort
+from analyzer.model.cluster import Cluster
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+from analyzer.model.workloads import NodeFacts, ServiceFacts, Workload, Workloads
+from analyzer.outage.api_servers import is_api
+from analyzer.outage.clocks import ANY_TIME, NEVER, Clocks, Span
+from analyzer.outage.eviction import Rates, waits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+
+@enum.unique
+class Cause(enum.Enum):
+    """Who stands behind a dead endpoint, which decides what becomes of it."""
+
+    REPLACED = "pods that are replaced elsewhere"
+    DAEMON_SET = "DaemonSet: not moved"
+    STATEFUL_SET = "StatefulSet: not moved while its Node is there"
+    STATIC = "static pods: not moved"
+    BARE = "pods without a controller: not replaced"
+    BOUND = "pods with a volume of their node: not moved"
+    UNREADY = "publishNotReadyAddresses: stays while the pod's object does"
+    BY_HAND = "endpoints that a person manages: stay"
+    OTHERS = "endpoints that another controller manages: not known"
+    API = "API servers: a lease of their own"
+    ALONE = "dead on a living node: its readiness probe decides"
+    WITH_API = "dies with the API, and comes back after it"
+    UNLISTED = "pods that no object lists: replaced or not"
+    UNKNOWN = "nothing says who manages them, or where they are"
+
+
+@enum.unique
+class Reconciler(enum.Enum):
+    """How API servers agree on the endpoints of default/kubernetes.
+
+    MASTER_COUNT: by a number of API servers that somebody set; the dead stay. The default up to
+    1.8. Source: Kubernetes, pkg/controlplane/reconcilers/instancecount.go.
+    """
+
+    LEASE = "lease"
+    MASTER_COUNT = "master-count"
+
+
+@value(kw_only=True)
+class Fate:
+    """What becomes of one dead endpoint, in seconds from the outage's beginning.
+
+    Attributes:
+        removed: rules no longer lead to it.
+        replaced: rules lead to a pod in its place.
+        returns: it lives again itself.
+    """
+
+    cause: Cause
+    removed: Span
+    replaced: Span
+    returns: Span = NEVER
+
+
+@value(kw_only=True)
+class Outage:
+    """What happens, besides who is dead.
+
+    Attributes:
+        writes: the API is written: default/kubernetes goes on.
+        heals: and controllers work.
+        replaces: and the scheduler does.
+        may_elect: a controller may have to be elected first.
+        api_back: seconds until the control plane is whole again; None: not as long as this is
+            looked at.
+        proxy_dead: kube-proxy of the dump's node is dead: its rules stay as they are.
+        with_api: endpoints that die with the API.
+    """
+
+    writes: Ternary
+    heals: Ternary
+    replaces: Ternary
+    may_elect: bool = False
+    api_back: Span = NEVER
+    proxy_dead: bool = False
+    with_api: frozenset[Endpoint] = frozenset()
+    reconciler: Reconciler = Reconciler.LEASE
+
+
+#: Seconds that pods tolerate which do not say it themselves: what ``--toleration`` is about.
+#: Source: plugin/pkg/admission/defaulttolerationseconds/admission.go.
+_BY_DEFAULT: Final = 300
+#: Of owners that put a pod in the place of one that is gone.
+_REPLACING: Final = ("ReplicaSet", "ReplicationController")
+
+
+class Causes:
+    """Finds the fate of each dead endpoint."""
+
+    def __init__(
+        self,
+        died: Dead,
+        cluster: Cluster,
+        workloads: Workloads,
+        clocks: Clocks,
+        rates: Rates,
+        outage: Outage,
+    ) -> None:
+        self._died = died
+        self._cluster = cluster
+        self._workloads = workloads
+        self._clocks = clocks
+        self._outage = outage
+        self.nodes = dead_nodes(died, cluster)
+        self._waits = waits(self.nodes, workloads.nodes, rates)
+        self.all_dead = bool(workloads.nodes) and set(workloads.nodes) <= self.nodes
+        normal = clocks.not_ready(may_elect=outage.may_elect)
+        #: When pods of dead nodes are not ready, and when default/kubernetes changes.
+        self.not_ready = self._healing(outage.heals, normal, clocks.after_outage())
+        # By the time the API is back leases may have expired, or the API servers live again.
+        gone = Span(Fraction(0), clocks.api_removed.latest)
+        self.api_removed = self._healing(outage.writes, clocks.api_removed, gone)
+
+    def fates(self, service: ServicePort, dead: Iterable[Endpoint]) -> dict[Endpoint, Fate]:
+        """Return what becomes of dead endpoints of a ServicePort."""
+        return {end: self._frozen_by_proxy(self._fate(service, end)) for end in dead}
+
+    def evicted(self, node: str | None, tolerates: Span) -> Span:
+        """Return when pods of a dead node are deleted, which stay for so long."""
+        facts = self._workloads.nodes.get(node or "")
+        waiting = self._waits.get(node or "", ANY_TIME)
+        found = self.not_ready + self._clocks.tainted(waiting) + tolerates
+        found += Span(ANY_TIME.earliest, self._clocks.of("latency").latest)
+        if facts is None or facts.may_be_deleted:
+            # The Node may be deleted with its machine, and its pods with it.
+            return found | Span(self.not_ready.earliest, found.latest)
+        return found
+
+    def _healing(self, holds: Ternary, normal: Span, after: Span) -> Span:
+        """Return when something happens that takes a control plane."""
+        match holds:
+            case Ternary.TRUE:
+                return normal
+            case Ternary.FALSE:
+                return self._outage.api_back + after
+            case Ternary.UNKNOWN:
+                late = (self._outage.api_back + after) | normal
+                # A controller that was never away is as fast as ever.
+                return Span(normal.earliest, late.latest)
+
+    def _frozen_by_proxy(self, fate: Fate) -> Fate:
+        """Return a fate as rules show it that nobody writes any more, if it is so."""
+        if not self._outage.proxy_dead:
+            return fate
+        return Fate(cause=fate.cause, removed=NEVER, replaced=NEVER, returns=fate.returns)
+
+    def _fate(self, service: ServicePort, end: Endpoint) -> Fate:
+        if end in self._outage.with_api:
+            back = self._outage.api_back.perhaps()
+            return Fate(cause=Cause.WITH_API, removed=back, replaced=NEVER, returns=back)
+        if is_api(service):
+            return self._of_api()
+        facts = self._workloads.services.get(f"{service.name.namespace}/{service.name.service}")
+        if facts is None:
+            return self._open(Cause.UNKNOWN)
+        if not facts.has_selector or end.address in facts.by_hand:
+            return Fate(cause=Cause.BY_HAND, removed=NEVER, replaced=NEVER)
+        if end.address in facts.by_others:
+            return self._open(Cause.OTHERS)
+        node = self._cluster.placement(end.address).node
+        if node not in self.nodes:
+            alone = node is not None and end in self._died.endpoints
+            return self._open(Cause.ALONE if alone else Cause.UNKNOWN)
+        return self._of_pod(facts, end, node)
+
+    def _of_api(self) -> Fate:
+        """Return what becomes of an API server; those that are back are endpoints again."""
+        lease = self._outage.reconciler is Reconciler.LEASE
+        removed = self.api_removed if lease else NEVER
+        returns = self._outage.api_back + Span(Fraction(0), self._clocks.api_removed.latest)
+        if self._outage.writes is Ternary.FALSE and returns != NEVER:
+            return Fate(cause=Cause.API, removed=NEVER, replaced=NEVER, returns=returns)
+        return Fate(cause=Cause.API, removed=removed, replaced=NEVER, returns=returns.perhaps())
+
+    def _open(self, cause: Cause) -> Fate:
+        """Return the fate of what nothing tells of: any time, but not while nothing is written."""
+        earliest = ANY_TIME
+        if self._outage.writes is Ternary.FALSE:
+            earliest = Span(self._outage.api_back.earliest, None)
+        return Fate(cause=cause, removed=earliest, replaced=earliest)
+
+    def _of_pod(self, facts: ServiceFacts, end: Endpoint, node: str | None) -> Fate:
+        removed = self.not_ready + self._clocks.reaches_rules
+        name = self._cluster.pods.of(end.address, end.port)
+        pod = self._workloads.pods.get(name or "")
+        cause, replaced = self._replaced(pod, node)
+        if facts.publishes_not_ready:
+            stays = self._node(node)
+            deleted = self.not_ready.earliest if stays is None or stays.may_be_deleted else None
+            return Fate(cause=Cause.UNREADY, removed=Span(deleted, None), replaced=replaced)
+        return Fate(cause=cause, removed=removed, replaced=replaced)
+
+    def _node(self, name: str | None) -> NodeFacts | None:
+        return self._workloads.nodes.get(name or "")
+
+    def _replaced(self, pod: Workload | None, node: str | None) -> tuple[Cause, Span]:
+        if self.all_dead:
+            return Cause.UNLISTED if pod is None else _cause(pod), NEVER
+        tolerates = self._clocks.of("toleration")
+        if pod is None:
+            return Cause.UNLISTED, self._comes(Span(self.not_ready.earliest, None))
+        if pod.tolerates is None:
+            tolerates = NEVER
+        elif pod.tolerates != _BY_DEFAULT:
+            tolerates = Span(Fraction(pod.tolerates), Fraction(pod.tolerates))
+        comes = self._comes(self.evicted(node, tolerates))
+        cause = _cause(pod)
+        match cause:
+            case Cause.REPLACED:
+                known = pod.owner in _REPLACING and pod.is_bound is Ternary.FALSE
+                return cause, comes if known else comes.perhaps()
+            case Cause.STATEFUL_SET:
+                facts = self._node(node)
+                stays = facts is not None and not facts.may_be_deleted
+                return cause, NEVER if stays else comes.perhaps()
+            case _:
+                return cause, NEVER
+
+    def _comes(self, evicted: Span) -> Span:
+        """Return when rules lead to a pod in the place of one that is evicted."""
+        if self._outage.replaces is not Ternary.TRUE:
+            later = self._outage.api_back if self._outage.replaces is Ternary.FALSE else ANY_TIME
+            evicted = Span(_later(evicted.earliest, later.earliest), None)
+        latency = Span(ANY_TIME.earliest, self._clocks.of("latency").latest)
+        return evicted + latency + self._clocks.of("start-up") + self._clocks.reaches_rules
+
+
+def dead_nodes(died: Dead, cluster: Cluster) -> frozenset[str]:
+    """Return the nodes that are dead, by themselves or with their zone."""
+    of_zones = [name for name in cluster.node_names if cluster.zone_of(name) in died.zones]
+    return frozenset([*died.nodes, *(of_zones if died.zones else ())])
+
+
+def by_cause(fates: Mapping[Endpoint, Fate]) -> Iterator[tuple[Fate, Collection[Endpoint]]]:
+    """Give each fate with the endpoints that share it, those with most endpoints first."""
+    found: dict[tuple[object, ...], tuple[Fate, list[Endpoint]]] = {}
+    for end, fate in fates.items():
+        spans = fate.removed, fate.replaced, fate.returns
+        key = fate.cause, *((span.earliest, span.latest) for span in spans)
+        found.setdefault(key, (fate, []))[1].append(end)
+    yield from sorted(found.values(), key=lambda each: (-len(each[1]), each[0].cause.value))
+
+
+def _cause(pod: Workload) -> Cause:
+    match pod.owner:
+        case "DaemonSet":
+            return Cause.DAEMON_SET
+        case "StatefulSet":
+            return Cause.BOUND if pod.is_bound is Ternary.TRUE else Cause.STATEFUL_SET
+        case "Node":
+            return Cause.STATIC
+        case None:
+            return Cause.BARE
+        case _:
+            return Cause.BOUND if pod.is_bound is Ternary.TRUE else Cause.REPLACED
+
+
+def _later(one: Fraction | None, other: Fraction | None) -> Fraction | None:
+    """Return the later of two times, of which None is never."""
+    return None if one is None or other is None else max(one, other)

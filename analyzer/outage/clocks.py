@@ -1,0 +1,266 @@
+"""How long each step of healing takes: from a dead node to rules without its endpoints.
+
+Theory of operation
+===================
+
+Each duration is a `Span`: not before so many seconds, and not after so many; a step that waits for
+the next look of a loop may have to wait for all of its period or for nothing. Spans add up, so that
+an answer is a pair of bounds and never a time that is only likely.
+
+A node's last sign of life that a controller saw lies between the node's death and one renewal of
+its lease before it, and was seen at the controller's next look. One grace period after it was seen,
+at the look after that, the node's condition becomes unknown and its pods are not ready; the
+EndpointSlice controller takes their endpoints out, and each kube-proxy writes its rules anew. The
+taint that evicts pods comes a look later, node by node at the rate of its zone.
+
+Source: Kubernetes, pkg/controller/nodelifecycle/node_lifecycle_controller.go,
+``monitorNodeHealth``, ``tryUpdateNodeHealth``, ``doNoExecuteTaintingPass``; the durations' own
+sources are in `DURATIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from analyzer.model.value import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_ZERO: Final = Fraction(0)
+
+
+@value
+class Span:
+    """When something happens, in seconds: not before `earliest`, and at `latest` for certain.
+
+    Attributes:
+        earliest: None: never.
+        latest: None: it may never.
+    """
+
+    earliest: Fraction | None
+    latest: Fraction | None
+
+    def __add__(self, other: Span) -> Span:
+        return Span(_sum(self.earliest, other.earliest), _sum(self.latest, other.latest))
+
+    def __or__(self, other: Span) -> Span:
+        """Return when it happens if it is not known which of both it is."""
+        never = self.latest is None or other.latest is None
+        return Span(
+            least(self.earliest, other.earliest),
+            None if never else max(self.latest or _ZERO, other.latest or _ZERO),
+        )
+
+    def perhaps(self) -> Span:
+        """Return the same for what may also never happen."""
+        return Span(self.earliest, None)
+
+
+def least(one: Fraction | None, other: Fraction | None) -> Fraction | None:
+    """Return the earlier of two times, of which None is never."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+def _sum(one: Fraction | None, other: Fraction | None) -> Fraction | None:
+    return None if one is None or other is None else one + other
+
+
+NEVER: Final = Span(None, None)
+AT_ONCE: Final = Span(_ZERO, _ZERO)
+#: Of what nothing tells.
+ANY_TIME: Final = Span(_ZERO, None)
+
+
+def within(most: Fraction) -> Span:
+    """Return a time of which the most is known."""
+    return Span(_ZERO, most)
+
+
+@value(kw_only=True)
+class Duration:
+    """A duration that an outage rests on.
+
+    Attributes:
+        option: which says another.
+        default: seconds; a range where that is not one number.
+        says: what it is.
+        source: where the default stands; empty: it is a guess of ours, and said to be one.
+    """
+
+    option: str
+    default: Span
+    says: str
+    source: str
+
+
+def _exactly(seconds: int) -> Span:
+    return Span(Fraction(seconds), Fraction(seconds))
+
+
+#: By the name of the option.
+DURATIONS: Final[Mapping[str, Duration]] = {
+    each.option: each
+    for each in (
+        Duration(
+            option="node-monitor-grace-period",
+            default=Span(Fraction(40), Fraction(50)),
+            says="a node is silent for so long before it is not ready: 40s up to 1.31, 50s since",
+            source="pkg/controller/nodelifecycle/config/v1alpha1/defaults.go; "
+            "kubernetes/kubernetes#126287",
+        ),
+        Duration(
+            option="node-monitor-period",
+            default=_exactly(5),
+            says="the controller looks at all nodes so often",
+            source="staging/src/k8s.io/cloud-provider/config/v1alpha1/defaults.go",
+        ),
+        Duration(
+            option="lease-renewal",
+            default=_exactly(10),
+            says="a kubelet renews its lease so often, and up to 4% later",
+            source="pkg/kubelet/kubelet.go, nodeLeaseRenewIntervalFraction; "
+            "staging/src/k8s.io/component-helpers/apimachinery/lease/controller.go, Run",
+        ),
+        Duration(
+            option="latency",
+            default=Span(_ZERO, Fraction(1)),
+            says="a watch and a controller's work take so long, each time",
+            source="",
+        ),
+        Duration(
+            option="min-sync-period",
+            default=_exactly(1),
+            says="kube-proxy writes its rules no more often",
+            source="pkg/proxy/apis/config/v1alpha1/defaults.go",
+        ),
+        Duration(
+            option="toleration",
+            default=_exactly(300),
+            says="pods that do not say it themselves stay so long on an unreachable node",
+            source="plugin/pkg/admission/defaulttolerationseconds/admission.go",
+        ),
+        Duration(
+            option="start-up",
+            default=ANY_TIME,
+            says="a pod that replaces another is placed, started and ready after so long",
+            source="",
+        ),
+        Duration(
+            option="leader-elect-lease-duration",
+            default=_exactly(15),
+            says="a dead leader keeps its lease so long",
+            source="staging/src/k8s.io/component-base/config/v1alpha1/defaults.go",
+        ),
+        Duration(
+            option="leader-elect-retry-period",
+            default=_exactly(2),
+            says="the others look at the lease so often, and up to 120% later",
+            source="staging/src/k8s.io/component-base/config/v1alpha1/defaults.go; "
+            "staging/src/k8s.io/client-go/tools/leaderelection/leaderelection.go, JitterFactor",
+        ),
+        Duration(
+            option="api-lease",
+            default=_exactly(15),
+            says="an API server stays an endpoint of default/kubernetes so long",
+            source="pkg/controlplane/instance.go, DefaultEndpointReconcilerTTL",
+        ),
+        Duration(
+            option="api-reconcile",
+            default=_exactly(10),
+            says="API servers renew that, and look at the others', so often",
+            source="pkg/controlplane/instance.go, DefaultEndpointReconcilerInterval",
+        ),
+    )
+}
+#: By how much more than its period a loop may wait.
+_LEASE_JITTER: Final = Fraction(4, 100)
+_RETRY_JITTER: Final = Fraction(12, 10)
+#: kube-controller-manager has 50 s since; a kubelet is not newer than the API server, and during an
+#: update that may be newer than the controller manager by one.
+_GRACE_OF_50: Final = (1, 33)
+#: etcd grants and revokes leases in whole seconds, and looks for expired ones every half second.
+_ETCD_SLACK: Final = Fraction(2)
+
+
+@value(kw_only=True)
+class Clocks:
+    """The durations of an outage, by the names of `DURATIONS`; said or by default."""
+
+    said: Mapping[str, Span]
+    newest_kubelet: tuple[int, int] | None = None
+
+    def of(self, option: str) -> Span:
+        """Return one duration."""
+        if option in self.said:
+            return self.said[option]
+        if (
+            option == "node-monitor-grace-period"
+            and (self.newest_kubelet or (0, 0)) >= _GRACE_OF_50
+        ):
+            return _exactly(50)
+        return DURATIONS[option].default
+
+    @property
+    def reaches_rules(self) -> Span:
+        """From a pod's condition to rules on a node: the slice's controller, then kube-proxy."""
+        latency, sync = self.of("latency"), self.of("min-sync-period")
+        return latency + latency + replace(sync, earliest=_ZERO)
+
+    @property
+    def election(self) -> Span:
+        """From the death of the active controller until another is active."""
+        lease, retry = self.of("leader-elect-lease-duration"), self.of("leader-elect-retry-period")
+        # The dead one renewed up to a period ago; another saw that at its next look, and looks
+        # again when the lease has expired.
+        late = Span(_ZERO, retry.latest and retry.latest * (1 + _RETRY_JITTER))
+        return _no_less(lease, retry.latest) + late + late + self.of("latency")
+
+    def not_ready(self, *, may_elect: bool = False) -> Span:
+        """From a node's death until its pods are not ready.
+
+        `may_elect`: the controller may have to be elected first. A new one has seen no node yet,
+        and begins to count when it starts.
+        """
+        grace, period = self.of("node-monitor-grace-period"), self.of("node-monitor-period")
+        renewal = self.of("lease-renewal").latest
+        looks = replace(period, earliest=_ZERO)
+        slack = looks + looks + Span(_ZERO, self.of("latency").latest)
+        counted = grace + slack
+        late = None if renewal is None else renewal * (1 + _LEASE_JITTER)
+        found = _no_less(counted, late)
+        return found | self.election + counted if may_elect else found
+
+    def after_outage(self) -> Span:
+        """From the return of the API until pods of a node that is dead by then are not ready.
+
+        A controller that lived on has long seen enough; one that starts, or is elected, has not.
+        """
+        grace, period = self.of("node-monitor-grace-period"), self.of("node-monitor-period")
+        latest = (self.election + grace + period + period + self.of("latency")).latest
+        return Span(_ZERO, latest)
+
+    def tainted(self, waits: Span) -> Span:
+        """From pods' not being ready until their node has the taint, which waits for its turn."""
+        period = replace(self.of("node-monitor-period"), earliest=_ZERO)
+        return period + Span(_ZERO, Fraction(1, 10)) + waits
+
+    @property
+    def api_removed(self) -> Span:
+        """From an API server's death until its endpoint is in no rules."""
+        lease, look = self.of("api-lease"), self.of("api-reconcile")
+        late = Span(_ZERO, look.latest)
+        return _no_less(lease, look.latest) + late + within(_ETCD_SLACK) + self.reaches_rules
+
+
+def _no_less(span: Span, late: Fraction | None) -> Span:
+    """Return a span that began up to `late` seconds before now; None: nobody knows."""
+    if span.earliest is None:
+        return span
+    earliest = _ZERO if late is None else max(_ZERO, span.earliest - late)
+    return Span(earliest, span.latest)

@@ -1,0 +1,93 @@
+"""How fast a zone's dead nodes are given up: the rate at which they get the taint that evicts pods.
+
+Source: Kubernetes, pkg/controller/nodelifecycle/node_lifecycle_controller.go, ``ComputeZoneState``,
+``handleDisruption``, ``setLimiterInZone``, ``ReducedQPSFunc``; the defaults: cmd/
+kube-controller-manager/app/options/nodelifecyclecontroller.go, ``AddFlags``.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping
+from fractions import Fraction
+
+from analyzer.model.value import value
+from analyzer.model.workloads import NodeFacts
+from analyzer.outage.clocks import ANY_TIME, NEVER, Span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Below so many a zone is not partially disrupted, whatever their share is.
+_FEWEST: Final = 3
+
+
+@value(kw_only=True)
+class Rates:
+    """How fast nodes are tainted, and when slower.
+
+    Attributes:
+        normal: nodes of a zone a second.
+        secondary: the same in a zone of which `threshold` and more is unhealthy.
+        large: up to so many nodes a zone counts as small: then none is.
+    """
+
+    normal: Fraction = Fraction(1, 10)
+    secondary: Fraction = Fraction(1, 100)
+    threshold: Fraction = Fraction(55, 100)
+    large: int = 50
+
+
+@enum.unique
+class ZoneState(enum.Enum):
+    """Of a zone, as the controller has it."""
+
+    NORMAL = "normal"
+    PARTIAL = "partial disruption"
+    FULL = "full disruption"
+
+
+def zone_state(unhealthy: int, nodes: int, rates: Rates) -> ZoneState:
+    """Return the state of a zone of so many nodes, one or more, of which so many are unhealthy."""
+    if unhealthy == nodes:
+        return ZoneState.FULL
+    if unhealthy >= _FEWEST and Fraction(unhealthy, nodes) >= rates.threshold:
+        return ZoneState.PARTIAL
+    return ZoneState.NORMAL
+
+
+def rate(state: ZoneState, nodes: int, rates: Rates) -> Fraction:
+    """Return how many nodes of a zone a second are tainted, while other zones have living ones."""
+    if state is ZoneState.PARTIAL:
+        return rates.secondary if nodes > rates.large else Fraction(0)
+    return rates.normal
+
+
+def waits(dead: Collection[str], nodes: Mapping[str, NodeFacts], rates: Rates) -> dict[str, Span]:
+    """Return for each dead node how long it waits for its taint, once it is not ready.
+
+    Nodes of a zone are found dead one after the other, so that a zone may still be normal when the
+    first of them is tainted: the least is what the normal rate gives, and the most what the state
+    does in which all of them are dead. A node that no object tells of waits for any time.
+    """
+    gone = frozenset(dead)
+    counted = {name: facts for name, facts in nodes.items() if facts.counts}
+    if nodes and gone.issuperset(counted):
+        return dict.fromkeys(dead, NEVER)
+    found = {}
+    for name in dead:
+        if name not in nodes:
+            found[name] = ANY_TIME
+            continue
+        zone = [other for other, facts in counted.items() if facts.zone == nodes[name].zone]
+        queue = len([n for n in gone if n in nodes and nodes[n].zone == nodes[name].zone])
+        unhealthy = len([other for other in zone if other in gone])
+        state = zone_state(unhealthy, len(zone), rates) if zone else ZoneState.NORMAL
+        found[name] = _wait(rate(state, len(zone), rates), queue)
+    return found
+
+
+def _wait(each_second: Fraction, queue: int) -> Span:
+    """Return how long one of so many nodes waits; a limiter that was changed begins drained."""
+    return Span(Fraction(0), (queue + 1) / each_second if each_second else None)

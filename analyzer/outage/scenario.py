@@ -1,0 +1,240 @@
+"""Which outage is played: what was said of it, and what follows from who is dead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from analyzer.errors import UsageError
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.view import Endpoint, ServicePort
+from analyzer.model.cluster import Cluster
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace, value
+from analyzer.model.workloads import Workloads
+from analyzer.outage.api_servers import is_api
+from analyzer.outage.causes import Causes, Outage, Reconciler, dead_nodes
+from analyzer.outage.clocks import AT_ONCE, NEVER, Clocks, Span
+from analyzer.outage.control_plane import Judgement, State, Topology, judge
+from analyzer.outage.eviction import Rates
+from analyzer.outage.timeline import Reboot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Without anything that tells of the control plane.
+_NOT_KNOWN: Final = (
+    "nothing says whether the control plane lives; pass --control-plane, or --frozen or --healing"
+)
+
+
+@value(kw_only=True)
+class Asked:
+    """What was said of an outage, besides who is dead.
+
+    Attributes:
+        heals: whether the control plane lives; None: by who is dead.
+        api_back: seconds until it is back; None: it does not come back.
+        reboots_after: seconds after which the dump's node restarts; None: it does not.
+        with_api: endpoints that die with the API.
+    """
+
+    heals: bool | None = None
+    api_back: Fraction | None = None
+    proxy_dead: bool = False
+    reboots_after: Fraction | None = None
+    with_api: frozenset[Endpoint] = frozenset()
+    reconciler: Reconciler = Reconciler.LEASE
+    rates: Rates = Rates()
+    said: Mapping[str, Span]
+
+
+@value
+class Event:
+    """What happens in an outage, and when."""
+
+    what: str
+    when: Span
+
+
+@value(kw_only=True)
+class Scenario:
+    """An outage to play.
+
+    Attributes:
+        died: who is dead, those that die with the API among them.
+        judgement: what is left of the control plane; None: nobody told of it, or it was said.
+        why: why it does not heal, or is not known to; empty where it does.
+        assumed: what nobody said of the control plane, and this rests on.
+    """
+
+    died: Dead
+    outage: Outage
+    causes: Causes
+    clocks: Clocks
+    judgement: Judgement | None
+    reboot: Reboot | None
+    why: tuple[str, ...]
+    assumed: tuple[str, ...]
+    events: tuple[Event, ...]
+
+
+def scenario(
+    asked: Asked,
+    died: Dead,
+    services: Sequence[ServicePort],
+    cluster: Cluster,
+    topology: Topology | None,
+    workloads: Workloads,
+) -> Scenario:
+    """Return what is to be played.
+
+    Raises:
+        UsageError: what was said needs an API that is gone, and it is not.
+    """
+    nodes = dead_nodes(died, cluster)
+    judgement = None
+    if topology is not None:
+        processes = _processes(services, died, cluster)
+        judgement = judge(topology, nodes, processes)
+    outage, why = _outage(asked, judgement, services, died)
+    _check(asked, outage)
+    clocks = Clocks(said=asked.said, newest_kubelet=_newest(workloads))
+    died = _with_api(died, asked.with_api, outage)
+    causes = Causes(died, cluster, workloads, clocks, asked.rates, outage)
+    reboot = None
+    if asked.reboots_after is not None:
+        # Without the API there are no rules; with it, nobody knows how long a restart takes.
+        back = outage.api_back.earliest
+        has_rules = None if back is None else max(back, asked.reboots_after)
+        reboot = Reboot(at=asked.reboots_after, rules=Span(has_rules, None))
+    return Scenario(
+        died=died,
+        outage=outage,
+        causes=causes,
+        clocks=clocks,
+        judgement=judgement,
+        reboot=reboot,
+        why=why,
+        assumed=() if topology is None else topology.assumed,
+        events=tuple(_events(outage, causes, clocks, services, died.endpoints, reboot)),
+    )
+
+
+def _outage(
+    asked: Asked, judgement: Judgement | None, services: Sequence[ServicePort], died: Dead
+) -> tuple[Outage, tuple[str, ...]]:
+    back = NEVER if asked.api_back is None else Span(asked.api_back, asked.api_back)
+    outage = Outage(
+        writes=Ternary.TRUE,
+        heals=Ternary.TRUE,
+        replaces=Ternary.TRUE,
+        may_elect=judgement.may_elect if judgement is not None else bool(died.nodes or died.zones),
+        api_back=back,
+        proxy_dead=asked.proxy_dead,
+        with_api=asked.with_api,
+        reconciler=asked.reconciler,
+    )
+    if asked.heals is True:
+        return outage, ()
+    if asked.heals is False:
+        return _with(outage, Ternary.FALSE), ("--frozen says so",)
+    if judgement is not None:
+        found = replace(
+            outage,
+            writes=judgement.writes,
+            heals=judgement.heals,
+            replaces=judgement.replaces,
+        )
+        # Without an API the rest does not matter.
+        is_down = judgement.state is State.DOWN
+        return found, judgement.reasons[:1] if is_down else judgement.reasons
+    api = [end for each in services if is_api(each) for end in each.endpoints]
+    if api and died.endpoints.issuperset(api):
+        return _with(outage, Ternary.FALSE), ("every endpoint of default/kubernetes is dead",)
+    return _with(outage, Ternary.UNKNOWN), (_NOT_KNOWN,)
+
+
+def _with(outage: Outage, holds: Ternary) -> Outage:
+    return replace(outage, writes=holds, heals=holds, replaces=holds)
+
+
+def _check(asked: Asked, outage: Outage) -> None:
+    if outage.replaces is not Ternary.TRUE and outage.writes is not Ternary.TRUE:
+        return
+    lives = "the API goes on in this outage; --frozen says that it does not"
+    for option, is_said in (
+        ("--dies-with-api", bool(asked.with_api)),
+        ("--reboots-after", asked.reboots_after is not None),
+    ):
+        if is_said and outage.writes is Ternary.TRUE:
+            raise UsageError(f"{option}: {lives}")
+    if asked.api_back is not None and outage.replaces is Ternary.TRUE:
+        raise UsageError(f"--api-back-after: {lives}")
+
+
+def _with_api(died: Dead, ends: frozenset[Endpoint], outage: Outage) -> Dead:
+    if outage.writes is Ternary.FALSE:
+        return replace(died, endpoints=died.endpoints | ends)
+    return replace(died, uncertain=died.uncertain | (ends - died.endpoints))
+
+
+def _processes(services: Iterable[ServicePort], died: Dead, cluster: Cluster) -> list[str]:
+    """Return the nodes whose API server alone is dead."""
+    dead = [
+        end for each in services if is_api(each) for end in each.endpoints if end in died.endpoints
+    ]
+    found = [cluster.placement(end.address).node for end in dead]
+    return [node for node in found if node is not None]
+
+
+def _newest(workloads: Workloads) -> tuple[int, int] | None:
+    found = [facts.kubelet for facts in workloads.nodes.values() if facts.kubelet is not None]
+    return max(found, default=None)
+
+
+def _events(
+    outage: Outage,
+    causes: Causes,
+    clocks: Clocks,
+    services: Iterable[ServicePort],
+    dead: frozenset[Endpoint],
+    reboot: Reboot | None,
+) -> Iterator[Event]:
+    """Give what happens to nodes and the control plane, in the order in which it may begin."""
+    yield Event("what is marked dead is dead", AT_ONCE)
+    found = []
+    if reboot is not None:
+        found.append(Event("the dump's node restarts, without rules", Span(reboot.at, reboot.at)))
+    if outage.api_back.earliest is not None:
+        found.append(Event("the control plane is back", outage.api_back))
+    if outage.may_elect and outage.heals is not Ternary.FALSE:
+        found.append(Event("another controller manager is elected", clocks.election))
+    if causes.nodes:
+        ready, tolerates = causes.not_ready, clocks.of("toleration")
+        found.append(Event("pods of dead nodes are not ready", ready))
+        leave = NEVER if outage.proxy_dead else ready + clocks.reaches_rules
+        found.append(Event("their endpoints leave this node's rules", leave))
+        evicted = [causes.evicted(node, tolerates) for node in sorted(causes.nodes)]
+        first = evicted[0]
+        for each in evicted[1:]:
+            first = first | each
+        found.append(Event("they are evicted, and replaced where they can be", first))
+    if any(is_api(each) and not dead.isdisjoint(each.endpoints) for each in services):
+        lease = outage.reconciler is Reconciler.LEASE and not outage.proxy_dead
+        when = causes.api_removed if lease else NEVER
+        if outage.writes is Ternary.FALSE:  # by the time that could be they are back
+            when = NEVER
+        found.append(Event("dead API servers leave default/kubernetes", when))
+    yield from sorted(found, key=lambda each: _order(each.when))
+
+
+def _order(when: Span) -> tuple[bool, Fraction, bool, Fraction]:
+    """Return what sorts times: those that never come last."""
+    return (
+        when.earliest is None,
+        when.earliest or Fraction(0),
+        when.latest is None,
+        when.latest or Fraction(0),
+    )

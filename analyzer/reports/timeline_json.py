@@ -1,0 +1,150 @@
+"""``kubeodds/timeline/1``: what each ServicePort loses as time goes on.
+
+Seconds and shares are exact fractions, but that those of more than 1,024 bits are rounded outwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, Final
+
+from analyzer.outage.causes import by_cause
+from analyzer.outage.clocks import DURATIONS, Span
+from analyzer.outage.scenario import Event
+from analyzer.outage.timeline import Played
+from analyzer.reports import json_values as values
+from analyzer.reports.answers import TimelineAnswer
+from analyzer.reports.control_plane_json import TERNARY, control_plane
+
+_VERSION: Final = 1
+#: Numbers of more bits are rounded to so many.
+_MOST_BITS: Final = 1_024
+_ROUNDED_TO: Final = 64
+
+
+def render(answer: TimelineAnswer) -> Iterator[str]:
+    """Give the events, the durations and the ServicePorts one by one."""
+    scenario = answer.scenario
+    outage, died = scenario.outage, scenario.died
+    return values.document(
+        "timeline",
+        {
+            "node": values.encode(answer.view.node),
+            "dead": values.encode(
+                {
+                    "nodes": sorted(scenario.causes.nodes),
+                    "zones": list(died.zones),
+                    "endpoints": sorted(str(each) for each in died.endpoints),
+                }
+            ),
+            "heals": values.encode(TERNARY[outage.heals]),
+            "why": values.encode(list(scenario.why)),
+            "control_plane": values.encode(control_plane(scenario.judgement)),
+            "kube_proxy_dead": values.encode(outage.proxy_dead),
+            "until": values.encode(number(answer.until)),
+            "rate": values.encode(None if answer.rate is None else number(answer.rate)),
+            "slo": values.encode(_slo(answer)),
+            "durations": (_duration(answer, name) for name in DURATIONS),
+            "events": map(_event, scenario.events),
+            "services": (_service(answer, each) for each in answer.played),
+            "assumed": values.encode(list(scenario.assumed)),
+            "not_judged": map(values.encode, answer.not_judged),
+            "cut": values.encode(bool(answer.view.cut)),
+            "diagnostics": values.diagnostics(answer.diagnostics),
+        },
+        _VERSION,
+    )
+
+
+def number(value: Fraction, *, up: bool = False) -> dict[str, Any]:
+    """Return a fraction, numerator and denominator in hexadecimal, and the nearest float."""
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MOST_BITS:
+        scaled = value * (1 << _ROUNDED_TO)
+        value = Fraction(-(-scaled // 1) if up else scaled // 1, 1 << _ROUNDED_TO)
+    return {
+        "numerator": hex(value.numerator),
+        "denominator": hex(value.denominator),
+        "value": float(value),
+    }
+
+
+def _span(value: Span) -> dict[str, Any]:
+    """Return both ends; null: never, or not for certain."""
+    earliest, latest = value.earliest, value.latest
+    return {
+        "earliest": None if earliest is None else number(earliest),
+        "latest": None if latest is None else number(latest, up=True),
+    }
+
+
+def _between(lower: Fraction, upper: Fraction) -> dict[str, Any]:
+    return {"lower": number(lower), "upper": number(upper, up=True)}
+
+
+def _slo(answer: TimelineAnswer) -> dict[str, Any] | None:
+    if answer.slo is None or answer.budget is None:
+        return None
+    return {
+        "share": number(answer.slo),
+        "window": number(answer.slo_window),
+        "budget": number(answer.budget),
+    }
+
+
+def _event(event: Event) -> str:
+    return values.encode({"what": event.what, **_span(event.when)})
+
+
+def _duration(answer: TimelineAnswer, name: str) -> str:
+    clocks = answer.scenario.clocks
+    return values.encode(
+        {
+            "option": f"--{name}",
+            **_span(clocks.of(name)),
+            "said": name in clocks.said,
+            "says": DURATIONS[name].says,
+            "source": DURATIONS[name].source or None,
+        }
+    )
+
+
+def _service(answer: TimelineAnswer, played: Played) -> str:
+    curve, rate, budget = played.curve, answer.rate, answer.budget
+    lower, upper = curve.lost
+    return values.encode(
+        {
+            **values.name(played.service),
+            "route": _way(played),
+            "at_once": _between(*played.first),
+            "steps": [
+                {"since": number(each.since), **_between(each.lower, each.upper)}
+                for each in curve.steps
+            ],
+            "over": _span(curve.over),
+            "lost_seconds": _between(lower, upper),
+            "failed_flows": None if rate is None else _between(lower * rate, upper * rate),
+            "budget_used": None if budget is None else _between(lower / budget, upper / budget),
+            "causes": [
+                {
+                    "cause": fate.cause.name.lower().replace("_", "-"),
+                    "endpoints": [str(each) for each in ends],
+                    "removed": _span(fate.removed),
+                    "replaced": _span(fate.replaced),
+                    "returns": _span(fate.returns),
+                }
+                for fate, ends in by_cause(played.fates)
+            ],
+        }
+    )
+
+
+def _way(played: Played) -> dict[str, Any] | None:
+    route = played.route
+    if route is None:
+        return None
+    return {
+        "frontend": values.frontend(route.frontend),
+        "source": route.source.value,
+        "network": None if route.network is None else str(route.network),
+    }

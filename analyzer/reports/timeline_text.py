@@ -1,0 +1,224 @@
+"""``timeline`` for people: whether it heals, what happens when, what each ServicePort loses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from analyzer.model.ternary import Ternary
+from analyzer.outage.causes import Fate, by_cause
+from analyzer.outage.clocks import DURATIONS, NEVER, Span
+from analyzer.outage.timeline import Played
+from analyzer.reports.answers import TimelineAnswer
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Style, Table
+from analyzer.reports.document import Span as Piece
+from analyzer.reports.not_judged import lines
+from analyzer.reports.phrases import SOURCES, assumed, at_node, count
+from analyzer.reports.timeline_plot import LOST, PERHAPS, plot
+from analyzer.reports.times import amount, length, seconds, share, span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: ServicePorts that are shown where not all are.
+_MOST: Final = 5
+
+
+def render(answer: TimelineAnswer) -> Document:
+    """Return what a person needs first, then events, losses, causes, and what it rests on."""
+    lost = in_order(answer)
+    shown = lost if answer.every else lost[:_MOST]
+    blocks: list[Block] = [*_summary(answer, lost), *lines(answer.view, answer.absent), Line()]
+    events = tuple((span(each.when), each.what) for each in answer.scenario.events)
+    blocks += [Table((Column("WHEN"), Column("WHAT", foldable=True)), events), Line()]
+    if shown:
+        blocks += [_losses(answer, shown), Line(), _causes(shown), Line(), *_plot(shown[0])]
+    blocks += [*_totals(answer, lost, len(shown)), *_assumed(answer)]
+    if answer.every:
+        blocks += [Line(), *_durations(answer)]
+    return Document([*blocks, *assumed(answer.diagnostics)])
+
+
+def in_order(answer: TimelineAnswer) -> list[Played]:
+    """Return the ServicePorts that may lose something, those that lose most first."""
+    lost = [each for each in answer.played if each.curve.lost[1]]
+    return sorted(
+        lost,
+        key=lambda each: (
+            *(-bound for bound in reversed(each.curve.lost)),
+            each.service.name.text,
+            each.service.protocol,
+        ),
+    )
+
+
+# --- the first lines -------------------------------------------------------
+
+
+def _summary(answer: TimelineAnswer, lost: Sequence[Played]) -> Iterator[Line]:
+    scenario = answer.scenario
+    yield Line((Piece(_healing(answer), Style.STRONG),))
+    if scenario.outage.proxy_dead:
+        says = "kube-proxy of this node is dead: its rules stay as they are, whatever heals."
+        yield Line((Piece(says, Style.WARNING),))
+    if not lost:
+        yield Line(("No ServicePort loses a new flow.",))
+        return
+    worst = lost[0]
+    name, (lower, upper) = worst.service.name.text, worst.curve.lost
+    within = f"{length(lower, upper)} worth of its new flows within {seconds(answer.until)}"
+    yield Line((f"{name} loses {share(*worst.first)} at once, and {within}.",))
+
+
+def _healing(answer: TimelineAnswer) -> str:
+    scenario = answer.scenario
+    outage, why = scenario.outage, "; ".join(scenario.why)
+    match outage.heals:
+        case Ternary.TRUE:
+            when = scenario.causes.not_ready + scenario.clocks.reaches_rules
+            nodes = scenario.causes.nodes
+            if not nodes or outage.proxy_dead:
+                return "The control plane goes on."
+            said = "" if outage.replaces is Ternary.TRUE else f"; but {why}"
+            return f"It heals: endpoints of dead nodes leave the rules after {span(when)}{said}."
+        case Ternary.FALSE:
+            back = outage.api_back.earliest
+            until = (
+                "" if back is None else f" until the control plane is back after {seconds(back)}"
+            )
+            return f"Nothing heals{until}: {why}."
+        case Ternary.UNKNOWN:
+            return f"It may heal or not: {why}."
+
+
+# --- tables ----------------------------------------------------------------
+
+
+def _losses(answer: TimelineAnswer, shown: Sequence[Played]) -> Table:
+    columns = [
+        Column("SERVICE PORT", shortens=True),
+        Column("PROTO", spare=4),
+        Column("AT ONCE", right=True),
+        Column(f"AFTER {seconds(answer.until)}", right=True, spare=5),
+        Column("OVER AFTER", spare=2),
+        Column("LOST", right=True, spare=3 if answer.rate is not None else 0),
+    ]
+    if answer.rate is not None:
+        columns.append(Column("FAILED FLOWS", right=True))
+    if answer.budget is not None:
+        columns.append(Column("SLO BUDGET", right=True))
+    return Table(tuple(columns), tuple(_loss(answer, each) for each in shown))
+
+
+def _loss(answer: TimelineAnswer, played: Played) -> tuple[Cell, ...]:
+    curve = played.curve
+    last, (lower, upper) = curve.steps[-1], curve.lost
+    cells: list[Cell] = [
+        Piece(played.service.name.text, Style.STRONG),
+        played.service.protocol,
+        Piece(share(*played.first), _style(*played.first)),
+        Piece(share(last.lower, last.upper), _style(last.lower, last.upper)),
+        _over(curve.over),
+        length(lower, upper),
+    ]
+    if answer.rate is not None:
+        cells.append(amount(lower * answer.rate, upper * answer.rate))
+    if answer.budget is not None:
+        cells.append(_used(lower / answer.budget, upper / answer.budget))
+    return tuple(cells)
+
+
+def _over(when: Span) -> str:
+    return "not by then" if when.earliest is None else span(when)
+
+
+def _used(lower: Fraction, upper: Fraction) -> str:
+    """Return how much of a budget is used up, which may be more than all of it."""
+    one, other = (f"{float(100 * each):,.0f}" for each in (lower, upper))
+    return f"{one}%" if one == other else f"{one} to {other}%"
+
+
+def _style(lower: Fraction, upper: Fraction) -> Style:
+    if not upper:
+        return Style.GOOD
+    return Style.BAD if lower == 1 else Style.WARNING
+
+
+def _causes(shown: Sequence[Played]) -> Table:
+    columns = (
+        Column("SERVICE PORT", shortens=True),
+        Column("DEAD", right=True),
+        Column("WHY", foldable=True),
+        Column("LEAVE RULES"),
+        Column("REPLACED OR BACK", spare=1),
+    )
+    rows = [
+        (
+            each.service.name.text,
+            f"{len(ends):,}",
+            fate.cause.value,
+            span(fate.removed),
+            _comes(fate),
+        )
+        for each in shown
+        for fate, ends in by_cause(each.fates)
+    ]
+    return Table(columns, tuple(rows))
+
+
+def _comes(fate: Fate) -> str:
+    """Return when a pod comes in the place of a dead one, or that one lives again."""
+    if fate.returns != NEVER:
+        return f"back {span(fate.returns)}"
+    return "no" if fate.replaced == NEVER else span(fate.replaced)
+
+
+def _durations(answer: TimelineAnswer) -> Iterator[Line]:
+    """Give each duration, what it means, and below that where it stands."""
+    clocks = answer.scenario.clocks
+    for name, each in DURATIONS.items():
+        value = clocks.of(name)
+        shown = "not known" if value.latest is None else span(value)
+        yield Line((Piece(f"--{name} {shown}", Style.STRONG), f": {each.says}"))
+        source = "as was said" if name in clocks.said else each.source or "a guess: no source"
+        for one in source.split("; "):
+            yield Line((Piece(f"    {one}", Style.FAINT),))
+
+
+# --- the picture and the last lines ----------------------------------------
+
+
+def _plot(played: Played) -> Iterator[Line]:
+    way = "" if played.route is None else f", from {SOURCES[played.route.source]}"
+    yield Line((f"{played.service.name.text}{way}: {LOST} lost, {PERHAPS} perhaps",))
+    for line in plot(played.curve):
+        yield Line((line,), whole=True)
+    yield Line()
+
+
+def _totals(answer: TimelineAnswer, lost: Sequence[Played], shown: int) -> Iterator[Line]:
+    number = count(len(answer.played), "ServicePort")
+    more = f" {len(lost) - shown:,} not shown: --all." if len(lost) > shown else ""
+    says = f"{number}{at_node(answer.view)}: {len(lost):,} may lose new flows.{more}"
+    yield Line((says,))
+
+
+def _assumed(answer: TimelineAnswer) -> Iterator[Line]:
+    """Give what the answer rests on besides the dump and the objects."""
+    clocks, outage = answer.scenario.clocks, answer.scenario.outage
+    told = ["what is marked dead stays dead", *answer.scenario.assumed]
+    if outage.api_back != NEVER:
+        told[0] += ", but for the control plane, which is back"
+    heals = outage.heals is not Ternary.FALSE or outage.api_back != NEVER
+    if heals and "latency" not in clocks.said:
+        told.append("a watch and a controller's work take up to 1s each; --latency")
+    comes = any(fate.replaced != NEVER for each in answer.played for fate in each.fates.values())
+    if heals and comes and "start-up" not in clocks.said:
+        told.append("nothing of how long a pod takes to start elsewhere; --start-up 10s-1m")
+    if heals and answer.scenario.causes.nodes:
+        grace = clocks.of("node-monitor-grace-period")
+        if grace.earliest != grace.latest and "node-monitor-grace-period" not in clocks.said:
+            told.append("either default of the grace period; --node-monitor-grace-period 40s")
+    for each in told:
+        yield Line((Piece(f"Assumed: {each}.", Style.FAINT),))

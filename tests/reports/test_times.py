@@ -1,0 +1,59 @@
+"""Times and shares as people read them: never better than they are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.outage.clocks import ANY_TIME, NEVER, Span
+from analyzer.parsers.durations import duration_from_text
+from analyzer.reports.times import amount, length, seconds, share, span
+
+times = st.fractions(min_value=0, max_value=100_000, max_denominator=1_000)
+
+
+@given(times.filter(bool))
+def test_times_are_rounded_outwards(value: Fraction) -> None:
+    lower, upper = (duration_from_text(seconds(value, up=up) or "0s") for up in (False, True))
+    assert lower is not None
+    assert upper is not None
+    assert lower <= value <= upper
+    assert upper - lower <= (Fraction(1, 10) if value < 120 else 1)
+
+
+@pytest.mark.parametrize(
+    ("when", "shown"),
+    [
+        (NEVER, "never"),
+        (ANY_TIME, "from 0s, if ever"),
+        (Span(Fraction(148, 5), Fraction(64)), "29.6s to 64s"),
+        (Span(Fraction(20), Fraction(20)), "20s"),
+        (Span(Fraction(330), Fraction(3600)), "5m30s to 1h"),
+    ],
+)
+def test_spans(when: Span, shown: str) -> None:
+    assert span(when) == shown
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "shown"),
+    [
+        (Fraction(0), Fraction(0), "0.0%"),
+        (Fraction(1, 2), Fraction(1, 2), "50.0%"),
+        (Fraction(1, 3), Fraction(1), "33.3 to 100.0%"),
+        (Fraction(1, 10**6), Fraction(1, 10**6), "<0.1%"),
+        (1 - Fraction(1, 10**6), Fraction(1), ">99.9 to 100.0%"),
+    ],
+)
+def test_shares(lower: Fraction, upper: Fraction, shown: str) -> None:
+    assert share(lower, upper) == shown
+
+
+def test_amounts_and_lengths() -> None:
+    assert amount(Fraction(5, 2), Fraction(2001, 2)) == "2 to 1,001"
+    assert amount(Fraction(7), Fraction(7)) == "7"
+    assert length(Fraction(1), Fraction(90)) == "1s to 90s"
+    assert length(Fraction(0), Fraction(0)) == "0s"
