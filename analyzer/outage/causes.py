@@ -78,6 +78,7 @@ class Outage:
         heals: and controllers work.
         replaces: and the scheduler does.
         may_elect: a controller may have to be elected first.
+        is_stuck: a node of the control plane is dead that others may wait for.
         api_back: seconds until the control plane is whole again; None: not as long as this is
             looked at.
         proxy_dead: kube-proxy of the dump's node is dead: its rules stay as they are.
@@ -88,6 +89,7 @@ class Outage:
     heals: Ternary
     replaces: Ternary
     may_elect: bool = False
+    is_stuck: bool = False
     api_back: Span = NEVER
     proxy_dead: bool = False
     with_api: frozenset[Endpoint] = frozenset()
@@ -121,12 +123,13 @@ class Causes:
         self.nodes = dead_nodes(died, cluster)
         self._waits = waits(self.nodes, workloads.nodes, rates)
         self.all_dead = bool(workloads.nodes) and set(workloads.nodes) <= self.nodes
-        normal = clocks.not_ready(may_elect=outage.may_elect)
+        stuck = outage.is_stuck
+        normal = clocks.not_ready(may_elect=outage.may_elect, is_stuck=stuck)
         #: When pods of dead nodes are not ready, and when default/kubernetes changes.
         self.not_ready = self._healing(outage.heals, normal, clocks.after_outage())
         # By the time the API is back leases may have expired, or the API servers live again.
-        gone = Span(Fraction(0), clocks.api_removed.latest)
-        self.api_removed = self._healing(outage.writes, clocks.api_removed, gone)
+        gone = Span(Fraction(0), clocks.api_removed().latest)
+        self.api_removed = self._healing(outage.writes, clocks.api_removed(is_stuck=stuck), gone)
 
     def fates(self, service: ServicePort, dead: Iterable[Endpoint]) -> dict[Endpoint, Fate]:
         """Return what becomes of dead endpoints of a ServicePort."""
@@ -184,7 +187,7 @@ class Causes:
         """Return what becomes of an API server; those that are back are endpoints again."""
         lease = self._outage.reconciler is Reconciler.LEASE
         removed = self.api_removed if lease else NEVER
-        returns = self._outage.api_back + Span(Fraction(0), self._clocks.api_removed.latest)
+        returns = self._outage.api_back + Span(Fraction(0), self._clocks.api_removed().latest)
         if self._outage.writes is Ternary.FALSE and returns != NEVER:
             return Fate(cause=Cause.API, removed=NEVER, replaced=NEVER, returns=returns)
         return Fate(cause=Cause.API, removed=removed, replaced=NEVER, returns=returns.perhaps())

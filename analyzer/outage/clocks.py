@@ -165,6 +165,19 @@ DURATIONS: Final[Mapping[str, Duration]] = {
             "staging/src/k8s.io/client-go/tools/leaderelection/leaderelection.go, JitterFactor",
         ),
         Duration(
+            option="dead-connection",
+            default=Span(_ZERO, Fraction(45)),
+            says="a connection to an API server whose node is dead is kept so long",
+            source="staging/src/k8s.io/apimachinery/pkg/util/net/http.go, "
+            "readIdleTimeoutSeconds, pingTimeoutSeconds; kubernetes/kubernetes#121793",
+        ),
+        Duration(
+            option="settle",
+            default=Span(_ZERO, Fraction(60)),
+            says="living nodes that could not reach the API are ready again after so long",
+            source="",
+        ),
+        Duration(
             option="api-lease",
             default=_exactly(15),
             says="an API server stays an endpoint of default/kubernetes so long",
@@ -221,11 +234,12 @@ class Clocks:
         late = Span(_ZERO, retry.latest and retry.latest * (1 + _RETRY_JITTER))
         return _no_less(lease, retry.latest) + late + late + self.of("latency")
 
-    def not_ready(self, *, may_elect: bool = False) -> Span:
+    def not_ready(self, *, may_elect: bool = False, is_stuck: bool = False) -> Span:
         """From a node's death until its pods are not ready.
 
         `may_elect`: the controller may have to be elected first. A new one has seen no node yet,
-        and begins to count when it starts.
+        and begins to count when it starts. `is_stuck`: a part of the control plane may be waited
+        for that is dead.
         """
         grace, period = self.of("node-monitor-grace-period"), self.of("node-monitor-period")
         renewal = self.of("lease-renewal").latest
@@ -234,7 +248,12 @@ class Clocks:
         counted = grace + slack
         late = None if renewal is None else renewal * (1 + _LEASE_JITTER)
         found = _no_less(counted, late)
-        return found | self.election + counted if may_elect else found
+        election = self.election
+        if is_stuck:
+            found = self._held(found, period)
+            retry = self.of("leader-elect-retry-period").latest
+            election = self._held(election, Span(_ZERO, retry and retry * (1 + _RETRY_JITTER)))
+        return found | election + counted if may_elect else found
 
     def after_outage(self) -> Span:
         """From the return of the API until pods of a node that is dead by then are not ready.
@@ -250,12 +269,32 @@ class Clocks:
         period = replace(self.of("node-monitor-period"), earliest=_ZERO)
         return period + Span(_ZERO, Fraction(1, 10)) + waits
 
-    @property
-    def api_removed(self) -> Span:
+    def api_removed(self, *, is_stuck: bool = False) -> Span:
         """From an API server's death until its endpoint is in no rules."""
         lease, look = self.of("api-lease"), self.of("api-reconcile")
         late = Span(_ZERO, look.latest)
-        return _no_less(lease, look.latest) + late + within(_ETCD_SLACK) + self.reaches_rules
+        found = _no_less(lease, look.latest) + late + within(_ETCD_SLACK)
+        return (self._held(found, look) if is_stuck else found) + self.reaches_rules
+
+    def unsettled(self) -> Span | None:
+        """From when to when living nodes may count as not ready; None: they do not.
+
+        Their kubelets keep a connection to an API server whose node is dead, and renew no lease.
+        """
+        kept, grace = self.of("dead-connection"), self.of("node-monitor-grace-period").earliest
+        renewal = self.of("lease-renewal").latest
+        if kept.latest is not None and renewal is not None and grace is not None:
+            silent = kept.latest + renewal * (1 + _LEASE_JITTER) + (self.of("latency").latest or 0)
+            if silent < grace:
+                return None
+        return Span(self.not_ready().earliest, (kept + self.of("settle")).latest)
+
+    def _held(self, span: Span, again: Span) -> Span:
+        """Return a span of what may wait for a dead connection, and is tried again after that."""
+        kept = self.of("dead-connection").latest
+        if span.latest is None or kept is None or again.latest is None:
+            return span.perhaps()
+        return Span(span.earliest, max(span.latest, kept) + again.latest)
 
 
 def _no_less(span: Span, late: Fraction | None) -> Span:

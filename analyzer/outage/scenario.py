@@ -65,6 +65,8 @@ class Scenario:
     Attributes:
         died: who is dead, those that die with the API among them.
         judgement: what is left of the control plane; None: nobody told of it, or it was said.
+        unsettled: from when to when living nodes may count as not ready, and their endpoints be
+            out of the rules.
         why: why it does not heal, or is not known to; empty where it does.
         assumed: what nobody said of the control plane, and this rests on.
     """
@@ -75,6 +77,7 @@ class Scenario:
     clocks: Clocks
     judgement: Judgement | None
     reboot: Reboot | None
+    unsettled: tuple[Span, ...]
     why: tuple[str, ...]
     assumed: tuple[str, ...]
     events: tuple[Event, ...]
@@ -100,6 +103,10 @@ def scenario(
         judgement = judge(topology, nodes, processes)
     outage, why = _outage(asked, judgement, services, died)
     _check(asked, outage)
+    carrying = _api_nodes(services, cluster) if topology is None else topology.nodes
+    stuck = outage.writes is not Ternary.FALSE and bool(nodes)
+    stuck = stuck and (carrying is None or not nodes.isdisjoint(carrying))
+    outage = replace(outage, is_stuck=stuck)
     clocks = Clocks(said=asked.said, newest_kubelet=_newest(workloads))
     died = _with_api(died, asked.with_api, outage)
     causes = Causes(died, cluster, workloads, clocks, asked.rates, outage)
@@ -116,6 +123,7 @@ def scenario(
         clocks=clocks,
         judgement=judgement,
         reboot=reboot,
+        unsettled=_unsettled(outage, clocks),
         why=why,
         assumed=() if topology is None else topology.assumed,
         events=tuple(_events(outage, causes, clocks, services, died.endpoints, reboot)),
@@ -189,6 +197,26 @@ def _processes(services: Iterable[ServicePort], died: Dead, cluster: Cluster) ->
     return [node for node in found if node is not None]
 
 
+def _api_nodes(services: Iterable[ServicePort], cluster: Cluster) -> tuple[str, ...] | None:
+    """Return the nodes of API servers, by their Service; None: not known."""
+    ends = [end for each in services if is_api(each) for end in each.endpoints]
+    if not ends:
+        return None
+    found = [cluster.placement(end.address).node for end in ends]
+    return tuple(node for node in found if node is not None)
+
+
+def _unsettled(outage: Outage, clocks: Clocks) -> tuple[Span, ...]:
+    """Return when living nodes may count as not ready: they could not renew their leases."""
+    found = []
+    if outage.is_stuck and outage.heals is not Ternary.FALSE:
+        found.append(clocks.unsettled())
+    back = outage.api_back
+    if back.earliest is not None and outage.heals is not Ternary.TRUE:
+        found.append(Span(back.earliest, (back + clocks.of("settle")).latest))
+    return tuple(each for each in found if each is not None)
+
+
 def _newest(workloads: Workloads) -> tuple[int, int] | None:
     found = [facts.kubelet for facts in workloads.nodes.values() if facts.kubelet is not None]
     return max(found, default=None)
@@ -209,6 +237,10 @@ def _events(
         found.append(Event("the dump's node restarts, without rules", Span(reboot.at, reboot.at)))
     if outage.api_back.earliest is not None:
         found.append(Event("the control plane is back", outage.api_back))
+    found += [
+        Event("living nodes too may count as not ready, for a while", each)
+        for each in _unsettled(outage, clocks)
+    ]
     if outage.may_elect and outage.heals is not Ternary.FALSE:
         found.append(Event("another controller manager is elected", clocks.election))
     if causes.nodes:
@@ -224,9 +256,9 @@ def _events(
     if any(is_api(each) and not dead.isdisjoint(each.endpoints) for each in services):
         lease = outage.reconciler is Reconciler.LEASE and not outage.proxy_dead
         when = causes.api_removed if lease else NEVER
-        if outage.writes is Ternary.FALSE:  # by the time that could be they are back
-            when = NEVER
-        found.append(Event("dead API servers leave default/kubernetes", when))
+        # Without an API that does not happen; by the time it could they are back.
+        if outage.writes is not Ternary.FALSE:
+            found.append(Event("dead API servers leave default/kubernetes", when))
     yield from sorted(found, key=lambda each: _order(each.when))
 
 

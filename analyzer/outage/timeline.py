@@ -26,6 +26,7 @@ from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source
 from analyzer.model.services import ApiServicePort
 from analyzer.model.value import value
+from analyzer.outage.api_servers import is_api
 from analyzer.outage.causes import Fate
 from analyzer.outage.clocks import NEVER, Span
 
@@ -126,6 +127,7 @@ def play(
     specs: Mapping[tuple[str, str], ApiServicePort],
     until: Fraction,
     reboot: Reboot | None = None,
+    unsettled: Sequence[Span] = (),
 ) -> tuple[Played, ...]:
     """Return what becomes of each ServicePort until some second.
 
@@ -136,54 +138,65 @@ def play(
         specs: what the objects list, by name and protocol; none: nothing lists all endpoints.
         until: seconds.
         reboot: of the node whose rules these are.
+        unsettled: from when to when endpoints of living nodes may be out of the rules.
     """
+    player = _Player(died, fates, until, reboot, unsettled)
     return tuple(
-        _played(
-            service, died, fates, specs.get((service.name.text, service.protocol)), until, reboot
-        )
+        player.played(service, specs.get((service.name.text, service.protocol)))
         for service in services
     )
 
 
-def _played(
-    service: ServicePort,
-    died: Dead,
-    fates: Callable[[ServicePort, Collection[Endpoint]], dict[Endpoint, Fate]],
-    spec: ApiServicePort | None,
-    until: Fraction,
-    reboot: Reboot | None,
-) -> Played:
-    loss = service_loss(service, died)
-    gone = [end for end in service.endpoints if end in died.endpoints or end in died.uncertain]
-    found = fates(service, gone)
-    best: tuple[tuple[Fraction, Fraction], RouteLoss, Curve] | None = None
-    seen: set[tuple[int, int, object, bool]] = set()
-    for each in loss.routes:
-        endpoints, shares = each.route.draws()
-        key = id(endpoints), id(shares), each.route.unresolved, _is_local(each.route, spec)
-        if key in seen or not each.leads:
-            continue  # routes from most sources have one and the same list
-        seen.add(key)
-        curve = _Route(each, service, died, found, spec).curve(until, reboot)
-        lower, upper = curve.lost
-        if best is None or (upper, lower) > best[0]:
-            best = (upper, lower), each, curve
-    if best is None:
+class _Player:
+    """Plays one outage for any ServicePort."""
+
+    def __init__(
+        self,
+        died: Dead,
+        fates: Callable[[ServicePort, Collection[Endpoint]], dict[Endpoint, Fate]],
+        until: Fraction,
+        reboot: Reboot | None,
+        unsettled: Sequence[Span],
+    ) -> None:
+        self._died = died
+        self._fates = fates
+        self._until = until
+        self._reboot = reboot
+        self._unsettled = unsettled
+
+    def played(self, service: ServicePort, spec: ApiServicePort | None) -> Played:
+        """Return what becomes of one ServicePort, on the route that loses most."""
+        died = self._died
+        gone = [end for end in service.endpoints if end in died.endpoints or end in died.uncertain]
+        found = self._fates(service, gone)
+        # No node's kubelet decides about API servers.
+        unsettled = () if is_api(service) else self._unsettled
+        best: tuple[tuple[Fraction, Fraction], RouteLoss, Curve] | None = None
+        seen: set[tuple[int, int, object, bool]] = set()
+        for each in service_loss(service, died).routes:
+            endpoints, shares = each.route.draws()
+            key = id(endpoints), id(shares), each.route.unresolved, _is_local(each.route, spec)
+            if key in seen or not each.leads:
+                continue  # routes from most sources have one and the same list
+            seen.add(key)
+            route = _Route(each, service, died, found, spec)
+            curve = route.curve(self._until, self._reboot, unsettled)
+            lower, upper = curve.lost
+            if best is None or (upper, lower) > best[0]:
+                best = (upper, lower), each, curve
+        if best is None:
+            nothing = Curve(steps=(Step(_ZERO, _ZERO, _ZERO),), until=self._until)
+            return Played(
+                service=service, route=None, first=(_ZERO, _ZERO), curve=nothing, fates=found
+            )
+        (upper, _), worst, curve = best
         return Played(
             service=service,
-            route=None,
-            first=(_ZERO, _ZERO),
-            curve=Curve(steps=(Step(_ZERO, _ZERO, _ZERO),), until=until),
+            route=worst.route if upper else None,
+            first=(worst.loss.lower.as_fraction(), worst.loss.upper.as_fraction()),
+            curve=curve,
             fates=found,
         )
-    (upper, _), worst, curve = best
-    return Played(
-        service=service,
-        route=worst.route if upper else None,
-        first=(worst.loss.lower.as_fraction(), worst.loss.upper.as_fraction()),
-        curve=curve,
-        fates=found,
-    )
 
 
 def _is_local(route: Route, spec: ApiServicePort | None) -> bool:
@@ -229,18 +242,19 @@ class _Route:
         #: Pods that come in their place are certainly drawn.
         self._draws_new = spec is not None and not (local or hints or more)
 
-    def curve(self, until: Fraction, reboot: Reboot | None) -> Curve:
+    def curve(self, until: Fraction, reboot: Reboot | None, unsettled: Sequence[Span]) -> Curve:
         """Return what the route loses, second by second."""
-        ends = [*self._dead, *self._perhaps]
-        fates = [self._fates[end] for end in ends]
+        fates = [self._fates[end] for end in (*self._dead, *self._perhaps)]
         spans = [span for f in fates for span in (f.removed, f.replaced, f.returns)]
         if reboot is not None:
-            spans.append(reboot.rules)
-            spans.append(Span(reboot.at, reboot.at))
+            spans += [reboot.rules, Span(reboot.at, reboot.at)]
+        spans += unsettled
         times = {_ZERO, *(t for s in spans for t in (s.earliest, s.latest) if t is not None)}
         steps: list[Step] = []
         for time in sorted(each for each in times if each < until):
             lower, upper = self._at(time)
+            if any(_may(span, time) and not _must(span, time) for span in unsettled):
+                upper = max(upper, self._leads[1])
             if reboot is not None and reboot.at <= time:
                 lower, upper = _rebooted(reboot, time, (lower, upper), self._leads)
             if not steps or (steps[-1].lower, steps[-1].upper) != (lower, upper):

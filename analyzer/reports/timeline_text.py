@@ -213,6 +213,8 @@ def _assumed(answer: TimelineAnswer) -> Iterator[Line]:
     heals = outage.heals is not Ternary.FALSE or outage.api_back != NEVER
     if heals and "latency" not in clocks.said:
         told.append("a watch and a controller's work take up to 1s each; --latency")
+    if answer.scenario.unsettled and "settle" not in clocks.said:
+        told.append("living nodes are ready again within 1m of reaching the API; --settle")
     comes = any(fate.replaced != NEVER for each in answer.played for fate in each.fates.values())
     if heals and comes and "start-up" not in clocks.said:
         told.append("nothing of how long a pod takes to start elsewhere; --start-up 10s-1m")

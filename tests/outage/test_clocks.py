@@ -72,7 +72,21 @@ def test_a_leader_is_elected_within_its_bounds(
 def test_an_api_server_leaves_within_its_bounds(renewed: Fraction, look: Fraction) -> None:
     clocks = exactly(latency=0, min_sync_period=0)
     expired = -renewed * 10 + 15
-    assert within(ticks(look, Fraction(10), expired), clocks.api_removed)
+    assert within(ticks(look, Fraction(10), expired), clocks.api_removed())
+
+
+@given(phases, phases, phases, st.integers(0, 60))
+def test_a_step_that_waits_for_a_dead_connection_is_within_its_bounds(
+    renewed: Fraction, look: Fraction, kept: Fraction, grace: int
+) -> None:
+    """What was written to a dead API server is written again at the next look."""
+    clocks = exactly(node_monitor_grace_period=grace, latency=0)
+    period = Fraction(5)
+    unready = ticks(look, period, ticks(look, period, -renewed * 10) + grace)
+    lives = kept * 45
+    if unready < lives:
+        unready = ticks(look, period, lives)
+    assert within(max(unready, Fraction(0)), clocks.not_ready(is_stuck=True))
 
 
 @given(st.integers(0, 100), st.integers(0, 100))
@@ -124,7 +138,7 @@ def test_kubelets_tell_the_default_of_the_grace_period() -> None:
 
 def test_each_default_has_its_source_or_is_called_a_guess() -> None:
     guesses = {name for name, each in DURATIONS.items() if not each.source}
-    assert guesses == {"latency", "start-up"}
+    assert guesses == {"latency", "start-up", "settle"}
     for each in DURATIONS.values():
         for source in filter(None, each.source.split("; ")):
             assert ".go" in source or "#" in source

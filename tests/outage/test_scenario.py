@@ -11,10 +11,10 @@ from analyzer.errors import UsageError
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.model.workloads import Workloads
-from analyzer.outage.clocks import AT_ONCE, NEVER
+from analyzer.outage.clocks import AT_ONCE, NEVER, Span
 from analyzer.outage.control_plane import LoadBalancer
 from analyzer.outage.scenario import Asked, scenario
-from tests.support.outages import APART, cluster, died, outage, view
+from tests.support.outages import APART, cluster, died, outage, seconds, view
 
 API = "default/kubernetes:https"
 
@@ -105,6 +105,7 @@ def test_events_come_in_the_order_in_which_they_may_begin() -> None:
     assert [each.what for each in events] == [
         "what is marked dead is dead",
         "another controller manager is elected",
+        "living nodes too may count as not ready, for a while",
         "pods of dead nodes are not ready",
         "their endpoints leave this node's rules",
         "they are evicted, and replaced where they can be",
@@ -117,6 +118,31 @@ def test_events_come_in_the_order_in_which_they_may_begin() -> None:
         "the dump's node restarts, without rules",
         "the control plane is back",
     ]
+    assert back[3].what == "living nodes too may count as not ready, for a while"
+
+
+@pytest.mark.parametrize(
+    ("topology", "said", "windows"),
+    [
+        (on_nodes("n1", "n2", "n3"), {}, [(Fraction("29.6"), Fraction(105))]),
+        (on_nodes("n1", "n2", "n3"), {"dead-connection": seconds(0)}, []),
+        (on_nodes("n1", "n2", "n3"), {"node-monitor-grace-period": seconds(60)}, []),
+        (on_nodes("n2", "n3", "n4"), {}, []),
+        (APART, {}, []),
+    ],
+)
+def test_a_dead_node_of_the_control_plane_may_silence_living_ones(
+    topology: Any, said: Any, windows: list[tuple[Fraction, Fraction]]
+) -> None:
+    found = outage(4, (1,), topology=topology, said=said)
+    assert [(each.earliest, each.latest) for each in found.unsettled] == windows
+    assert found.outage.is_stuck is (topology.api[0] == "n1")
+
+
+def test_when_the_api_is_back_living_nodes_have_been_silent_too() -> None:
+    found = outage(2, (1,), heals=False, api_back=Fraction(600))
+    assert found.unsettled == (Span(Fraction(600), Fraction(660)),)
+    assert outage(2, (1,), heals=False).unsettled == ()
 
 
 def test_what_the_control_plane_rests_on_is_passed_on() -> None:

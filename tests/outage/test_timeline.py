@@ -15,8 +15,19 @@ from analyzer.model.services import ApiEndpoint
 from analyzer.model.value import replace
 from analyzer.outage.causes import Cause, Fate
 from analyzer.outage.clocks import NEVER, Span
+from analyzer.outage.control_plane import LoadBalancer
 from analyzer.outage.timeline import Curve, Reboot, Step, play
-from tests.support.outages import NAME, address, outage, played, seconds, spec, view, workloads
+from tests.support.outages import (
+    APART,
+    NAME,
+    address,
+    outage,
+    played,
+    seconds,
+    spec,
+    view,
+    workloads,
+)
 
 #: What one draw may be off.
 OFF = Fraction(1, 1 << 31)
@@ -214,6 +225,23 @@ def test_a_node_that_restarts_without_an_api_has_no_service() -> None:
 def test_dead_rules_of_a_dead_proxy_stay() -> None:
     found = played(2, outage(2, (1,), proxy_dead=True))
     assert found.curve.lost == (Fraction(1800), Fraction(1800))
+
+
+def test_while_living_nodes_may_be_silent_all_may_be_lost() -> None:
+    """Their endpoints may leave the rules, also of Services that have none on a dead node."""
+    on_first = replace(
+        APART,
+        api=("n1", "m"),
+        controllers=("n1", "m"),
+        load_balancer=LoadBalancer.CLIENT_SIDE,
+    )
+    for nodes in ((1,), (1, 2)):
+        found = played(3, outage(3, nodes, topology=on_first)).curve
+        for second, upper in ((29, len(nodes)), (30, 3), (104, 3), (130, 0)):
+            share = found.at(Fraction(second)).upper
+            assert abs(share - Fraction(upper, 3)) < 4 * OFF
+    dead_proxy = played(3, outage(3, (1,), topology=on_first, proxy_dead=True)).curve
+    assert len(dead_proxy.steps) == 1
 
 
 def test_pods_that_nothing_moves_are_gone_for_good() -> None:

@@ -143,5 +143,6 @@ def played(
         specs,
         Fraction(until),
         found.reboot,
+        () if found.outage.proxy_dead else found.unsettled,
     )
     return result
