@@ -49,8 +49,8 @@ def test_healing_it_ends(command: Command) -> None:
     found = document(command, *HEALS, "--node-monitor-grace-period", "40s")
     assert found["heals"] is True
     app = services(found)["default/app"]
-    assert exactly(app["over"]["latest"]) == 54
-    assert exactly(app["lost_seconds"]["upper"]) == 27
+    assert exactly(app["over"]["latest"]) == 56
+    assert exactly(app["lost_seconds"]["upper"]) == 28
     untouched = services(found)["default/kubernetes:https"]
     assert (untouched["route"], untouched["causes"]) == (None, [])
 
@@ -96,7 +96,7 @@ def test_a_dead_proxy_a_restart_and_the_return_of_the_api(command: Command) -> N
     back = document(command, *FROZEN, "--api-back-after", "10m")
     https = services(back)["default/kubernetes:https"]["lost_seconds"]
     assert exactly(https["lower"]) == 600
-    assert exactly(https["upper"]) == 630
+    assert exactly(https["upper"]) == 631
 
 
 def test_endpoints_that_die_with_the_api(command: Command) -> None:
@@ -107,9 +107,9 @@ def test_endpoints_that_die_with_the_api(command: Command) -> None:
 
 
 def test_the_old_reconciler_never_takes_an_api_server_out(command: Command) -> None:
-    api = (*ASKED, "--dead", "192.168.0.10:6443", "--healing")
+    api = (*ASKED, "--dead", "192.168.0.10:6443", "--control-plane", "worker1")
     (cause,) = services(document(command, *api))["default/kubernetes:https"]["causes"]
-    assert exactly(cause["removed"]["latest"]) == 30
+    assert exactly(cause["removed"]["latest"]) == 31
     old = (*api, "--endpoint-reconciler-type", "master-count")
     (cause,) = services(document(command, *old))["default/kubernetes:https"]["causes"]
     assert cause["removed"] == {"earliest": None, "latest": None}
@@ -131,6 +131,7 @@ def test_each_duration_is_an_option(command: Command, name: str) -> None:
         ((), "nothing is marked dead; add --dead-node, --dead-zone or --dead, or --frozen"),
         (("--dead-node", "mastr"), "no such node is known; did you mean master?"),
         (("--dead-node", "master", "--frozen", "--healing"), "--frozen and --healing: which"),
+        (("--dead-node", "master", "--healing"), "--healing: every endpoint of default/kubernetes"),
         (("--dead-node", "worker1", "--api-back-after", "5m"), "--api-back-after: the API goes on"),
         (("--dead-node", "master", "--latency", "soon"), "'soon' is not a duration"),
         (("--dead-node", "master", "--latency", "9s-7s"), "'9s-7s' is not a duration"),

@@ -191,7 +191,9 @@ DURATIONS: Final[Mapping[str, Duration]] = {
         ),
     )
 }
-#: By how much more than its period a loop may wait.
+#: By how much more than its period a loop may wait, besides what its work takes: that of the
+#: kubelet's lease, and that of candidates; the other loops of these durations have none.
+#: Source: staging/src/k8s.io/apimachinery/pkg/util/wait/backoff.go, ``JitterUntil``.
 _LEASE_JITTER: Final = Fraction(4, 100)
 _RETRY_JITTER: Final = Fraction(12, 10)
 #: kube-controller-manager has 50 s since; a kubelet is not newer than the API server, and during an
@@ -228,11 +230,11 @@ class Clocks:
     @property
     def election(self) -> Span:
         """From the death of the active controller until another is active."""
-        lease, retry = self.of("leader-elect-lease-duration"), self.of("leader-elect-retry-period")
+        lease, retry = self.of("leader-elect-lease-duration"), "leader-elect-retry-period"
         # The dead one renewed up to a period ago; another saw that at its next look, and looks
         # again when the lease has expired.
-        late = Span(_ZERO, retry.latest and retry.latest * (1 + _RETRY_JITTER))
-        return _no_less(lease, retry.latest) + late + late + self.of("latency")
+        look = self._look(retry, _RETRY_JITTER)
+        return _no_less(lease, self._look(retry).latest) + look + look + self.of("latency")
 
     def not_ready(self, *, may_elect: bool = False, is_stuck: bool = False) -> Span:
         """From a node's death until its pods are not ready.
@@ -241,18 +243,15 @@ class Clocks:
         and begins to count when it starts. `is_stuck`: a part of the control plane may be waited
         for that is dead.
         """
-        grace, period = self.of("node-monitor-grace-period"), self.of("node-monitor-period")
-        renewal = self.of("lease-renewal").latest
-        looks = replace(period, earliest=_ZERO)
-        slack = looks + looks + Span(_ZERO, self.of("latency").latest)
-        counted = grace + slack
-        late = None if renewal is None else renewal * (1 + _LEASE_JITTER)
-        found = _no_less(counted, late)
+        look = self._look("node-monitor-period")
+        slack = look + look + Span(_ZERO, self.of("latency").latest)
+        counted = self.of("node-monitor-grace-period") + slack
+        found = _no_less(counted, self._look("lease-renewal", _LEASE_JITTER).latest)
         election = self.election
         if is_stuck:
-            found = self._held(found, period)
-            retry = self.of("leader-elect-retry-period").latest
-            election = self._held(election, Span(_ZERO, retry and retry * (1 + _RETRY_JITTER)))
+            found = self._held(found, look)
+            again = self._look("leader-elect-retry-period", _RETRY_JITTER)
+            election = self._held(election, again)
         return found | election + counted if may_elect else found
 
     def after_outage(self) -> Span:
@@ -260,20 +259,17 @@ class Clocks:
 
         A controller that lived on has long seen enough; one that starts, or is elected, has not.
         """
-        grace, period = self.of("node-monitor-grace-period"), self.of("node-monitor-period")
-        latest = (self.election + grace + period + period + self.of("latency")).latest
-        return Span(_ZERO, latest)
+        grace, look = self.of("node-monitor-grace-period"), self._look("node-monitor-period")
+        return Span(_ZERO, (self.election + grace + look + look + self.of("latency")).latest)
 
     def tainted(self, waits: Span) -> Span:
         """From pods' not being ready until their node has the taint, which waits for its turn."""
-        period = replace(self.of("node-monitor-period"), earliest=_ZERO)
-        return period + Span(_ZERO, Fraction(1, 10)) + waits
+        return self._look("node-monitor-period") + within(Fraction(1, 10)) + waits
 
     def api_removed(self, *, is_stuck: bool = False) -> Span:
         """From an API server's death until its endpoint is in no rules."""
-        lease, look = self.of("api-lease"), self.of("api-reconcile")
-        late = Span(_ZERO, look.latest)
-        found = _no_less(lease, look.latest) + late + within(_ETCD_SLACK)
+        lease, look = self.of("api-lease"), self._look("api-reconcile")
+        found = _no_less(lease, look.latest) + look + within(_ETCD_SLACK)
         return (self._held(found, look) if is_stuck else found) + self.reaches_rules
 
     def unsettled(self) -> Span | None:
@@ -282,12 +278,16 @@ class Clocks:
         Their kubelets keep a connection to an API server whose node is dead, and renew no lease.
         """
         kept, grace = self.of("dead-connection"), self.of("node-monitor-grace-period").earliest
-        renewal = self.of("lease-renewal").latest
-        if kept.latest is not None and renewal is not None and grace is not None:
-            silent = kept.latest + renewal * (1 + _LEASE_JITTER) + (self.of("latency").latest or 0)
-            if silent < grace:
-                return None
+        silent = (kept + self._look("lease-renewal", _LEASE_JITTER) + self.of("latency")).latest
+        if silent is not None and grace is not None and silent < grace:
+            return None
         return Span(self.not_ready().earliest, (kept + self.of("settle")).latest)
+
+    def _look(self, option: str, jitter: Fraction = _ZERO) -> Span:
+        """Return how long something waits for a loop's next look: a period, and its own work."""
+        period = self.of(option).latest
+        late = None if period is None else period * (1 + jitter)
+        return Span(_ZERO, late) + Span(_ZERO, self.of("latency").latest)
 
     def _held(self, span: Span, again: Span) -> Span:
         """Return a span of what may wait for a dead connection, and is tried again after that."""

@@ -144,7 +144,11 @@ def _outage(
         with_api=asked.with_api,
         reconciler=asked.reconciler,
     )
+    api = [end for each in services if is_api(each) for end in each.endpoints]
+    is_gone = bool(api) and died.endpoints.issuperset(api)
     if asked.heals is True:
+        if is_gone:
+            raise UsageError("--healing: every endpoint of default/kubernetes is dead")
         return outage, ()
     if asked.heals is False:
         return _with(outage, Ternary.FALSE), ("--frozen says so",)
@@ -158,8 +162,7 @@ def _outage(
         # Without an API the rest does not matter.
         is_down = judgement.state is State.DOWN
         return found, judgement.reasons[:1] if is_down else judgement.reasons
-    api = [end for each in services if is_api(each) for end in each.endpoints]
-    if api and died.endpoints.issuperset(api):
+    if is_gone:
         return _with(outage, Ternary.FALSE), ("every endpoint of default/kubernetes is dead",)
     return _with(outage, Ternary.UNKNOWN), (_NOT_KNOWN,)
 
@@ -242,7 +245,7 @@ def _events(
         for each in _unsettled(outage, clocks)
     ]
     if outage.may_elect and outage.heals is not Ternary.FALSE:
-        found.append(Event("another controller manager is elected", clocks.election))
+        found.append(Event("another controller manager is elected, if need be", clocks.election))
     if causes.nodes:
         ready, tolerates = causes.not_ready, clocks.of("toleration")
         found.append(Event("pods of dead nodes are not ready", ready))

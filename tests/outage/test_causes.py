@@ -26,7 +26,7 @@ from tests.support.outages import (
 
 SAID = {"node-monitor-grace-period": seconds(40), "start-up": seconds(10)}
 #: When rules no longer lead to a node that is found dead by itself.
-LEAVES = Span(Fraction("29.6"), Fraction(54))
+LEAVES = Span(Fraction("28.6"), Fraction(56))
 
 
 def fate(behind: Workloads | None = None, **asked: Any) -> Fate:
@@ -49,8 +49,8 @@ def test_pods_of_a_replica_set_leave_and_others_come() -> None:
     assert found.cause is Cause.REPLACED
     assert found.removed == LEAVES
     # Unknown, a look later tainted, after up to two tokens; 300 s; then a pod, and its rules.
-    latest = 51 + Fraction("5.1") + 20 + 300 + 1 + 1 + 10 + 3
-    assert found.replaced == Span(Fraction("29.6") + 300 + 10, latest)
+    latest = 53 + Fraction("6.1") + 20 + 300 + 1 + 1 + 10 + 3
+    assert found.replaced == Span(Fraction("28.6") + 300 + 10, latest)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def of_api(**asked: Any) -> Fate:
 def test_api_servers_have_a_clock_of_their_own() -> None:
     found = of_api()
     assert (found.cause, found.replaced) == (Cause.API, NEVER)
-    assert (found.removed.earliest, found.removed.latest) == (Fraction(5), Fraction(30))
+    assert (found.removed.earliest, found.removed.latest) == (Fraction(4), Fraction(31))
     assert of_api(reconciler=Reconciler.MASTER_COUNT).removed == NEVER
 
 
@@ -196,7 +196,7 @@ def test_api_servers_that_are_back_are_endpoints_again() -> None:
     assert of_api(heals=False).returns == NEVER
     back = of_api(heals=False, api_back=Fraction(600))
     assert back.removed == NEVER
-    assert back.returns == Span(Fraction(600), Fraction(630))
+    assert back.returns == Span(Fraction(600), Fraction(631))
 
 
 def test_an_endpoint_that_dies_on_a_living_node_is_not_known() -> None:

@@ -161,11 +161,11 @@ def test_one_of_two_is_lost_until_it_leaves_the_rules() -> None:
     assert found.first == (half, half)
     assert found.curve.steps == (
         Step(Fraction(0), half, half),
-        Step(Fraction("29.6"), Fraction(0), half),
-        Step(Fraction(54), Fraction(0), Fraction(0)),
+        Step(Fraction("28.6"), Fraction(0), half),
+        Step(Fraction(56), Fraction(0), Fraction(0)),
     )
-    assert found.curve.over == Span(Fraction("29.6"), Fraction(54))
-    assert found.curve.lost == (Fraction("14.8"), Fraction(27))
+    assert found.curve.over == Span(Fraction("28.6"), Fraction(56))
+    assert found.curve.lost == (Fraction("14.3"), Fraction(28))
 
 
 def test_a_service_without_endpoints_left_refuses_until_a_pod_comes() -> None:
@@ -237,7 +237,7 @@ def test_while_living_nodes_may_be_silent_all_may_be_lost() -> None:
     )
     for nodes in ((1,), (1, 2)):
         found = played(3, outage(3, nodes, topology=on_first)).curve
-        for second, upper in ((29, len(nodes)), (30, 3), (104, 3), (130, 0)):
+        for second, upper in ((28, len(nodes)), (30, 3), (104, 3), (140, 0)):
             share = found.at(Fraction(second)).upper
             assert abs(share - Fraction(upper, 3)) < 4 * OFF
     dead_proxy = played(3, outage(3, (1,), topology=on_first, proxy_dead=True)).curve
