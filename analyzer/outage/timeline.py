@@ -281,13 +281,14 @@ class _Route:
         if self._is_vague:
             return _ZERO, self._leads[1] if self._is_anything else _ZERO
         # What new flows may reach beside them: at least, and at most.
-        few = self._all - len(fates) + self._came(fates.values(), time)
+        # Who may live is not certainly replaced.
+        came = [end for end in self._dead if _must(fates[end].replaced, time)]
+        few = self._all - len(fates) + (len(came) if self._draws_new else 0)
         few += len([f for f in fates.values() if _must(f.returns, time) and f.removed == NEVER])
         many = self._all - len(fates) + len(self._perhaps)
         many += len(may_come)
         many += len([end for end in self._dead if _may(fates[end].returns, time)])
-        must_come = any(_must(fate.replaced, time) for fate in may_come)
-        is_first = len(maybe) == len(fates) and not must_come
+        is_first = len(maybe) == len(fates) and not came
         lower = self._share(len([e for e in self._dead if e in certainly]), many, up=False)
         # Of rules that are still as they were the share is known better.
         upper = self._share(len(maybe) - is_first, few, up=True)
@@ -296,10 +297,6 @@ class _Route:
         if is_first:
             lower, upper = min(lower, self._first[0]), max(upper, self._first[1])
         return lower, min(upper, _ONE)
-
-    def _came(self, fates: Iterable[Fate], time: Fraction) -> int:
-        """Return how many pods certainly are drawn that have come in the place of others."""
-        return len([f for f in fates if _must(f.replaced, time)]) if self._draws_new else 0
 
     def _share(self, dead: int, others: int, *, up: bool) -> Fraction:
         """Return the share of the dead among so many that are drawn alike, rounded outwards."""

@@ -92,6 +92,22 @@ def test_bounds_contain_every_way_an_outage_may_go(data: st.DataObject) -> None:
         assert share - off <= step.upper
 
 
+def test_who_may_live_is_not_certainly_replaced() -> None:
+    """One of two is dead for good; the other may be, and is replaced and back if it is."""
+    (service,) = view(2).services
+    dead, perhaps = service.endpoints
+    stays = Fate(cause=Cause.BY_HAND, removed=NEVER, replaced=NEVER)
+    comes = replace(stays, replaced=seconds(0), returns=seconds(0))
+    (found,) = play(
+        [service],
+        Dead(endpoints=frozenset([dead]), uncertain=frozenset([perhaps])),
+        lambda *_: {dead: stays, perhaps: comes},
+        {(NAME, "tcp"): spec(2)},
+        UNTIL,
+    )
+    assert found.curve.steps[0].upper >= Fraction(1, 2)
+
+
 def pick(all_fates: dict[Endpoint, Fate], dead: Collection[Endpoint]) -> dict[Endpoint, Fate]:
     return {end: all_fates[end] for end in dead}
 
