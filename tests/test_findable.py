@@ -50,7 +50,6 @@ ANALYZER: Final = (
         "test_cli_whatif.py test_cli_trace.py test_cli_control_plane.py test_cli_timeline.py",
         "verbs and their options, as a user sees them",
     ),
-    Row("api_objects", "test_inputs.py", "objects as the readers of dumps ask for them"),
     Row("judging", "test_cli_loss_states.py", "its words as they stand on the command line"),
     # --- the model
     Row(
@@ -168,12 +167,12 @@ ANALYZER: Final = (
     Row(
         "reports/components_json reports/components_text reports/control_plane_json "
         "reports/control_plane_text",
-        "test_cli_control_plane.py golden/test_commands.py golden/test_outage_pages.py",
+        "test_cli_control_plane.py golden/test_commands.py golden/test_pages.py",
         "parts of reports, which are asked as a whole, and stand in golden files",
     ),
     Row(
         "reports/timeline_json reports/timeline_text",
-        "test_cli_timeline.py golden/test_commands.py golden/test_outage_pages.py",
+        "test_cli_timeline.py golden/test_commands.py golden/test_pages.py",
         "reports that stand in golden files and on a page",
     ),
     Row("reports/not_judged", "test_cli_loss.py", "what is not judged, by the lines that say so"),

@@ -16,6 +16,7 @@ _shtab_kubeodds_commands() {
     lab:'Replay new flows through a dump'"'"'s rules in network namespaces of this machine, and hold the counts against the prediction. The host'"'"'s own network is left before anything else is done.'
     loss:'the share of new flows that lands on dead endpoints'
     services:'every ServicePort with its exact shares'
+    timeline:'what an outage costs as time goes on: frozen, or healing'
     trace:'where one packet can end, and the rules on its way'
     tree:'the probability tree of a Service, rule by rule'
     whatif:'what every node, zone and pair of nodes would cost'
@@ -222,6 +223,66 @@ _shtab_kubeodds_services_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_services_defaults_added=0
 
+_shtab_kubeodds_timeline_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
+  "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
+  "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
+  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
+  "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if the dump was read only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  {-o,--format}"[format]:format:(json text)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
+  "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
+  "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "*--control-plane[the control plane\'s nodes (default\: those with its role label)]:NODE:"
+  "*--etcd[the nodes of etcd\'s members, or external (default\: by pods and labels, else not known)]:NODE:"
+  "*--api-load-balancer[the nodes of which one has to live for the API to be reached\; or external, or client-side\: each node has its own (default\: not known, of more than one API server)]:NODE:"
+  "--topology[how the control plane was built, in place of --etcd and --api-load-balancer]:topology:(kubeadm-stacked external-etcd k3s one-load-balancer client-side-load-balancer)"
+  "--frozen[the control plane is gone\: nothing heals (default\: by who is dead)]"
+  "--healing[the control plane lives\: what it takes away heals (default\: by who is dead)]"
+  "--api-back-after[the control plane is back then\; what is marked dead stays dead, but for API servers (default\: never)]:TIME:"
+  "--kube-proxy-dead[kube-proxy of the dump\'s node is dead\: its rules stay as they are]"
+  "--reboots-after[the dump\'s node restarts then, and without an API it has no rules]:TIME:"
+  "*--dies-with-api[endpoints that die where the API is gone\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
+  "--endpoint-reconciler-type[of the API servers\; with master-count a dead one stays (default\: lease)]:endpoint_reconciler_type:(lease master-count)"
+  "--node-eviction-rate[nodes of a zone that are given up in a second (default\: 0.1)]:N/s:"
+  "--secondary-node-eviction-rate[the same of an unhealthy zone (default\: 0.01)]:N/s:"
+  "--unhealthy-zone-threshold[a zone is unhealthy where so many of its nodes are (default\: 55\%)]:PERCENT:"
+  "--large-cluster-size-threshold[up to so many nodes an unhealthy zone gives up none (default\: 50)]:N:"
+  "--rate[new flows a second to each ServicePort (default\: shares only)]:N/s:"
+  "--for[play so long (default\: 1h)]:TIME:"
+  "--slo[the share of flows that has to succeed in --slo-window\: 99.9\% leaves 43 minutes]:PERCENT:"
+  "--slo-window[default\: 30d]:TIME:"
+  "--all[show every ServicePort, and where durations stand]"
+  "--node-monitor-grace-period[a node is silent for so long before it is not ready\: 40s up to 1.31, 50s since (default\: 40s-50s)]:TIME:"
+  "--node-monitor-period[the controller looks at all nodes so often (default\: 5s)]:TIME:"
+  "--lease-renewal[a kubelet renews its lease so often, and up to 4\% later (default\: 10s)]:TIME:"
+  "--latency[a watch and a controller\'s work take so long, each time (default\: 0s-1s)]:TIME:"
+  "--min-sync-period[kube-proxy writes its rules no more often (default\: 1s)]:TIME:"
+  "--toleration[pods that do not say it themselves stay so long on an unreachable node (default\: 300s)]:TIME:"
+  "--start-up[a pod that replaces another is placed, started and ready after so long (default\: not known)]:TIME:"
+  "--leader-elect-lease-duration[a dead leader keeps its lease so long (default\: 15s)]:TIME:"
+  "--leader-elect-retry-period[the others look at the lease so often, and up to 120\% later (default\: 2s)]:TIME:"
+  "--dead-connection[a connection to an API server whose node is dead is kept so long (default\: 0s-45s)]:TIME:"
+  "--settle[living nodes that could not reach the API are ready again after so long (default\: 0s-60s)]:TIME:"
+  "--api-lease[an API server stays an endpoint of default\/kubernetes so long (default\: 15s)]:TIME:"
+  "--api-reconcile[API servers renew that, and look at the others\', so often (default\: 10s)]:TIME:"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_timeline_defaults_added=0
+
 _shtab_kubeodds_trace_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
@@ -310,6 +371,10 @@ _shtab_kubeodds_whatif_options=(
   "*--only[node, zone, control-plane, or set (of several nodes)\; default\: all of them]:KIND:"
   "--depth[up to so many nodes fail together (default\: 2, all pairs)]:K:"
   "*--control-plane[the control plane\'s nodes (default\: those with its role label)]:NODE:"
+  "*--etcd[the nodes of etcd\'s members, or external (default\: by pods and labels, else not known)]:NODE:"
+  "*--api-load-balancer[the nodes of which one has to live for the API to be reached\; or external, or client-side\: each node has its own (default\: not known, of more than one API server)]:NODE:"
+  "--topology[how the control plane was built, in place of --etcd and --api-load-balancer]:topology:(kubeadm-stacked external-etcd k3s one-load-balancer client-side-load-balancer)"
+  "--components[no DUMP\: what works on and what stops when a component is down, with sources]"
   "--top[failures of each kind to show (default\: 3)\; of sets in other formats (100)]:N:"
   "--all[show every node, zone and ServicePort]"
   "--sort[by the worst loss, the mean of all ServicePorts, or by name (default\: loss)]:sort:(loss mean name)"
@@ -346,6 +411,7 @@ _shtab_kubeodds() {
         lab) _shtab_kubeodds_lab ;;
         loss) _arguments -C -s $_shtab_kubeodds_loss_options ;;
         services) _arguments -C -s $_shtab_kubeodds_services_options ;;
+        timeline) _arguments -C -s $_shtab_kubeodds_timeline_options ;;
         trace) _arguments -C -s $_shtab_kubeodds_trace_options ;;
         tree) _arguments -C -s $_shtab_kubeodds_tree_options ;;
         whatif) _arguments -C -s $_shtab_kubeodds_whatif_options ;;
