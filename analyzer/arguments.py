@@ -41,7 +41,12 @@ def parse(words: Sequence[str]) -> SimpleNamespace:
     if asked == "whatif" and "--components" in words:
         from analyzer.whatif_arguments import components_parser
 
-        return components_parser(add_output_options).parse_args(words[1:], SimpleNamespace())
+        parser = components_parser(add_output_options)
+        found = SimpleNamespace()
+        _, others = parser.parse_known_args(words[1:], found)
+        if others:
+            parser.error(f"{others[0]}: --components is one table for all clusters; it goes alone")
+        return found
     return parser_of(asked).parse_args(words[1:], SimpleNamespace())
 
 

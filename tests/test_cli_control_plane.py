@@ -139,7 +139,7 @@ def test_components_take_no_dump(command: Command) -> None:
     assert "\nkube-proxy down: that of one node\n" in done.out
     refused = command("whatif", "--components", "dump.txt")
     assert (refused.status, refused.out) == (2, "")
-    assert "unrecognized arguments: dump.txt" in refused.err
+    assert "dump.txt: --components is one table for all clusters" in refused.err
 
 
 def test_each_number_of_a_source_is_in_the_list(command: Command) -> None:
