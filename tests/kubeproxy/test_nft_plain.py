@@ -94,7 +94,7 @@ def others(early: list[str], late: list[str]) -> str:
     return f"table ip x {{\n{''.join(chains)}}}\n"
 
 
-@examples(10, 1_000)
+@examples(3, 1_000)
 @given(rules(BEFORE), rules(BEHIND))
 @example(["tcp dport 80 ct mark set 0x10"], ["ct mark & 0x10 == 0x10 snat to 192.0.2.1"])
 @example([], ["ip saddr 10.9.9.9 meta mark & 0x4000 == 0x4000 accept"])
