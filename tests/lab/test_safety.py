@@ -73,6 +73,10 @@ for line in ("link add host0 type veth peer name peer0", "link set host0 up", "l
              "neigh add 192.0.2.1 lladdr 02:00:00:00:00:01 dev host0",
              "route add default via 192.0.2.1"):
     subprocess.run(["ip", *line.split()], check=True)
+# The kernel tells by and by that a device is up.
+deadline = time.monotonic() + 10
+while sh("ip", "-j", "link").count('"operstate":"UP"') < 2 and time.monotonic() < deadline:
+    time.sleep(0.01)
 before = state()
 wait, command = float(sys.argv[1]), sys.argv[2:]
 child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
