@@ -155,13 +155,10 @@ class Sums:
         return cls({key: (low, low + open_) for key, low in own.items()}, open_, keys)
 
     @classmethod
-    def anything(cls, keys: Iterable[int]) -> Sums:
-        """Return the bounds where nothing is known but that some keys are named."""
-        own = dict.fromkeys(keys, (NEVER, ALWAYS))
-        named = 0
-        for key in own:
-            named |= 1 << key
-        return cls(own, ALWAYS, named)
+    def anything(cls, keys: int) -> Sums:
+        """Return the bounds where nothing is known but that some keys are named, a bit for each."""
+        named = [at for at in range(keys.bit_length()) if keys >> at & 1]
+        return cls(dict.fromkeys(named, (NEVER, ALWAYS)), ALWAYS, keys)
 
     @property
     def size(self) -> int:

@@ -198,6 +198,8 @@ class _Fold(Generic[K]):
         self._done: dict[int, Parts[Sums]] = {}
         self._alike: dict[Hashable, Sums] = {}
         self._numbers: dict[int, int | None] = {}
+        #: By their keys.
+        self._anythings: dict[int, Sums] = {}
 
     def of(self, tree: Tree) -> Parts[Sums]:
         # Ways that meet again differ in the rules before, and share their branches.
@@ -229,21 +231,24 @@ class _Fold(Generic[K]):
                     parts.insert(0, of_all(Sums.leaves(ends)))
                 return combined(parts, lambda sums: drawn(list(zip(weights, sums, strict=True))))
             case Either(_, branches):
+                below = [self.of(child) for child in branches]
                 if any(isinstance(c, Leaf) and isinstance(c.outcome, Unresolved) for c in branches):
-                    return of_all(Sums.anything(self._numbers_below(tree)))
-                return combined([self.of(child) for child in branches], _any_of)
+                    return of_all(self._anything(below))
+                return combined(below, _any_of)
             case BySource(_, branches):
                 return merged([(region, self.of(child)) for region, child in branches])
             case _:
                 assert_never(tree)
 
-    def _numbers_below(self, tree: Tree) -> Iterator[int]:
-        """Give the numbers of the keys of all leaves, in their order."""
-        for each in every_node(tree):
-            if isinstance(each, Leaf):
-                number = self._number(each)
-                if number is not None:
-                    yield number
+    def _anything(self, below: Sequence[Parts[Sums]]) -> Sums:
+        """Return the bounds where one branch may be anything, with the keys of all of them."""
+        keys = 0
+        for parts in below:
+            for _, sums in parts:
+                keys |= sums.keys
+        if keys not in self._anythings:
+            self._anythings[keys] = Sums.anything(keys)
+        return self._anythings[keys]
 
     def _number(self, leaf: Leaf) -> int | None:
         """Return the number of a leaf's key; None: it may be any."""
