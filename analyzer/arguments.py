@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 from analyzer import __version__
 from analyzer.argument_parser import Joined, Parser, percentage, several
+from analyzer.assumed_arguments import add_assumed_options
 from analyzer.errors import suggestion
 from analyzer.examples import EXAMPLES
 from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
@@ -181,6 +182,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
         **several(_address),
         help="that node's addresses, where no objects say them",
     )
+    add_assumed_options(parser)
     parser.add_argument(
         "--max-input",
         metavar="SIZE",

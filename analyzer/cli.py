@@ -14,10 +14,10 @@ from analyzer.files import read_file
 from analyzer.inputs import (
     Input,
     node_addresses,
-    outsiders,
     read_dumps,
     read_input,
     read_two,
+    told_by_services,
 )
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.output import BAD_INPUT, DONE, INTERRUPTED, complain, finish, say
@@ -201,7 +201,7 @@ def _trace(options: SimpleNamespace) -> int:
     rulesets = of_version(dumps, family)
     asked = question(options, node_addresses(options, cluster), files, family)
     found = trace(
-        rulesets, asked, family, outsiders(options, rulesets, objects, asked.addresses or ())
+        rulesets, asked, family, told_by_services(options, rulesets, objects, asked.addresses or ())
     )
     diagnostics = [
         each
@@ -244,7 +244,7 @@ def _timeline(options: SimpleNamespace) -> int:
 
 
 def _diff(options: SimpleNamespace) -> int:
-    from analyzer.kubeproxy.assumed import no_bridge_port
+    from analyzer.kubeproxy.assumed import rests_on
     from analyzer.kubeproxy.diff.difference import Verdict, difference
     from analyzer.kubeproxy.diff.dumps import Dump, versions_of_both
     from analyzer.kubeproxy.select import names_in
@@ -257,9 +257,10 @@ def _diff(options: SimpleNamespace) -> int:
     sides = {version: (given[0].side(version), given[1].side(version)) for version in versions}
     found = difference(sides, named)
     assumed = [
-        no_bridge_port(dump.file)
+        each
         for number, dump in enumerate((a, b))
-        if any(both[number].rests_on_bridges for both in sides.values())
+        for both in sides.values()
+        for each in rests_on(both[number].used, options.assumed, dump.file)
     ]
     answer = DiffAnswer(
         rulesets=(given[0].ruleset, given[1].ruleset),

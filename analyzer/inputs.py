@@ -11,13 +11,14 @@ from analyzer.errors import ParseError, UsageError, suggestion
 from analyzer.files import read_rules
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.view import View
+from analyzer.kubeproxy.view import FrontendKind, View
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.rules import Ruleset
 from analyzer.model.services import ApiEndpoint
 from analyzer.model.value import replace, value
 from analyzer.reports.progress import Advance, progress
+from analyzer.semantics.assumed import DEFAULTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # only what is asked for is loaded
@@ -27,6 +28,7 @@ if TYPE_CHECKING:  # only what is asked for is loaded
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.diff.side import Side
     from analyzer.kubeproxy.nftables import NftRecogniser
+    from analyzer.kubeproxy.trace import Known
     from analyzer.kubeproxy.view import Route, ServicePort
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.model.services import ApiServicePort
@@ -50,6 +52,7 @@ class Input:
         pods: where each pod of the objects answers, by its name.
         taken: when the objects were, or shortly before; None: they do not tell.
         lists_endpoints: whether `services` can tell endpoints: the objects list some at all.
+        assumed: what is assumed beyond the rules, by name.
         parts: where dumps of both IP versions are read, what each of them gives.
     """
 
@@ -63,6 +66,7 @@ class Input:
     pods: Callable[[], Mapping[str, Sequence[str]]]
     taken: Callable[[], datetime | None]
     lists_endpoints: bool = True
+    assumed: Mapping[str, str] = DEFAULTS
     parts: tuple[Input, ...] = ()
 
     @property
@@ -113,6 +117,7 @@ class Input:
             sources=self.recogniser.source_address,
             own=tuple(address for address in self.own if address.version == version),
             node_port_address=self.recogniser.node_port_address(version),
+            assumed=self.assumed,
         )
 
 
@@ -196,6 +201,7 @@ def _input(
         pods=known.pods,
         lists_endpoints=known.lists_endpoints,
         taken=known.taken,
+        assumed=options.assumed,
     )
 
 
@@ -283,6 +289,7 @@ def _recogniser(
             advance=advance,
             object_names=names,
             others=others,
+            assumed=options.assumed,
         )
     from analyzer.kubeproxy.nftables import NftRecogniser
 
@@ -294,27 +301,40 @@ def _recogniser(
         advance=advance,
         object_names=names,
         others=others,
+        assumed=options.assumed,
     )
 
 
-def outsiders(
+def told_by_services(
     options: SimpleNamespace,
     rulesets: Sequence[Rules],
     objects: ApiObjects,
     own: tuple[Address, ...],
-) -> Callable[[Address], bool]:
-    """Return what tells whether an address is certainly neither a pod's nor the node's.
+) -> Known:
+    """Return what the Services of the rules tell of addresses.
 
-    It reads the Services out of the rules when it is asked, and not before.
+    They are read when that is asked, and not before.
     """
+    from analyzer.kubeproxy.trace import Known
+
+    def recogniser() -> Recogniser | NftRecogniser:
+        return _recogniser(options, rulesets, objects, own, None)
 
     def is_outside(address: Address) -> bool:
         try:
-            return _recogniser(options, rulesets, objects, own, None).is_outside(address)
+            return recogniser().is_outside(address)
         except ParseError:  # of a rule that the packet does not come to: it hides what is a pod's
             return False
 
-    return is_outside
+    def is_cluster_ip(address: Address) -> bool:
+        try:
+            services = recogniser().view().services
+        except ParseError:
+            return False
+        kinds = {f.kind for each in services for f in each.frontends if f.address == address}
+        return kinds == {FrontendKind.CLUSTER_IP}
+
+    return Known(is_outside, is_cluster_ip)
 
 
 def read_dumps(

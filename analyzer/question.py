@@ -126,7 +126,7 @@ def question(
         packet=_packet(options, own, family),
         state=options.ctstate,
         affinity=_affinity(options.affinity),
-        under_limits=None if options.assume is None else options.assume == "limit=under",
+        assumed=options.assumed,
         addresses=own or None,
         routes=routes,
     )

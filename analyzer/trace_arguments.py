@@ -36,10 +36,6 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "metavar": "IP:PORT",
         "help": "the endpoint that the client's session affinity holds (default: none)",
     },
-    "--assume": {
-        "choices": ["limit=under", "limit=over"],
-        "help": "whether traffic is within the rates of limit and hashlimit (default: not known)",
-    },
     "--addresses": {"metavar": "FILE", "help": "the node's addresses: ip -j address"},
     "--routes": {"metavar": "FILE", "help": "the node's routes: ip -j route"},
 }

@@ -159,7 +159,15 @@ def test_affinity_leads_a_client_back(capsys: pytest.CaptureFixture[str], tmp_pa
 
 @pytest.mark.parametrize(
     ("assume", "kinds"),
-    [([], {"no-service", "drop"}), (["limit=under"], {"no-service"}), (["limit=over"], {"drop"})],
+    [
+        ([], {"no-service"}),
+        (["--assume", "limits=under"], {"no-service"}),
+        (["--assume", "limits=over"], {"drop"}),
+        (["--assume", "limit=over"], {"drop"}),  # what it was called before
+        (["--assume", "limits=unknown"], {"no-service", "drop"}),
+        (["--assume-nothing"], {"no-service", "drop"}),
+        (["--assume", "limits=over", "--assume-nothing"], {"drop"}),
+    ],
 )
 def test_a_limit_is_what_is_assumed(
     assume: list[str], kinds: set[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -169,10 +177,9 @@ def test_a_limit_is_what_is_assumed(
         "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m limit --limit 1/sec -j ACCEPT\nCOMMIT\n"
     )
     given = [str(dump), "--node-ip", "10.0.0.1", "--from", "9.9.9.9", "--to", "8.8.8.8:80"]
-    given += ["--assume", *assume] if assume else []
-    found = traced(capsys, *given)
+    found = traced(capsys, *given, *assume)
     assert {kind for kind, _, _ in ends(found)} == kinds
-    assert any("rates of limit" in each for each in found["assumptions"]) is bool(assume)
+    assert any("rates of limit" in each for each in found["assumptions"]) is (len(kinds) == 1)
 
 
 def test_text_has_the_ends_the_journey_and_what_was_assumed(

@@ -23,6 +23,7 @@ from analyzer.parsers.words import Words
 from analyzer.parsers.xt.matches import MATCH_NAMES, MATCHES
 from analyzer.parsers.xt.targets import TARGETS
 from analyzer.reports.renderers import RENDERERS
+from analyzer.semantics.assumed import ASSUMPTIONS, DEFAULTS, Assumed
 from analyzer.semantics.matching import judge
 from analyzer.semantics.situation import Situation
 from tests.support import properties
@@ -48,6 +49,13 @@ def test_the_reference_lists_just_what_there_is(section: str, table: dict[str, o
 @pytest.mark.parametrize(("section", "table"), [("Matches", MATCHES), ("Targets", TARGETS)])
 def test_the_semantics_list_just_what_is_read(section: str, table: dict[str, object]) -> None:
     assert rows(section, "semantics.md").keys() == set(table)
+
+
+def test_the_semantics_list_each_assumption_and_what_it_may_be() -> None:
+    told = rows("Assumptions", "semantics.md")
+    assert [*told] == [each.name for each in ASSUMPTIONS]
+    for each in ASSUMPTIONS:
+        assert told[each.name].startswith(", ".join(f"`{of}`" for of in each.values) + " | ")
 
 
 def values(name: str) -> Iterator[Match]:
@@ -103,8 +111,9 @@ FULL = Packet(
     out_interface="eth1",
     bridge_port=False,
 )
+BY_DEFAULT = Assumed(DEFAULTS)
 ASSUMED = (
-    Situation(local_addresses=frozenset(), flow=FULL, affinity_lists=("",), under_limits=True),
+    Situation(local_addresses=frozenset(), flow=FULL, affinity_lists=("",), assumed=BY_DEFAULT),
     Situation(local_addresses=frozenset(), flow=FULL, affinity_lists=("",), lists=None),
 )
 

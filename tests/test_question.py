@@ -15,6 +15,7 @@ from analyzer.model.packet import Mark, Packet
 from analyzer.model.value import replace
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.question import family_of, is_named, question, resolved
+from analyzer.semantics.assumed import DEFAULTS
 from tests.support.dumps import at, cluster_ip, dump, view_of
 
 NODE, NODE6, OTHER = map(ip_address, ("172.16.0.1", "fd00:172::1", "172.16.0.2"))
@@ -132,12 +133,11 @@ def test_no_flow_begins_with_an_icmp_error() -> None:
 
 def test_state_affinity_and_rates_are_passed_on() -> None:
     found = asked(
-        *FROM, "--ctstate", "ESTABLISHED", "--affinity", "10.1.0.1:53", "--assume", "limit=over"
+        *FROM, "--ctstate", "ESTABLISHED", "--affinity", "10.1.0.1:53", "--assume", "limits=over"
     )
     assert (found.state, found.affinity) == ("ESTABLISHED", at("10.1.0.1", 53))
-    assert found.under_limits is False
-    assert asked(*FROM, "--assume", "limit=under").under_limits is True
-    assert asked(*FROM).under_limits is None
+    assert found.assumed["limits"] == "over"
+    assert asked(*FROM).assumed == DEFAULTS
 
 
 def test_files_of_ip_tell_the_nodes_addresses_and_routes() -> None:

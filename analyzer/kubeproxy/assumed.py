@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from analyzer.model.diagnostics import Diagnostic, Severity
 
 #: The code of what is assumed.
 ASSUMED = "assumed"
 
 
-def no_bridge_port(file: str) -> Diagnostic:
-    """Return what is assumed of flows from outside where rules match on ports of bridges.
+def rests_on(used: Iterable[str], values: Mapping[str, str], file: str) -> list[Diagnostic]:
+    """Return what is to be said of answers that used the assumptions of these names."""
+    names = set(used)
+    if not names:
+        return []
+    from analyzer.semantics.assumed import told  # few dumps need it
 
-    Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``, up to 1.21: of flows to
-    an external IP those are meant that come from outside, not from a pod behind a bridge.
-    """
-    from analyzer.semantics.assumptions import NO_BRIDGE_PORT  # few dumps need it
-
-    return Diagnostic(
-        severity=Severity.INFO,
-        code=ASSUMED,
-        message=NO_BRIDGE_PORT,
-        file=file,
-    )
+    return [
+        Diagnostic(severity=Severity.INFO, code=ASSUMED, message=sentence, file=file)
+        for sentence in told(names, values)
+    ]

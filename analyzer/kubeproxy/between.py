@@ -49,6 +49,7 @@ class Between:
             destinations=None,
             destination_port=None,
             to_node=None,
+            cluster_ip=None,
         )
 
 

@@ -12,13 +12,12 @@ from analyzer.kubeproxy.explored import Explored
 from analyzer.kubeproxy.leaving import BySource, Leaving, Towards
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
-from analyzer.model.matches import MatchPhysdev
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.region import Intervals, Region, networks_of
 from analyzer.model.rules import Ruleset
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics.assumptions import rests_on_bridges
+from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, Assumed
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
@@ -41,11 +40,16 @@ _FROM_NODE: Final = {
     Source.NODE: True,
     Source.EXTERNAL: False,
 }
-#: Whether flows pass a port of a bridge. Of those from outside it is assumed, and said where it
-#: matters (`rests_on_bridges`); pods may be behind one.
-BRIDGE_PORT: Final = {Source.EXTERNAL: False}
 #: The address of a source is that of its kind.
 USUAL: Final = "usual"
+
+
+def bridge_port(assumed: Mapping[str, str]) -> Mapping[Source, bool]:
+    """Return whether flows pass a port of a bridge, of the sources of which it is assumed.
+
+    Pods may be behind one.
+    """
+    return {Source.EXTERNAL: False} if assumed.get(BRIDGE_PORT) == "none" else {}
 
 
 class FlowWalks:
@@ -53,11 +57,11 @@ class FlowWalks:
 
     `rulesets` are those of the node, `family` is ``ip`` or ``ip6``; `own` are the node's
     addresses, if known, and flows to a NodePort go to `node_port_address`, if that is.
-    `between` is what rules between DNAT and POSTROUTING may change.
+    `between` is what rules between DNAT and POSTROUTING may change; `assumed` is what is assumed
+    beyond the rules; None: what is by default.
 
     Attributes:
-        trees_rest_on_bridges: whether a rule asked flows from outside for ports of bridges that
-            `whole` told of so far.
+        trees_used: names of assumptions on which the trees rest that `whole` told of so far.
     """
 
     def __init__(
@@ -68,12 +72,15 @@ class FlowWalks:
         sources: Mapping[Source, Address | None],
         between: Between = NOTHING,
         node_port_address: Address | None = None,
+        assumed: Mapping[str, str] | None = None,
     ) -> None:
         self._rulesets = rulesets
         self._family = family
         self._sources = sources
         self._own = frozenset(own)
+        self._assumed = Assumed(DEFAULTS if assumed is None else assumed)
         self._situation = Situation(
+            assumed=self._assumed,
             local_addresses=frozenset(own) if own else None,
             affinity_lists=names.AFFINITY_LISTS,
             noted=self._note_own_sources,
@@ -83,18 +90,22 @@ class FlowWalks:
         #: What the walks of one chain alone may cost.
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
-        #: Kinds of matches that were looked at outside the hooks' own walks.
-        self._judged: set[type] = set()
-        self.trees_rest_on_bridges = False
+        self.trees_used: set[str] = set()
         self._leaving = Leaving(self._hooks, family, between)
         self._towards: dict[tuple[Source, str, Mark], Towards] = {}
+        self._bridge_port = bridge_port(self.assumed)
         # A flow to a NodePort goes to some address of the node, known or not.
         self._node_port_address = node_port_address or (own[0] if own else None)
 
     @property
-    def rests_on_bridges(self) -> bool:
-        """Whether a rule asked for ports of bridges so far."""
-        return MatchPhysdev in self._hooks.judged or MatchPhysdev in self._judged
+    def used(self) -> set[str]:
+        """Names of the assumptions that decided a match so far."""
+        return self._assumed.used
+
+    @property
+    def assumed(self) -> Mapping[str, str]:
+        """What is assumed beyond the rules."""
+        return self._assumed.values
 
     @cached_property
     def asks_bridges(self) -> bool:
@@ -147,11 +158,9 @@ class FlowWalks:
         from analyzer.kubeproxy.service_tree import service_tree
 
         packet = self._flow(self._packet(source, address), frontend, protocol)
-        if frontend.kind is FrontendKind.CLUSTER_IP:
-            packet = replace(packet, to_node=False)
-        judged: set[type] = set()
-        tree = service_tree(self._rulesets, self._family, packet, tuple(self._own), judged)
-        self.trees_rest_on_bridges |= rests_on_bridges(packet, judged)
+        assumed = Assumed(self._assumed.values)
+        tree = service_tree(self._rulesets, self._family, packet, tuple(self._own), assumed)
+        self.trees_used |= assumed.used
         return tree
 
     def _flow(self, packet: Packet, frontend: Frontend, protocol: str) -> Packet:
@@ -161,6 +170,7 @@ class FlowWalks:
             destination=frontend.address or self._node_port_address,
             destination_port=frontend.port,
             to_node=True if frontend.address is None else None,
+            cluster_ip=frontend.address if frontend.kind is FrontendKind.CLUSTER_IP else None,
         )
 
     def _packet(self, source: Source, address: Region | Address | str | None = USUAL) -> Packet:
@@ -173,7 +183,7 @@ class FlowWalks:
             in_interface="" if made_here else None,
             out_interface=None if made_here else "",
             from_node=_FROM_NODE.get(source),
-            bridge_port=BRIDGE_PORT.get(source),
+            bridge_port=self._bridge_port.get(source),
         )
 
     def explored(

@@ -16,11 +16,11 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.assumed import no_bridge_port
+from analyzer.kubeproxy.assumed import rests_on
 from analyzer.kubeproxy.holes import without_holes
 from analyzer.kubeproxy.iptables_notes import Notes
 from analyzer.kubeproxy.masquerade import Masquerade
@@ -108,7 +108,8 @@ class Recogniser:
     `node_addresses` are the node's own; none: they are not known. `plainly` says whether to
     read plain rows as text; the answer is the same without, only later. `advance` is told how
     many rules were read since it was told last, and how many there are. `object_names` names
-    Services whose rules carry no comment; `others` are the node's other rulesets.
+    Services whose rules carry no comment; `others` are the node's other rulesets. `assumed` is what
+    is assumed beyond the rules; None: what is by default.
     """
 
     def __init__(
@@ -122,7 +123,9 @@ class Recogniser:
         advance: Advance | None = None,
         object_names: ObjectNames | None = None,
         others: Sequence[Rules] = (),
+        assumed: Mapping[str, str] | None = None,
     ) -> None:
+        self._assumed = assumed
         self._object_names = object_names
         self._others = others
         plainly = plainly and not others
@@ -169,7 +172,8 @@ class Recogniser:
         from analyzer.kubeproxy.walks import NatWalks
 
         rulesets = (self._ruleset, *self._others)
-        return NatWalks(rulesets, self._ruleset, self._own, self._sources, self._between)
+        given = self._own, self._sources, self._between, self._assumed
+        return NatWalks(rulesets, self._ruleset, *given)
 
     @cached_property
     def _parts(self) -> SourceParts:
@@ -235,8 +239,8 @@ class Recogniser:
         diagnostics += notes.odd_rules(self._odd)
         if self._whole.legacy_beside and not self._others and not unseen:
             diagnostics.append(notes.half())
-        if "_walks" in vars(self) and self._walks.rests_on_bridges:
-            diagnostics.append(no_bridge_port(self._ruleset.file))
+        if "_walks" in vars(self):
+            diagnostics += rests_on(self._walks.used, self._walks.assumed, self._ruleset.file)
         if self._unnamed:
             diagnostics.append(notes.nameless(self._unnamed))
         found = [*survey(self._whole, {"nat": self._plain.unread()}), *self._mended]
@@ -269,8 +273,7 @@ class Recogniser:
 
     def assumed(self) -> list[Diagnostic]:
         """Return what the trees so far rest on besides the dump."""
-        rests = self._walks.trees_rest_on_bridges
-        return [no_bridge_port(self._ruleset.file)] if rests else []
+        return rests_on(self._walks.trees_used, self._walks.assumed, self._ruleset.file)
 
     def is_outside(self, address: Address) -> bool:
         """Tell whether an address is certainly neither a pod's nor the node's."""

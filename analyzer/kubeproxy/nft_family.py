@@ -54,8 +54,10 @@ class Family:
         object_names: ObjectNames | None,
         advance: Advance | None,
         plainly: bool,
+        assumed: Mapping[str, str],
     ) -> None:
         self._plainly = plainly
+        self._assumed = assumed
         self._family = family
         self._rulesets = rulesets
         self._cluster = cluster
@@ -147,7 +149,7 @@ class Family:
     @cached_property
     def _walks(self) -> FlowWalks:
         between = changed_by_all(self._rulesets, self._family)
-        own = self._own, self._sources, between, self.node_port_address
+        own = self._own, self._sources, between, self.node_port_address, self._assumed
         return FlowWalks(self._rulesets, self._family, *own)
 
     @property
@@ -200,14 +202,14 @@ class Family:
         return found, self._read.plain_maps
 
     @property
-    def rests_on_bridges(self) -> bool:
-        """Whether a rule, of iptables beside these, asked for ports of bridges so far."""
-        return "_walks" in vars(self) and self._walks.rests_on_bridges
+    def used(self) -> set[str]:
+        """Names of the assumptions that decided a match so far."""
+        return self._walks.used if "_walks" in vars(self) else set()
 
     @property
-    def trees_rest_on_bridges(self) -> bool:
-        """Whether one asked flows from outside that trees told of so far."""
-        return "_walks" in vars(self) and self._walks.trees_rest_on_bridges
+    def trees_used(self) -> set[str]:
+        """Names of those on which the trees rest that were told of so far."""
+        return self._walks.trees_used if "_walks" in vars(self) else set()
 
     def is_outside(self, address: Address) -> bool:
         """Tell whether an address is certainly neither a pod's nor the node's."""

@@ -17,10 +17,10 @@ Source: kubernetes, pkg/proxy/nftables/proxier.go, ``syncProxyRules``; versions 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.assumed import no_bridge_port
+from analyzer.kubeproxy.assumed import rests_on
 from analyzer.kubeproxy.nft_family import Family
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
 from analyzer.model.addresses import VERSIONS, Address, Network
@@ -30,6 +30,7 @@ from analyzer.model.nft import NftRuleset, Set
 from analyzer.model.nft_expressions import Concat, Unknown
 from analyzer.parsers.formats import Advance
 from analyzer.parsers.nft.survey import survey
+from analyzer.semantics.assumed import DEFAULTS
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.tree import Tree
 
@@ -72,7 +73,9 @@ class NftRecogniser:
         advance: Advance | None = None,
         object_names: ObjectNames | None = None,
         others: Sequence[Rules] = (),
+        assumed: Mapping[str, str] = DEFAULTS,
     ) -> None:
+        self._assumed = assumed
         self._ruleset = ruleset
         self._node = node
         self._families = [
@@ -85,6 +88,7 @@ class NftRecogniser:
                 object_names=object_names,
                 advance=advance,
                 plainly=plainly and not others,
+                assumed=assumed,
             )
             for family in _FAMILIES
         ]
@@ -97,8 +101,8 @@ class NftRecogniser:
         unseen = "" if any(family.entrances for family in self._families) else message
         if unseen:
             diagnostics.append(self._warning("no-kube-proxy-chains", unseen))
-        if any(family.rests_on_bridges for family in self._families):
-            diagnostics.append(no_bridge_port(self._ruleset.file))
+        used = {name for family in self._families for name in family.used}
+        diagnostics += rests_on(used, self._assumed, self._ruleset.file)
         return View(
             services=services,
             mode=mode,
@@ -122,8 +126,8 @@ class NftRecogniser:
 
     def assumed(self) -> list[Diagnostic]:
         """Return what the trees so far rest on besides the dump."""
-        rests = any(family.trees_rest_on_bridges for family in self._families)
-        return [no_bridge_port(self._ruleset.file)] if rests else []
+        used = {name for family in self._families for name in family.trees_used}
+        return rests_on(used, self._assumed, self._ruleset.file)
 
     def is_outside(self, address: Address) -> bool:
         """Tell whether an address is certainly neither a pod's nor the node's."""

@@ -17,6 +17,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.rules import Rule
 from analyzer.model.targets import Dnat
 from analyzer.model.value import replace
+from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.assumptions import every_leaf
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.depth import deep
@@ -29,14 +30,14 @@ def service_tree(
     family: str,
     packet: Packet,
     own: tuple[Address, ...],
-    judged: set[type] | None = None,
+    assumed: Assumed | None = None,
 ) -> Tree:
     """Return the tree of a packet's whole way; `own` are the node's addresses, if known.
 
-    `judged` gets the kinds of matches that had to be looked at.
+    `assumed` is what is assumed beyond the rules, and keeps what the tree rests on.
     """
     try:
-        tree = way(rulesets, Question(packet=packet, addresses=own or None), family, judged)
+        tree = way(rulesets, Question(packet=packet, addresses=own or None), family, assumed)
     except UsageError as error:  # a frontend at an address that is nobody's, as one of multicast
         return Leaf(Unresolved(str(error)), packet)
     return _settled(tree)

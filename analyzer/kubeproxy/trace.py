@@ -12,7 +12,6 @@ from analyzer.kubeproxy.asked_bits import asked_bits
 from analyzer.kubeproxy.conntrack_need import is_tracking
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import VERSIONS, Address
-from analyzer.model.matches import MatchPhysdev
 from analyzer.model.nft import NftRuleset
 from analyzer.model.nft_statements import Dnat as NftDnat
 from analyzer.model.nft_statements import SetUpdate
@@ -21,6 +20,7 @@ from analyzer.model.routing import Routes
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Dnat
 from analyzer.model.value import replace, value
+from analyzer.semantics.assumed import BRIDGE_PORT, CLUSTER_IP, DEFAULTS, Assumed
 from analyzer.semantics.assumptions import assumptions
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.fate import End, ends
@@ -40,14 +40,14 @@ class Question:
         packet: with ``in_interface=""`` the node makes it.
         state: what conntrack calls it.
         affinity: the endpoint that the client's session affinity holds, if any.
-        under_limits: whether traffic is within the rates of limit and hashlimit; None: not known.
+        assumed: what is assumed beyond the rules, by name.
         addresses: all of the node's; None: not known.
     """
 
     packet: Packet
     state: str = "NEW"
     affinity: Endpoint | None = None
-    under_limits: bool | None = None
+    assumed: Mapping[str, str] = DEFAULTS
     addresses: tuple[Address, ...] | None = None
     routes: Routes = Routes()
 
@@ -57,6 +57,7 @@ class Trace:
     """The answer: all ways, their ends, and what they rest on.
 
     Attributes:
+        used: names of the assumptions among them that are made beyond the rules.
         visited: of each ruleset the chains that the packet comes to, by table.
         exceeded: the bounds on work that the walk met: what is behind them is unresolved.
     """
@@ -66,65 +67,86 @@ class Trace:
     assumptions: tuple[str, ...]
     visited: tuple[Mapping[str, Sequence[str]], ...]
     exceeded: tuple[str, ...] = ()
+    used: frozenset[str] = frozenset()
+
+
+@value
+class Known:
+    """What the Services of the rules tell of addresses.
+
+    Attributes:
+        is_outside: whether one is certainly not a pod's nor the node's.
+        is_cluster_ip: whether one is the ClusterIP of a Service.
+    """
+
+    is_outside: Callable[[Address], bool] = lambda _: False
+    is_cluster_ip: Callable[[Address], bool] = lambda _: False
 
 
 def trace(
     rulesets: Sequence[Rules],
     question: Question,
     family: str,
-    is_outside: Callable[[Address], bool] = lambda _: False,
+    known: Known = Known(),  # noqa: B008  # immutable
 ) -> Trace:
     """Walk a packet of a family, ``ip`` or ``ip6``, through all hooks of a node with `rulesets`.
 
-    `is_outside` tells whether an address is certainly not a pod's nor the node's. It is asked only
-    where rules match on ports of bridges: of what comes from outside, by a device that nobody
-    named, the same is then assumed as of all flows from outside to Services.
+    `known` is asked only where rules match on what the same is then assumed of as of all flows
+    to Services: on ports of bridges, of what comes from outside by a device that nobody named, and
+    on addresses of the node, of what goes to a ClusterIP.
 
     Raises:
         UsageError: the packet or the endpoint of its affinity is none of these rules'.
         ParseError: a rule on the way is malformed.
     """
-    hooks, situation, tree = _walk(rulesets, question, family)
-    packet = question.packet
-    if (
-        MatchPhysdev in hooks.judged
-        and (packet.in_interface, packet.bridge_port) == (None, None)
-        and packet.source is not None
-        and is_outside(packet.source)
-    ):
-        packet = replace(packet, bridge_port=False)
-        hooks, situation, tree = _walk(rulesets, replace(question, packet=packet), family)
+    assumed = Assumed(question.assumed)
+    hooks, situation, tree = _walk(rulesets, question, family, assumed)
+    packet = _as_assumed(question.packet, assumed, known)
+    if packet != question.packet:
+        assumed = Assumed(question.assumed)
+        hooks, situation, tree = _walk(rulesets, replace(question, packet=packet), family, assumed)
     return Trace(
         tree=tree,
         ends=ends(tree),
         assumptions=tuple(assumptions(rulesets, situation, tree, hooks.judged)),
         visited=tuple(hooks.visited(number) for number in range(len(rulesets))),
         exceeded=hooks.exceeded,
+        used=frozenset(assumed.used),
     )
+
+
+def _as_assumed(packet: Packet, assumed: Assumed, known: Known) -> Packet:
+    """Return a packet as it is assumed to be, in what rules asked of it."""
+    wanted = assumed.wanted & assumed.values.keys()
+    of, to = packet.source, packet.destination
+    unnamed = (packet.in_interface, packet.bridge_port) == (None, None)
+    if BRIDGE_PORT in wanted and unnamed and of is not None and known.is_outside(of):
+        packet = replace(packet, bridge_port=False)
+    if CLUSTER_IP in wanted and to is not None and known.is_cluster_ip(to):
+        packet = replace(packet, cluster_ip=to)
+    return packet
 
 
 def way(
     rulesets: Sequence[Rules],
     question: Question,
     family: str,
-    judged: set[type] | None = None,
+    assumed: Assumed | None = None,
 ) -> Tree:
     """Return what `trace` finds, and nothing that a person would ask besides.
 
-    `judged` gets the kinds of matches that had to be looked at.
+    `assumed` is what is assumed beyond the rules, instead of the question's, and keeps what the
+    tree rests on.
 
     Raises:
         UsageError: the packet or the endpoint of its affinity is none of these rules'.
         ParseError: a rule on the way is malformed.
     """
-    hooks, _, tree = _walk(rulesets, question, family)
-    if judged is not None:
-        judged |= hooks.judged
-    return tree
+    return _walk(rulesets, question, family, assumed or Assumed(question.assumed))[2]
 
 
 def _walk(
-    rulesets: Sequence[Rules], question: Question, family: str
+    rulesets: Sequence[Rules], question: Question, family: str, assumed: Assumed
 ) -> tuple[Hooks, Situation, Tree]:
     packet = question.packet
     version = VERSIONS[family]
@@ -148,7 +170,7 @@ def _walk(
         flow=packet,
         lists=frozenset(_lists(rulesets, question.affinity, packet.source, family)),
         affinity_lists=names.AFFINITY_LISTS,
-        under_limits=question.under_limits,
+        assumed=assumed,
     )
     hooks = Hooks(
         rulesets, family, situation, question.routes, asked_bits=lambda: asked_bits(rulesets)

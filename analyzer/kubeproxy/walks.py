@@ -18,6 +18,7 @@ from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Accept, Drop
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import FellThrough, Leaf, Tree
 
@@ -37,17 +38,16 @@ class NatWalks(FlowWalks):
         own: tuple[Address, ...],
         sources: Mapping[Source, Address | None],
         between: Between = NOTHING,
+        assumed: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(rulesets, ruleset.family, own, sources, between)
+        super().__init__(rulesets, ruleset.family, own, sources, between, assumed=assumed)
         self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
 
     def _walked(self, chain: str, packet: Packet) -> Tree:
         """Return what one chain alone makes of a packet."""
         self._effort.begin()
-        walk = Traversal(self._table, effort=self._effort)
-        tree = walk.tree(chain, packet)
-        self._judged |= walk.judged
-        return tree
+        situation = Situation(assumed=self._assumed)
+        return Traversal(self._table, situation, effort=self._effort).tree(chain, packet)
 
     def behind(self, chain: str, frontend: Frontend, protocol: str, source: Source) -> Route:
         """Return the distribution of the flows that come to a chain of a Service.

@@ -73,6 +73,7 @@ class Packet:
         bridge_port: whether it passes a port of a bridge on its way.
         to_node: whether it goes to an address of the node, where the address is not known.
         from_node: whether its source is an address of the node, where these are not known.
+        cluster_ip: its destination, if that is the ClusterIP of a Service; None: nobody says.
         translated: whether a DNAT of this ruleset has changed its destination.
         masqueraded: whether one of its rules has changed its source.
         tracked: whether conntrack sees the flow; a flow that it does not never meets nat.
@@ -94,6 +95,7 @@ class Packet:
     bridge_port: bool | None = None
     to_node: bool | None = None
     from_node: bool | None = None
+    cluster_ip: Address | None = None
     translated: bool | None = False
     masqueraded: bool | None = False
     tracked: bool | None = True

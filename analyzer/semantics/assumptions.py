@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from analyzer.model import matches as m
 from analyzer.model.hooks import TABLES
 from analyzer.model.nft import NftRuleset
 from analyzer.model.nft_statements import SetUpdate
-from analyzer.model.packet import Packet
 from analyzer.model.rules import Ruleset
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Delivered, Leaf, Tree, every_node
 
-#: Said where a rule matches on ports of bridges and a packet from outside came to it.
-NO_BRIDGE_PORT = "flows from outside do not come in by a port of a bridge (-m physdev)"
 #: Tables whose absence means that nobody has put a rule into them.
 _TABLES = ("raw", "mangle", "nat", "filter", "security")
 #: Of nft: what is met by frames, before or behind all hooks of IP.
@@ -42,16 +39,13 @@ def assumptions(
     if m.MatchRecent in judged and situation.lists is not None:
         held = ", ".join(sorted(situation.lists))
         yield f"the client is in {f'session affinity list {held}' if held else 'no affinity list'}"
-    if judged & {m.MatchLimit, m.MatchHashlimit} and situation.under_limits is not None:
-        level = "within" if situation.under_limits else "beyond"
-        yield f"the traffic is {level} the rates of limit and hashlimit"
     flow = situation.flow
     if m.MatchMark in judged and flow is not None:
         yield f"the packet mark starts at {flow.mark.value:#x}"
     if m.MatchConnmark in judged and situation.state in FIRST:
         yield "the ctmark starts at 0x0"
-    if rests_on_bridges(flow, judged):
-        yield NO_BRIDGE_PORT
+    if situation.assumed is not None:
+        yield from situation.assumed.sentences()
     if SetUpdate in judged:
         yield "sets that packets fill have room for more, but for those that the dump shows full"
     if m.MatchNfacct in judged:
@@ -71,15 +65,6 @@ def assumptions(
         "the kernel's own checks of addresses, as rp_filter and route_localnet, let it pass, and "
         "devices of REDIRECT and MASQUERADE have one"
     )
-
-
-def rests_on_bridges(packet: Packet | None, judged: Collection[type]) -> bool:
-    """Tell whether it matters to what became of a packet that it passes no port of a bridge.
-
-    Of one that the node makes this is certain.
-    """
-    taken = packet is not None and packet.bridge_port is False and packet.in_interface != ""
-    return taken and m.MatchPhysdev in judged
 
 
 def _of_iptables(ruleset: Ruleset) -> Iterator[str]:

@@ -15,12 +15,14 @@ from analyzer.model.options import Masked, Option, Range
 from analyzer.model.packet import Packet
 from analyzer.model.region import Region, span
 from analyzer.model.ternary import Ternary
+from analyzer.semantics.assumed import LIMITS
 from analyzer.semantics.situation import Situation
 
 T = TypeVar("T")
 
 #: States of the packet that nat's chains see for certain: the first one of a flow of its own.
 FIRST: Final = frozenset({"NEW"})
+_UNDER: Final = {"under": Ternary.TRUE, "over": Ternary.FALSE}
 
 
 def state_of(packet: Packet, situation: Situation) -> str | None:
@@ -140,10 +142,14 @@ def recent(match: MatchRecent, situation: Situation) -> Ternary:
 
 def limit(match: MatchLimit | MatchHashlimit, situation: Situation) -> Ternary:
     """Judge a bucket of tokens, whose level is assumed or not known."""
-    if situation.under_limits is None:
-        return Ternary.UNKNOWN
     above = isinstance(match, MatchHashlimit) and match.above is not None
-    return Ternary.of(situation.under_limits is not above)
+    under = is_under_limits(situation)
+    return ~under if above else under
+
+
+def is_under_limits(situation: Situation) -> Ternary:
+    """Tell whether buckets of tokens have some left."""
+    return _UNDER.get(situation.assume(LIMITS) or "", Ternary.UNKNOWN)
 
 
 def flow_mark(mark: Masked, packet: Packet, situation: Situation) -> Ternary:

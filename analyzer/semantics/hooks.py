@@ -346,6 +346,7 @@ def _as_before(packet: Packet, hook: str) -> Packet:
             destinations=None,
             destination_port=None,
             to_node=None,
+            cluster_ip=None,
             translated=None,
         )
     return replace(

@@ -66,6 +66,7 @@ from analyzer.semantics.flow_matching import (
     recent,
     state_is,
 )
+from analyzer.semantics.node_matching import physdev, policy, rpfilter, socket
 from analyzer.semantics.situation import Situation
 
 T = TypeVar("T")
@@ -267,17 +268,6 @@ def _icmp(match: MatchIcmp | MatchIcmp6, packet: Packet) -> Ternary:
     return asked & Ternary.of(found == match.icmp_type and match.code in (None, code))
 
 
-def _physdev(match: MatchPhysdev, packet: Packet) -> Ternary:
-    """Judge which ports of a bridge the packet passes: of one that passes none, ``!`` holds.
-
-    Source: Linux, net/netfilter/xt_physdev.c, ``physdev_mt``.
-    """
-    if packet.bridge_port is not False and packet.in_interface != "":
-        return Ternary.UNKNOWN
-    asked = (match.in_device, match.is_in, match.out_device, match.is_out, match.is_bridged)
-    return Ternary.of(all(option is None or option.negated for option in asked))
-
-
 def _owner(match: MatchOwner, situation: Situation) -> Ternary:
     """Judge whose socket made the packet: one that only passes the node has none.
 
@@ -364,11 +354,12 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchIcmp: lambda match, packet, _: _icmp(match, packet),
     MatchIcmp6: lambda match, packet, _: _icmp(match, packet),
     MatchOwner: lambda match, _, situation: _owner(match, situation),
-    MatchPhysdev: lambda match, packet, _: _physdev(match, packet),
+    MatchPhysdev: physdev,
+    MatchRpfilter: rpfilter,
+    MatchPolicy: lambda match, _, situation: policy(match, situation),
+    MatchSocket: socket,
     MatchNth: _is_unknown,
     MatchSet: _is_unknown,
-    MatchSocket: _is_unknown,
-    MatchRpfilter: _is_unknown,
     MatchLength: _is_unknown,
     MatchTtl: _is_unknown,
     MatchHl: _is_unknown,
@@ -377,7 +368,6 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchString: _is_unknown,
     MatchTcpmss: _is_unknown,
     MatchConnlimit: _is_unknown,
-    MatchPolicy: _is_unknown,
     MatchIpvs: _is_unknown,
     MatchUnknown: _is_unknown,
 }

@@ -300,7 +300,7 @@ def _with_field(packet: Packet, name: str, given: Expression | None) -> Packet:
         changed = given
     packet = replace(packet, **{name: changed})
     if name == "destination":
-        return replace(packet, to_node=None)
+        return replace(packet, to_node=None, cluster_ip=None)
     return replace(packet, from_node=None) if name == "source" else packet
 
 
@@ -314,6 +314,7 @@ def _rewritten(packet: Packet) -> Packet:
         destination_port=None,
         to_node=None,
         from_node=None,
+        cluster_ip=None,
     )
 
 

@@ -21,11 +21,14 @@ from analyzer.model.nft_expressions import (
     Expression,
     Fib,
     Flags,
+    Ipsec,
     Jhash,
     Meta,
     Numgen,
     Payload,
     RawPayload,
+    Rt,
+    Socket,
     Symhash,
 )
 from analyzer.model.packet import Packet
@@ -33,8 +36,10 @@ from analyzer.model.probability import NUMGEN_BITS
 from analyzer.model.region import Region
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
+from analyzer.semantics.assumed import POLICY
 from analyzer.semantics.flow_matching import FIRST, state_of
-from analyzer.semantics.nft_held import Draw, Held, Read, Type
+from analyzer.semantics.nft_held import Draw, Held, Read, Route, Type
+from analyzer.semantics.node_matching import has_socket, passes_reverse_path
 from analyzer.semantics.situation import Situation
 
 #: The packet's protocol, as iptables prints it, as a number. Source: IANA, protocol numbers.
@@ -92,6 +97,12 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
             return _ct(key, direction, packet, family, situation)
         case Fib(result, flags):
             return _fib(result, flags, packet, situation)
+        case Socket():
+            return Read(has_socket(packet, situation), ANY)
+        case Ipsec() if situation.assume(POLICY) is not None:
+            return Read(Ternary.FALSE, ANY)
+        case Rt("ipsec") if situation.assume(POLICY) is not None:
+            return Read(Ternary.TRUE, Bits(0))
         case Numgen(mode, modulus, offset):
             return _drawn(Draw(modulus, offset, mode == "random"))
         case Jhash(_, modulus, _, offset) | Symhash(modulus, offset):
@@ -227,6 +238,8 @@ def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Read:
             # A flow that only passes the node has no socket here.
             made_here = situation.flow is None or situation.flow.in_interface == ""
             return Read(Ternary.UNKNOWN if made_here else Ternary.FALSE, ANY)
+        case "ipsec" | "secpath":
+            return _NOTHING if situation.assume(POLICY) is None else Read(Ternary.TRUE, Bits(0))
         case _:
             return _NOTHING
 
@@ -300,6 +313,8 @@ def _tuple(key: str, direction: str | None, packet: Packet, flow: Packet | None)
 
 def _fib(result: str, flags: tuple[str, ...], packet: Packet, situation: Situation) -> Read:
     if result != "type":
+        if {"saddr", "iif"} <= set(flags):
+            return Read(Ternary.TRUE, Route(passes_reverse_path(packet, situation)))
         return Read(Ternary.TRUE, None if result == "oifname" else ANY)
     local = situation.is_local(packet) if "daddr" in flags else situation.is_from_node(packet)
     if {"iif", "oif"} & set(flags):

@@ -30,6 +30,24 @@ class Type:
 
 
 @value
+class Route:
+    """The device by which a reply would leave, looked up among the routes of the one it came by.
+
+    Attributes:
+        exists: whether there is one.
+    """
+
+    exists: Ternary
+
+    def equals(self, given: bool | int | str) -> Ternary:
+        """Tell whether it is what is compared with it: ``exists``, a number, or a name."""
+        if given is True:
+            return self.exists
+        # Of what is not there the kernel gives 0, or an empty name.
+        return ~self.exists if given in {0, ""} else self.exists & Ternary.UNKNOWN
+
+
+@value
 class Draw:
     """A number from `offset` to ``offset + modulus - 1``, drawn for this packet.
 
@@ -51,7 +69,7 @@ class Draw:
 
 
 #: None: a name that is not known. A region: one of its addresses.
-Held: TypeAlias = "Bits | str | Type | Draw | Region | tuple[Held, ...] | None"
+Held: TypeAlias = "Bits | str | Type | Route | Draw | Region | tuple[Held, ...] | None"
 
 
 @value

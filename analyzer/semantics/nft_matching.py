@@ -35,7 +35,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_fields import constant_number, number, read
-from analyzer.semantics.nft_held import Draw, Held, Read, Type
+from analyzer.semantics.nft_held import Draw, Held, Read, Route, Type
 from analyzer.semantics.nft_index import Index
 from analyzer.semantics.situation import Situation
 
@@ -374,6 +374,8 @@ def covers(given: Expression, held: Held, words: _Words) -> Ternary:
         case ((str() | int()), Type()) if isinstance(words, Mapping):
             wanted = number(given, words)
             return Ternary.UNKNOWN if wanted is None else held.equals(wanted)
+        case ((bool() | int() | str()), Route()):
+            return held.equals(given)
         case _, Bits() if isinstance(words, Mapping):
             return _covers_number(given, held, words)
         case _, Region() if isinstance(words, Mapping):

@@ -54,6 +54,7 @@ from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
+from analyzer.semantics.flow_matching import is_under_limits
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_asks import asks, asks_affinity
 from analyzer.semantics.nft_changes import reject_name
@@ -232,11 +233,11 @@ class RuleWalk:
 
     def _holds(self, given: Statement, packet: Packet) -> Ternary:
         """Judge a statement that only holds or not."""
-        under = self._walks.situation.under_limits
         match given:
             case Limit():
                 self._walks.judged.add(m.MatchLimit)
-                return Ternary.UNKNOWN if under is None else Ternary.of(under is not given.over)
+                under = is_under_limits(self._walks.situation)
+                return ~under if given.over else under
             case ObjectRef(kind, MapLookup() as name) if kind in _PASSING_OBJECTS:
                 found = self._walks.lookups.find(name, packet)
                 some = Ternary.TRUE if found.is_sure else Ternary.UNKNOWN

@@ -7,6 +7,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.region import LOOPBACK, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
+from analyzer.semantics.assumed import CLUSTER_IP, Assumed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Situation:
         lists: names of the lists, of those that `affinity_lists` begin, that hold the client,
             which are ``recent`` lists or sets of nft; None: not known.
         affinity_lists: how the names of lists begin that session affinity keeps.
-        under_limits: whether ``limit`` and ``hashlimit`` have tokens left; None: not known.
+        assumed: what the dump does not tell and is assumed; None: nothing is.
         noted: called when a rule asks whether a packet comes from the node itself.
     """
 
@@ -36,14 +37,30 @@ class Situation:
     flow: Packet | None = None
     lists: frozenset[str] | None = frozenset()
     affinity_lists: tuple[str, ...] = ()
-    under_limits: bool | None = None
+    assumed: Assumed | None = None
     noted: Callable[[], None] | None = None
 
     def is_local(self, packet: Packet) -> Ternary:
         """Tell whether `packet` goes to an address of the node, loopback included."""
         if packet.to_node is not None:
             return Ternary.of(packet.to_node)
-        return self.is_own(packet.destination, packet.destinations)
+        found = self.is_own(packet.destination, packet.destinations)
+        if found is not Ternary.UNKNOWN or packet.destination is None:
+            return found
+        # What a rule has sent elsewhere since goes to a ClusterIP no more.
+        if packet.destination != packet.cluster_ip:
+            self.want(CLUSTER_IP)
+            return found
+        return found if self.assume(CLUSTER_IP) is None else Ternary.FALSE
+
+    def assume(self, name: str) -> str | None:
+        """Return what is assumed, and note that an answer rests on it; None: nothing."""
+        return None if self.assumed is None else self.assumed.take(name)
+
+    def want(self, name: str) -> None:
+        """Note that a match would rest on an assumption, were its packet one that it is made of."""
+        if self.assumed is not None:
+            self.assumed.wanted.add(name)
 
     def is_from_node(self, packet: Packet) -> Ternary:
         """Tell whether `packet` comes from an address of the node, loopback included."""

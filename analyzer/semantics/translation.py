@@ -28,6 +28,7 @@ def translated(packet: Packet, to: NatRange) -> Packet:
         destinations=None,
         destination_port=port,
         to_node=None if to.first_address is not None else packet.to_node,
+        cluster_ip=None if to.first_address is not None else packet.cluster_ip,
         # Where it was sent to already counts as no translation.
         translated=(packet.translated or old != new) if known else packet.translated or None,
     )
@@ -67,5 +68,6 @@ def redirected(packet: Packet, ports: Range | None, is_local: Ternary) -> Packet
         destinations=None,
         destination_port=port,
         to_node=True,
+        cluster_ip=None,
         translated=True if changes else None,
     )

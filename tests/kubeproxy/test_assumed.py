@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from analyzer.kubeproxy.assumed import ASSUMED, no_bridge_port
+from analyzer.kubeproxy.assumed import ASSUMED, rests_on
 from analyzer.model.diagnostics import Severity
-from analyzer.semantics.assumptions import NO_BRIDGE_PORT
+from analyzer.semantics.assumed import BY_NAME, DEFAULTS
 from tests.support.captures import ROOT
 from tests.support.commands import Command
 from tests.support.defects import path
@@ -29,6 +29,7 @@ OUTSIDE = "203.0.113.9"
 HALVES = {"10.244.0.31": (0.5, 0.5), "10.244.2.25": (0.5, 0.5)}
 #: To the endpoints, or past all rules.
 OPEN = {"10.244.0.31": (0, 0.5), "10.244.2.25": (0, 0.5), "198.51.100.61": (0, 1)}
+NO_BRIDGE_PORT = BY_NAME["bridge-port"].sentences["none"]
 PRINTED = f"Assumed: {NO_BRIDGE_PORT}."
 DROPPED = "-A FORWARD -m physdev --physdev-is-in -j DROP\n"
 
@@ -54,7 +55,7 @@ def edited(command: Command, old: str, new: str, most: int = -1) -> str:
 
 
 def test_an_assumption_is_told_and_is_no_gap_in_the_dump() -> None:
-    told = no_bridge_port("dump.txt")
+    (told,) = rests_on({"bridge-port"}, DEFAULTS, "dump.txt")
     assert (told.severity, told.code, told.file) == (Severity.INFO, ASSUMED, "dump.txt")
     assert not told.partial
 

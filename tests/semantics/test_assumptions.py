@@ -12,6 +12,7 @@ from analyzer.model.probability import Dyadic
 from analyzer.model.targets import Drop
 from analyzer.model.value import replace
 from analyzer.parsers import iptables_save, nft_text
+from analyzer.semantics.assumed import DEFAULTS, Assumed
 from analyzer.semantics.assumptions import assumptions, every_leaf, is_forwarded
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.situation import Situation
@@ -69,8 +70,6 @@ def test_what_conntrack_says_of_the_packet_is_told(state: str, phrase: str) -> N
     [
         (m.MatchTcp, "a SYN"),
         (m.MatchRecent, "affinity"),
-        (m.MatchLimit, "rates"),
-        (m.MatchHashlimit, "rates"),
         (m.MatchMark, "0x4000"),
         (m.MatchConnmark, "ctmark"),
         (SetUpdate, "room for more"),
@@ -78,20 +77,24 @@ def test_what_conntrack_says_of_the_packet_is_told(state: str, phrase: str) -> N
     ],
 )
 def test_only_what_was_looked_at_is_told(kind: type, phrase: str) -> None:
-    situation = replace(FIRST, under_limits=True)
-    assert phrase in told(situation=situation, judged=[kind])
-    assert phrase not in told(situation=situation)
+    assert phrase in told(judged=[kind])
+    assert phrase not in told()
 
 
-def test_a_rate_that_is_not_known_and_lists_that_are_not_are_no_assumption() -> None:
-    situation = replace(FIRST, lists=None, under_limits=None)
-    assert told(situation=situation, judged=[m.MatchLimit, m.MatchRecent]) == told()
+def test_lists_that_are_not_known_are_no_assumption() -> None:
+    assert told(situation=replace(FIRST, lists=None), judged=[m.MatchRecent]) == told()
 
 
-@pytest.mark.parametrize(("under", "word"), [(True, "within"), (False, "beyond")])
-def test_the_side_of_the_rates_is_told(under: bool, word: str) -> None:
-    situation = replace(FIRST, under_limits=under)
-    assert f"{word} the rates" in told(situation=situation, judged=[m.MatchLimit])
+@pytest.mark.parametrize(("limits", "word"), [("under", "within"), ("over", "beyond")])
+def test_what_was_assumed_beyond_the_rules_is_told_where_it_was_asked_for(
+    limits: str, word: str
+) -> None:
+    assumed = Assumed({**DEFAULTS, "limits": limits})
+    situation = replace(FIRST, assumed=assumed)
+    assert told(situation=situation) == told()
+    assumed.take("limits")
+    assert f"{word} the rates" in told(situation=situation)
+    assert "reverse-path" not in told(situation=situation)
 
 
 def test_affinity_lists_that_hold_the_client_are_named() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from analyzer.model.rules import Ruleset
 from analyzer.parsers import iptables_save, nft_text
+from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.base_chains import Rules, base_chains, before_conntrack
 from analyzer.semantics.calling_order import BaseChain
 from analyzer.semantics.situation import Situation
@@ -102,8 +103,9 @@ def test_chains_before_conntrack_meet_packets_it_has_not_seen(
 
 
 def test_conntrack_has_no_entry_of_a_packet_it_has_not_seen() -> None:
-    before = before_conntrack(Situation(under_limits=True))
-    assert before == Situation(state="INVALID", has_entry=False, under_limits=True)
+    assumed = Assumed()
+    before = before_conntrack(Situation(assumed=assumed))
+    assert before == Situation(state="INVALID", has_entry=False, assumed=assumed)
 
 
 def test_a_chain_of_type_nat_changes_flows_at_its_hooks() -> None:

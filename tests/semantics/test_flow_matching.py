@@ -10,6 +10,7 @@ from analyzer.model.options import Masked, Option, Range
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
+from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.flow_matching import (
     conntrack,
     flow_mark,
@@ -167,12 +168,12 @@ def test_lists_that_are_not_known_hold_a_client_or_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("under", "wants"), [(True, (TRUE, TRUE, FALSE)), (False, (FALSE, FALSE, TRUE))]
+    ("limits", "wants"), [("under", (TRUE, TRUE, FALSE)), ("over", (FALSE, FALSE, TRUE))]
 )
 def test_traffic_under_a_limit_matches_unless_what_is_above_is_asked_for(
-    under: bool, wants: tuple[Ternary, ...]
+    limits: str, wants: tuple[Ternary, ...]
 ) -> None:
-    situation = Situation(under_limits=under)
+    situation = Situation(assumed=Assumed({"limits": limits}))
     matches = (MatchLimit(10), MatchHashlimit(up_to="5/sec", name="x"))
     above = MatchHashlimit(above="5/sec", name="x")
     assert tuple(limit(match, situation) for match in (*matches, above)) == wants

@@ -10,6 +10,7 @@ import pytest
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
+from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.situation import Situation
 from tests.support.nft.packets import (
     BACK,
@@ -26,6 +27,7 @@ from tests.support.nft.packets import (
     PACKET,
     PING,
     PING6,
+    POD,
     SENT,
     SIX,
     UDP,
@@ -295,6 +297,22 @@ def test_an_expression_holds_as_often_as_in_the_kernel(
     assert dropped(drops(rule), packet, HERE) == want
 
 
+#: Traffic within the rates of limits and beyond; the reverse-path check that passes, and fails.
+UNDER, OVER, PASSES, FAILS = (
+    replace(HERE, assumed=Assumed({name: of}))
+    for name, of in (
+        ("limits", "under"),
+        ("limits", "over"),
+        ("reverse-path", "pass"),
+        ("reverse-path", "fail"),
+    )
+)
+#: Neither IPsec nor a socket.
+PLAIN = replace(HERE, assumed=Assumed({"policy": "none", "socket": "none"}))
+NOT_LOCAL = replace(NOWHERE, assumed=Assumed({"cluster-ip": "not-local"}))
+TO_CLUSTER_IP = replace(PACKET, cluster_ip=PACKET.destination)
+
+
 @pytest.mark.parametrize(
     ("rule", "packet", "situation", "want"),
     [
@@ -318,10 +336,38 @@ def test_an_expression_holds_as_often_as_in_the_kernel(
         ("ip saddr @affinity-a", PACKET, NOWHERE, UNKNOWN),
         ("ct original ip daddr 10.2.3.4", PACKET, NOWHERE, UNKNOWN),
         ("meta skuid 0", PACKET, NOWHERE, UNKNOWN),
-        ("limit rate 3/second", PACKET, replace(HERE, under_limits=True), TRUE),
-        ("limit rate over 3/second", PACKET, replace(HERE, under_limits=True), FALSE),
-        ("limit rate 3/second", PACKET, replace(HERE, under_limits=False), FALSE),
+        ("limit rate 3/second", PACKET, UNDER, TRUE),
+        ("limit rate over 3/second", PACKET, UNDER, FALSE),
+        ("limit rate 3/second", PACKET, OVER, FALSE),
         ("limit rate 3/second", PACKET, HERE, UNKNOWN),
+        ("fib saddr . iif oif missing", PACKET, HERE, UNKNOWN),
+        ("fib saddr . iif oif missing", PACKET, PASSES, FALSE),
+        ("fib saddr . iif oif exists", PACKET, PASSES, TRUE),
+        ("fib saddr . mark . iif oif missing", PACKET, FAILS, TRUE),
+        ("fib saddr . iif oif exists", PACKET, FAILS, FALSE),
+        ("fib saddr . iif oif 0", PACKET, PASSES, FALSE),
+        ("fib saddr . iif oif != 0", PACKET, PASSES, TRUE),
+        ("fib saddr . iif oif 3", PACKET, PASSES, UNKNOWN),
+        ("fib saddr . iif oif 3", PACKET, FAILS, FALSE),
+        ('fib saddr . iif oifname "eth0"', PACKET, PASSES, UNKNOWN),
+        ('fib saddr . iif oifname "eth0"', PACKET, FAILS, FALSE),
+        ("fib saddr . iif oif missing", BACK, FAILS, FALSE),
+        # Of the routes that other look-ups go by nothing is assumed.
+        ("fib saddr oif missing", PACKET, PASSES, UNKNOWN),
+        ("fib daddr . iif oif missing", PACKET, PASSES, UNKNOWN),
+        ("meta ipsec exists", PACKET, HERE, UNKNOWN),
+        ("meta ipsec exists", PACKET, PLAIN, FALSE),
+        ("rt ipsec missing", PACKET, PLAIN, TRUE),
+        ("ipsec in reqid 1", PACKET, PLAIN, FALSE),
+        ("ipsec in reqid != 1", PACKET, PLAIN, FALSE),
+        ("socket transparent 1", PACKET, PLAIN, FALSE),
+        ("socket transparent 0", PACKET, PLAIN, FALSE),
+        ("socket transparent 1", PACKET, HERE, UNKNOWN),
+        ("socket transparent 1", replace(PACKET, destination=NODE), PLAIN, UNKNOWN),
+        ("fib daddr type local", TO_CLUSTER_IP, replace(NOWHERE, assumed=Assumed()), UNKNOWN),
+        ("fib daddr type local", TO_CLUSTER_IP, NOT_LOCAL, FALSE),
+        ("fib daddr type != local", TO_CLUSTER_IP, NOT_LOCAL, TRUE),
+        ("fib daddr type local", replace(TO_CLUSTER_IP, destination=POD), NOT_LOCAL, UNKNOWN),
         ("quota 3 bytes", PACKET, HERE, UNKNOWN),
         ("ct count 3", PACKET, HERE, UNKNOWN),
     ],

@@ -51,11 +51,14 @@ from analyzer.model.options import AddressRange, ChunkTypes, Masked, Option, Ran
 from analyzer.model.packet import UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
+from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.situation import Situation
 
 FALSE, UNKNOWN, TRUE = Ternary
 AFFINITY = "KUBE-SEP-6GOADYOLHEZLYCMN"
 
+#: Traffic within the rates of limits, and beyond.
+UNDER, OVER = (Situation(assumed=Assumed({"limits": each})) for each in ("under", "over"))
 HERE = Situation(affinity_lists=("KUBE-SEP-",))
 NODE = Situation(local_addresses=frozenset({ip_address("172.16.0.1")}))
 PACKET = Packet(
@@ -236,11 +239,11 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
     (MatchOwner(user=Option(Range(0, 0))), PACKET, MADE_HERE, UNKNOWN),
     # ---- buckets
     (MatchLimit(100), PACKET, HERE, UNKNOWN),
-    (MatchLimit(100), PACKET, Situation(under_limits=True), TRUE),
-    (MatchLimit(100), PACKET, Situation(under_limits=False), FALSE),
-    (MatchHashlimit(name="x", up_to="1/sec"), PACKET, Situation(under_limits=True), TRUE),
-    (MatchHashlimit(name="x", above="1/sec"), PACKET, Situation(under_limits=True), FALSE),
-    (MatchHashlimit(name="x", above="1/sec"), PACKET, Situation(under_limits=False), TRUE),
+    (MatchLimit(100), PACKET, UNDER, TRUE),
+    (MatchLimit(100), PACKET, OVER, FALSE),
+    (MatchHashlimit(name="x", up_to="1/sec"), PACKET, UNDER, TRUE),
+    (MatchHashlimit(name="x", above="1/sec"), PACKET, UNDER, FALSE),
+    (MatchHashlimit(name="x", above="1/sec"), PACKET, OVER, TRUE),
     (MatchConntrack(protocol=Option("6")), PACKET, HERE, UNKNOWN),
     (MatchConntrack(direction="ORIGINAL"), PACKET, HERE, UNKNOWN),
     (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.errors import UsageError
 from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, Way
-from analyzer.kubeproxy.flows import BRIDGE_PORT
+from analyzer.kubeproxy.flows import bridge_port
 from analyzer.kubeproxy.trace import Question, trace, way
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, Source, View
 from analyzer.model.addresses import Address, Network
@@ -16,7 +16,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
-from analyzer.semantics.assumptions import NO_BRIDGE_PORT, rests_on_bridges
+from analyzer.semantics.assumed import DEFAULTS, Assumed
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.fate import fate_of
 from analyzer.semantics.tree import AnyRule, Leaf, Tree, shares
@@ -33,8 +33,6 @@ _FROM_NODE: Final = {
     Source.NODE: True,
     Source.EXTERNAL: False,
 }
-#: Whether a frontend is an address of the node; a load balancer's may be.
-_TO_NODE: Final = {FrontendKind.CLUSTER_IP: False, FrontendKind.NODE_PORT: True}
 
 
 @value
@@ -53,7 +51,7 @@ class Side:
     Attributes:
         own: the node's addresses; none: they are not known.
         node_port_address: the address of the node at which flows come to a NodePort, if known.
-        rests_on_bridges: whether a rule asked flows from outside for ports of bridges so far.
+        used: names of assumptions on which what was told so far rests.
     """
 
     def __init__(
@@ -66,11 +64,14 @@ class Side:
         sources: Sources,
         own: tuple[Address, ...] = (),
         node_port_address: Address | None = None,
+        assumed: Mapping[str, str] = DEFAULTS,
     ) -> None:
         self.view = view
         self.own = own
         self.node_port_address = node_port_address
-        self.rests_on_bridges = False
+        self.used: set[str] = set()
+        self._assumed = assumed
+        self._bridge_port = bridge_port(assumed)
         self._rulesets = rulesets
         self._cluster = cluster
         self._version = version
@@ -92,11 +93,11 @@ class Side:
         """Return what becomes of flows on `route` that reach no endpoint."""
         question = self._question(self.packet(protocol, route))
         try:
-            judged: set[type] = set()
-            tree = way(self._rulesets, question, self._family, judged)
+            assumed = Assumed(self._assumed)
+            tree = way(self._rulesets, question, self._family, assumed)
         except UsageError:  # a frontend at an address that is nobody's, as one of multicast
             return ((UNRESOLVED, Bounds(NEVER, ALWAYS)),)
-        self.rests_on_bridges |= rests_on_bridges(question.packet, judged)
+        self.used |= assumed.used
         return tuple([end for end in _ends(tree) if end[0] != "endpoint"])
 
     def packet(self, protocol: str, route: Way | Route) -> Packet:
@@ -109,8 +110,9 @@ class Side:
             destination_port=frontend.port,
             in_interface="" if source is Source.NODE else None,
             from_node=_FROM_NODE[source],
-            bridge_port=BRIDGE_PORT.get(source),
-            to_node=_TO_NODE.get(frontend.kind),
+            bridge_port=self._bridge_port.get(source),
+            to_node=True if frontend.kind is FrontendKind.NODE_PORT else None,
+            cluster_ip=frontend.address if frontend.kind is FrontendKind.CLUSTER_IP else None,
         )
 
     def fate(self, packet: Packet) -> Fate:
@@ -119,7 +121,7 @@ class Side:
             found = trace(self._rulesets, self._question(packet), self._family)
         except UsageError:
             return Fate(((UNRESOLVED, Bounds(NEVER, ALWAYS)),), ())
-        self.rests_on_bridges |= NO_BRIDGE_PORT in found.assumptions
+        self.used |= found.used
         return Fate(_ends(found.tree), found.ends[0].rules)
 
     @property
@@ -127,7 +129,7 @@ class Side:
         return "ip" if self._version == _IPV4 else "ip6"
 
     def _question(self, packet: Packet) -> Question:
-        return Question(packet=packet, addresses=self.own or None)
+        return Question(packet=packet, addresses=self.own or None, assumed=self._assumed)
 
 
 def _ends(tree: Tree) -> Otherwise:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Final
 
 from analyzer.model.packet import Packet
 from analyzer.model.rules import Rule, Table
 from analyzer.model.targets import SetMark
+from analyzer.semantics.assumed import Assumed
+from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import (
     AnyRule,
@@ -30,8 +32,12 @@ from tests.support.strategies.iptables_walkable import DEAD
 START: Final = "A"
 
 
-def walk(made: Table, packet: Packet | None = None) -> Tree:
-    return Traversal(made).tree(START, packet or Packet())
+def walk(
+    made: Table, packet: Packet | None = None, assumed: Mapping[str, str] | None = None
+) -> Tree:
+    given = None if assumed is None else Assumed(assumed)
+    situation = Situation(local_addresses=frozenset(), assumed=given)
+    return Traversal(made, situation).tree(START, packet or Packet())
 
 
 def is_dead(leaf: Leaf) -> bool:
@@ -61,11 +67,16 @@ def paths(
             raise AssertionError(tree)
 
 
-def agrees_with_the_naive_interpreter(made: Table) -> None:
+def agrees_with_the_naive_interpreter(
+    made: Table,
+    packet: Packet | None = None,
+    assumed: Mapping[str, str] | None = None,
+    facts: Mapping[str, bool] | None = None,
+) -> None:
     found: dict[naive.End, Fraction] = {}
-    for end, weight in paths(walk(made)):
+    for end, weight in paths(walk(made, packet, assumed)):
         found[end] = found.get(end, Fraction(0)) + weight
-    assert found == naive.distribution(made, START)
+    assert found == naive.distribution(made, START, facts)
 
 
 def bounds_are_the_extremes_of_an_adversary(made: Table) -> None:

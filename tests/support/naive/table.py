@@ -6,13 +6,24 @@ script: a random draw of nature, an unknown match of an adversary who sees what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from typing import Final, TypeAlias, TypeVar
 
-from analyzer.model.matches import Match, MatchMark, MatchNot, MatchRandom, MatchUnknown
+from analyzer.model.matches import (
+    Match,
+    MatchHashlimit,
+    MatchLimit,
+    MatchMark,
+    MatchNot,
+    MatchPolicy,
+    MatchRandom,
+    MatchRpfilter,
+    MatchSocket,
+    MatchUnknown,
+)
 from analyzer.model.rules import Rule, Table
 from analyzer.model.targets import (
     Accept,
@@ -86,6 +97,8 @@ class Run(Scripted):
     script: tuple[bool, ...]
     mark: int = 0
     path: list[str] = field(default_factory=list)
+    #: What is so at the node, by name; nobody knows the rest.
+    facts: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__init__(self.script)
@@ -132,8 +145,21 @@ class Run(Scripted):
                 return self.mark & mark.mask == mark.value
             case MatchRandom(threshold):
                 return self.drawn(threshold)
+            case MatchRpfilter(invert=invert):
+                return self.fact("reply leaves where it came in") is not invert
+            case MatchPolicy(policy=policy):
+                return self.fact("encrypted") is (policy == "ipsec")
+            case MatchSocket():
+                return self.fact("socket waits")
+            case MatchLimit():
+                return self.fact("tokens left")
+            case MatchHashlimit(above=above):
+                return self.fact("tokens left") is (above is None)
             case _:
                 raise AssertionError(match)
+
+    def fact(self, name: str) -> bool:
+        return self.facts[name] if name in self.facts else self.asked(Choice())
 
 
 K = TypeVar("K", bound=Hashable)
@@ -181,9 +207,11 @@ def reachable(start: Start[K], happens: Callable[[K], bool]) -> Interval:
     return explore(())
 
 
-def distribution(table: Table, chain: str) -> dict[End, Fraction]:
+def distribution(
+    table: Table, chain: str, facts: Mapping[str, bool] | None = None
+) -> dict[End, Fraction]:
     """The exact distribution of a table without anything unknown."""
-    return explored(lambda script: Run(table, script).end(chain))
+    return explored(lambda script: Run(table, script, facts=facts or {}).end(chain))
 
 
 Event: TypeAlias = Callable[[End], bool]

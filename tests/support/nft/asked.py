@@ -12,6 +12,7 @@ from analyzer.model import targets as t
 from analyzer.model.nft import Rule
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.value import replace
+from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Chance, FellThrough, Leaf, Tree
 from tests.support.naive.nft import Flow, Verdict
@@ -43,7 +44,7 @@ def asked(flow: Flow) -> tuple[Packet, Situation]:
         flow=packet,
         lists=flow.lists,
         affinity_lists=AFFINITY,
-        under_limits=flow.under_limits,
+        assumed=Assumed({"limits": "under" if flow.under_limits else "over"}),
     )
     return packet, situation
 
@@ -163,7 +164,7 @@ _OF_PACKETS: Final[dict[str, dict[str, Any]]] = {
 _OF_NODES: Final[dict[str, dict[str, Any]]] = {
     "own": {"local_addresses": None},
     "lists": {"lists": None},
-    "limits": {"under_limits": None},
+    "limits": {"assumed": None},
     "flow": {"flow": None},
 }
 #: All that may be forgotten.

@@ -30,6 +30,24 @@ unknown_matches: Final[st.SearchStrategy[m.Match]] = st.sampled_from(
 )
 
 
+#: What asks for the node, of which the rules tell nothing.
+node_matches: Final[st.SearchStrategy[m.Match]] = st.sampled_from(
+    [
+        m.MatchRpfilter(),
+        m.MatchRpfilter(invert=True, valid_mark=True),
+        m.MatchPolicy(direction="in", policy="none"),
+        m.MatchNot(m.MatchPolicy(direction="in", policy="none")),
+        m.MatchPolicy(direction="out", policy="ipsec"),
+        m.MatchSocket(),
+        m.MatchNot(m.MatchSocket(transparent=True)),
+        m.MatchLimit(100),
+        m.MatchNot(m.MatchLimit(100)),
+        m.MatchHashlimit(name="x", up_to="1/sec"),
+        m.MatchHashlimit(name="x", above="1/sec"),
+    ]
+)
+
+
 def _decisions(later: tuple[str, ...], *, unknown: bool) -> st.SearchStrategy[t.Target | None]:
     marks = st.builds(t.SetMark, st.integers(0, 3), st.integers(0, 3) | st.just(0xFFFFFFFF))
     kinds: list[st.SearchStrategy[t.Target | None]] = [
@@ -50,6 +68,7 @@ def walked_tables(
     draw: st.DrawFn,
     *,
     unknown_match: bool = True,
+    node_match: bool = False,
     unknown_target: bool = True,
     chains: int = len(CHAINS),
     most_rules: int = 3,
@@ -57,6 +76,7 @@ def walked_tables(
 ) -> Table:
     """Small tables whose walk has every turn in it: jumps, gotos, marks, chance, the unknown."""
     asked = known_matches | unknown_matches if unknown_match else known_matches
+    asked = asked | node_matches if node_match else asked
     built: dict[str, Chain] = {}
     for depth, name in enumerate(CHAINS[:chains]):
         decisions = _decisions(CHAINS[depth + 1 : chains], unknown=unknown_target)

@@ -1,0 +1,67 @@
+"""Matches that ask about the node, of which the dump tells nothing: what is assumed decides them.
+
+Source: Linux, net/ipv4/netfilter/ipt_rpfilter.c, ``rpfilter_mt``; net/netfilter/xt_physdev.c,
+``physdev_mt``; xt_policy.c, ``policy_mt``; xt_socket.c, ``socket_match``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from analyzer.model.matches import MatchPhysdev, MatchPolicy, MatchRpfilter, MatchSocket
+from analyzer.model.packet import Packet
+from analyzer.model.routing import LOOPBACK
+from analyzer.model.ternary import Ternary
+from analyzer.semantics.assumed import BRIDGE_PORT, POLICY, REVERSE_PATH, SOCKET
+from analyzer.semantics.situation import Situation
+
+_PASSES: Final = {"pass": Ternary.TRUE, "fail": Ternary.FALSE}
+
+
+def passes_reverse_path(packet: Packet, situation: Situation) -> Ternary:
+    """Tell whether a reply would leave by the device that the packet came in by.
+
+    Of what comes back by loopback the kernel does not ask.
+    """
+    if packet.in_interface == LOOPBACK:
+        return Ternary.TRUE
+    return _PASSES.get(situation.assume(REVERSE_PATH) or "", Ternary.UNKNOWN)
+
+
+def rpfilter(match: MatchRpfilter, packet: Packet, situation: Situation) -> Ternary:
+    """Judge ``-m rpfilter``."""
+    passes = passes_reverse_path(packet, situation)
+    return ~passes if match.invert else passes
+
+
+def physdev(match: MatchPhysdev, packet: Packet, situation: Situation) -> Ternary:
+    """Judge which ports of a bridge the packet passes: of one that passes none, ``!`` holds."""
+    if packet.in_interface != "":
+        if packet.bridge_port is not False:
+            situation.want(BRIDGE_PORT)
+            return Ternary.UNKNOWN
+        situation.assume(BRIDGE_PORT)
+    asked = (match.in_device, match.is_in, match.out_device, match.is_out, match.is_bridged)
+    return Ternary.of(all(option is None or option.negated for option in asked))
+
+
+def policy(match: MatchPolicy, situation: Situation) -> Ternary:
+    """Judge ``-m policy``: without IPsec only ``--pol none`` matches."""
+    if situation.assume(POLICY) is None:
+        return Ternary.UNKNOWN
+    return Ternary.of(match.policy == "none")
+
+
+def socket(_: MatchSocket, packet: Packet, situation: Situation) -> Ternary:
+    """Judge ``-m socket``."""
+    return has_socket(packet, situation)
+
+
+def has_socket(packet: Packet, situation: Situation) -> Ternary:
+    """Tell whether a socket of the node waits for the packet.
+
+    For one to the node itself there may well be a socket, so that nothing is assumed.
+    """
+    if situation.is_local(packet) is not Ternary.FALSE or situation.assume(SOCKET) is None:
+        return Ternary.UNKNOWN
+    return Ternary.FALSE

@@ -1,0 +1,172 @@
+"""Nodes on which other programs write rules too: what comes out, and what that rests on."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from analyzer.semantics.assumed import BY_NAME
+from tests.support.captures import ROOT
+from tests.support.commands import Command
+from tests.support.json_reader import read
+
+NOISE: Final = ROOT / "fixtures" / "noise"
+OBJECTS: Final = ("--objects", str(NOISE / "objects.json"))
+KNOWN: Final = (*OBJECTS, "--node", "worker1")
+DEAD: Final = ("--dead-node", "master")
+REVERSE_PATH: Final = BY_NAME["reverse-path"].sentences["pass"]
+CLUSTER_IP: Final = BY_NAME["cluster-ip"].sentences["not-local"]
+NAMES: Final = ("base", "calico", "portmap", "nodelocaldns", "flannel", "aws-vpc-cni")
+#: What is assumed, this way and that.
+OTHERWISE: Final = ((), ("reverse-path=fail",), ("limits=over",), ("cluster-ip=unknown",))
+
+
+def dump(name: str) -> str:
+    return str(NOISE / f"{name}.txt")
+
+
+def told(command: Command, verb: str, name: str, *more: str) -> Any:
+    done = command(verb, dump(name), *more, "--format", "json")
+    assert done.status == 0, done.err
+    return read(done.out)
+
+
+def assumed(found: Any) -> list[str]:
+    return [each["message"] for each in found["diagnostics"] if each["code"] == "assumed"]
+
+
+def shares(found: Any) -> dict[tuple[str, ...], Any]:
+    """Return the bounds of each endpoint's share, by Service, frontend and source."""
+    return {
+        (*way(service, route), endpoint["address"]): endpoint["share"]
+        for service in found["services"]
+        for route in service["routes"]
+        for endpoint in route["endpoints"]
+    }
+
+
+def way(service: Any, route: Any) -> tuple[str, ...]:
+    frontend = route["frontend"]
+    place = f"{frontend['address']}:{frontend['port']}"
+    return service["name"], service["protocol"], place, route["source"], str(route["network"])
+
+
+def masked(found: Any) -> list[object]:
+    return [e["masquerade"] for s in found["services"] for r in s["routes"] for e in r["endpoints"]]
+
+
+@pytest.mark.parametrize("name", ["calico", "portmap", "flannel", "aws-vpc-cni"])
+def test_the_shares_are_those_of_kube_proxy_alone(command: Command, name: str) -> None:
+    base, found = (told(command, "services", each, *KNOWN) for each in ("base", name))
+    wanted = shares(base)
+    assert wanted
+    # Their sources may be told apart further: each part has the share of the whole.
+    for (*place, address), share in shares(found).items():
+        assert share == wanted[*place[:-1], "None", address]
+        assert share[0] == share[1]
+    losses = [
+        command("loss", dump(each), *KNOWN, *DEAD, "--summary").out.splitlines()
+        for each in ("base", name)
+    ]
+    lines = [[line for line in loss if "/" in line and "Assumed" not in line] for loss in losses]
+    assert len(lines[0]) > len(base["services"])
+    assert [line.replace(dump(name), dump("base")) for line in lines[1]] == lines[0]
+
+
+def test_behind_calico_the_reverse_path_check_is_assumed_to_pass(command: Command) -> None:
+    assert assumed(told(command, "services", "base", *KNOWN)) == []
+    assert assumed(told(command, "services", "calico", *KNOWN)) == [REVERSE_PATH]
+    for verb in (("services",), ("loss", *DEAD), ("whatif",), ("diff", dump("calico"))):
+        out = command(verb[0], dump("calico"), *verb[1:], *KNOWN).out
+        assert f"Assumed: {REVERSE_PATH}." in out.splitlines()
+    out = command("tree", dump("calico"), "default/app", *KNOWN).out
+    assert f"Assumed: {REVERSE_PATH}." in out.splitlines()
+    pod = "--from", "pod", "--to", "default/app"
+    assert f"  {REVERSE_PATH}" in command("trace", dump("calico"), *KNOWN, *pod).out.splitlines()
+    assert REVERSE_PATH in told(command, "trace", "calico", *KNOWN, *pod)["assumptions"]
+
+
+def test_with_nothing_assumed_calico_leaves_bounds_and_prints_nothing(command: Command) -> None:
+    found = told(command, "services", "calico", *KNOWN, "--assume-nothing")
+    assert assumed(found) == []
+    open_ = [share for (*_, source, _, _), share in shares(found).items() if source == "pod"]
+    assert open_
+    assert all(lower == 0 < upper for lower, upper in open_)
+    from_node = [share for (*_, source, _, _), share in shares(found).items() if source == "node"]
+    assert from_node
+    assert all(lower == upper for lower, upper in from_node)  # raw OUTPUT asks for no route
+
+
+def test_behind_portmap_no_cluster_ip_is_an_address_of_the_node(command: Command) -> None:
+    """Where the node's addresses are known nothing is assumed."""
+    assert assumed(told(command, "services", "portmap", *KNOWN)) == []
+    found = told(command, "services", "portmap", *OBJECTS)
+    assert assumed(found) == [CLUSTER_IP]
+    assert all(lower == upper for lower, upper in shares(found).values())
+    nothing = told(command, "services", "portmap", *OBJECTS, "--assume-nothing")
+    assert assumed(nothing) == []
+    ends = {key[-1] for key, _ in shares(nothing).items() if key[0] == "default/app"}
+    assert ends == {"10.244.0.7", "10.244.1.9", "10.244.1.50"}  # and the hostPort's pod
+
+
+@pytest.mark.parametrize("way", [("--from", "10.244.1.77"), ("--from", "203.0.113.9")])
+def test_trace_assumes_the_same_of_cluster_ips(command: Command, way: tuple[str, ...]) -> None:
+    to = *way, "--to", "10.96.18.52:80"
+    found = told(command, "trace", "portmap", *OBJECTS, *to)
+    halves = {"10.244.0.7": (0.5, 0.5), "10.244.1.9": (0.5, 0.5)}
+    assert {end["address"]: (end["lower"], end["upper"]) for end in found["outcomes"]} == halves
+    assert CLUSTER_IP in found["assumptions"]
+    found = told(command, "trace", "portmap", *OBJECTS, *to, "--assume", "cluster-ip=unknown")
+    assert "10.244.1.50" in {end["address"] for end in found["outcomes"]}
+    assert CLUSTER_IP not in found["assumptions"]
+
+
+def test_trace_assumes_nothing_of_an_address_that_is_no_cluster_ip(command: Command) -> None:
+    to = "--from", "203.0.113.9", "--to", "192.168.0.77:80"
+    found = told(command, "trace", "portmap", *OBJECTS, *to)
+    assert CLUSTER_IP not in found["assumptions"]
+    assert {"10.244.1.50"} < {end["address"] for end in found["outcomes"]}
+
+
+def test_a_flow_that_conntrack_does_not_see_is_not_translated(command: Command) -> None:
+    """NodeLocal DNSCache answers on the address of kube-dns itself."""
+    to = "--to", "10.96.0.10:53", "--protocol", "udp"
+    for source in (("--from", "10.244.1.77"), ("--from-node",)):
+        found = told(command, "trace", "nodelocaldns", *KNOWN, *source, *to)
+        assert {end["address"] for end in found["outcomes"]} == {"10.96.0.10"}
+    base, found = (told(command, "services", each, *KNOWN) for each in ("base", "nodelocaldns"))
+    of_dns = {key for key in shares(base) if key[2] == "10.96.0.10:53"}
+    assert of_dns
+    assert shares(found) == {k: v for k, v in shares(base).items() if k not in of_dns}
+
+
+@pytest.mark.parametrize("name", ["flannel", "aws-vpc-cni"])
+def test_whether_a_flow_is_masqueraded_is_told_for_certain(command: Command, name: str) -> None:
+    found = told(command, "services", name, *KNOWN)
+    assert assumed(found) == []
+    if name == "flannel":
+        assert set(masked(found)) <= {True, False}
+        assert masked(found) != masked(told(command, "services", "base", *KNOWN))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("known", [(), KNOWN])
+def test_each_answer_lies_within_the_bounds_of_nothing_assumed(
+    command: Command, name: str, known: tuple[str, ...]
+) -> None:
+    nothing = told(command, "services", name, *known, "--assume-nothing")
+    assert assumed(nothing) == []
+    widest = shares(nothing)
+    for given in OTHERWISE:
+        options = [word for each in given for word in ("--assume", each)]
+        found = shares(told(command, "services", name, *known, *options))
+        for key, (lower, upper) in found.items():
+            least, most = of_part(widest, key)
+            assert least <= lower
+            assert upper <= most
+
+
+def of_part(found: dict[tuple[str, ...], Any], key: tuple[str, ...]) -> Any:
+    """Return a share of a part of the sources, or of all, where none is told apart."""
+    return found.get(key) or found[*key[:-2], "None", key[-1]]
