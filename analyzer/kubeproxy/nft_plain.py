@@ -23,7 +23,7 @@ from analyzer.kubeproxy.plain_shares import (
     told_otherwise,
 )
 from analyzer.kubeproxy.source_parts import SourceParts
-from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Source
+from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
@@ -135,7 +135,9 @@ class PlainServices:
         own = None if marks is None else marks[:3] == (str(address), place.protocol, port)
         if answers is None or chain.protocol != place.protocol:
             return None
-        return (place.protocol, own, marks and marks[3:], chain.marks_own, answers)
+        # Of a ClusterIP more is assumed than of another address.
+        is_cluster_ip = place.frontend.kind is FrontendKind.CLUSTER_IP
+        return (place.protocol, is_cluster_ip, own, marks and marks[3:], chain.marks_own, answers)
 
     def _drawn(self, chain: PlainChain) -> Drawn:
         number = len(chain.texts)
