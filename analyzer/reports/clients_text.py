@@ -7,6 +7,7 @@ from analyzer.model.measurement import ClientTrial
 from analyzer.reports.answers import ClientsAnswer
 from analyzer.reports.document import Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.phrases import assumed
 
 _COLUMNS = (
     Column("COMMAND", foldable=True),
@@ -24,7 +25,8 @@ def render(answer: ClientsAnswer) -> Document:
     node = f" on node {answer.node}" if answer.node else ""
     head = f"Real clients in a pod{node}, dead: {answer.dead}"
     rows = tuple(_row(trial) for trial in answer.trials)
-    return Document([Line((Span(head, Style.STRONG),)), Line(), Table(_COLUMNS, rows)])
+    told = assumed(answer.diagnostics)
+    return Document([Line((Span(head, Style.STRONG),)), Line(), Table(_COLUMNS, rows), *told])
 
 
 def _row(trial: ClientTrial) -> tuple[Cell, ...]:

@@ -12,7 +12,7 @@ from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.reports.answers import LabAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
-from analyzer.reports.phrases import SOURCES, count
+from analyzer.reports.phrases import SOURCES, assumed, count
 
 _COLUMNS = (
     Column("ENDPOINT"),
@@ -36,7 +36,7 @@ def render(answer: LabAnswer) -> Document:
     blocks: list[Block] = []
     for verdict in answer.verdicts:
         blocks += _measurement(verdict, answer.dead)
-    return Document([*blocks, *_end(answer)])
+    return Document([*blocks, *assumed(answer.diagnostics), *_end(answer)])
 
 
 def _measurement(verdict: Verdict, dead: str) -> list[Block]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from analyzer.failure.agreement import judge
+from analyzer.kubeproxy.assumed import ASSUMED
+from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.measurement import Measurement
 from analyzer.model.value import replace
 from analyzer.reports.answers import LabAnswer
@@ -12,6 +14,16 @@ from tests.support.answers import ALIVE, DEAD, counted, measured
 def shown(*measurements: Measurement) -> str:
     verdicts = tuple(judge(each) for each in measurements)
     return render_plain(render(LabAnswer(dead="node master", verdicts=verdicts)))
+
+
+def test_what_the_prediction_rests_on_stands_before_the_verdict() -> None:
+    told = Diagnostic(severity=Severity.INFO, code=ASSUMED, message="so it is", file="dump")
+    answer = LabAnswer(
+        dead="node master", verdicts=(judge(measured(DEAD, ALIVE)),), diagnostics=(told,)
+    )
+    *_, last, verdict = render_plain(render(answer)).splitlines()
+    assert last == "Assumed: so it is."
+    assert verdict.startswith("Verdict")
 
 
 def row(text: str, address: str) -> list[str]:
