@@ -328,11 +328,13 @@ def told_by_services(
 
     def is_cluster_ip(address: Address) -> bool:
         try:
-            services = recogniser().view().services
+            view = recogniser().view()
         except ParseError:
             return False
-        kinds = {f.kind for each in services for f in each.frontends if f.address == address}
-        return kinds == {FrontendKind.CLUSTER_IP}
+        if any(each.code == "no-comment" for each in view.diagnostics):
+            return False  # of which kind a frontend is, is a guess
+        frontends = [route.frontend for each in view.services for route in each.routes]
+        return {f.kind for f in frontends if f.address == address} == {FrontendKind.CLUSTER_IP}
 
     return Known(is_outside, is_cluster_ip)
 

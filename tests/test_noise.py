@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import pytest
@@ -108,6 +109,21 @@ def test_behind_portmap_no_cluster_ip_is_an_address_of_the_node(command: Command
     assert assumed(nothing) == []
     ends = {key[-1] for key, _ in shares(nothing).items() if key[0] == "default/app"}
     assert ends == {"10.244.0.7", "10.244.1.9", "10.244.1.50"}  # and the hostPort's pod
+
+
+def test_where_rules_do_not_name_their_services_nothing_is_assumed_of_cluster_ips(
+    command: Command,
+) -> None:
+    """What is taken for a ClusterIP may then be another address, and the node's own."""
+    comment = r' -m comment --comment ("(?:[^"\\]|\\.)*"|\S+)'
+    text = re.sub(comment, "", (NOISE / "portmap.txt").read_text())
+    file = command.file("nameless.txt", text)
+    found = read(command("services", file, "--format", "json").out)
+    assert assumed(found) == []
+    ends = {e["address"] for s in found["services"] for r in s["routes"] for e in r["endpoints"]}
+    assert "10.244.1.50" in ends
+    way = "trace", file, "--from", "203.0.113.9", "--to", "10.96.18.52:80", "--format", "json"
+    assert CLUSTER_IP not in read(command(*way).out)["assumptions"]
 
 
 @pytest.mark.parametrize("way", [("--from", "10.244.1.77"), ("--from", "203.0.113.9")])

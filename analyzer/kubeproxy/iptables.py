@@ -170,9 +170,13 @@ class Recogniser:
     @cached_property
     def _walks(self) -> NatWalks:
         from analyzer.kubeproxy.walks import NatWalks
+        from analyzer.semantics.assumed import CLUSTER_IP, DEFAULTS
 
         rulesets = (self._ruleset, *self._others)
-        given = self._own, self._sources, self._between, self._assumed
+        assumed = DEFAULTS if self._assumed is None else self._assumed
+        if self._unnamed:  # what is taken for a ClusterIP may be another address
+            assumed = {name: of for name, of in assumed.items() if name != CLUSTER_IP}
+        given = self._own, self._sources, self._between, assumed
         return NatWalks(rulesets, self._ruleset, *given)
 
     @cached_property
