@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from analyzer.semantics.assumed import BY_NAME
 from tests.support.answers import RICH
 from tests.support.commands import DUMP, OBJECTS, Command, Done
 
@@ -150,7 +151,10 @@ def test_the_tree_of_a_service_without_endpoints_ends_where_it_is_refused(
     )
     done = command("tree", command.file("dump.txt", rules), "ns/empty:dns")
     assert done.status == 0
-    assert done.out.splitlines()[-1].strip().startswith("=> rejected")
+    assert any(line.strip().startswith("=> rejected") for line in done.out.splitlines())
+    # Whose address it is decides whether the flow comes to FORWARD.
+    told = BY_NAME["cluster-ip"].sentences["not-local"]
+    assert done.out.splitlines()[-1] == f"Assumed: {told}."
 
 
 @pytest.mark.parametrize(
