@@ -64,9 +64,10 @@ def _page(parser: argparse.ArgumentParser, says: str, verbs: Sequence[str]) -> t
     told = ",\n".join(f".BR {_plain(each)} (1)" for each in also)
     page.add_section("see also", ">", told)
     # What a page calls arguments by their place are verbs, of the program and of the lab.
+    head, synopsis, rest = str(page).partition(".SH SYNOPSIS\n")
+    usage, section, below = rest.partition("\n.SH ")
     # A line before an option that is as wide as the page has too few words to fill it.
-    synopsis = ".SH SYNOPSIS\n"
-    text = str(page).replace(synopsis, f"{synopsis}.ad l\n").replace("\n.SH D", "\n.ad b\n.SH D", 1)
+    text = f"{head}{synopsis}.ad l\n{usage}\n.ad b{section}{below}"
     return FOLDER / f"{name}.1", text.replace("POSITIONAL ARGUMENTS", "VERBS") if verbs else text
 
 
