@@ -32,10 +32,11 @@ Towards: TypeAlias = Callable[[int, int | None], BySource]
 
 #: Questions of rules by which one destination is told from others; it then is walked for alone.
 _MOST_ASKED: Final = 3
-#: Questions that part one and the same rest, and one more for each few that were walked for alone.
-#: Where rules name addresses one by one, as sets of hairpins do, each question takes one of them
-#: off the rest, at the cost of a look at all.
-_MOST_PARTED: Final = 8
+#: Questions that part one and the same rest, and for how many that were walked for alone it is one
+#: more. Where rules name addresses one by one, as sets of hairpins do, each question takes one of
+#: them off the rest, at the cost of a look at all.
+_MOST_PARTED: Final = 16
+_ALONE: Final = 4
 _IPV4: Final = 4
 _UNKNOWN: Final[BySource] = (of_all(Ternary.UNKNOWN), frozenset())
 
@@ -73,7 +74,7 @@ class _Destinations:
         if found is not None:
             return found
         _, held, depth = self._held[bisect_right(self._firsts, address) - 1]
-        most = _MOST_PARTED + len(self._alone) // _MOST_PARTED
+        most = _MOST_PARTED + len(self._alone) // _ALONE
         asked = 0
         while isinstance(held, Packet):
             asked += 1
