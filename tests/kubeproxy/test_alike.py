@@ -146,7 +146,7 @@ def dumps(draw: st.DrawFn) -> str:
     return text
 
 
-@examples(20, 1500)
+@examples(8, 1500)
 @given(dumps(), st.sampled_from((None, "192.168.0.1", "192.168.0.2")))
 def test_what_is_alike_is_answered_as_if_it_was_walked(text: str, own: str | None) -> None:
     addresses = [] if own is None else [IPv4Address(own)]

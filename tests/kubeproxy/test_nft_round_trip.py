@@ -104,7 +104,7 @@ def replace_kind(shown: ShownFrontend) -> ShownFrontend:
 
 
 @every_layout
-@examples(8, 150)  # each takes long
+@examples(5, 150)  # each takes long
 @given(data=st.data(), told=st.booleans())
 def test_objects_come_back_from_their_rules(
     layout: Layout, data: st.DataObject, *, told: bool
@@ -116,7 +116,7 @@ def test_objects_come_back_from_their_rules(
 
 
 @every_layout
-@examples(8, 150)  # each takes long
+@examples(5, 150)  # each takes long
 @given(data=st.data())
 def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataObject) -> None:
     trip = NftRoundTrip(data.draw(clusters(layout)))

@@ -27,7 +27,7 @@ every_layout = pytest.mark.parametrize("layout", Layout, ids=lambda layout: layo
 
 
 @every_layout
-@examples(8, 200)  # each takes long
+@examples(5, 200)  # each takes long
 @given(data=st.data(), told=st.booleans())
 def test_objects_come_back_from_their_rules(
     layout: Layout, data: st.DataObject, *, told: bool
@@ -39,7 +39,7 @@ def test_objects_come_back_from_their_rules(
 
 
 @every_layout
-@examples(8, 200)  # each takes long
+@examples(5, 200)  # each takes long
 @given(data=st.data())
 def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataObject) -> None:
     trip = RoundTrip(data.draw(clusters(layout)))
@@ -64,7 +64,7 @@ def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataO
 
 
 @every_layout
-@examples(8, 200)  # each takes long
+@examples(5, 200)  # each takes long
 @given(data=st.data())
 def test_generated_rules_are_printed_as_they_were_read(layout: Layout, data: st.DataObject) -> None:
     text = data.draw(clusters(layout)).dump

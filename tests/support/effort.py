@@ -13,7 +13,7 @@ from hypothesis import settings
 
 PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "quick")
 #: Examples of a property that says nothing else: in the quick check, and in one round of the soak.
-QUICK: Final = 30
+QUICK: Final = 20
 SOAK: Final = 1_000
 
 settings.register_profile("quick", max_examples=QUICK, deadline=None)

@@ -50,7 +50,7 @@ def difference_of(a: GeneratedCluster, b: GeneratedCluster) -> Difference:
 
 @every_layout
 def test_a_cluster_does_not_differ_from_itself(layout: Layout) -> None:
-    @examples(5, 100)
+    @examples(3, 100)
     @given(clusters(layout))
     def check(cluster: GeneratedCluster) -> None:
         found = difference_of(cluster, cluster)
@@ -61,7 +61,7 @@ def test_a_cluster_does_not_differ_from_itself(layout: Layout) -> None:
 
 @every_layout
 def test_to_compare_is_antisymmetric(layout: Layout) -> None:
-    @examples(5, 100)
+    @examples(3, 100)
     @given(clusters(layout), clusters(layout))
     def check(one: GeneratedCluster, other: GeneratedCluster) -> None:
         other = replace(other, family=one.family, node=one.node, flags=one.flags)
@@ -88,7 +88,7 @@ def naive(side: Side) -> dict[object, object]:
 def test_an_endpoint_that_leaves_is_all_that_differs(layout: Layout) -> None:
     """Held against the two views, route by route; only one Service may differ."""
 
-    @examples(5, 100)
+    @examples(3, 100)
     @given(clusters(layout), st.data())
     def check(cluster: GeneratedCluster, data: st.DataObject) -> None:
         items = copy.deepcopy(cluster.items)
@@ -139,7 +139,7 @@ def without_hints(cluster: GeneratedCluster, layout: Layout) -> GeneratedCluster
     return replace(cluster, items=items, layout=layout)
 
 
-@examples(5, 100)
+@examples(3, 100)
 @given(clusters(Layout.V1_30))
 def test_without_hints_two_later_versions_are_the_same(cluster: GeneratedCluster) -> None:
     a, b = (without_hints(cluster, layout) for layout in (Layout.V1_30, Layout.V1_36))
@@ -165,7 +165,7 @@ def tame(cluster: GeneratedCluster) -> set[str]:
     }
 
 
-@examples(5, 100)
+@examples(3, 100)
 @given(clusters(Layout.V1_20))
 def test_an_older_version_differs_by_what_it_does_not_know(cluster: GeneratedCluster) -> None:
     found = difference_of(cluster, replace(cluster, layout=Layout.V1_36))
