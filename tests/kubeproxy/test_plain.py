@@ -173,6 +173,20 @@ def test_both_ways_agree_on_rules_of_others_behind_the_endpoints(
     check_both_ways(text.encode(), *map(IPv4Address, own))
 
 
+@pytest.mark.parametrize("own", [(), ("192.168.0.11",)])
+def test_both_ways_agree_where_more_than_the_mark_is_set(own: tuple[str, ...]) -> None:
+    text = TWO_NODES.read_text()
+    for row in (
+        "-A KUBE-MARK-MASQ -j CONNMARK --set-xmark 0x10/0x10",
+        "-A POSTROUTING -m connmark --mark 0x10/0x10 -j ACCEPT",
+    ):
+        chain = " ".join(row.split()[:2])
+        before = text
+        text = text.replace(f"\n{chain} ", f"\n{row}\n{chain} ", 1)
+        assert text != before
+    check_both_ways(text.encode(), *map(IPv4Address, own))
+
+
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 7))
 def test_generated_clusters_come_out_as_they_went_in(sizes: list[int], nodes: int) -> None:
     given_ = list(services(len(sizes) * 2, endpoints=sizes, nodes=nodes))
