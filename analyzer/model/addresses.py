@@ -14,6 +14,8 @@ Network: TypeAlias = IPv4Network | IPv6Network
 
 #: The IP version of each family of netfilter.
 VERSIONS: Final = {"ip": 4, "ip6": 6}
+#: Bits of an address, by IP version.
+WIDTHS: Final = {4: 32, 6: 128}
 _MAPPED: Final = 0xFFFF
 _LOWEST_WORD: Final = 0xFFFF
 _IPV6: Final = 6

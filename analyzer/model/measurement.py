@@ -40,6 +40,7 @@ class ClientTrial:
         family: of the address, as nft names it: ``ip`` or ``ip6``.
         succeeds: the predicted share of runs that succeed.
         failure_seconds: how long each run that failed took, in ascending order.
+        failure_takes: the predicted seconds, at least and at most; None: none is to fail.
     """
 
     command: str
@@ -49,6 +50,7 @@ class ClientTrial:
     succeeded: int
     succeeds: Bounds
     failure_seconds: tuple[float, ...]
+    failure_takes: tuple[float, float] | None = None
 
 
 @value(kw_only=True)

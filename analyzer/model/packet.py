@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from analyzer.model.addresses import Address
+    from analyzer.model.devices import Side
     from analyzer.model.region import Parted, Region
 
 #: Every bit of a mark.
@@ -70,6 +71,9 @@ class Packet:
         flow_mark: the mark of the flow's conntrack entry; that of a new one is 0.
         in_interface: the device it came in by; the empty string: none.
         out_interface: the device it leaves by; the empty string: none.
+        comes_from: from where, of a packet that came in by a device that is not known.
+        is_routed: whether it leaves by a device that is not known, on a route to `destination`,
+            which is none of the node's own addresses.
         bridge_port: whether it passes a port of a bridge on its way.
         to_node: whether it goes to an address of the node, where the address is not known.
         from_node: whether its source is an address of the node, where these are not known.
@@ -92,6 +96,8 @@ class Packet:
     flow_mark: Mark = Mark()
     in_interface: str | None = None
     out_interface: str | None = None
+    comes_from: Side | None = None
+    is_routed: bool = False
     bridge_port: bool | None = None
     to_node: bool | None = None
     from_node: bool | None = None

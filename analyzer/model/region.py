@@ -17,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address, summarize_address_range
 
+from analyzer.model.addresses import WIDTHS
 from analyzer.model.ternary import Ternary
 
 TYPE_CHECKING = False
@@ -30,7 +31,6 @@ Interval = tuple[int, int]
 #: In order; no two of them overlap or touch.
 Intervals = tuple[Interval, ...]
 
-_WIDTHS: Final = {4: 32, 6: 128}
 #: By IP version.
 LOOPBACK: Final[dict[int, Intervals]] = {4: ((0x7F000000, 0x7FFFFFFF),), 6: ((1, 1),)}
 
@@ -190,6 +190,12 @@ def joined(parts: Iterable[Interval]) -> Intervals:
     return tuple(found)
 
 
+def holds(intervals: Intervals, number: int) -> bool:
+    """Tell whether a number is in some intervals."""
+    at = bisect_right(intervals, number, key=lambda each: each[0]) - 1
+    return at >= 0 and number <= intervals[at][1]
+
+
 def is_one(intervals: Intervals) -> bool:
     """Tell whether just one address is in some intervals."""
     return len(intervals) == 1 and intervals[0][0] == intervals[0][1]
@@ -202,7 +208,7 @@ def span(network: Network) -> Interval:
 
 def everything(version: int) -> Interval:
     """Return the first and the last address of an IP version."""
-    return 0, (1 << _WIDTHS[version]) - 1
+    return 0, (1 << WIDTHS[version]) - 1
 
 
 def networks_of(version: int, intervals: Sequence[Interval]) -> Iterator[Network]:

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # a hundred classes that a plain dump has no use for
     from typing import Any, TypeAlias
 
+    from analyzer.model.ipsets import Ipsets
     from analyzer.model.matches import Match
     from analyzer.model.targets import Target
 
@@ -32,6 +33,10 @@ class Rule:
     location: Location
     raw: str
     counters: Counters | None = None
+
+
+#: What stands in the place of the target of rules that a dump may have lost.
+LOST_ROWS = "the dump may have lost rules here"
 
 
 class LazyRules(Sequence[Rule]):
@@ -98,6 +103,7 @@ class Ruleset:
         legacy_beside: whether iptables-nft-save said that the node has tables of the other backend.
         counted: how many rules the dump holds, where that was counted while it was read.
         taken: when, as its header has it, by the node's clock; empty where it has none.
+        ipsets: the node's sets, in which its rules look packets up, as far as they were told.
     """
 
     tables: Mapping[str, Table]
@@ -109,6 +115,7 @@ class Ruleset:
     legacy_beside: bool = False
     counted: int | None = None
     taken: str = ""
+    ipsets: Ipsets | None = None
 
     @property
     def rules(self) -> int:

@@ -1,0 +1,60 @@
+"""Devices of a node of which not one name is known, but which they may be."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+
+
+class Side(Enum):
+    """Where a flow comes from or goes to, seen from the node that it passes.
+
+    `POD` is a pod of this node, `ELSEWHERE` one of another node, `OUTSIDE` all else.
+    """
+
+    POD = "pod"
+    ELSEWHERE = "pod-elsewhere"
+    OUTSIDE = "outside"
+
+
+@value
+class Devices:
+    """One device of several; which one is not known.
+
+    Attributes:
+        patterns: names as iptables prints them: with ``+`` at the end all that begin so.
+        inside: whether it is one that a pattern names, or one that none of them does.
+        open: patterns of names of which nothing is told.
+    """
+
+    patterns: tuple[str, ...]
+    inside: bool
+    open: tuple[str, ...] = ()
+
+    def is_named(self, name: str) -> Ternary:
+        """Tell whether the device is one that `name`, a pattern too, stands for."""
+        if name == "+":
+            return Ternary.TRUE
+        if any(meets(name, each) for each in self.open):
+            return Ternary.UNKNOWN
+        if not self.inside:
+            known = any(covers(each, name) for each in self.patterns)
+            return Ternary.FALSE if known else Ternary.UNKNOWN
+        if all(covers(name, each) for each in self.patterns):
+            return Ternary.TRUE
+        none = not any(meets(name, each) for each in self.patterns)
+        return Ternary.FALSE if none else Ternary.UNKNOWN
+
+
+def covers(pattern: str, other: str) -> bool:
+    """Tell whether all devices that `other` names have a name of `pattern`."""
+    if not pattern.endswith("+"):
+        return pattern == other
+    return other.removesuffix("+").startswith(pattern[:-1])
+
+
+def meets(one: str, other: str) -> bool:
+    """Tell whether a device may have a name of both patterns."""
+    return covers(one, other) or covers(other, one)

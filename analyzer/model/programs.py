@@ -1,0 +1,165 @@
+"""Which program writes a rule, as far as names and comments tell: whom to ask about it.
+
+Nothing that a rule does is told by this table: only what the rule says counts.
+
+Source: the programs' own sources and documentation, where they name their chains and comments.
+"""
+
+from __future__ import annotations
+
+import re
+
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+
+@value(kw_only=True)
+class Program:
+    """One program, and the regular expressions by which its rules are known.
+
+    Attributes:
+        chains: names of its chains, from their beginning.
+        comments: what its comments begin with.
+        devices: devices that it makes, of rules in chains of nobody.
+        tables: names of its tables of nft.
+    """
+
+    name: str
+    chains: str = ""
+    comments: str = ""
+    devices: str = ""
+    tables: str = ""
+
+
+KUBE_PROXY: Final = "kube-proxy"
+
+#: All programs that are known; where two fit, the first.
+PROGRAMS: Final = (
+    Program(
+        name="kube-router",
+        chains=r"KUBE-(?:NWPLCY|POD-FW|ROUTER|NETWORK-POLICY|SRC|DST)(?:-|$)",
+        comments=r"kube-router|rule to jump traffic .* POD name:",
+        devices=r"kube-bridge",
+    ),
+    Program(name="kubelet's host ports", chains=r"KUBE-(?:HOSTPORTS$|HP-)"),
+    Program(
+        name="kubelet",
+        chains=r"KUBE-(?:KUBELET-|FIREWALL$|IPTABLES-HINT$)",
+        comments=r"block incoming localnet connections",
+    ),
+    Program(
+        name=KUBE_PROXY,
+        chains=r"KUBE-(?:SERVICES|SV[CL]-|SEP-|EXT-|FW-|XLB-|NODEPORTS|NODE-PORT|EXTERNAL-SERVICES"
+        r"|FORWARD|POSTROUTING|MARK-(?:MASQ|DROP)|PROXY-|LOAD-BALANCER|SOURCE-RANGES)",
+        tables=r"kube-proxy$",
+    ),
+    Program(
+        name="Calico",
+        chains=r"cali[-:]|felix-",
+        comments=r"cali:",
+        devices=r"cali|tunl0|vxlan\.calico|wireguard\.cali",
+        tables=r"calico$",
+    ),
+    Program(
+        name="Cilium",
+        chains=r"(?:OLD_)?CILIUM_",
+        comments=r"cilium[: -]",
+        devices=r"cilium_|lxc",
+    ),
+    Program(
+        name="Docker",
+        chains=r"DOCKER(?:-|$)",
+        devices=r"docker0|docker_gwbridge|br-[0-9a-f]{12}",
+        tables=r"docker-bridges$",
+    ),
+    Program(name="ufw", chains=r"ufw6?-"),
+    Program(
+        name="firewalld",
+        chains=r"(?:INPUT|OUTPUT|FORWARD|PREROUTING|POSTROUTING)_(?:direct|ZONES|POLICIES|IN_|OUT_)"
+        r"|(?:IN|OUT|FWD[IO]?|PRE|POST)_[a-z]+(?:_(?:log|deny|allow|pre|post))?$",
+        tables=r"firewalld$",
+    ),
+    Program(
+        name="CNI portmap",
+        chains=r"CNI-(?:HOSTPORT|DN|SN)-",
+        comments=r"CNI portfwd|dnat name: ",
+        tables=r"cni_hostport$",
+    ),
+    Program(
+        name="CNI", chains=r"CNI-(?:[0-9a-f]{24}$|FORWARD$|ADMIN$|ISOLATION)", comments=r'name: "'
+    ),
+    Program(
+        name="flannel",
+        chains=r"FLANNEL-",
+        comments=r"flanneld ",
+        devices=r"flannel\.",
+        tables=r"flannel-ipv[46]$",
+    ),
+    Program(name="AWS VPC CNI", chains=r"AWS-(?:SNAT|CONNMARK)-CHAIN-", comments=r"AWS, "),
+    Program(name="NodeLocal DNSCache", comments=r"NodeLocal DNS Cache: ", devices=r"nodelocaldns"),
+    Program(name="Istio", chains=r"ISTIO_", tables=r"istio"),
+    Program(name="Linkerd", chains=r"PROXY_INIT_", comments=r"proxy-init/"),
+    Program(name="Weave Net", chains=r"WEAVE(?:-|$)", devices=r"weave|vethwe-"),
+    Program(name="Antrea", chains=r"ANTREA-", comments=r"Antrea: ", devices=r"antrea-gw"),
+    Program(name="OVN-Kubernetes", chains=r"OVN-KUBE-", tables=r"ovn-kubernetes$"),
+    Program(name="Azure NPM", chains=r"AZURE-NPM"),
+    Program(name="ip-masq-agent", chains=r"IP-MASQ(?:-|$)", comments=r"ip-masq-agent: "),
+    Program(name="libvirt", chains=r"LIBVIRT_", devices=r"virbr", tables=r"libvirt(?:_network)?$"),
+    Program(name="Podman", chains=r"NETAVARK[-_]", devices=r"podman", tables=r"netavark$"),
+    Program(name="LXD", comments=r"generated for LXD", devices=r"lxdbr", tables=r"lxd$"),
+    Program(name="Tailscale", chains=r"ts-", devices=r"tailscale"),
+    Program(name="wg-quick", comments=r"wg-quick\(8\) "),
+    Program(name="fail2ban", chains=r"f2b-|fail2ban-", tables=r"f2b-table$"),
+    Program(name="CrowdSec", chains=r"CROWDSEC", tables=r"crowdsec6?$"),
+    Program(name="MiniUPnPd", chains=r"MINIUPNPD", tables=r"miniupnpd$"),
+)
+
+_COMMENT: Final = re.compile(
+    r' --comment (?:"((?:[^"\\]|\\.)*)"|(\S+))|\bcomment "([^"]*)"'  # of iptables, and of nft
+)
+_TARGET: Final = re.compile(
+    r' (?:-[jg]|--jump|--goto) (\S+)|\b(?:jump|goto) ([\w-]+)|"target": "([^"]+)"'  # and of JSON
+)
+_DEVICE: Final = re.compile(r' -[io] (\S+)|[io]if(?:name)? (?:!= )?"([^"]+)"')
+_KNOWN: dict[tuple[str, str], str | None] = {}
+
+
+def program_of_chain(chain: str, table: str = "") -> str | None:
+    """Return the program whose chain it is, by its name; None: the name does not tell.
+
+    `table` is that of nft which it stands in, as ``ip kube-proxy``.
+    """
+    key = chain, table
+    if key not in _KNOWN:
+        name = table.rpartition(" ")[2]
+        _KNOWN[key] = _first("chains", chain) or (_first("tables", name) if name else None)
+    return _KNOWN[key]
+
+
+def program_of(chain: str, text: str, table: str = "") -> str | None:
+    """Return the program that has written a rule; None: neither names nor comments tell.
+
+    A program puts rules into chains of others that lead to its own: there its comment counts, then
+    the chain that is led to, then a device. `text` is the rule as the dump has it.
+    """
+    owner = program_of_chain(chain, table)
+    if owner is not None:
+        return owner
+    for field, pattern in (("comments", _COMMENT), ("chains", _TARGET), ("devices", _DEVICE)):
+        for found in pattern.finditer(text):
+            words = next((each for each in found.groups() if each is not None), "")
+            said = _first(field, words.replace('\\"', '"'))
+            if said is not None:
+                return said
+    return None
+
+
+def _first(field: str, text: str) -> str | None:
+    for each in PROGRAMS:
+        pattern = getattr(each, field)
+        if pattern and re.match(pattern, text):
+            return each.name
+    return None
