@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from analyzer.model.addresses import address_from_text, address_to_text
 from analyzer.model.diagnostics import Location
-from analyzer.model.rules import Chain, LazyRules, Rule
+from analyzer.model.rules import LOST_ROWS, Chain, LazyRules, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class RuleRows(LazyRules):
         return hash(tuple(self))
 
 
-_LOST: Final = "the dump may have lost rules here"
+_LOST: Final = LOST_ROWS
 #: Destination and port where nothing but the source stands before them, without ``!``.
 _KEY: Final = (
     r"(?:\[\d+:\d+\] )?-A \S+ (?:(?:! )?-s \S+ )?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.rules import Rule, Ruleset, Table
@@ -34,11 +35,13 @@ _PLAIN: Final = (
     r"| -m nfacct --nfacct-name  ?[\w-]{1,30})*"
     r" -j (MARK(?= --set-xmark 0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}$)"
     rf"|DNAT(?= --to-destination {_OCTET}(?:\.{_OCTET}){{3}}:{_PORT}$)"
-    r"|REJECT(?= --reject-with icmp-port-unreachable$)"
+    r"|REJECT(?= --reject-with icmp6?-port-unreachable$)"
     r"|MASQUERADE(?=(?: --random-fully)?$)|[\w-]+$)(?: --.*)?"
 )
 
 
+#: The chain that a row stands in.
+_CHAIN: Final = re.compile(r"-A (\S+)")
 #: Of more missing chains than many only a few are told one by one.
 _MANY: Final = 12
 _FEW: Final = 3
@@ -98,6 +101,7 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
                 empty.setdefault(chain, []).append(line)
             case _:
                 pass
+    raw = {rule.location.line: rule.raw for rule in strange}
     for chain, lines in empty.items():
         text = (
             f"chain {chain} of table {table.name} has no rule: was the dump taken in the middle "
@@ -109,14 +113,14 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
             f"{what} is printed without what it does: the dump was taken with an iptables older "
             "than the one that wrote the rules; take it again with that one"
         )
-        yield _finding(file, lines, "older-iptables", text)
+        yield _finding(file, lines, "older-iptables", text, raw)
     for what, lines in unread.items():
         text = f"{what} is not understood: where it decides, the answer is given as bounds"
-        yield _finding(file, lines, "unknown-extension", text)
+        yield _finding(file, lines, "unknown-extension", text, raw)
     told = dict(list(missing.items())[: _FEW if len(missing) > _MANY else _MANY])
     for chain, lines in told.items():
         text = f"chain {chain} of table {table.name} is not in the dump: what it does is unknown"
-        yield _finding(file, lines, "missing-chain", text)
+        yield _finding(file, lines, "missing-chain", text, raw)
     others = [lines for chain, lines in missing.items() if chain not in told]
     if others:
         text = f"{len(others):,} more chains of table {table.name} are not in the dump"
@@ -149,12 +153,30 @@ def _is_unfilled(table: Table, chain: str) -> bool:
     )
 
 
+def _signature(rows: Iterable[str]) -> str:
+    """Return who has written some rows, where that is known of all of them."""
+    from analyzer.model.programs import KUBE_PROXY, program_of  # few dumps need it
+
+    chains = [(_CHAIN.search(row), row) for row in rows]
+    programs = {program_of(found[1] if found else "", row) for found, row in chains}
+    named = sorted(each for each in programs if each not in {None, KUBE_PROXY})
+    return f"; written by {', '.join(named)}" if named and None not in programs else ""
+
+
 def _first(text: str) -> str:
     """Return the name of an extension out of its text: ``-m set --match-set x src``."""
     words = text.split()
     return words[1] if words[0] in {"-m", "-j"} and words[1:] else text
 
 
-def _finding(file: str, lines: list[int], code: str, message: str) -> Diagnostic:
+def _finding(
+    file: str,
+    lines: list[int],
+    code: str,
+    message: str,
+    raw: Mapping[int, str] = MappingProxyType({}),
+) -> Diagnostic:
     more = f" ({len(lines)} rules)" if lines[1:] else ""
+    if raw:
+        more += _signature([raw[line] for line in lines])
     return partial_warning(code, message + more, file, lines[0])
