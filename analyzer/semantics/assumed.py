@@ -13,7 +13,7 @@ unknown, and what follows from it is bounds, which hold whatever is true.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from analyzer.model.value import value
 
@@ -29,6 +29,7 @@ BRIDGE_PORT: Final = "bridge-port"
 CLUSTER_IP: Final = "cluster-ip"
 LIMITS: Final = "limits"
 POLICY: Final = "policy"
+POD_INTERFACE: Final = "pod-interface"
 SOCKET: Final = "socket"
 
 
@@ -38,20 +39,33 @@ class Assumption:
 
     Attributes:
         sentences: by each value what an answer that rests on it says; the first is the default.
+        any_sentence: what it says of any other value; None: there are no others.
     """
 
     name: str
     sentences: Mapping[str, str]
+    any_sentence: Callable[[str], str] | None = None
 
     @property
     def default(self) -> str:
         """What is assumed where nobody says otherwise."""
         return next(iter(self.sentences))
 
+    def sentence(self, of: str) -> str:
+        """Return what an answer that rests on a value says."""
+        if self.any_sentence is not None and of not in self.sentences:
+            return self.any_sentence(of)
+        return self.sentences[of]
+
     @property
     def values(self) -> tuple[str, ...]:
         """All that can be assumed, and nothing."""
         return (*self.sentences, UNKNOWN)
+
+
+def _pods_devices(patterns: str) -> str:
+    names = ", ".join(patterns.split())
+    return f"pods of this node, and nothing else, are behind devices {names}"
 
 
 #: All there are, in the order in which answers print them.
@@ -66,6 +80,14 @@ ASSUMPTIONS: Final = (
     Assumption(
         BRIDGE_PORT,
         {"none": "flows from outside do not come in by a port of a bridge (-m physdev)"},
+    ),
+    Assumption(
+        POD_INTERFACE,
+        {
+            "usual": "pods of this node, and nothing else, are behind devices that their network "
+            "plugin names (cali+, lxc+, cni0, veth+, eni+, ...)"
+        },
+        _pods_devices,
     ),
     Assumption(
         CLUSTER_IP,
@@ -118,4 +140,4 @@ class Assumed:
 def told(used: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
     """Return what an answer rests on that used the assumptions of these names, in words."""
     names = set(used)
-    return tuple(each.sentences[values[each.name]] for each in ASSUMPTIONS if each.name in names)
+    return tuple(each.sentence(values[each.name]) for each in ASSUMPTIONS if each.name in names)

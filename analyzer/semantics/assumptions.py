@@ -89,7 +89,7 @@ def _of_nft(ruleset: NftRuleset) -> Iterator[str]:
         f"{chain.name} of table {table.family} {table.name}"
         for table in ruleset.tables.values()
         for chain in table.chains.values()
-        if chain.hook is not None and len(chain.rules)
+        if chain.hook is not None and (len(chain.rules) or chain.policy == "drop")
         if table.family in _LINK_FAMILIES or chain.hook in _LINK_HOOKS
     ]
     if below:

@@ -188,17 +188,36 @@ def without_nat(stages: Iterable[Stage]) -> tuple[Stage, ...]:
 
 def up_to_nat(stages: Iterable[Stage], hook: str) -> tuple[Stage, ...]:
     """Return what is called before the chains of nat, and those."""
-    called = [
-        stage
-        for stage in stages
-        if (stage if isinstance(stage, BaseChain) else stage.chains[0]).called <= NAT[hook]
-    ]
+    return _around_nat(tuple(stages), hook)[0]
 
-    def cut(order: tuple[BaseChain, ...]) -> tuple[BaseChain, ...]:
-        last = max((at for at, chain in enumerate(order) if chain.is_nat), default=len(order) - 1)
-        return order[: last + 1]
 
-    return _changed(called, cut)
+def behind_nat(stages: Iterable[Stage], hook: str) -> tuple[Stage, ...]:
+    """Return what is called behind the chains of nat, whichever of them translated a flow."""
+    return _around_nat(tuple(stages), hook)[1]
+
+
+def _around_nat(
+    stages: tuple[Stage, ...], hook: str
+) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
+    """Return the stages up to the last chain of nat, or to where it would be, and those behind."""
+    last = max((at for at, stage in enumerate(stages) if _has_nat(stage)), default=None)
+    if last is None:
+        called = [s if isinstance(s, BaseChain) else s.chains[0] for s in stages]
+        before = sum(chain.called <= NAT[hook] for chain in called)
+        return stages[:before], stages[before:]
+    middle = stages[last : last + 1]
+    upper = _changed(middle, lambda order: order[: _nat_ends(order)])
+    lower = _changed(middle, lambda order: order[_nat_ends(order) :])
+    return (*stages[:last], *upper), (*lower, *stages[last + 1 :])
+
+
+def _has_nat(stage: Stage) -> bool:
+    chains = (stage,) if isinstance(stage, BaseChain) else stage.chains
+    return any(chain.is_nat for chain in chains)
+
+
+def _nat_ends(order: tuple[BaseChain, ...]) -> int:
+    return max(at for at, chain in enumerate(order) if chain.is_nat) + 1
 
 
 def each_as(stages: Iterable[Stage], made: Callable[[BaseChain], BaseChain]) -> tuple[Stage, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
-from analyzer.model.region import Interval, Intervals, common_of, is_one, joined, without
+from analyzer.model.addresses import Address
+from analyzer.model.region import Interval, Intervals, Region, common_of, is_one, joined, without
+from analyzer.model.value import replace
 from analyzer.semantics.parts import common, holds, union
 from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree
 
@@ -65,6 +67,38 @@ def _bottom_up(tree: Tree) -> list[Tree]:
             rest.append((node, True))
             rest += [(child, False) for child, _ in _children(node)]
     return found
+
+
+def from_source(tree: Tree, address: Address | None, region: Region | None) -> Tree:
+    """Return what a tree is for packets from an address, the question for it left out.
+
+    Of an address that is not known it is one of a region; None: any.
+    """
+    done: dict[int, Tree] = {}
+    number = None if address is None else int(address)
+    for node in _bottom_up(tree):
+        match node:
+            case Leaf():
+                made: Tree = node
+            case Chance(drawn):
+                made = replace(node, branches=tuple([(w, done[_id(each)]) for w, each in drawn]))
+            case Either(_, trees):
+                made = replace(node, branches=tuple([done[_id(each)] for each in trees]))
+            case BySource(_, parts):
+                there = [
+                    done[_id(each)]
+                    for where, each in parts
+                    if (
+                        holds(where.intervals, number)
+                        if number is not None or region is None
+                        else where.common(region.intervals)
+                    )
+                ]
+                made = there[0] if len(there) == 1 else Either("where it comes from", tuple(there))
+            case _:
+                assert_never(node)
+        done[_id(node)] = made
+    return done[_id(tree)]
 
 
 def questions(tree: Tree) -> set[Intervals]:

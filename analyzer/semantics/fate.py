@@ -78,13 +78,13 @@ def fate_of(leaf: Leaf) -> Fate:
 def ends(tree: Tree) -> tuple[End, ...]:
     """Return all fates of a whole way, the likeliest first."""
     found = shares(tree, fate_of)
-    ways: dict[Fate, tuple[AnyRule, ...]] = {}
+    rules_to: dict[Fate, tuple[AnyRule, ...]] = {}
     masked: dict[Fate, set[bool | None]] = {}
-    for fate, rules, leaf in _ways(tree):
-        ways[fate] = rules
+    for fate, rules, leaf in ways(tree):
+        rules_to[fate] = rules
         masked.setdefault(fate, set()).add(leaf.packet.masqueraded)
     known = [
-        End(fate, bounds, _agreed(fate, masked[fate]), ways[fate])
+        End(fate, bounds, _agreed(fate, masked[fate]), rules_to[fate])
         for fate, bounds in found.items()
         if fate != UNRESOLVED and bounds.upper
     ]
@@ -92,7 +92,7 @@ def ends(tree: Tree) -> tuple[End, ...]:
     known.sort(key=lambda end: -round(float(end.probability.upper), 4))
     open_ = found.get(UNRESOLVED) or Bounds(NEVER, found.unresolved)
     if open_.upper:
-        known.append(End(UNRESOLVED, open_, None, ways.get(UNRESOLVED, ())))
+        known.append(End(UNRESOLVED, open_, None, rules_to.get(UNRESOLVED, ())))
     return tuple(known)
 
 
@@ -101,7 +101,7 @@ def _agreed(fate: Fate, answers: set[bool | None]) -> bool | None:
     return answers.pop() if went and len(answers) == 1 else None
 
 
-def _ways(tree: Tree) -> Iterator[tuple[Fate, tuple[AnyRule, ...], Leaf]]:
+def ways(tree: Tree) -> Iterator[tuple[Fate, tuple[AnyRule, ...], Leaf]]:
     """Give each leaf's fate with the rules on a way there, the last in the order of rules first."""
     seen: set[int] = set()
     found: list[tuple[Fate, tuple[AnyRule, ...], Leaf]] = []

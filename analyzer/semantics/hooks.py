@@ -28,8 +28,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Packet
-from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.routing import LOOPBACK, Routes
+from analyzer.model.rules import LOST_ROWS
 from analyzer.model.targets import Accept, Dnat, Masquerade, Redirect, Snat
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
@@ -38,6 +38,7 @@ from analyzer.semantics.calling_order import (
     BaseChain,
     Stage,
     Tie,
+    behind_nat,
     each_as,
     up_to_nat,
     without_nat,
@@ -47,7 +48,7 @@ from analyzer.semantics.depth import deep
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.grow import Grown
-from analyzer.semantics.parts import Asked, Parts, combined, of_all
+from analyzer.semantics.onward import OnwardBySource, onward
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import (
     Delivered,
@@ -57,8 +58,6 @@ from analyzer.semantics.tree import (
     PolicyDrop,
     Tree,
     Unresolved,
-    chance_of,
-    shares_by_source,
 )
 
 #: The hooks where nat changes destinations; in the others it changes sources.
@@ -89,6 +88,8 @@ class Hooks:
         self._routes = routes or Routes()
         self._effort = Effort(asked_bits)
         self._stages = base_chains(rulesets, family, situation, self._effort)
+        #: Whether the walk began behind nat, and so only what then becomes of a packet is asked.
+        self._is_behind = False
 
     @property
     def judged(self) -> set[type]:
@@ -98,6 +99,7 @@ class Hooks:
 
     def _begin(self) -> None:
         """Begin with another packet."""
+        self._is_behind = False
         self._effort.begin()
         for chain in self._base_chains():
             chain.walker.forget()
@@ -160,16 +162,18 @@ class Hooks:
 
     def _to_node(self, packet: Packet) -> Tree:
         came = replace(packet, out_interface="")
-        return self._run(self._stages["INPUT"], came, lambda p: _delivered(p, here=True))
+        return self._run(self._stages["INPUT"], came, lambda p: self._delivered(p, here=True))
 
     def _forwarded(self, packet: Packet) -> Tree:
-        leaving = replace(packet, out_interface=self._routes.device(packet.destination))
+        leaving = self._on_route(packet, self._routes.device(packet.destination))
         return self._run(self._stages["FORWARD"], leaving, self._leaving)
 
     def _leaving(self, packet: Packet) -> Tree:
         # Which device it came in by POSTROUTING is told by some kernels only.
-        unseen = replace(packet, in_interface=None)
-        return self._run(self._stages["POSTROUTING"], unseen, lambda p: _delivered(p, here=False))
+        unseen = replace(packet, in_interface=None, comes_from=None)
+        return self._run(
+            self._stages["POSTROUTING"], unseen, lambda p: self._delivered(p, here=False)
+        )
 
     def _out(self, packet: Packet) -> Tree:
         made = replace(packet, out_interface=self._device(packet))
@@ -182,17 +186,31 @@ class Hooks:
         # A destination that may be the node's own leaves by loopback, or not.
         return self._routes.device(packet.destination) if local is Ternary.FALSE else None
 
+    def _on_route(self, packet: Packet, device: str | None) -> Packet:
+        """Return a packet that leaves by a device on the route to its destination."""
+        elsewhere = device is None and self._situation.is_local(packet) is Ternary.FALSE
+        return replace(packet, out_interface=device, is_routed=elsewhere)
+
     def _routed_out(self, packet: Packet) -> Tree:
-        leaving = replace(packet, in_interface=None, out_interface=self._device(packet))
+        unseen = replace(packet, in_interface=None, comes_from=None)
+        leaving = self._on_route(unseen, self._device(packet))
         return self._run(self._stages["POSTROUTING"], leaving, self._sent)
 
     def _sent(self, packet: Packet) -> Tree:
-        return self._by_destination(packet, self._looped, lambda p: _delivered(p, here=False))
+        return self._by_destination(packet, self._looped, lambda p: self._delivered(p, here=False))
 
     def _looped(self, packet: Packet) -> Tree:
-        back = replace(packet, in_interface=LOOPBACK, out_interface="")
+        back = replace(packet, in_interface=LOOPBACK, out_interface="", is_routed=False)
         stages = (*self._stages["PREROUTING"], *self._stages["INPUT"])
-        return self._run(_met_before(stages), back, lambda p: _delivered(p, here=True))
+        return self._run(_met_before(stages), back, lambda p: self._delivered(p, here=True))
+
+    def _delivered(self, packet: Packet, *, here: bool) -> Tree:
+        nowhere = packet.destination is None and packet.destinations is None
+        # Whether nat has changed where a packet goes matters to whom it was sent on by nat.
+        if not packet.to_node and (nowhere or (packet.translated is None and not self._is_behind)):
+            # One of a range that the kernel chooses, or all that an unknown target may make of it.
+            return Leaf(Unresolved("where the packet is sent is not known"), packet)
+        return Leaf(Delivered(here), packet)
 
     # --- as far as nat ---
 
@@ -208,46 +226,39 @@ class Hooks:
         self._begin()
         return self._run(without_nat(up_to_nat(self._stages[hook], hook)), packet, hook)
 
-    @deep
-    def masquerades(self, packet: Packet, *, asking: bool = False) -> tuple[Parts[Ternary], Asked]:
-        """Tell whether a packet, after DNAT, gets another source address, by its source.
+    # --- behind nat ---
 
-        It is as it comes to POSTROUTING; with ``in_interface=""`` it was made here. One that
-        comes in for the node itself meets INPUT instead, whose chains of nat change sources too.
+    @deep
+    def behind_nat(self, packet: Packet, *, made_here: bool) -> Tree:
+        """Return what becomes of a packet behind the nat of PREROUTING or OUTPUT.
+
+        It is as nat left it.
+
+        Raises:
+            Parted: rules ask for some of the packet's destinations.
+        """
+        self._begin()
+        self._is_behind = True
+        hook = "OUTPUT" if made_here else "PREROUTING"
+        stages = without_nat(behind_nat(self._stages[hook], hook))
+        if not made_here:
+            came = replace(packet, out_interface="")
+            return self._run(stages, came, self._routed_in)
+        # Which device the first routing chose its first destination told.
+        made = replace(packet, in_interface="", out_interface=None)
+        return self._run(stages, made, self._routed_out)
+
+    def onward(self, packet: Packet, *, made_here: bool, asking: bool = False) -> OnwardBySource:
+        """Tell what becomes of a packet behind nat, by its source.
+
         What rules ask of sources is told where it makes a difference; with `asking` also where
         it makes none to a packet of which so little is known.
 
         Raises:
             Parted: rules ask for some of the packet's destinations.
         """
-        self._begin()
-        made_here = packet.in_interface == ""
-        leaving = replace(
-            packet,
-            in_interface=None,
-            # By which device it leaves is settled by a route that is seldom known.
-            out_interface=self._device(packet),
-        )
-        leaves = self._sourced("POSTROUTING", leaving, asking=asking)
-        local = Ternary.FALSE if made_here else self._situation.is_local(packet)
-        if local is Ternary.FALSE:
-            return leaves
-        stays = self._stays(packet, asking=asking)
-        if local is Ternary.TRUE:
-            return stays
-        return combined([leaves[0], stays[0]], _agreed), leaves[1] | stays[1]
-
-    def _stays(self, packet: Packet, *, asking: bool) -> tuple[Parts[Ternary], Asked]:
-        """Tell whether INPUT gives a packet another source address."""
-        if all(not chain.is_nat and chain.lost is None for chain in self._chains_at("INPUT")):
-            return of_all(Ternary.FALSE), frozenset()
-        return self._sourced("INPUT", replace(packet, out_interface=""), asking=asking)
-
-    def _sourced(self, hook: str, packet: Packet, *, asking: bool) -> tuple[Parts[Ternary], Asked]:
-        """Tell whether a hook gives a packet another source address."""
-        tree = self._run(self._stages[hook], packet, hook)
-        shares = shares_by_source(tree, lambda leaf: bool(leaf.packet.masqueraded))
-        found = tuple([(where, _certain(chance_of(each))) for where, each in shares])
+        tree = self.behind_nat(packet, made_here=made_here)
+        found = onward(tree, packet)
         if asking:
             return found, frozenset(questions(tree))
         if len(found) == 1 or packet.sources is None:
@@ -270,6 +281,8 @@ class Hooks:
                 return Either(because, tuple(ways))
             if stage.lost is not None:
                 lost = Leaf(Unresolved(stage.lost), UNKNOWN_PACKET)
+                if self._is_behind and _never_drops(stage):
+                    lost = Leaf(Delivered(here=False), _of_some_source(packet))
                 because = f"what {stage.lost}, which is not whole, holds"
                 return Either(because, (lost, self._run(rest, packet, then)))
             if stage.is_nat:
@@ -292,10 +305,17 @@ class Hooks:
         tree = stage.walker.tree(stage.name, packet)
         if isinstance(then, str) and not rest and stage.policy != "DROP" and not stage.lacks_policy:
             return tree  # which ends here
-        return Grown(lambda leaf: self._behind(stage, leaf, rest, then)).of(tree)
+        return Grown(lambda leaf: self._behind(stage, packet, leaf, rest, then)).of(tree)
 
-    def _behind(self, stage: BaseChain, leaf: Leaf, rest: tuple[Stage, ...], then: _Then) -> Tree:
-        """Return what becomes of a packet that one table is done with."""
+    def _behind(
+        self,
+        stage: BaseChain,
+        came: Packet,
+        leaf: Leaf,
+        rest: tuple[Stage, ...],
+        then: _Then,
+    ) -> Tree:
+        """Return what becomes of a packet that one table is done with; as it `came` there."""
         match leaf.outcome:
             case FellThrough() if stage.policy == "DROP":
                 return Leaf(PolicyDrop(stage.table, stage.name), leaf.packet)
@@ -307,6 +327,8 @@ class Hooks:
                 pass
             case Dnat() | Redirect() | Masquerade() | Snat() if not isinstance(then, str):
                 rest = without_nat(rest)
+            case Unresolved(why) if why == LOST_ROWS and self._is_behind and _never_drops(stage):
+                return self._run(without_nat(rest), _of_some_source(came), then)
             case _:
                 return leaf
         if isinstance(then, str) and not rest:
@@ -314,14 +336,17 @@ class Hooks:
         return self._run(rest, leaf.packet, then)
 
 
-def _certain(chance: Bounds) -> Ternary:
-    if not chance.upper:
-        return Ternary.FALSE
-    return Ternary.TRUE if chance.lower == ALWAYS else Ternary.UNKNOWN
+def _never_drops(chain: BaseChain) -> bool:
+    """Tell whether rules that a chain has lost are taken to do no more than to change addresses.
+
+    Source: iptables(8) refuses ``-j DROP`` in table nat: it is not intended for filtering.
+    """
+    return chain.is_nat and chain.table == "nat"
 
 
-def _agreed(answers: list[Ternary]) -> Ternary:
-    return answers[0] if len({*answers}) == 1 else Ternary.UNKNOWN
+def _of_some_source(packet: Packet) -> Packet:
+    """Return a packet of which it is not known whether a rule has changed its source."""
+    return replace(packet, masqueraded=None)
 
 
 def _named(tie: Tie) -> str:
@@ -352,10 +377,3 @@ def _as_before(packet: Packet, hook: str) -> Packet:
     return replace(
         packet, source=None, sources=None, source_port=None, from_node=None, masqueraded=None
     )
-
-
-def _delivered(packet: Packet, *, here: bool) -> Tree:
-    if not packet.to_node and None in (packet.destination, packet.translated):
-        # One of a range that the kernel chooses, or all that an unknown target may make of it.
-        return Leaf(Unresolved("where the packet is sent is not known"), packet)
-    return Leaf(Delivered(here), packet)

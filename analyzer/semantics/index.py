@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from analyzer.model.addresses import address_to_text
+from analyzer.model.addresses import address_from_text, address_to_text
 from analyzer.model.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
 from analyzer.model.options import Option, Range
 from analyzer.model.packet import Packet
+from analyzer.model.region import Intervals, Parted, joined
 from analyzer.model.rules import LazyRules, Rule
 
 #: Shorter chains are walked as they are.
@@ -27,6 +28,8 @@ class ChainIndex:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._count = len(rules)
+        self._rules = rules
+        self._named: dict[int, Intervals] = {}
         self._by_address: dict[str, list[int]] = {}
         self._by_port: dict[int, list[int]] = {}
         self._others: list[int] = []
@@ -35,8 +38,7 @@ class ChainIndex:
         self._any_without_port: list[int] = []
         if self._count < WORTHWHILE:
             return
-        keys = rules.keys() if isinstance(rules, LazyRules) else map(_key, rules)
-        for index, (address, port) in enumerate(keys):
+        for index, (address, port) in enumerate(_keys(rules)):
             if port is None:
                 self._any_without_port.append(index)
             else:
@@ -60,14 +62,49 @@ class ChainIndex:
         found: ChainIndex = rules.index
         return found
 
+    def tell_apart(self, packet: Packet) -> None:
+        """Tell destinations that rules name one by one from all others, with one question.
+
+        Raises:
+            Parted: some of the packet's destinations are named so, and some are not.
+        """
+        region = packet.destinations
+        if region is None or packet.destination is not None:
+            return
+        named = self._hosts(region.version)
+        inside = region.common(named)
+        if inside and inside != region.intervals:
+            raise Parted(region, named, inside)
+
+    def _hosts(self, version: int) -> Intervals:
+        """Return the addresses of an IP version that rules ask for, each by itself."""
+        if version not in self._named:
+            texts = dict.fromkeys(host for host, _ in _keys(self._rules) if host is not None)
+            found = [each for each in map(address_from_text, texts) if each is not None]
+            numbers = [int(each) for each in found if each.version == version]
+            self._named[version] = joined((number, number) for number in numbers)
+        return self._named[version]
+
     def candidates(self, packet: Packet, start: int) -> Iterator[int]:
         """Give, in order, the indexes from `start` on of rules that may match `packet`."""
         to, port = packet.destination, packet.destination_port
-        if self._count < WORTHWHILE or (to is None and port is None):
+        region = packet.destinations
+        unnamed = (
+            to is None
+            and region is not None
+            and self._count >= WORTHWHILE
+            and not region.common(self._hosts(region.version))
+        )
+        if self._count < WORTHWHILE or (to is None and port is None and not unnamed):
             yield from range(start, self._count)
             return
         lists: tuple[Sequence[int], ...]
-        if to is None:
+        if unnamed and port is None:
+            lists = (self._without_address,)
+        elif unnamed:
+            assert port is not None
+            lists = self._by_port.get(port, ()), self._others
+        elif to is None:
             assert port is not None  # else nothing is known to look for
             lists = self._any_of_port.get(port, ()), self._any_without_port
         else:
@@ -77,6 +114,10 @@ class ChainIndex:
             else:
                 lists = theirs, self._by_port.get(port, ()), self._others
         yield from heapq.merge(*(_since(start, each) for each in lists))
+
+
+def _keys(rules: Sequence[Rule]) -> Iterable[tuple[str | None, int | None]]:
+    return rules.keys() if isinstance(rules, LazyRules) else map(_key, rules)
 
 
 def _since(start: int, places: Sequence[int]) -> Iterator[int]:

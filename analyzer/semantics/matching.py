@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any, Final, TypeVar
 
 from analyzer.model.addresses import Address, Network
+from analyzer.model.devices import Devices
 from analyzer.model.matches import (
     Match,
     MatchAddrtype,
@@ -172,11 +173,23 @@ def _within(address: Address | None, among: Region | None, network: Network) -> 
     return Ternary.of(address in network)
 
 
-def _interface(interface: str | None, name: str) -> Ternary:
-    if name == "+":
+def _came_by(match: MatchInInterface, packet: Packet, situation: Situation) -> Ternary:
+    if match.name == "+":
         return Ternary.TRUE
+    return _is_named(situation.came_by(packet), match.name, situation)
+
+
+def _leaves_by(match: MatchOutInterface, packet: Packet, situation: Situation) -> Ternary:
+    if match.name == "+":
+        return Ternary.TRUE
+    return _is_named(situation.leaves_by(packet), match.name, situation)
+
+
+def _is_named(interface: str | Devices | None, name: str, situation: Situation) -> Ternary:
     if interface is None:
         return Ternary.UNKNOWN
+    if not isinstance(interface, str):
+        return situation.told_by_devices(interface.is_named(name))
     if name.endswith("+"):
         return Ternary.of(interface.startswith(name[:-1]))
     return Ternary.of(interface == name)
@@ -317,6 +330,18 @@ def _iprange(match: MatchIprange, packet: Packet, _: Situation) -> Ternary:
     return from_there & _in_range(packet.destination, packet.destinations, match.destination)
 
 
+def _in_set(match: MatchSet, packet: Packet, situation: Situation) -> Ternary:
+    if situation.ipsets is None:
+        return Ternary.UNKNOWN
+
+    def device(flag: str) -> str | None:
+        passes = situation.came_by if flag == "src" else situation.leaves_by
+        found = passes(packet)
+        return found if isinstance(found, str) else None
+
+    return _signed(match.match_set, situation.ipsets.holds(match, packet, device))
+
+
 def _is_true(*_: object) -> Ternary:
     return Ternary.TRUE
 
@@ -332,8 +357,8 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchDestination: lambda match, packet, _: _within(
         packet.destination, packet.destinations, match.network
     ),
-    MatchInInterface: lambda match, packet, _: _interface(packet.in_interface, match.name),
-    MatchOutInterface: lambda match, packet, _: _interface(packet.out_interface, match.name),
+    MatchInInterface: _came_by,
+    MatchOutInterface: _leaves_by,
     # conntrack has put the packet together before any rule
     MatchFragment: lambda *_: Ternary.FALSE,
     MatchComment: _is_true,
@@ -359,7 +384,7 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchPolicy: lambda match, _, situation: policy(match, situation),
     MatchSocket: socket,
     MatchNth: _is_unknown,
-    MatchSet: _is_unknown,
+    MatchSet: _in_set,
     MatchLength: _is_unknown,
     MatchTtl: _is_unknown,
     MatchHl: _is_unknown,

@@ -229,9 +229,9 @@ def _meta(key: str, packet: Packet, family: str, situation: Situation) -> Read:
         case "protocol":
             return Read(Ternary.TRUE, Bits(_ETHER_TYPES[family]), _ETHER_TYPES)
         case "iifname" | "iif":
-            return Read(Ternary.TRUE, packet.in_interface)
+            return Read(Ternary.TRUE, situation.came_by(packet))
         case "oifname" | "oif":
-            return Read(Ternary.TRUE, packet.out_interface)
+            return Read(Ternary.TRUE, situation.leaves_by(packet))
         case "random":
             return Read(Ternary.TRUE, Draw(1 << NUMGEN_BITS))
         case "skuid" | "skgid":

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from analyzer.model import nft_names as names
 from analyzer.model.bits import Bits
+from analyzer.model.devices import Devices
 from analyzer.model.probability import NUMGEN_BITS, Dyadic
 from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
@@ -68,8 +69,8 @@ class Draw:
         return -(-(number << NUMGEN_BITS) // self.modulus)
 
 
-#: None: a name that is not known. A region: one of its addresses.
-Held: TypeAlias = "Bits | str | Type | Route | Draw | Region | tuple[Held, ...] | None"
+#: None: a name that is not known; devices: that of one of them. A region: one of its addresses.
+Held: TypeAlias = "Bits | str | Devices | Type | Route | Draw | Region | tuple[Held, ...] | None"
 
 
 @value

@@ -74,9 +74,6 @@ class Walks(ABC):
         """Forget what was walked: other packets would seldom share it."""
         self._cache.clear()
         self._staying.clear()
-        # A walk that a question ended has left them as they were.
-        self._walking.clear()
-        self._entered.clear()
 
     def onward(self, start: Place, packet: Packet) -> Tree:
         """Return what becomes of a packet from a rule on, until it leaves that chain."""
@@ -86,11 +83,13 @@ class Walks(ABC):
         if key in self._walking:
             return _loops(start.chain, packet)
         self._walking.add(key)
-        tree = self._meets(start, packet)
+        try:
+            tree = self._meets(start, packet)
+        finally:  # a question that ends it may be answered further up
+            self._walking.remove(key)
         if len(tree.rules) > MOST_RULES:
             tree = replace(tree, rules=self.effort.shortened(tree.rules))
         self._cache[key] = tree
-        self._walking.remove(key)
         return tree
 
     def walked(self, start: Place, packet: Packet) -> Tree | None:
@@ -104,9 +103,10 @@ class Walks(ABC):
         if len(self._entered) == MOST_NESTED:
             return Leaf(Unresolved(self.effort.too_many_chains()), UNKNOWN_PACKET)
         self._entered.add(chain)
-        tree = self.onward(Place(chain, 0), packet)
-        self._entered.remove(chain)
-        return tree
+        try:
+            return self.onward(Place(chain, 0), packet)
+        finally:
+            self._entered.remove(chain)
 
     def jump(self, chain: str, packet: Packet, behind: Place) -> Tree:
         """Return what becomes of a packet that is sent into a chain and comes back to `behind`."""

@@ -7,11 +7,15 @@ from analyzer.model.packet import Packet
 from analyzer.model.region import LOOPBACK, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
-from analyzer.semantics.assumed import CLUSTER_IP, Assumed
+from analyzer.semantics.assumed import CLUSTER_IP, POD_INTERFACE, Assumed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from analyzer.model.devices import Devices, Side
+    from analyzer.semantics.devices import NodeDevices
+    from analyzer.semantics.ipsets import NodeIpsets
 
 
 @value(kw_only=True)
@@ -28,6 +32,8 @@ class Situation:
             which are ``recent`` lists or sets of nft; None: not known.
         affinity_lists: how the names of lists begin that session affinity keeps.
         assumed: what the dump does not tell and is assumed; None: nothing is.
+        devices: what tells by which devices flows pass; None: nothing does.
+        ipsets: what the node's ipsets hold; None: nobody told.
         noted: called when a rule asks whether a packet comes from the node itself.
     """
 
@@ -38,6 +44,8 @@ class Situation:
     lists: frozenset[str] | None = frozenset()
     affinity_lists: tuple[str, ...] = ()
     assumed: Assumed | None = None
+    devices: NodeDevices | None = None
+    ipsets: NodeIpsets | None = None
     noted: Callable[[], None] | None = None
 
     def is_local(self, packet: Packet) -> Ternary:
@@ -61,6 +69,37 @@ class Situation:
         """Note that a match would rest on an assumption, were its packet one that it is made of."""
         if self.assumed is not None:
             self.assumed.wanted.add(name)
+
+    def came_by(self, packet: Packet) -> str | Devices | None:
+        """Return the device that `packet` came in by; the empty string: none; None: not known."""
+        if packet.in_interface is not None:
+            return packet.in_interface
+        if packet.comes_from is None:
+            self.want(POD_INTERFACE)
+        return self._devices(packet.comes_from, leaving=False)
+
+    def leaves_by(self, packet: Packet) -> str | Devices | None:
+        """Return the device that `packet` leaves by; the empty string: none; None: not known.
+
+        Raises:
+            Parted: it leaves to some destinations by other devices than to others.
+        """
+        if packet.out_interface is not None or not packet.is_routed or self.devices is None:
+            return packet.out_interface
+        side = self.devices.side(packet.destination, packet.destinations)
+        return self._devices(side, leaving=True)
+
+    def told_by_devices(self, found: Ternary) -> Ternary:
+        """Return what was found of a device, and note that an answer rests on it if it is known."""
+        if found is not Ternary.UNKNOWN:
+            self.assume(POD_INTERFACE)
+        return found
+
+    def _devices(self, side: Side | None, *, leaving: bool) -> Devices | None:
+        if side is None or self.devices is None or self.assumed is None:
+            return None
+        patterns = self.assumed.values.get(POD_INTERFACE)
+        return None if patterns is None else self.devices.of(side, patterns, leaving=leaving)
 
     def is_from_node(self, packet: Packet) -> Ternary:
         """Tell whether `packet` comes from an address of the node, loopback included."""

@@ -92,6 +92,7 @@ class Traversal(Walks):
         index = self._indexes.get(start.chain)
         if index is None:
             index = self._indexes[start.chain] = ChainIndex.of(rules)
+        index.tell_apart(packet)
         path = Path()
         position = start.at
         while True:

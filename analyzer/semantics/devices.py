@@ -1,0 +1,122 @@
+"""By which devices flows of pods come in and leave: what is assumed of them.
+
+Theory of operation
+===================
+
+A dump names devices, and does not say whose they are. Network plugins name those of pods in their
+own ways (`USUAL`); a node has one plugin, so its pods are behind the devices of that way which
+its rules name. What comes from elsewhere, or goes there, passes none of these. A device that none
+of these names stands for is then no pod's, as Docker's bridge. Whether a flow is one of a pod of
+this node, its source says where it comes in (`Packet.comes_from`), and where it leaves its
+destination, as far as it is known where that address lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from analyzer.model.addresses import Address
+from analyzer.model.devices import Devices, Side, meets
+from analyzer.model.region import Intervals, Region, holds
+from analyzer.model.routing import LOOPBACK
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Devices of pods as network plugins name them: Calico; Cilium; the plugins bridge and ptp of CNI;
+#: AWS; kubenet; kube-router; Azure; GKE.
+USUAL: Final = (
+    *("cali+", "lxc+", "cni0", "veth+", "eni+"),
+    *("cbr0", "kube-bridge", "azv+", "gke+"),
+)
+#: The value of the assumption that stands for them.
+USUALLY: Final = "usual"
+#: Devices by which flows of pods pass as well as others, or by which only some pods' do: Cilium,
+#: Weave, Azure's bridge, Antrea, OVN, AWS's pods with security groups of their own.
+_SHARED: Final = (
+    *("cilium_+", "weave+", "azure0", "antrea-gw+"),
+    *("ovn-+", "ovn0", "vlan+"),
+)
+#: Bridges and devices of what runs on the node beside pods: no other node's pods are behind them.
+LOCAL: Final = ("docker0", "docker_gwbridge", "br-+", "virbr+", "lxdbr+", "podman+", LOOPBACK)
+#: By this device Cilium's node sends to its own pods, unless it has a route for each of them.
+_TO_LXC: Final = ("cilium_host", "lxc+")
+
+
+@value
+class PodPlaces:
+    """Addresses of one IP version of which it is known where they live."""
+
+    here: Intervals = ()
+    elsewhere: Intervals = ()
+
+
+class NodeDevices:
+    """The devices of one node.
+
+    `named` gives the devices that its rules name; `places` tells where addresses live. Both are
+    asked when a rule asks for a device, and not before.
+    """
+
+    def __init__(
+        self, named: Callable[[], frozenset[str]], places: Callable[[], PodPlaces] = PodPlaces
+    ) -> None:
+        self._find_named = named
+        self._find_places = places
+        self._named: frozenset[str] | None = None
+        self._places: PodPlaces | None = None
+        self._known: dict[tuple[str, Side, bool], Devices] = {}
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The devices that the node's rules name."""
+        if self._named is None:
+            self._named = self._find_named()
+        return self._named
+
+    def of(self, side: Side, patterns: str, *, leaving: bool) -> Devices:
+        """Return the devices by which flows come in from a side, or leave to it.
+
+        `patterns` are those of pods' devices with spaces between them, or `USUALLY`.
+        """
+        key = patterns, side, leaving
+        if key not in self._known:
+            self._known[key] = self._told(side, patterns, leaving=leaving)
+        return self._known[key]
+
+    def _told(self, side: Side, patterns: str, *, leaving: bool) -> Devices:
+        is_usual = patterns == USUALLY
+        pods = USUAL if is_usual else tuple(patterns.split())
+        shared = tuple(each for each in _SHARED if is_usual or each not in pods)
+        if side is not Side.POD:
+            beside = LOCAL if side is Side.ELSEWHERE else (LOOPBACK,)
+            return Devices((*pods, *beside), inside=False, open=shared)
+        if not is_usual:  # who names them knows
+            return Devices(pods, inside=True)
+        if leaving and _TO_LXC[0] in self.named:
+            shared = (*shared, _TO_LXC[1])
+        found = tuple(each for each in pods if any(meets(each, name) for name in self.named))
+        return Devices(found or pods, inside=True, open=shared)
+
+    def side(self, address: Address | None, among: Region | None = None) -> Side | None:
+        """Return the side of an address, or of all `among` some; None: it is not known.
+
+        Raises:
+            Parted: it is known of some of them otherwise than of others.
+        """
+        if self._places is None:
+            self._places = self._find_places()
+        for side, held in (
+            (Side.POD, self._places.here),
+            (Side.ELSEWHERE, self._places.elsewhere),
+        ):
+            if address is not None:
+                is_there = holds(held, int(address))
+            else:
+                is_there = among is not None and among.is_within(held) is Ternary.TRUE
+            if is_there:
+                return side
+        return None

@@ -1,0 +1,386 @@
+"""Whether a packet is in an ipset, of which ``ipset save`` tells what it holds.
+
+Theory of operation
+===================
+
+The kernel looks a packet up in a set of networks by their prefixes, the longest first, and the
+first entry that holds it decides: it is in the set, or out of it (``nomatch``). Here the same is
+done with what is known of the packet. Parts that are known (a port, a device) leave those entries
+that may hold it; if then one part is a region of addresses, all of these entries are laid over
+each other, the widest first, which gives the addresses that are in the set and those that may be
+(an entry with a timeout is there, or gone). A set that a rule fills itself is not known.
+
+Source: Linux, net/netfilter/xt_set.c, ``match_set``; net/netfilter/ipset/ip_set_core.c,
+``ip_set_test``; ip_set_hash_gen.h, ``mtype_test_cidrs``; ip_set_list_set.c, ``list_set_ktest``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Final
+
+from analyzer.model.addresses import Address
+from analyzer.model.ipsets import NO_SETS, Entry, Ipset, Ipsets, Opaque, Part, PortKey
+from analyzer.model.matches import MatchSet
+from analyzer.model.packet import Packet
+from analyzer.model.region import Interval, Intervals, Region, holds, joined, without
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+
+#: Sets in sets in sets; the kernel knows just one level.
+_DEEPEST: Final = 1
+#: Kinds of sets that hold addresses and nothing else.
+_OF_ADDRESSES: Final = frozenset((("ip",), ("net",)))
+#: Protocols of which the kernel looks up the port in a set of ports alone.
+_OF_BITMAP: Final = frozenset(("tcp", "udp"))
+
+
+@value
+class Asked:
+    """What is known of a packet in one dimension.
+
+    Attributes:
+        holds: tells whether a part of an entry holds it.
+        region: the addresses of which it is one; None: `holds` tells.
+    """
+
+    holds: Callable[[Part], Ternary]
+    region: Region | None = None
+    key: Hashable = None
+
+
+class NodeIpsets:
+    """The ipsets of a node. `changed` gives the names of those that rules fill themselves."""
+
+    def __init__(
+        self, sets: Ipsets = NO_SETS, changed: Callable[[], frozenset[str]] = frozenset
+    ) -> None:
+        self._sets = sets
+        self._find_changed = changed
+        self._changed: frozenset[str] | None = None
+        self._laid: dict[Hashable, tuple[Intervals, Intervals]] = {}
+
+        #: Sets that rules asked for, and of which nobody told what they hold.
+        self.missed: dict[str, None] = {}
+        self._spans: dict[str, Intervals] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._sets)
+
+    @property
+    def hold_ports(self) -> bool:
+        """Whether there is a set of ports alone."""
+        return any(each.kinds == ("port",) for each in self._sets.values())
+
+    def holds(
+        self, match: MatchSet, packet: Packet, device: Callable[[str], str | None]
+    ) -> Ternary:
+        """Tell whether a packet is in the set that a match names, whatever ``!`` says.
+
+        `device` gives the device by which it comes in (``src``) or leaves (``dst``), if known.
+
+        Raises:
+            Parted: some addresses of a region of the packet are, and some are not.
+        """
+        name, flags = match.match_set.value
+        counted = (
+            *(match.packets_equal, match.packets_below, match.packets_above),
+            *(match.bytes_equal, match.bytes_below, match.bytes_above),
+        )
+        found = self._in(name, flags.split(","), packet, device, match, 0)
+        return found if all(each is None for each in counted) else found & Ternary.UNKNOWN
+
+    def tells(self, address: Address) -> Hashable:
+        """Return what the sets can tell of an address."""
+        return tuple([self._told(each, address) for each in self._sets.values()])
+
+    def _told(self, of: Ipset, address: Address) -> Hashable:
+        if of.version != address.version:
+            return None
+        number = int(address)
+        if len(of.kinds) > 1:
+            if of.name not in self._spans:
+                parts = [part for entry in of.entries for part in entry.parts]
+                self._spans[of.name] = joined([part for part in parts if isinstance(part, tuple)])
+            # With what else it is in the set is not looked at.
+            return number if holds(self._spans[of.name], number) else None
+        certain, possible = self._lay(of, (), of.entries, 0, returned=False)
+        return holds(certain, number), holds(possible, number)
+
+    def _in(
+        self,
+        name: str,
+        flags: Sequence[str],
+        packet: Packet,
+        device: Callable[[str], str | None],
+        match: MatchSet,
+        depth: int,
+    ) -> Ternary:
+        if self._changed is None:
+            self._changed = self._find_changed()
+        of = self._sets.get(name)
+        if of is None:
+            self.missed[name] = None
+        if of is None or name in self._changed or not of.understood:
+            return Ternary.UNKNOWN
+        if of.kinds == ("set",):
+            if depth == _DEEPEST:
+                return Ternary.UNKNOWN
+            found = Ternary.FALSE
+            for entry in of.entries:
+                inner = self._in(str(entry.parts[0]), flags, packet, device, match, depth + 1)
+                found |= inner & Ternary.UNKNOWN if entry.fades else inner
+            return found
+        version = _version(packet)
+        if len(flags) < len(of.kinds):
+            return Ternary.FALSE
+        if of.version is not None and version != of.version:
+            return Ternary.FALSE if version is not None else Ternary.UNKNOWN
+        asked = [
+            _asked(kind, flag, packet, device, of)
+            for kind, flag in zip(of.kinds, flags, strict=False)
+        ]
+        # Of a set without networks there is nothing that could not match.
+        returned = match.return_nomatch and "net" in of.kinds
+        if of.kinds in _OF_ADDRESSES:
+            return _among(self._lay(of, (), of.entries, 0, returned=returned), asked[0])
+        if of.kinds == ("net", "iface"):
+            return self._by_device(of, *asked, returned=returned)
+        return self._looked_up(of, asked, returned=returned)
+
+    def _by_device(self, of: Ipset, address: Asked, device: Asked, *, returned: bool) -> Ternary:
+        """Look a packet up by a network and a device.
+
+        Where a network is in the set, with whatever device, wider ones are not looked at.
+        Source: Linux, net/netfilter/ipset/ip_set_hash_netiface.c,
+        ``hash_netiface4_data_equal``, whose ``multi`` ends the loop of ``mtype_test_cidrs``.
+        """
+        key = of.name, device.key, returned
+        if key not in self._laid:
+            found: dict[Interval, Ternary] = {}
+            for entry in sorted(of.entries, key=_order, reverse=True):
+                net, part = entry.parts
+                assert isinstance(net, tuple)
+                held = device.holds(part)
+                said = held if held is not Ternary.TRUE else _outcome(entry, returned=returned)
+                before = found.get(net, Ternary.FALSE)
+                found[net] = Ternary.UNKNOWN if entry.fades else before | said
+            self._laid[key] = _overlaid(found)
+        return _among(self._laid[key], address)
+
+    def _looked_up(self, of: Ipset, asked: Sequence[Asked], *, returned: bool) -> Ternary:
+        regions = [at for at, each in enumerate(asked) if each.region is not None]
+        found = [
+            (entry, known)
+            for entry in of.entries
+            if (known := _held(entry, asked)) is not Ternary.FALSE
+        ]
+        if not found:
+            return Ternary.FALSE
+        if not regions:
+            return _decided(sorted(found, key=lambda each: _order(each[0])), returned=returned)
+        if any(known is Ternary.UNKNOWN for _, known in found):
+            return Ternary.UNKNOWN
+        entries = [entry for entry, _ in found]
+        if len(regions) > 1:
+            entries = _parted(entries, regions[1:], asked)
+            if not entries:
+                return Ternary.FALSE
+        at = regions[0]
+        # With more than one region the entries depend on how rules have parted them.
+        key = (of.name, at, tuple([each.key for each in asked]), returned)
+        laid = self._lay(of, None if regions[1:] else key, entries, at, returned=returned)
+        return _among(laid, asked[at])
+
+    def _lay(
+        self, of: Ipset, key: Hashable, entries: Sequence[Entry], at: int, *, returned: bool
+    ) -> tuple[Intervals, Intervals]:
+        """Return the addresses that are in a set, and those that may be."""
+        if key == ():
+            key = (of.name, at, returned)
+        if key not in self._laid or key is None:
+            laid = _laid(entries, at, returned=returned)
+            if key is None:
+                return laid
+            self._laid[key] = laid
+        return self._laid[key]
+
+
+def _among(laid: tuple[Intervals, Intervals], asked: Asked) -> Ternary:
+    """Tell whether an address is among those that are in a set for certain, or that may be.
+
+    Raises:
+        Parted: some addresses of a region are.
+    """
+    certain, possible = laid
+    if isinstance(asked.key, int):
+        if holds(certain, asked.key):
+            return Ternary.TRUE
+        return Ternary.of(holds(possible, asked.key)) & Ternary.UNKNOWN
+    if asked.region is None:
+        return Ternary.UNKNOWN if possible else Ternary.FALSE
+    if asked.region.is_within(certain) is Ternary.TRUE:
+        return Ternary.TRUE
+    return asked.region.is_within(possible) & Ternary.UNKNOWN
+
+
+def _overlaid(found: Mapping[Interval, Ternary]) -> tuple[Intervals, Intervals]:
+    """Lay what is known of networks over each other, the widest first; return as `_laid` does."""
+    certain: Intervals = ()
+    possible: Intervals = ()
+    for span, known in found.items():
+        certain = joined([*certain, span]) if known is Ternary.TRUE else without(certain, (span,))
+        is_out = known is Ternary.FALSE
+        possible = without(possible, (span,)) if is_out else joined([*possible, span])
+    return certain, possible
+
+
+def _version(packet: Packet) -> int | None:
+    for each in (packet.source, packet.sources, packet.destination, packet.destinations):
+        if each is not None:
+            return each.version
+    return None
+
+
+def _order(entry: Entry) -> tuple[int, ...]:
+    return tuple([-length for length in entry.lengths])
+
+
+def _held(entry: Entry, asked: Sequence[Asked]) -> Ternary:
+    found = Ternary.TRUE
+    for each, part in zip(asked, entry.parts, strict=True):
+        found &= each.holds(part)
+        if found is Ternary.FALSE:
+            break
+    return found
+
+
+def _outcome(entry: Entry, *, returned: bool) -> Ternary:
+    return Ternary.of(entry.nomatch is returned)
+
+
+def _decided(found: Sequence[tuple[Entry, Ternary]], *, returned: bool) -> Ternary:
+    """Return what the first entry that holds a packet says; of some it is not known."""
+    said: set[Ternary] = set()
+    for entry, known in found:
+        said.add(_outcome(entry, returned=returned))
+        if known is Ternary.TRUE and not entry.fades:
+            break
+    else:
+        said.add(Ternary.FALSE)
+    return said.pop() if len(said) == 1 else Ternary.UNKNOWN
+
+
+def _parted(entries: Sequence[Entry], others: Sequence[int], asked: Sequence[Asked]) -> list[Entry]:
+    """Return the entries that hold all of other regions; those that hold none are left out.
+
+    Raises:
+        Parted: an entry holds some of a region.
+    """
+    found: list[Entry] = []
+    for entry in entries:
+        for at in others:
+            region, part = asked[at].region, entry.parts[at]
+            assert region is not None
+            if not isinstance(part, tuple) or region.is_within((part,)) is Ternary.FALSE:
+                break
+        else:
+            found.append(entry)
+    return found
+
+
+def _laid(entries: Sequence[Entry], at: int, *, returned: bool) -> tuple[Intervals, Intervals]:
+    """Lay entries over each other, and return what is in the set, and what may be."""
+    certain: Intervals = ()
+    possible: Intervals = ()
+    layers: dict[tuple[int, ...], list[Entry]] = {}
+    for entry in entries:
+        layers.setdefault(_order(entry), []).append(entry)
+    for order in sorted(layers, reverse=True):
+        # Two of one order do not overlap, unless more than one part has networks.
+        layer = layers[order]
+        every: dict[tuple[bool, bool], list[Interval]] = {}
+        for entry in layer:
+            part = entry.parts[at]
+            if isinstance(part, tuple):
+                is_in = _outcome(entry, returned=returned) is Ternary.TRUE
+                every.setdefault((is_in, entry.fades), []).append(part)
+        for (is_in, fades), spans in every.items():
+            where = joined(spans)
+            if is_in:
+                possible = joined([*possible, *where])
+                certain = certain if fades else joined([*certain, *where])
+            else:
+                certain = without(certain, where)
+                possible = possible if fades else without(possible, where)
+    return certain, possible
+
+
+def _asked(
+    kind: str, flag: str, packet: Packet, device: Callable[[str], str | None], of: Ipset
+) -> Asked:
+    """Return what is known of a packet in one dimension: ``src`` or ``dst`` of it."""
+    match kind:
+        case "ip" | "net":
+            address = packet.source if flag == "src" else packet.destination
+            region = packet.sources if flag == "src" else packet.destinations
+            if address is not None:
+                return _address(int(address))
+            if region is None:
+                return Asked(lambda _: Ternary.UNKNOWN)
+            # Which of its addresses an entry holds is asked of all entries together.
+            return Asked(lambda part: _meets(part, region), region)
+        case "port":
+            port = packet.source_port if flag == "src" else packet.destination_port
+            return Asked(
+                lambda part: _port(part, packet.protocol, port), None, (packet.protocol, port)
+            )
+        case "iface":
+            name = device(flag)
+            return Asked(lambda part: _device(part, name), None, name)
+        case "mark":
+            mask = of.mask if of.mask is not None else 0xFFFFFFFF
+            mark = packet.mark
+            return Asked(
+                lambda part: mark.equals(part, mask) if isinstance(part, int) else Ternary.UNKNOWN,
+                None,
+                mark,
+            )
+        case _:
+            return Asked(lambda _: Ternary.UNKNOWN)
+
+
+def _address(number: int) -> Asked:
+    def inside(part: Part) -> Ternary:
+        return Ternary.of(isinstance(part, tuple) and part[0] <= number <= part[1])
+
+    return Asked(inside, None, number)
+
+
+def _meets(part: Part, region: Region) -> Ternary:
+    return Ternary.of(isinstance(part, tuple) and bool(region.common((part,))))
+
+
+def _port(part: Part, protocol: str | None, port: int | None) -> Ternary:
+    match part:
+        case PortKey(None, wanted):
+            if protocol is not None and protocol not in _OF_BITMAP:
+                return Ternary.UNKNOWN
+            here = Ternary.UNKNOWN if protocol is None else Ternary.TRUE
+        case PortKey(named, wanted):
+            here = Ternary.UNKNOWN if protocol is None else Ternary.of(protocol == named)
+        case Opaque(text):
+            # Of protocols without ports.
+            known = protocol is not None and protocol != text.partition(":")[0]
+            return Ternary.FALSE if known and protocol in {"tcp", "udp"} else Ternary.UNKNOWN
+        case _:
+            return Ternary.UNKNOWN
+    return here & (Ternary.UNKNOWN if port is None else Ternary.of(port == wanted))
+
+
+def _device(part: Part, name: str | None) -> Ternary:
+    if name is None or not isinstance(part, str):
+        return Ternary.UNKNOWN
+    if part.endswith("+"):
+        return Ternary.of(name.startswith(part[:-1]))
+    return Ternary.of(name == part)

@@ -1,0 +1,129 @@
+"""What becomes of packets behind nat: who gets another source address, and who is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from analyzer.model.endings import UNKNOWN_END, Ending, Endings, EndKind, any_of, summed
+from analyzer.model.nft import Rule as NftRule
+from analyzer.model.packet import Packet
+from analyzer.model.probability import ALWAYS, NEVER, Bounds
+from analyzer.model.rules import Rule
+from analyzer.model.targets import Drop, Reject
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+from analyzer.semantics.parts import Asked, Parts, of_all
+from analyzer.semantics.tree import Leaf, PolicyDrop, Shares, Tree, shares_by_source
+
+
+@value
+class Onward:
+    """What becomes of packets behind nat.
+
+    Attributes:
+        masquerade: whether those that are not lost get another source address.
+        lost: how many of them are lost, and how.
+    """
+
+    masquerade: Ternary
+    lost: Endings = ()
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether to know more of the packets would tell no more."""
+        if any(not bounds.is_exact for _, bounds in self.lost):
+            return False
+        all_lost = any(bounds.lower == ALWAYS for _, bounds in self.lost)
+        return all_lost or self.masquerade is not Ternary.UNKNOWN
+
+
+#: What becomes of packets by their source, and what rules asked of it that makes a difference.
+OnwardBySource: TypeAlias = tuple[Parts[Onward], Asked]
+
+_APPENDED: Final = re.compile(r"(?:^|\s)-[AI]\s+(\S+)")
+#: Of packets of which nothing is known.
+UNKNOWN: Final = Onward(Ternary.UNKNOWN, ((UNKNOWN_END, Bounds(NEVER, ALWAYS)),))
+#: The same of packets from all sources.
+ALL_UNKNOWN: Final[OnwardBySource] = (of_all(UNKNOWN), frozenset())
+
+
+def onward(tree: Tree, sent: Packet) -> Parts[Onward]:
+    """Return what becomes of packets whose way is a tree, of those that were `sent` to it."""
+
+    def end_of(leaf: Leaf) -> Ending | bool | None:
+        """Return how a packet is lost, or whether it has another source address by then."""
+        ended = ending_of(leaf)
+        if ended is None and not _goes_on(leaf.packet, sent):
+            return UNKNOWN_END  # somebody has written another address or port
+        return leaf.packet.masqueraded if ended is None else ended
+
+    return tuple([(where, _told(each)) for where, each in shares_by_source(tree, end_of)])
+
+
+def _goes_on(packet: Packet, sent: Packet) -> bool:
+    """Tell whether a packet still goes to where it was sent."""
+    return (packet.destination, packet.destination_port) == (
+        sent.destination,
+        sent.destination_port,
+    ) and (packet.destinations is None) is (sent.destinations is None)
+
+
+def one_of(given: Iterable[Onward]) -> Onward:
+    """Return what holds where one of several does, not known which."""
+    every = list(dict.fromkeys(given))
+    if len(every) == 1:
+        return every[0]
+    answers = {each.masquerade for each in every}
+    masquerade = answers.pop() if len(answers) == 1 else Ternary.UNKNOWN
+    return Onward(masquerade, any_of(each.lost for each in every))
+
+
+def _told(found: Shares[Ending | bool | None]) -> Onward:
+    lost = [
+        (k, Bounds(NEVER, b.upper) if k == UNKNOWN_END else b)
+        for k, b in found.items()
+        if isinstance(k, Ending) and b.upper
+    ]
+    passed = {k for k, b in found.items() if not isinstance(k, Ending) and b.upper}
+    if found.unresolved:
+        lost.append((UNKNOWN_END, Bounds(NEVER, found.unresolved)))
+        passed.add(None)
+    # What the others do decides where none of them is lost for certain.
+    masquerade = Ternary.UNKNOWN
+    if passed in ({True}, {False}):
+        masquerade = Ternary.of(True in passed)
+    return Onward(masquerade, summed(lost))
+
+
+def ending_of(leaf: Leaf) -> Ending | None:
+    """Return how a packet is lost; None: it is not, or nobody knows."""
+    match leaf.outcome:
+        case PolicyDrop(table, chain):
+            how = f"policy DROP of {chain}"
+            return Ending(kind=EndKind.DROPPED, how=how, chain=chain, table=table)
+        case Drop():
+            return decided(EndKind.DROPPED, "", leaf.rules)
+        case Reject(how):
+            return decided(EndKind.REJECTED, how, leaf.rules)
+        case _:
+            return None
+
+
+def decided(kind: EndKind, how: str, rules: Sequence[Rule | NftRule]) -> Ending:
+    """Return the ending that the last of some rules is the reason of."""
+    if not rules:
+        return Ending(kind=kind, how=how)
+    rule = rules[-1]
+    chain = chain_of(rule)
+    place = rule.location
+    return Ending(kind=kind, how=how, rule=rule.raw, place=place, chain=chain, table=place.table)
+
+
+def chain_of(rule: Rule | NftRule) -> str:
+    """Return the chain that a rule stands in; empty where its text does not tell."""
+    if isinstance(rule, NftRule):
+        return rule.chain
+    found = _APPENDED.search(rule.raw)
+    return "" if found is None else found[1]
