@@ -16,6 +16,7 @@ class Layout(enum.Enum):
     """The versions of kube-proxy whose chains and rules can be written."""
 
     V1_20 = "1.20"
+    V1_25 = "1.25"
     V1_30 = "1.30"
     V1_36 = "1.36"
 
@@ -34,6 +35,8 @@ class ProxyConfig:
         masquerade_all: ``--masquerade-all``; nftables mode of 1.30 does not look at it.
         localhost_node_ports: ``--iptables-localhost-nodeports``; 1.20 has no such flag. False
             is written after the source of 1.30, as no capture has it.
+        kubelet: whether the kubelet has put its rules in place; 1.20 alone leaves it to those to
+            drop what it marks.
         nfacct: whether counters of nfnetlink_acct were to be had; 1.36 alone looks for them.
     """
 
@@ -46,4 +49,5 @@ class ProxyConfig:
     service_cidrs: tuple[Network, ...] = ()
     masquerade_all: bool = False
     localhost_node_ports: bool = True
+    kubelet: bool = False
     nfacct: bool = True

@@ -6,6 +6,7 @@ Source: kubernetes 1.20, pkg/proxy/iptables/proxier.go, ``syncProxyRules``; the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from analyzer.kubeproxy.generate import frame
 from analyzer.kubeproxy.generate.config import ProxyConfig
@@ -33,14 +34,18 @@ from analyzer.kubeproxy.names import (
     chain_hash,
 )
 
+_NODE_FIREWALL: Final = "KUBE-FIREWALL"
+
 
 def tables(services: Sequence[ServicePortSpec], proxy: ProxyConfig) -> tuple[Table, ...]:
     """Return filter, mangle and nat.
 
-    KUBE-MARK-DROP is there and empty: the kubelet of that time filled it.
+    KUBE-MARK-DROP is there and empty: the kubelet of that time filled it, if it was there.
     """
     filter_table, nat = _filter_table(), frame.nat_table()
     nat.rows.setdefault(MARK_DROP, [])
+    if proxy.kubelet:
+        _write_kubelet(filter_table, nat)
     ready = [targets(s, (e for e in s.endpoints if e.ready), proxy.layout) for s in services]
     large = sum(map(len, ready)) > LARGE
     for service, found in zip(services, ready, strict=True):
@@ -64,6 +69,21 @@ def _filter_table() -> Table:
     says = "kubernetes forwarding conntrack pod {} rule"
     frame.write_forward(table, "", (says.format("source"), says.format("destination")))
     return table
+
+
+def _write_kubelet(filter_table: Table, nat: Table) -> None:
+    """Write what drops packets that kube-proxy marks.
+
+    Source: kubernetes 1.20, pkg/kubelet/kubelet_network_linux.go, ``syncNetworkUtil``.
+    """
+    nat.add(MARK_DROP, "-j MARK --set-xmark 0x8000/0x8000")
+    says = comment("kubernetes firewall for dropping marked packets")
+    filter_table.add(_NODE_FIREWALL, f"{says} -m mark --mark 0x8000/0x8000 -j DROP")
+    says = comment("block incoming localnet connections")
+    state = "-m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT"
+    filter_table.add(_NODE_FIREWALL, f"! -s 127.0.0.0/8 -d 127.0.0.0/8 {says} {state} -j DROP")
+    for hook in ("INPUT", "OUTPUT"):
+        filter_table.add(hook, f"-j {_NODE_FIREWALL}")
 
 
 def _refuse(service: ServicePortSpec, table: Table) -> None:

@@ -25,38 +25,45 @@ def tables(
     *,
     invalid: str = "",
     localhost: str = "",
+    guards_loopback: bool = True,
 ) -> tuple[Table, ...]:
     """Return filter, mangle and nat.
 
-    `invalid` and `localhost` are matches that count what is invalid, and NodePorts of localhost.
+    `invalid` and `localhost` are matches that count what is invalid, and NodePorts of localhost;
+    `guards_loopback`: kube-proxy itself keeps flows from elsewhere off 127.0.0.0/8, as the
+    kubelet did before, and tells at the end of FW where the rest is dropped.
     """
-    filter_table = _filter_table(proxy, invalid)
+    filter_table = _filter_table(proxy, invalid, guards_loopback=guards_loopback)
     nat = frame.nat_table()
     # Endpoints that no rule leads to count as well.
     large = sum(len(service.endpoints) for service in services) > LARGE
     for service in services:
         both = (filter_table, nat)
-        PolicyChains(service, proxy, both, large=large, localhost=localhost).write()
+        PolicyChains(
+            service, proxy, both, large=large, localhost=localhost, tells_end=guards_loopback
+        ).write()
     # NodePorts of ::1 never work, those of 127.0.0.1 where a sysctl lets them.
-    excepts = proxy.family != IPV4 or not proxy.localhost_node_ports
+    excepts = guards_loopback and (proxy.family != IPV4 or not proxy.localhost_node_ports)
     frame.write_node_ports_last(nat, f"! -d {frame.loopback(proxy)} " if excepts else "")
     return filter_table, frame.mangle_table(), nat
 
 
-def _filter_table(proxy: ProxyConfig, invalid: str) -> Table:
-    table = frame.filter_table((EXTERNAL_SERVICES, _NODE_FIREWALL, NODE_PORTS, FIREWALL))
+def _filter_table(proxy: ProxyConfig, invalid: str, *, guards_loopback: bool) -> Table:
+    first = (f"-j {_NODE_FIREWALL}",) if guards_loopback else ()
+    own = (_NODE_FIREWALL,) if guards_loopback else ()
+    table = frame.filter_table((EXTERNAL_SERVICES, *own, NODE_PORTS, FIREWALL))
     firewall = f"{frame.NEW} {comment('kubernetes load balancer firewall')} -j {FIREWALL}"
     portals = f"{frame.NEW} {frame.PORTALS} -j {SERVICES}"
     outside = f"{frame.NEW} {frame.OUTSIDE_PORTALS} -j {EXTERNAL_SERVICES}"
     health = f"{comment('kubernetes health check service ports')} -j {NODE_PORTS}"
     for chain, rows in (
-        ("INPUT", (f"-j {_NODE_FIREWALL}", firewall, health, outside)),
+        ("INPUT", (*first, firewall, health, outside)),
         ("FORWARD", (firewall, f"{frame.FORWARDING} -j {frame.FORWARD}", portals, outside)),
-        ("OUTPUT", (f"-j {_NODE_FIREWALL}", firewall, portals)),
+        ("OUTPUT", (*first, firewall, portals)),
     ):
         for row in rows:
             table.add(chain, row)
-    if proxy.family == IPV4 and proxy.localhost_node_ports:
+    if guards_loopback and proxy.family == IPV4 and proxy.localhost_node_ports:
         says = comment("block incoming localnet connections")
         others = f"! -s 127.0.0.0/8 -d 127.0.0.0/8 {says}"
         state = "-m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT"

@@ -1,22 +1,26 @@
-"""API objects, decoded from JSON, as the ServicePorts and settings of one kube-proxy.
+"""API objects, decoded, as the ServicePorts and settings of one kube-proxy.
 
-Source: Kubernetes API reference: core/v1 Node, Service; discovery.k8s.io/v1 EndpointSlice;
-pkg/proxy/serviceport.go and pkg/proxy/endpointslicecache.go. Objects are taken as an API server
-gives them: nothing here tells where one is malformed.
+Source: Kubernetes API reference: core/v1 Node, Service, Endpoints; discovery.k8s.io/v1
+EndpointSlice; pkg/proxy/serviceport.go, pkg/proxy/endpointslicecache.go and
+pkg/proxy/util/utils.go, ``ShouldSkipService``. An API server refuses objects that are malformed,
+but files can be edited: a Service of which something is malformed is left out, and named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from ipaddress import ip_address, ip_network
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from analyzer.kubeproxy.generate.config import IPV4, Layout, ProxyConfig
 from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
-from analyzer.model.addresses import Address, Network
-
-#: What one JSON object holds.
-Object = Mapping[str, Any]
+from analyzer.model.addresses import (
+    Address,
+    Network,
+    address_from_text,
+    address_to_text,
+    network_from_text,
+)
+from analyzer.parsers.api_objects import Object, at, elements, text
 
 _ZONE: Final = "topology.kubernetes.io/zone"
 #: The older annotation wins where both are there.
@@ -25,7 +29,20 @@ _TOPOLOGY_MODES: Final = (
     "service.kubernetes.io/topology-mode",
 )
 _OF_SERVICE: Final = "kubernetes.io/service-name"
-_HEADLESS: Final = (None, "", "None")
+#: Labels of what kube-proxy leaves to somebody else, Services and EndpointSlices.
+#: Source: cmd/kube-proxy/app/server.go, ``noProxyName`` and ``noHeadlessEndpoints``.
+_NOT_OURS: Final = (
+    "service.kubernetes.io/service-proxy-name",
+    "service.kubernetes.io/headless",
+)
+_PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
+_MOST_PORT: Final = 65_535
+#: The API's default of sessionAffinityConfig.clientIP.timeoutSeconds.
+_AFFINITY_SECONDS: Final = 10_800
+
+
+class _MalformedError(ValueError):
+    """Something in an object is not what an API server would let pass."""
 
 
 def proxy_config(
@@ -41,136 +58,284 @@ def proxy_config(
     Flags that change no rule are passed over.
     """
     given = dict(flag.lstrip("-").partition("=")[::2] for flag in flags)
-    networks = [ip_network(text) for text in given.get("cluster-cidr", "").split(",") if text]
-    own = next((o for o in objects if o["kind"] == "Node" and o["metadata"]["name"] == node), {})
-    addresses = [
-        ip_address(each["address"])
-        for each in own.get("status", {}).get("addresses", ())
-        if each["type"] == "InternalIP"
-    ]
-    ranges = [
-        ip_network(text)
-        for each in objects
-        if each["kind"] == "ServiceCIDR"
-        for text in each["spec"]["cidrs"]
-    ]
+    named = [o for o in objects if o.get("kind") == "Node" and at(o, "metadata", "name") == node]
+    own = named[0] if named else {}
+    networks = _networks(family, given.get("cluster-cidr", "").split(","))
+    if given.get("detect-local-mode") == "NodeCIDR":
+        networks = pod_networks_of(own, family)
     return ProxyConfig(
         layout=layout,
         family=family,
         node=node,
-        node_address=next((a for a in addresses if a.version == family), None),
-        zone=own.get("metadata", {}).get("labels", {}).get(_ZONE),
-        cluster_cidr=next((n for n in networks if n.version == family), None),
-        service_cidrs=_networks_of(family, ranges),
+        node_address=node_address_of(own, family),
+        zone=text(at(own, "metadata", "labels", _ZONE)),
+        cluster_cidr=networks[0] if networks else None,
+        service_cidrs=service_cidrs(objects, family),
         masquerade_all=given.get("masquerade-all", "false") in ("", "true"),
         localhost_node_ports=given.get("iptables-localhost-nodeports", "true") in ("", "true"),
     )
 
 
+def node_address_of(node: Object, family: int) -> Address | None:
+    """Return the address that kube-proxy takes for its node's.
+
+    Source: pkg/util/node/node.go, ``GetNodeHostIPs``: the internal ones go before the external.
+    """
+    listed = elements(node, "status", "addresses")
+    for kind in ("InternalIP", "ExternalIP"):
+        texts = [at(each, "address") for each in listed if at(each, "type") == kind]
+        found = _of(family, texts)
+        if found:
+            return found[0]
+    return None
+
+
+def pod_networks_of(node: Object, family: int) -> tuple[Network, ...]:
+    """Return a node's podCIDRs of one family."""
+    cidrs = elements(node, "spec", "podCIDRs") or [at(node, "spec", "podCIDR")]
+    return _networks(family, cidrs)
+
+
+def service_cidrs(objects: Iterable[Object], family: int) -> tuple[Network, ...]:
+    """Return the networks of ClusterIPs that ServiceCIDR objects tell of."""
+    of_all = (o for o in objects if o.get("kind") == "ServiceCIDR")
+    return _networks(family, [each for o in of_all for each in elements(o, "spec", "cidrs")])
+
+
 def service_ports(
-    objects: Iterable[Object], layout: Layout, family: int = IPV4
+    objects: Iterable[Object],
+    layout: Layout,
+    family: int = IPV4,
+    malformed: list[str] | None = None,
 ) -> Iterator[ServicePortSpec]:
     """Give the ServicePorts of one family that a kube-proxy makes of Services and EndpointSlices.
 
-    Headless Services have none.
+    Headless Services have none, nor have those of type ExternalName. Of a Service without
+    EndpointSlices its Endpoints tell. What is left out since it is malformed is added to
+    `malformed`, with the reason.
     """
-    services = []
-    slices: dict[tuple[str, str], list[Object]] = {}
+    # Of an object that several files hold the first counts.
+    services: dict[tuple[str, str], Object] = {}
+    slices: dict[tuple[str, str], dict[str, Object]] = {}
+    endpoints: dict[tuple[str, str], Object] = {}
     for item in objects:
-        if item["kind"] == "Service":
-            services.append(item)
-        elif item["kind"] == "EndpointSlice" and _OF_SERVICE in item["metadata"]["labels"]:
-            meta = item["metadata"]
-            slices.setdefault((meta["namespace"], meta["labels"][_OF_SERVICE]), []).append(item)
-    for service in services:
-        meta, spec = service["metadata"], service["spec"]
-        if spec.get("clusterIP") in _HEADLESS or spec.get("type") == "ExternalName":
+        kind = item.get("kind")
+        if kind not in ("Service", "EndpointSlice", "Endpoints") or _is_others(item):
             continue
-        own = slices.get((meta["namespace"], meta["name"]), [])
-        for address in map(ip_address, spec.get("clusterIPs") or [spec["clusterIP"]]):
-            if address.version == family:
-                for port in spec["ports"]:
-                    yield _service_port(service, port, address, own, layout)
+        namespace, name = _names(item)
+        if kind == "Service":
+            services.setdefault((namespace, name), item)
+        elif kind == "Endpoints":
+            endpoints.setdefault((namespace, name), item)
+        elif owner := text(at(item, "metadata", "labels", _OF_SERVICE)):
+            slices.setdefault((namespace, owner), {}).setdefault(name, item)
+    for key, service in services.items():
+        try:
+            own = [*slices.get(key, {}).values()]
+            if not own and key in endpoints:
+                own = [*_as_slices(endpoints[key])]
+            yield from _service(service, own, layout, family)
+        except _MalformedError as error:
+            if malformed is not None:
+                malformed.append(f"{'/'.join(key)}: {error}")
+
+
+def _is_others(item: Object) -> bool:
+    labels = at(item, "metadata", "labels")
+    return isinstance(labels, dict) and any(label in labels for label in _NOT_OURS)
+
+
+def _names(item: Object) -> tuple[str, str]:
+    return text(at(item, "metadata", "namespace")) or "", text(at(item, "metadata", "name")) or ""
+
+
+def _service(
+    service: Object, slices: Sequence[Object], layout: Layout, family: int
+) -> list[ServicePortSpec]:
+    """Return the ServicePorts of one Service: all of them, or it is malformed."""
+    if not all(map(_is_name, _names(service))):
+        raise _MalformedError("its name or namespace is none that the API allows")
+    spec = at(service, "spec")
+    cluster = at(spec, "clusterIP")
+    if cluster in (None, "", "None") or at(spec, "type") == "ExternalName":
+        return []
+    found = []
+    for address in _addresses(elements(spec, "clusterIPs") or [cluster], "clusterIPs"):
+        if address.version == family:
+            ports = elements(spec, "ports")
+            found += [_service_port(service, port, address, slices, layout) for port in ports]
+    return found
 
 
 def _service_port(
-    service: Object, port: Object, address: Address, slices: Sequence[Object], layout: Layout
+    service: Object, port: object, address: Address, slices: Sequence[Object], layout: Layout
 ) -> ServicePortSpec:
-    meta, spec, family = service["metadata"], service["spec"], address.version
-    port_name = port.get("name") or ""
-    protocol = port.get("protocol", "TCP").lower()
-    affine = spec.get("sessionAffinity") == "ClientIP"
-    annotations = meta.get("annotations") or {}
-    ranges = [ip_network(text, strict=False) for text in spec.get("loadBalancerSourceRanges") or ()]
-    balanced = spec.get("type") == "LoadBalancer"
+    spec, family = at(service, "spec"), address.version
+    port_name = text(at(port, "name")) or ""
+    if port_name and not _is_name(port_name):
+        raise _MalformedError(f"port name {port_name!r} is none that the API allows")
+    annotations = at(service, "metadata", "annotations")
+    health = at(spec, "healthCheckNodePort")
+    ranges = elements(spec, "loadBalancerSourceRanges")
     return ServicePortSpec(
-        name=f"{meta['namespace']}/{meta['name']}" + (f":{port_name}" if port_name else ""),
-        protocol=protocol,
+        name="/".join(_names(service)) + (f":{port_name}" if port_name else ""),
+        protocol=_protocol(port),
         cluster_ip=address,
-        port=port["port"],
-        endpoints=_endpoints(slices, port_name, family),
-        node_port=port.get("nodePort", 0),
-        external_ips=_of(family, spec.get("externalIPs") or ()),
-        load_balancer_ips=_of(family, _ingress(service, layout)),
-        load_balancer_source_ranges=_networks_of(family, ranges),
-        external_local=spec.get("externalTrafficPolicy") == "Local" and _may_be_local(spec, layout),
-        internal_local=spec.get("internalTrafficPolicy") == "Local",
-        affinity=spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"] if affine else None,
-        health_check_node_port=spec.get("healthCheckNodePort", 0) if balanced else 0,
-        topology_mode=next((annotations[k] for k in _TOPOLOGY_MODES if k in annotations), None),
+        port=_port(at(port, "port"), "port"),
+        endpoints=_endpoints(slices, port_name, family, layout),
+        node_port=_port(at(port, "nodePort"), "nodePort") if at(port, "nodePort") else 0,
+        external_ips=_given(family, elements(spec, "externalIPs"), "externalIPs"),
+        load_balancer_ips=_given(family, _ingress(service, layout), "status.loadBalancer"),
+        load_balancer_source_ranges=_ranges(family, ranges),
+        external_local=at(spec, "externalTrafficPolicy") == "Local" and _may_be_local(spec, layout),
+        internal_local=at(spec, "internalTrafficPolicy") == "Local",
+        affinity=_affinity(spec),
+        health_check_node_port=_port(health, "healthCheckNodePort")
+        if health and at(spec, "type") == "LoadBalancer"
+        else 0,
+        topology_mode=next(
+            (mode for key in _TOPOLOGY_MODES if (mode := text(at(annotations, key)))), None
+        ),
     )
 
 
-def _may_be_local(spec: Object, layout: Layout) -> bool:
+def _is_name(found: str) -> bool:
+    """Tell whether it is a DNS name, as an API server asks for: rules quote it."""
+    return found.isascii() and bool(found) and found.replace("-", "").replace(".", "").isalnum()
+
+
+def _protocol(port: object) -> str:
+    found = at(port, "protocol") or "TCP"
+    if found not in _PROTOCOLS:
+        raise _MalformedError(f"protocol {found!r} is none of {', '.join(_PROTOCOLS)}")
+    return str(found).lower()
+
+
+def _port(number: object, what: str) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= _MOST_PORT:
+        raise _MalformedError(f"{what} {number!r} is not a port")
+    return number
+
+
+def _affinity(spec: object) -> int | None:
+    if at(spec, "sessionAffinity") != "ClientIP":
+        return None
+    seconds = at(spec, "sessionAffinityConfig", "clientIP", "timeoutSeconds")
+    if seconds is None:
+        return _AFFINITY_SECONDS
+    if not isinstance(seconds, int) or isinstance(seconds, bool) or seconds < 0:
+        raise _MalformedError(f"timeoutSeconds {seconds!r} is not a number of seconds")
+    return seconds
+
+
+def _may_be_local(spec: object, layout: Layout) -> bool:
     """Whether externalTrafficPolicy says anything; it does of external IPs alone since 1.23."""
-    if spec.get("type") in ("NodePort", "LoadBalancer"):
+    if at(spec, "type") in ("NodePort", "LoadBalancer"):
         return True
-    return layout is not Layout.V1_20 and bool(spec.get("externalIPs"))
+    return layout is not Layout.V1_20 and bool(elements(spec, "externalIPs"))
 
 
-def _ingress(service: Object, layout: Layout) -> Iterator[str]:
+def _ingress(service: Object, layout: Layout) -> Iterator[object]:
     """Give the addresses of load balancers that keep them as destination."""
-    for each in service.get("status", {}).get("loadBalancer", {}).get("ingress") or ():
-        if "ip" in each and (layout is Layout.V1_20 or each.get("ipMode", "VIP") == "VIP"):
-            yield each["ip"]
+    for each in elements(service, "status", "loadBalancer", "ingress"):
+        address = at(each, "ip")
+        if address and (layout is Layout.V1_20 or (at(each, "ipMode") or "VIP") == "VIP"):
+            yield address
 
 
-def _of(family: int, texts: Iterable[str]) -> tuple[Address, ...]:
-    return tuple(a for a in map(ip_address, texts) if a.version == family)
+def _addresses(texts: Iterable[object], what: str) -> Iterator[Address]:
+    for each in texts:
+        address = address_from_text(each) if isinstance(each, str) else None
+        if address is None or "%" in str(each):  # no rule has a zone
+            raise _MalformedError(f"{what} {each!r} is no IP address")
+        yield address
 
 
-def _networks_of(family: int, networks: Iterable[Network]) -> tuple[Network, ...]:
-    return tuple(n for n in networks if n.version == family)
+def _given(family: int, texts: Iterable[object], what: str) -> tuple[Address, ...]:
+    return tuple(a for a in _addresses(texts, what) if a.version == family)
 
 
-def _endpoints(slices: Sequence[Object], port: str, family: int) -> tuple[EndpointSpec, ...]:
+def _ranges(family: int, texts: Iterable[object]) -> tuple[Network, ...]:
+    found = []
+    for each in texts:
+        network = network_from_text(each.strip()) if isinstance(each, str) else None
+        if network is None:
+            raise _MalformedError(f"loadBalancerSourceRanges {each!r} is no network")
+        found.append(network)
+    return tuple(network for network in found if network.version == family)
+
+
+def _of(family: int, texts: Iterable[object]) -> tuple[Address, ...]:
+    found = (address_from_text(each) for each in texts if isinstance(each, str))
+    return tuple(a for a in found if a is not None and a.version == family)
+
+
+def _networks(family: int, texts: Iterable[object]) -> tuple[Network, ...]:
+    found = (network_from_text(each) for each in texts if isinstance(each, str))
+    return tuple(n for n in found if n is not None and n.version == family)
+
+
+# --- endpoints -------------------------------------------------------------
+
+
+def _as_slices(endpoints: Object) -> Iterator[Object]:
+    """Give what the EndpointSlices of an Endpoints object say, which only old clusters lack."""
+    for subset in elements(endpoints, "subsets"):
+        listed = [
+            {
+                "addresses": [at(each, "ip")],
+                "nodeName": at(each, "nodeName"),
+                "conditions": {"ready": key == "addresses", "serving": key == "addresses"},
+            }
+            for key in ("addresses", "notReadyAddresses")
+            for each in elements(subset, key)
+        ]
+        yield {"ports": elements(subset, "ports"), "endpoints": listed}
+
+
+def _endpoints(
+    slices: Sequence[Object], port: str, family: int, layout: Layout
+) -> tuple[EndpointSpec, ...]:
     """Return the endpoints of all slices; of those with one address and port the first."""
     found: dict[tuple[Address, int], EndpointSpec] = {}
     for each in slices:
-        numbers = [p["port"] for p in each["ports"] or () if (p.get("name") or "") == port]
-        for endpoint in each["endpoints"] or ():
+        ports = [p for p in elements(each, "ports") if (at(p, "name") or "") == port]
+        numbers = [_port(at(p, "port"), "an endpoint's port") for p in ports]
+        for endpoint in elements(each, "endpoints"):
             # Of several addresses, which name the same pod, kube-proxy takes the first.
-            text = endpoint["addresses"][0]
-            address = ip_address(text)
+            written = next(iter(elements(endpoint, "addresses")), None)
+            if written is None:
+                continue
+            if at(each, "addressType") == "FQDN":
+                break  # kube-proxy passes such slices over
+            (address,) = _addresses([written], "an endpoint's address")
             if address.version == family:
                 for number in numbers:
-                    made = _endpoint(endpoint, address, text, number)
+                    made = _endpoint(endpoint, address, written, number, layout)
                     found.setdefault((address, number), made)
     return tuple(found.values())
 
 
-def _endpoint(given: Object, address: Address, text: str, port: int) -> EndpointSpec:
-    conditions = given.get("conditions") or {}
-    hints = given.get("hints") or {}
-    old = given.get("topology") or {}
+def _endpoint(
+    given: object, address: Address, written: str, port: int, layout: Layout
+) -> EndpointSpec:
+    conditions = at(given, "conditions")
+    node = at(given, "nodeName") or at(given, "topology", "kubernetes.io/hostname")
+    terminating = at(conditions, "terminating") is True
     return EndpointSpec(
         address=address,
         port=port,
-        written=None if text == str(address) else text,
-        node=given.get("nodeName") or old.get("kubernetes.io/hostname"),
-        ready=conditions.get("ready") is not False,
-        serving=conditions.get("serving") is not False,
-        terminating=conditions.get("terminating") is True,
-        zones=tuple(zone["name"] for zone in hints.get("forZones") or ()),
-        nodes=tuple(node["name"] for node in hints.get("forNodes") or ()),
+        written=None if written == address_to_text(address) else written,
+        node=text(node),
+        ready=at(conditions, "ready") is not False,
+        # Endpoints that end are a fallback since 1.26 (KEP-1669, ProxyTerminatingEndpoints).
+        serving=at(conditions, "serving") is not False and layout is not Layout.V1_25,
+        terminating=terminating,
+        zones=_hinted(given, "forZones"),
+        nodes=_hinted(given, "forNodes"),
     )
+
+
+def _hinted(endpoint: object, key: str) -> tuple[str, ...]:
+    named = (text(at(each, "name")) for each in elements(endpoint, "hints", key))
+    return tuple(name for name in named if name)

@@ -38,7 +38,17 @@ FIREWALL: Final = "KUBE-PROXY-FIREWALL"
 class PolicyChains:
     """One ServicePort while its rules are written."""
 
-    __slots__ = ("_filter", "_large", "_localhost", "_name", "_nat", "_proxy", "_reach", "_service")
+    __slots__ = (
+        "_filter",
+        "_large",
+        "_localhost",
+        "_name",
+        "_nat",
+        "_proxy",
+        "_reach",
+        "_service",
+        "_tells_end",
+    )
 
     def __init__(
         self,
@@ -48,13 +58,18 @@ class PolicyChains:
         *,
         large: bool,
         localhost: str = "",
+        tells_end: bool = True,
     ) -> None:
-        """Take the filter and the nat table, and what counts NodePorts of localhost, if any."""
+        """Take the filter and the nat table, and what counts NodePorts of localhost, if any.
+
+        `tells_end`: a rule without a target at the end of FW says where the rest is dropped.
+        """
         self._service = service
         self._proxy = proxy
         self._filter, self._nat = tables
         self._large = large
         self._localhost = localhost
+        self._tells_end = tells_end
         self._reach: Reach = reach(service, proxy)
         self._name = chain_hash(service.name, service.protocol)
 
@@ -160,8 +175,9 @@ class PolicyChains:
             allowed += map(host, service.load_balancer_ips)
         for network in allowed:
             self._nat.add(chain, f"-s {network} {says} -j {outside}")
-        end = comment(f"other traffic to {service.name} will be dropped by {FIREWALL}")
-        self._nat.add(chain, end)
+        if self._tells_end:
+            end = comment(f"other traffic to {service.name} will be dropped by {FIREWALL}")
+            self._nat.add(chain, end)
 
     def _endpoints_of(self, chain: str, targets: Sequence[Target]) -> None:
         name = self._service.name

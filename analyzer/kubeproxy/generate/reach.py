@@ -110,10 +110,28 @@ def _fitting(service: ServicePortSpec, proxy: ProxyConfig) -> Callable[[Endpoint
     ready = [e for e in service.endpoints if e.ready]
     if proxy.layout is Layout.V1_36 and _all_and_here([e.nodes for e in ready], proxy.node):
         return lambda e: proxy.node in e.nodes
-    asked = proxy.layout is Layout.V1_36 or service.topology_mode in ("auto", "Auto")
+    asked = asks_for_zones(service, proxy.layout)
     if asked and _all_and_here([e.zones for e in ready], proxy.zone):
         return lambda e: proxy.zone in e.zones
     return None
+
+
+def asks_for_zones(service: ServicePortSpec, layout: Layout) -> bool:
+    """Tell whether hints for zones are looked at.
+
+    Source: pkg/proxy/topology.go, ``canUseTopology``: up to 1.26 the annotation says Auto, up to
+    1.30 anything but that they are disabled; since 1.31 nobody asks it
+    (ServiceTrafficDistribution).
+    """
+    match layout:
+        case Layout.V1_20:
+            return False
+        case Layout.V1_25:
+            return service.topology_mode in ("auto", "Auto")
+        case Layout.V1_30:
+            return service.topology_mode not in (None, "", "disabled", "Disabled")
+        case Layout.V1_36:
+            return True
 
 
 def _all_and_here(hints: Sequence[tuple[str, ...]], here: str | None) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 from analyzer.kubeproxy.generate import (
     layout_1_20,
+    layout_1_25,
     layout_1_30,
     layout_1_36,
     nft_1_30,
@@ -17,6 +18,7 @@ from analyzer.kubeproxy.generate.specs import ServicePortSpec
 
 _LAYOUTS: Final = {
     Layout.V1_20: layout_1_20.tables,
+    Layout.V1_25: layout_1_25.tables,
     Layout.V1_30: layout_1_30.tables,
     Layout.V1_36: layout_1_36.tables,
 }

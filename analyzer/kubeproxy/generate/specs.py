@@ -61,7 +61,7 @@ class ServicePortSpec:
         affinity: seconds of ``sessionAffinity: ClientIP``, None without.
         health_check_node_port: 0 without.
         topology_mode: of the annotation ``service.kubernetes.io/topology-mode`` or its older
-            name; 1.30 asks for Auto, 1.36 for nothing.
+            name; 1.25 asks for Auto, 1.30 for any value, 1.36 for nothing.
     """
 
     name: str

@@ -1,0 +1,18 @@
+"""The layout of 1.25: that of 1.30 without what 1.26 took over from the kubelet.
+
+Source: kubernetes 1.25, pkg/proxy/iptables/proxier.go, ``syncProxyRules``; the captures of 1.25.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzer.kubeproxy.generate import layout_1_30
+from analyzer.kubeproxy.generate.config import ProxyConfig
+from analyzer.kubeproxy.generate.rows import Table
+from analyzer.kubeproxy.generate.specs import ServicePortSpec
+
+
+def tables(services: Sequence[ServicePortSpec], proxy: ProxyConfig) -> tuple[Table, ...]:
+    """Return filter, mangle and nat."""
+    return layout_1_30.tables(services, proxy, guards_loopback=False)

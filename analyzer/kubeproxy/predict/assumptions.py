@@ -1,0 +1,109 @@
+"""What is assumed of kube-proxies of which only API objects are known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from analyzer.kubeproxy.generate.config import Layout
+from analyzer.kubeproxy.generate.objects import pod_networks_of
+from analyzer.kubeproxy.predict.settings import LocalMode, Mode, Settings
+from analyzer.kubeproxy.predict.versions import NEWEST, Version, version_from_text
+from analyzer.model.addresses import Network
+from analyzer.model.value import value
+from analyzer.parsers.api_objects import Object, at, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_FAMILIES: Final = (4, 6)
+
+
+@value(kw_only=True)
+class Said:
+    """What options say; None, or nothing: it is to be assumed."""
+
+    version: str | None = None
+    mode: str | None = None
+    local_mode: str | None = None
+    cluster_cidrs: tuple[Network, ...] = ()
+
+
+@value
+class Assumed:
+    """Settings, and in words what of them nobody said."""
+
+    settings: Settings
+    words: tuple[str, ...]
+
+
+def assumed(objects: Sequence[Object], said: Said) -> Assumed:
+    """Return the settings of all kube-proxies of a cluster.
+
+    Raises:
+        ValueError: a version is none, or its rules are not known, or it has not that mode.
+    """
+    words: list[str] = []
+    version = _version(objects, said, words)
+    mode = Mode(said.mode or Mode.IPTABLES.value)
+    if mode is Mode.NFTABLES and not version.has_nftables:
+        raise ValueError(f"kube-proxy {version.text} has no nftables mode, which came with 1.29")
+    if said.mode is None:
+        words.append("iptables mode")
+    local_mode = LocalMode(said.local_mode or LocalMode.CLUSTER_CIDR.value)
+    cidrs = said.cluster_cidrs
+    if not cidrs and local_mode is LocalMode.CLUSTER_CIDR:
+        cidrs = _cluster_cidrs(objects)
+        told = ", ".join(map(str, cidrs))
+        words.append(
+            f"--cluster-cidr {told} (around all podCIDRs)" if told else "no --cluster-cidr"
+        )
+    if not version.is_known:
+        words.append(f"rules as {NEWEST.text} writes them, the newest that is known")
+    if version.layout is Layout.V1_20:
+        words.append("the kubelet's rules that drop what kube-proxy marks")
+    words.append("all other flags and feature gates at their defaults")
+    words.append("no rules of anybody else on the nodes")
+    settings = Settings(version=version, mode=mode, local_mode=local_mode, cluster_cidrs=cidrs)
+    return Assumed(settings, tuple(words))
+
+
+def _version(objects: Iterable[Object], said: Said, words: list[str]) -> Version:
+    if said.version is not None:
+        return version_from_text(said.version)
+    nodes = [at(o, "status", "nodeInfo") for o in objects if o.get("kind") == "Node"]
+    told = [
+        found
+        for info in nodes
+        if (found := text(at(info, "kubeProxyVersion")) or text(at(info, "kubeletVersion")))
+    ]
+    minors = Counter(".".join(each.removeprefix("v").split(".")[:2]) for each in told)
+    if not minors:
+        words.append(f"kube-proxy {NEWEST.text} (no node tells a version)")
+        return NEWEST
+    (most, number), *others = minors.most_common()
+    version = version_from_text(most)
+    of = f"; {sum(count for _, count in others):,} of {len(told):,} tell others" if others else ""
+    words.append(f"kube-proxy {version.text} (as {number:,} nodes' kubelets{of})")
+    return version
+
+
+def _cluster_cidrs(objects: Iterable[Object]) -> tuple[Network, ...]:
+    """Return the smallest network around the podCIDRs of all nodes, for each IP version."""
+    nodes = [o for o in objects if o.get("kind") == "Node"]
+    found: list[Network] = []
+    for family in _FAMILIES:
+        around: Network | None = None
+        for network in (each for node in nodes for each in pod_networks_of(node, family)):
+            around = network if around is None else _around(around, network)
+        if around is not None:
+            found.append(around)
+    return tuple(found)
+
+
+def _around(one: Network, other: Network) -> Network:
+    wider = one
+    while other.network_address not in wider or other.prefixlen < wider.prefixlen:
+        wider = wider.supernet()
+    return wider

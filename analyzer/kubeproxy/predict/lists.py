@@ -1,0 +1,171 @@
+"""Lists of endpoints as routes draw from them, with what is drawn of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from analyzer.kubeproxy.generate.specs import EndpointSpec
+from analyzer.kubeproxy.predict.settings import Mode
+from analyzer.kubeproxy.view import Endpoint, Share
+from analyzer.model.addresses import Address
+from analyzer.model.endings import Endings
+from analyzer.model.probability import (
+    ALWAYS,
+    NEVER,
+    XT_STATISTIC_BITS,
+    Bounds,
+    Dyadic,
+    numgen_weights,
+    threshold_from_text,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import overload
+
+
+class Listed:
+    """Endpoints in the order in which they are drawn; made anew of none that is there."""
+
+    __slots__ = ("_endpoints", "_printed", "draws", "specs")
+
+    def __init__(self, specs: Sequence[EndpointSpec], draws: Sequence[Bounds]) -> None:
+        self.specs = specs
+        self.draws = draws
+        self._endpoints: tuple[Endpoint, ...] | None = None
+        self._printed: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.specs)
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The endpoints, made when they are first asked for."""
+        if self._endpoints is None:
+            self._endpoints = tuple([Endpoint(e.address, e.port) for e in self.specs])
+        return self._endpoints
+
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """The endpoints as an `Endpoint` is printed."""
+        if self._printed is None:
+            self._printed = tuple(map(str, self.endpoints))
+        return self._printed
+
+
+class ListedShares(Sequence[Share]):
+    """Shares of one route, each made when it is looked at.
+
+    `masquerade` is that of flows to endpoints of `node` and to all others. Of endpoints that have
+    a node's address, one of `hosts`, it is not told: that differs by node.
+    """
+
+    __slots__ = ("_hosts", "_listed", "_masquerade", "_node")
+
+    def __init__(
+        self,
+        listed: Listed,
+        node: str,
+        masquerade: tuple[bool | None, bool | None],
+        hosts: Collection[Address],
+    ) -> None:
+        self._listed = listed
+        self._node = node
+        self._masquerade = masquerade
+        self._hosts = hosts
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> Share: ...
+        @overload
+        def __getitem__(self, index: slice) -> Sequence[Share]: ...
+
+    def __getitem__(self, index: int | slice) -> Share | Sequence[Share]:
+        return tuple(self)[index]
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def __iter__(self) -> Iterator[Share]:
+        return map(Share, self._listed.endpoints, self._listed.draws, self.masquerades())
+
+    def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
+        """Return the endpoints as they are printed, and their shares."""
+        return self._listed.printed, self._listed.draws
+
+    def draws(self) -> tuple[Sequence[Endpoint], Sequence[Bounds]]:
+        """Return the endpoints and their shares."""
+        return self._listed.endpoints, self._listed.draws
+
+    def masquerades(self) -> Sequence[bool | None]:
+        """Return of each endpoint whether its flows are masqueraded."""
+        here, elsewhere = self._masquerade
+        return tuple(
+            [
+                None if e.address in self._hosts else here if e.node == self._node else elsewhere
+                for e in self._listed.specs
+            ]
+        )
+
+    def losses(self) -> Sequence[Endings]:
+        """Return how flows are lost behind the DNAT: none, since no rules of others are there."""
+        return ()
+
+    def is_like(self, other: ListedShares, own: Collection[Address]) -> bool:
+        """Tell whether flows of another route fare alike; `own` are addresses of the node.
+
+        What is sent to the node itself is not masqueraded, so no rule tells it apart.
+        """
+        if self._listed.specs != other._listed.specs or self._listed.draws != other._listed.draws:
+            return False
+        here, elsewhere = (self._masquerade[n] == other._masquerade[n] for n in (0, 1))
+        return all(
+            e.address in own or (here if e.node == self._node else elsewhere)
+            for e in self._listed.specs
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+class Draws:
+    """What the rules of a mode draw of so many endpoints, by their number."""
+
+    def __init__(self, mode: Mode) -> None:
+        self._mode = mode
+        self._known: dict[tuple[int, bool], tuple[Bounds, ...]] = {}
+
+    def of(self, number: int, *, certain: bool = True) -> tuple[Bounds, ...]:
+        """Return the shares; one and the same value each time.
+
+        `certain`: that these endpoints are drawn from at all; else shares are from 0 to that.
+        """
+        found = self._known.get((number, certain))
+        if found is None:
+            weights = _numgen(number) if self._mode is Mode.NFTABLES else _statistic(number)
+            found = tuple([Bounds(each if certain else NEVER, each) for each in weights])
+            self._known[number, certain] = found
+        return found
+
+
+def _numgen(number: int) -> Sequence[Dyadic]:
+    return numgen_weights(number) if number else ()
+
+
+def _statistic(number: int) -> list[Dyadic]:
+    """Return what a chain of draws gives, each of ten digits.
+
+    Source: pkg/proxy/iptables/proxier.go, ``computeProbability``.
+    """
+    if not number:
+        return []
+    left, found = ALWAYS, []
+    for behind in range(number, 1, -1):
+        chance = Dyadic.of(threshold_from_text(f"{1 / behind:.10f}"), XT_STATISTIC_BITS)
+        found.append(left * chance)
+        left = left * ~chance
+    return [*found, left]

@@ -1,0 +1,107 @@
+"""Which endpoints each node sends a ServicePort's flows to, found once for all nodes.
+
+The same as `generate.reach` says of one node; a property holds both together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
+from analyzer.kubeproxy.generate.reach import asks_for_zones
+from analyzer.kubeproxy.generate.specs import EndpointSpec, ServicePortSpec
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Endpoints: TypeAlias = tuple[EndpointSpec, ...]
+
+
+@value
+class Reached:
+    """The endpoints that one node uses, in the order of its rules.
+
+    Attributes:
+        cluster: under the policy Cluster; one and the same tuple for all nodes that use the same.
+        local: under the policy Local, those of the node.
+    """
+
+    cluster: Endpoints
+    local: Endpoints
+
+
+_NONE: Endpoints = ()
+
+
+class Reaches:
+    """The endpoints of one ServicePort, by node."""
+
+    def __init__(self, service: ServicePortSpec, layout: Layout) -> None:
+        def text(endpoint: EndpointSpec) -> str:
+            newest = layout is Layout.V1_36
+            return endpoint.destination if newest else endpoint.as_written
+
+        known = sorted(service.endpoints, key=text)
+        ready = tuple(e for e in known if e.ready)
+        falls_back = layout is not Layout.V1_20
+        finishing = tuple(e for e in known if e.may_finish) if falls_back else _NONE
+        self._ready = ready
+        self._finishing = finishing
+        #: Whether some node of the cluster has a usable endpoint.
+        self.any_at_all = bool(ready or finishing)
+        is_old = layout is Layout.V1_20
+        self._uses_cluster = is_old or service.uses_cluster
+        by_nodes = layout is Layout.V1_36 and bool(ready) and all(e.nodes for e in ready)
+        by_zones = asks_for_zones(service, layout) and bool(ready) and all(e.zones for e in ready)
+        hinted = (
+            _by_hint(ready, [e.nodes for e in ready]),
+            _by_hint(ready, [e.zones for e in ready]),
+        )
+        self._by_node: dict[str, Endpoints] = hinted[0] if by_nodes else {}
+        self._by_zone: dict[str, Endpoints] = hinted[1] if by_zones else {}
+        self._cluster = (ready or finishing) if self._uses_cluster else _NONE
+        uses_local = service.external_local if is_old else service.uses_local
+        self._local: dict[str | None, Endpoints] = {}
+        if uses_local and (not is_old or service.is_external):
+            for each in (*ready, *finishing):
+                mine = self._local.get(each.node, _NONE)
+                # One that ends is a fallback only.
+                if each.ready or not mine or not mine[0].ready:
+                    self._local[each.node] = (*mine, each)
+
+    @property
+    def is_same_everywhere(self) -> bool:
+        """Whether all nodes use the same endpoints."""
+        return not (self._local or self._by_node or self._by_zone)
+
+    @property
+    def nodes(self) -> Sequence[str]:
+        """The nodes that may have lists of their own, as they have endpoints or hints."""
+        return [name for name in dict.fromkeys([*self._local, *self._by_node]) if name is not None]
+
+    @property
+    def asks_zones(self) -> bool:
+        """Whether zones tell nodes apart."""
+        return bool(self._by_zone)
+
+    def at(self, proxy: ProxyConfig) -> Reached:
+        """Return the endpoints that a node uses."""
+        cluster = self._cluster
+        if self._uses_cluster:
+            hinted = self._by_node.get(proxy.node) or (
+                self._by_zone.get(proxy.zone) if proxy.zone is not None else None
+            )
+            cluster = hinted or cluster
+        return Reached(cluster, self._local.get(proxy.node, _NONE))
+
+
+def _by_hint(
+    endpoints: Sequence[EndpointSpec], hints: Sequence[tuple[str, ...]]
+) -> dict[str, tuple[EndpointSpec, ...]]:
+    found: dict[str, list[EndpointSpec]] = {}
+    for endpoint, places in zip(endpoints, hints, strict=True):
+        for place in dict.fromkeys(places):
+            found.setdefault(place, []).append(endpoint)
+    return {place: tuple(each) for place, each in found.items()}

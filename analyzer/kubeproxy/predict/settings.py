@@ -1,0 +1,88 @@
+"""What is said, or assumed, of all kube-proxies of a cluster, and what each of them is told."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+
+from analyzer.kubeproxy.generate.config import ProxyConfig
+from analyzer.kubeproxy.generate.objects import node_address_of, pod_networks_of, service_cidrs
+from analyzer.kubeproxy.predict.versions import NEWEST, Version
+from analyzer.model.addresses import Network
+from analyzer.model.value import value
+from analyzer.parsers.api_objects import Object, at, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_ZONE: Final = "topology.kubernetes.io/zone"
+
+
+@enum.unique
+class Mode(enum.Enum):
+    """``--proxy-mode``, of those whose rules can be generated."""
+
+    IPTABLES = "iptables"
+    NFTABLES = "nftables"
+
+
+@enum.unique
+class LocalMode(enum.Enum):
+    """``--detect-local-mode``: by which network a kube-proxy knows flows of pods.
+
+    Source: cmd/kube-proxy/app/server_linux.go, ``getLocalDetectors``. Of BridgeInterface and
+    InterfaceNamePrefix no capture is there.
+    """
+
+    CLUSTER_CIDR = "ClusterCIDR"
+    NODE_CIDR = "NodeCIDR"
+
+
+@value(kw_only=True)
+class Settings:
+    """Of all kube-proxies.
+
+    Attributes:
+        cluster_cidrs: ``--cluster-cidr``, of either IP version or of both; none: without it.
+        kubelet: whether each node's kubelet has put its rules in place, which 1.20 needs.
+    """
+
+    version: Version = NEWEST
+    mode: Mode = Mode.IPTABLES
+    local_mode: LocalMode = LocalMode.CLUSTER_CIDR
+    cluster_cidrs: tuple[Network, ...] = ()
+    masquerade_all: bool = False
+    kubelet: bool = True
+
+
+def names_of_nodes(objects: Iterable[Object]) -> list[str]:
+    """Return the names of the Node objects, in their order."""
+    named = (text(at(o, "metadata", "name")) for o in objects if o.get("kind") == "Node")
+    return list(dict.fromkeys(name for name in named if name))
+
+
+def proxies(objects: Sequence[Object], settings: Settings, family: int) -> dict[str, ProxyConfig]:
+    """Return the kube-proxy of one family at every node, by the node's name."""
+    cidrs = [n for n in settings.cluster_cidrs if n.version == family]
+    ranges = service_cidrs(objects, family)
+    found = {}
+    for item in objects:
+        name = text(at(item, "metadata", "name")) if item.get("kind") == "Node" else None
+        if name is None:
+            continue
+        mine = cidrs
+        if settings.local_mode is LocalMode.NODE_CIDR:
+            mine = [*pod_networks_of(item, family)]
+        found[name] = ProxyConfig(
+            layout=settings.version.layout,
+            family=family,
+            node=name,
+            node_address=node_address_of(item, family),
+            zone=text(at(item, "metadata", "labels", _ZONE)),
+            cluster_cidr=mine[0] if mine else None,
+            service_cidrs=ranges,
+            masquerade_all=settings.masquerade_all,
+            kubelet=settings.kubelet,
+        )
+    return found

@@ -1,0 +1,40 @@
+"""Rules that a kube-proxy would write, generated and walked as any dump is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from analyzer.kubeproxy.generate.config import ProxyConfig
+from analyzer.kubeproxy.generate.render import render_nft, render_rules
+from analyzer.kubeproxy.generate.specs import ServicePortSpec
+from analyzer.kubeproxy.predict.settings import Mode
+from analyzer.kubeproxy.view import View
+from analyzer.model.cluster import Cluster
+
+
+def rules(services: Iterable[ServicePortSpec], proxy: ProxyConfig, mode: Mode) -> str:
+    """Return the rules of one node, of the IP version of its kube-proxy."""
+    render = render_nft if mode is Mode.NFTABLES else render_rules
+    return render(services, proxy)
+
+
+def walked(
+    services: Iterable[ServicePortSpec], proxy: ProxyConfig, mode: Mode, cluster: Cluster
+) -> View:
+    """Return what the generated rules of one node show."""
+    data = rules(services, proxy, mode).encode()
+    node = cluster.nodes[proxy.node]
+    if mode is Mode.NFTABLES:
+        from analyzer.kubeproxy.nftables import NftRecogniser
+        from analyzer.parsers import nft_text
+
+        ruleset = nft_text.parse(data.decode(), "generated", None, None, None)
+        return NftRecogniser(
+            ruleset, cluster, node=proxy.node, node_addresses=node.addresses
+        ).view()
+    from analyzer.kubeproxy.endpoint_rows import EndpointRows
+    from analyzer.kubeproxy.iptables import Recogniser
+    from analyzer.parsers import iptables_save
+
+    rows = iptables_save.parse(data.decode(), "generated", None, None, EndpointRows.skim)
+    return Recogniser(rows, cluster, node=proxy.node, node_addresses=node.addresses).view()
