@@ -20,7 +20,7 @@ in no class.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -91,10 +91,18 @@ class Closure:
 class Closures:
     """The closures of a dump's frontends.
 
-    `own` are the node's addresses, if known; `pods` are the networks of pods.
+    `own` are the node's addresses, if known; `pods` are the networks of pods. `tells` gives what
+    rules can tell of an address by what they do not spell out.
     """
 
-    def __init__(self, ruleset: Ruleset, own: Iterable[Address], pods: PodNetworks) -> None:
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        own: Iterable[Address],
+        pods: PodNetworks,
+        tells: Callable[[Address], Hashable] = lambda _: None,
+    ) -> None:
+        self._tells = tells
         nat = ruleset.tables.get("nat")
         whole = nat is not None and nat.complete and isinstance(nat.chains, Chains)
         self._nat = nat if whole else None
@@ -168,6 +176,7 @@ class Closures:
             address in self._own or address.is_loopback,
             *(any(address in n for n in theirs) for theirs in (pods.here, pods.elsewhere)),
             around.of_address(address),
+            self._tells(address),
         )
 
     def _rows(self, frontend: Frontend) -> list[str]:

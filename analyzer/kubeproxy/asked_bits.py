@@ -91,17 +91,18 @@ def _of_rule(rule: Rule) -> int:
 
 def _of_nft(ruleset: NftRuleset) -> int:
     bits = 0
-    for chain in _saying(ruleset, "mark"):
+    for chain in saying(ruleset, "mark"):
         for rule in chain.rules:
             bits |= bits_of_rule(rule)
     return bits
 
 
-def _saying(ruleset: NftRuleset, word: str) -> Iterator[Chain]:
-    """Give the chains that may have a word; few do, and to understand the others takes long."""
+def saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
+    """Give the chains that may have some word; few do, and to understand the others takes long."""
     for table in ruleset.tables.values():
         for chain in table.chains.values():
-            if not isinstance(chain.rules, Lazy) or word in repr(chain.rules.source):
+            source = repr(chain.rules.source) if isinstance(chain.rules, Lazy) else None
+            if source is None or any(word in source for word in words):
                 yield chain
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Mapping
 
+from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share
 from analyzer.model.addresses import Address
+from analyzer.model.endings import Ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,22 +45,36 @@ class Classes:
         known = self._known.get(closure.key)
         if known is None:
             ways = walked()
-            if all(self._may_stand(way, closure) for way in ways):
+            if all(self._may_stand(way, closure, frontend) for way in ways):
                 self._known[closure.key] = closure, ways
             return ways
         first, ways = known
         endpoints = dict(zip(first.endpoints, closure.endpoints, strict=True))
         return tuple([(_carried(route, frontend, endpoints), at) for route, at in ways])
 
-    def _may_stand(self, way: Way, closure: Closure) -> bool:
+    def _may_stand(self, way: Way, closure: Closure, frontend: Frontend) -> bool:
         route, address = way
+        ends = {e for s in route.shares for e, _ in s.lost} | {e for e, _ in route.astray}
         return (
-            all(share.endpoint in closure.endpoints for share in route.shares)
+            not any(_is_own(ending, frontend, closure) for ending in ends)
+            and all(share.endpoint in closure.endpoints for share in route.shares)
             and (route.network is None or str(route.network) in closure.around)
             and (address is None or not self._is_taken(address))
         )
 
 
 def _carried(route: Route, frontend: Frontend, endpoints: Mapping[Endpoint, Endpoint]) -> Route:
-    shares = [Share(endpoints[s.endpoint], s.share, s.masquerade) for s in route.shares]
-    return Route(frontend, route.source, tuple(shares), route.unresolved, route.network)
+    shares = [Share(endpoints[s.endpoint], s.share, s.masquerade, s.lost) for s in route.shares]
+    told = route.unresolved, route.network, route.astray
+    return Route(frontend, route.source, tuple(shares), *told)
+
+
+def _is_own(ending: Ending, frontend: Frontend, closure: Closure) -> bool:
+    """Tell whether the rule of an ending may be one that others of the class have of their own."""
+    if not ending.rule:
+        return False
+    ends = [(frontend.address, frontend.port), *[(e.address, e.port) for e in closure.endpoints]]
+    named = {str(each) for end in ends for each in end if each is not None}
+    words = set(re.split(r"[\s/:,\"\[\]{}]+", ending.rule))
+    in_own_chain = names.is_of_service(ending.chain)
+    return in_own_chain or not words.isdisjoint(named) or ":" in str(frontend.address)

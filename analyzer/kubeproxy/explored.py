@@ -8,6 +8,8 @@ apart. The shares of endpoints seldom depend on the source. Whether flows are ma
 chain of an endpoint asks whether the endpoint itself is the source, and marks its flows if so; as
 these come back to it, they are a kind of source of their own (hairpin). Where they may leave that
 chain for another endpoint, the endpoint is a source that fares otherwise than the rest.
+
+Flows that nat sends to no endpoint go astray (`astray`).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 
+from analyzer.kubeproxy.astray import Astray
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.addresses import Address, Network
 from analyzer.model.packet import Mark, Packet
@@ -24,6 +27,7 @@ from analyzer.model.region import Intervals, Region, networks_of
 from analyzer.model.targets import Dnat, NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
+from analyzer.semantics.onward import UNKNOWN, Onward, OnwardBySource, one_of
 from analyzer.semantics.parts import Asked, Parts, at, holds, union
 from analyzer.semantics.tree import Leaf, Shares, Tree, any_of, shares_by_source
 
@@ -31,15 +35,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    #: Sources of which flows come to an endpoint, None: any; which of these are masqueraded, and
+    #: Sources of which flows come to an endpoint, None: any; what becomes of these behind nat, and
     #: what of them makes that difference.
-    Arrival: TypeAlias = tuple[Intervals | None, Parts[Ternary], Asked]
+    Arrival: TypeAlias = tuple[Intervals | None, Parts[Onward], Asked]
+    #: What nat sends a flow to; None: it goes astray.
+    End: TypeAlias = Endpoint | NatRange | None
 
 
 class _Part:
     """The shares of flows from sources that fare alike but for the masquerade."""
 
-    def __init__(self, shares: Shares[Endpoint | NatRange | None]) -> None:
+    def __init__(self, shares: Shares[End]) -> None:
         self.shares = shares
         #: Of a range of addresses the kernel chooses one.
         self.ranges = {key: b.upper for key, b in shares.items() if isinstance(key, NatRange)}
@@ -49,8 +55,8 @@ class _Part:
 class Explored:
     """The ways of flows to one frontend, from all sources of one kind that were walked.
 
-    `version` is the IP version; `leaving` tells of which sources a packet is masqueraded that was
-    sent to an endpoint.
+    `version` is the IP version; `leaving` tells by source what becomes of a packet that was sent to
+    an endpoint, and `passing` of one that was not.
 
     Attributes:
         asks_own_sources: whether a rule asked if they come from the node itself.
@@ -59,10 +65,15 @@ class Explored:
     asks_own_sources = False
 
     def __init__(
-        self, tree: Tree, version: int, leaving: Callable[[Packet], tuple[Parts[Ternary], Asked]]
+        self,
+        tree: Tree,
+        version: int,
+        leaving: Callable[[Packet], OnwardBySource],
+        passing: Callable[[Packet], Tree],
     ) -> None:
         self._version = version
         self._leaving = leaving
+        self._astray = Astray(tree, passing)
         #: The packets that come to each endpoint, and from which sources; None: from any.
         self.packets: dict[Endpoint, dict[Packet, Intervals | None]] = {}
         self._arrivals: dict[Endpoint, list[Arrival]] = {}
@@ -80,7 +91,7 @@ class Explored:
     def _questions(self) -> set[Intervals]:
         return questions(self._tree)
 
-    def leaving_as(self, leaving: Callable[[Packet], tuple[Parts[Ternary], Asked]]) -> Explored:
+    def leaving_as(self, leaving: Callable[[Packet], OnwardBySource]) -> Explored:
         """Return the same ways, of flows that leave otherwise."""
         other = copy(self)
         other.__dict__.update(_leaving=leaving, _arrivals={})
@@ -145,7 +156,9 @@ class Explored:
             if isinstance(key, Endpoint)
         ]
         shares = tuple([share for share in told if share is not None])
-        return Route(frontend, source, shares, found.unresolved, network)
+        left = found.shares.get(None)
+        astray = () if left is None else self._astray.of(address, region, left)
+        return Route(frontend, source, shares, found.unresolved, network, astray)
 
     def share(self, endpoint: Endpoint, address: Address) -> tuple[Share | None, Dyadic]:
         """Return the share of flows from an address, and what of all its flows is not resolved."""
@@ -167,18 +180,19 @@ class Explored:
         if not answers:
             return None
         widened = _widened(endpoint, bounds, part.ranges)
+        onward = one_of(answers if widened == bounds else (*answers, UNKNOWN))
         # What is not resolved may come to the endpoint too, marked or not.
-        sure = not part.shares.unresolved and widened == bounds
-        return Share(endpoint, widened, agreed(answers) if sure else None)
+        sure = not part.shares.unresolved
+        return Share(endpoint, widened, known(onward.masquerade) if sure else None, onward.lost)
 
-    def masquerade(self, endpoint: Endpoint, address: Address) -> bool | None:
-        """Tell whether flows from an address that come to an endpoint are masqueraded."""
-        return agreed(self._answers(endpoint, address, None))
+    def onward(self, endpoint: Endpoint, address: Address) -> Onward:
+        """Tell what becomes of flows from an address that come to an endpoint."""
+        return one_of(self._answers(endpoint, address, None) or {UNKNOWN})
 
     def _answers(
         self, endpoint: Endpoint, address: Address | None, region: Region | None
-    ) -> set[Ternary]:
-        """Return whether flows are masqueraded, of each way that may lead to an endpoint.
+    ) -> set[Onward]:
+        """Return what becomes of flows behind nat, of each way that may lead to an endpoint.
 
         Of an address that is not known it is one of a region.
         """
@@ -232,7 +246,7 @@ class Explored:
         return frozenset(n for each in asked for n in networks_of(self._version, each))
 
 
-def _end_of(leaf: Leaf) -> Endpoint | NatRange | None:
+def _end_of(leaf: Leaf) -> End:
     """Return the endpoint that DNAT sends a flow to, or the range of which the kernel chooses."""
     if not isinstance(leaf.outcome, Dnat):
         return None
@@ -249,11 +263,9 @@ def _is_from(where: Intervals, address: Address | None, region: Region | None) -
     return holds(where, None if address is None else int(address))
 
 
-def agreed(answers: set[Ternary]) -> bool | None:
-    """Return the one answer that all give; None where they differ or do not know."""
-    if len(answers) == 1:
-        return {Ternary.TRUE: True, Ternary.FALSE: False}.get(next(iter(answers)))
-    return None
+def known(answer: Ternary) -> bool | None:
+    """Return an answer; None: it is not known."""
+    return None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE
 
 
 def _widened(endpoint: Endpoint, bounds: Bounds, ranges: Mapping[NatRange, Dyadic]) -> Bounds:

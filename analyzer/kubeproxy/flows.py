@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.between import NOTHING, Between
+from analyzer.kubeproxy.asked_devices import asked_devices
+from analyzer.kubeproxy.asked_sets import asks_sets, node_ipsets
 from analyzer.kubeproxy.explored import Explored
-from analyzer.kubeproxy.leaving import BySource, Leaving, Towards
+from analyzer.kubeproxy.leaving import Leaving, Towards
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
+from analyzer.model.devices import Side
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.region import Intervals, Region, networks_of
 from analyzer.model.rules import Ruleset
-from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, Assumed
+from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, POD_INTERFACE, Assumed
 from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.onward import Onward, OnwardBySource, one_of
 from analyzer.semantics.parts import at
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
@@ -40,6 +43,12 @@ _FROM_NODE: Final = {
     Source.NODE: True,
     Source.EXTERNAL: False,
 }
+#: From which side a flow comes in; of an endpoint it is not known.
+SIDES: Final = {
+    Source.POD: Side.POD,
+    Source.POD_ELSEWHERE: Side.ELSEWHERE,
+    Source.EXTERNAL: Side.OUTSIDE,
+}
 #: The address of a source is that of its kind.
 USUAL: Final = "usual"
 
@@ -57,8 +66,8 @@ class FlowWalks:
 
     `rulesets` are those of the node, `family` is ``ip`` or ``ip6``; `own` are the node's
     addresses, if known, and flows to a NodePort go to `node_port_address`, if that is.
-    `between` is what rules between DNAT and POSTROUTING may change; `assumed` is what is assumed
-    beyond the rules; None: what is by default.
+    `assumed` is what is assumed beyond the rules; None: what is by default; `places` tells where
+    addresses live.
 
     Attributes:
         trees_used: names of assumptions on which the trees rest that `whole` told of so far.
@@ -70,17 +79,21 @@ class FlowWalks:
         family: str,
         own: tuple[Address, ...],
         sources: Mapping[Source, Address | None],
-        between: Between = NOTHING,
         node_port_address: Address | None = None,
         assumed: Mapping[str, str] | None = None,
+        places: Callable[[], PodPlaces] = PodPlaces,
     ) -> None:
         self._rulesets = rulesets
         self._family = family
         self._sources = sources
         self._own = frozenset(own)
         self._assumed = Assumed(DEFAULTS if assumed is None else assumed)
+        self._devices = NodeDevices(lambda: asked_devices(rulesets), places)
+        self._ipsets = node_ipsets(rulesets)
         self._situation = Situation(
             assumed=self._assumed,
+            devices=self._devices,
+            ipsets=self._ipsets,
             local_addresses=frozenset(own) if own else None,
             affinity_lists=names.AFFINITY_LISTS,
             noted=self._note_own_sources,
@@ -91,7 +104,7 @@ class FlowWalks:
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
         self.trees_used: set[str] = set()
-        self._leaving = Leaving(self._hooks, family, between)
+        self._leaving = Leaving(self._hooks, family)
         self._towards: dict[tuple[Source, str, Mark], Towards] = {}
         self._bridge_port = bridge_port(self.assumed)
         # A flow to a NodePort goes to some address of the node, known or not.
@@ -114,6 +127,30 @@ class FlowWalks:
 
         tables = (t for r in self._rulesets if isinstance(r, Ruleset) for t in r.tables.values())
         return any("physdev" in rows_of(table) for table in tables)
+
+    def tells(self, address: Address) -> Hashable:
+        """Return what rules can tell of an address by what they do not spell out."""
+        sets = self._ipsets.tells(address) if self._ipsets else None
+        if POD_INTERFACE not in self.assumed or not self._devices.named:
+            return sets
+        return self._devices.side(address), sets
+
+    @property
+    def are_told_by_ports_of_sets(self) -> bool:
+        """Whether an ipset may tell frontends apart by their ports alone."""
+        return self._ipsets.hold_ports and asks_sets(self._rulesets)
+
+    @property
+    def missed_sets(self) -> Iterable[str]:
+        """Ipsets that rules asked for so far and of which nobody told what they hold."""
+        return self._ipsets.missed
+
+    @cached_property
+    def asks_where_from(self) -> bool:
+        """Whether a rule may match on the device that a flow comes in by, and something is told."""
+        from analyzer.kubeproxy.asked_devices import asks_where_from
+
+        return POD_INTERFACE in self.assumed and asks_where_from(self._rulesets)
 
     def _note_own_sources(self) -> None:
         self._asks_own_sources = True
@@ -159,7 +196,8 @@ class FlowWalks:
 
         packet = self._flow(self._packet(source, address), frontend, protocol)
         assumed = Assumed(self._assumed.values)
-        tree = service_tree(self._rulesets, self._family, packet, tuple(self._own), assumed)
+        given = tuple(self._own), assumed, self._devices
+        tree = service_tree(self._rulesets, self._family, packet, *given)
         self.trees_used |= assumed.used
         return tree
 
@@ -184,6 +222,7 @@ class FlowWalks:
             out_interface=None if made_here else "",
             from_node=_FROM_NODE.get(source),
             bridge_port=self._bridge_port.get(source),
+            comes_from=SIDES.get(source),
         )
 
     def explored(
@@ -203,32 +242,32 @@ class FlowWalks:
         """Return the same ways, of flows that their endpoints make."""
         return explored.leaving_as(self._leaving_of(Source.HAIRPIN))
 
-    def _leaving_of(self, source: Source) -> Callable[[Packet], BySource]:
+    def _leaving_of(self, source: Source) -> Callable[[Packet], OnwardBySource]:
         return lambda sent: self._leaving.by_source(_out(sent, source))
 
     def _explored(self, tree: Tree, source: Source, *, asks_own_sources: bool = False) -> Explored:
-        found = Explored(tree, VERSIONS[self._family], self._leaving_of(source))
+        leaving = self._leaving_of(source)
+        found = Explored(tree, VERSIONS[self._family], leaving, self._leaving.passing)
         found.asks_own_sources = asks_own_sources
         return found
 
-    def masquerades(
+    def onward(
         self,
         source: Source,
         protocol: str,
         endpoint: Endpoint,
         mark: Mark | None,
         address: Address | str | None = USUAL,
-    ) -> Ternary:
-        """Tell whether a flow that was sent to `endpoint` with `mark`, if any, is masqueraded."""
+    ) -> Onward:
+        """Tell what becomes of a flow that was sent to `endpoint` with `mark`, if any."""
         known = self._sources[source] if isinstance(address, str) else address
         parts, _ = self.towards(source, protocol, mark or Mark())(
             int(endpoint.address), endpoint.port
         )
-        answers = set(at(parts, known))
-        return answers.pop() if len(answers) == 1 else Ternary.UNKNOWN
+        return one_of(at(parts, known))
 
     def towards(self, source: Source, protocol: str, mark: Mark) -> Towards:
-        """Return what tells of flows to each endpoint which are masqueraded, by their sources."""
+        """Return what tells what becomes of flows to each endpoint, by their sources."""
         key = source, protocol, mark
         found = self._towards.get(key)
         if found is None:
@@ -265,5 +304,4 @@ class FlowWalks:
 def _out(packet: Packet, source: Source) -> Packet:
     """Return a packet that nat has sent on, as it comes to the hooks behind."""
     # A hairpin flow leaves: were its endpoint's address the node's own, so were its source's.
-    leaves = source in {Source.NODE, Source.HAIRPIN}
-    return replace(packet, in_interface="" if leaves else None)
+    return replace(packet, to_node=False) if source is Source.HAIRPIN else packet

@@ -55,9 +55,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from typing import Final, TypeAlias
 
-    from analyzer.kubeproxy.between import Between
     from analyzer.kubeproxy.classes import Classes
     from analyzer.kubeproxy.entries import OddRule
+    from analyzer.kubeproxy.host_ports import HostPort
     from analyzer.kubeproxy.object_names import ObjectNames
     from analyzer.kubeproxy.plain_shares import JudgedPart
     from analyzer.kubeproxy.source_parts import SourceParts
@@ -65,6 +65,7 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from analyzer.kubeproxy.walks import NatWalks
     from analyzer.model.region import Intervals
     from analyzer.semantics.base_chains import Rules
+    from analyzer.semantics.devices import PodPlaces
     from analyzer.semantics.tree import Tree
 
     #: A frontend, the protocol, a source, and a network of it.
@@ -164,7 +165,7 @@ class Recogniser:
         self._pods = pod_networks(version, self._written, cluster, node)
         self._sources = source_addresses(ruleset.family, self._pods, self._own, self._is_taken)
         self._masquerade = Masquerade(
-            self._plain, lambda: self._walks, self._own, lambda: self._between
+            self._plain, lambda: self._walks, self._own, lambda: self._is_quiet
         )
 
     @cached_property
@@ -176,8 +177,18 @@ class Recogniser:
         assumed = DEFAULTS if self._assumed is None else self._assumed
         if self._unnamed:  # what is taken for a ClusterIP may be another address
             assumed = {name: of for name, of in assumed.items() if name != CLUSTER_IP}
-        given = self._own, self._sources, self._between, assumed
-        return NatWalks(rulesets, self._ruleset, *given)
+        given = self._own, self._sources, assumed
+        return NatWalks(rulesets, self._ruleset, *given, self.places)
+
+    def places(self, _: int | None = None) -> PodPlaces:
+        """Return where addresses live, as far as it is known.
+
+        The dump is of one IP version, which is not looked at.
+        """
+        from analyzer.kubeproxy.pod_places import pod_places
+
+        version = VERSIONS[self._ruleset.family]
+        return pod_places(version, self._cluster, self._node, self._own)
 
     @cached_property
     def _parts(self) -> SourceParts:
@@ -197,12 +208,13 @@ class Recogniser:
     @cached_property
     def _classes(self) -> Classes | None:
         """The answers of frontends that are alike; None: each is walked for itself."""
-        if not self._by_class:
+        if not self._by_class or self._walks.are_told_by_ports_of_sets:
             return None
         from analyzer.kubeproxy.alike import Closures
         from analyzer.kubeproxy.classes import Classes
 
-        return Classes(Closures(self._ruleset, self._own, self._pods), self._is_taken)
+        given = self._ruleset, self._own, self._pods, self._walks.tells
+        return Classes(Closures(*given), self._is_taken)
 
     @cached_property
     def _routes_of(self) -> SourceRoutes:
@@ -213,25 +225,30 @@ class Recogniser:
     @cached_property
     def _asked_behind(self) -> dict[Source, frozenset[Network]] | None:
         """What rules behind nat ask of the sources of plain flows; None: too much to tell."""
-        mangle = self._ruleset.tables.get("mangle")
-        silent = mangle is None or _lets_pass(mangle, "POSTROUTING")
-        if silent and self._plain.masquerades_plainly():
+        if self._is_quiet and self._plain.masquerades_plainly():
             return dict.fromkeys(Source, frozenset())
         asked = {s: self._walks.asked_behind(s, _MOST_DESTINATIONS) for s in Source}
         known = {source: each for source, each in asked.items() if each is not None}
         return known if len(known) == len(asked) else None
 
     @cached_property
-    def _between(self) -> Between:
-        """What rules between DNAT and POSTROUTING may change."""
-        from analyzer.kubeproxy.marks import changed_by
+    def _is_quiet(self) -> bool:
+        """Whether rules besides nat's let all plain flows pass as they are."""
+        if self._plain.mark is None:
+            return False
+        from analyzer.kubeproxy.quiet import Quiet
 
-        found = changed_by(self._ruleset)
-        if self._others:
-            from analyzer.kubeproxy.nft_marks import changed_by_all
+        mark, endpoints = int(self._plain.mark, 16), self._plain.endpoints
+        return Quiet(self._ruleset, mark, endpoints.has_address, self._has_port).holds()
 
-            found |= changed_by_all(self._others, self._ruleset.family)
-        return found
+    def _has_port(self, port: int) -> bool:
+        """Tell whether an endpoint of a plain Service has a port."""
+        return str(port) in self._ports
+
+    @cached_property
+    def _ports(self) -> frozenset[str]:
+        services = self._plain.services.values()
+        return frozenset(t.rpartition(":")[2] for each in services for t in each.drawn.texts)
 
     def view(self) -> View:
         """Return all ServicePorts with their routes."""
@@ -240,6 +257,12 @@ class Recogniser:
         unseen = diagnostics[0].message if diagnostics else ""
         services = tuple(self._services()) if mode == "iptables" else ()
         diagnostics += [notes.unfilled(s) for s in services if s.unfilled]
+        raw = self._ruleset.tables.get("raw")
+        if raw is not None and raw.rules:
+            from analyzer.kubeproxy import untracked
+
+            places = untracked.untracked(self._ruleset)
+            diagnostics += untracked.node_local_dns(services, places, self._ruleset.file)
         diagnostics += notes.odd_rules(self._odd)
         if self._whole.legacy_beside and not self._others and not unseen:
             diagnostics.append(notes.half())
@@ -254,9 +277,11 @@ class Recogniser:
         if any(each.code == "lost-rows" for each in found):  # then an empty chain is no chain
             found = [each for each in found if each.code != "empty-chain"]
         if "_walks" in self.__dict__:  # which are not made where nothing has to be walked
+            from analyzer.kubeproxy.asked_sets import not_told
             from analyzer.kubeproxy.exceeded import bounded
 
             diagnostics += bounded(self._walks.exceeded, self._ruleset.file)
+            diagnostics += not_told(self._walks.missed_sets, self._ruleset.file)
         return View(
             services=services,
             mode=mode,
@@ -334,6 +359,15 @@ class Recogniser:
                 else:
                     self._odd.append(each)
 
+        for host_port in self._host_ports():
+            yield _Entrance(host_port.name, host_port.protocol, host_port.frontend, host_port.chain)
+
+    def _host_ports(self) -> Iterator[HostPort]:
+        if any(name.startswith(names.HOST_PORTS) for name in self._nat.chains):
+            from analyzer.kubeproxy.host_ports import host_ports
+
+            yield from host_ports(self._nat)
+
     def _other_rules(self, name: str) -> Iterator[Rule]:
         """Give the rules of a chain that may be frontends and are not plain."""
         chain = self._nat.chains.get(name)
@@ -352,10 +386,12 @@ class Recogniser:
             written = network_from_text(service.unmarked) if service.unmarked else None
             if written is not None:
                 return written
-        if any(entrance.plain is None for entrance in self._entrances):
+        others = [e for e in self._entrances if e.plain is None]
+        others = [e for e in others if e.frontend.kind is not FrontendKind.HOST_PORT]
+        if others:
             from analyzer.kubeproxy.entries import network_of_pods, unmarked_network
 
-            chains = [e.chain for e in self._entrances if e.plain is None]
+            chains = [e.chain for e in others]
             written = unmarked_network(self._nat, [names.SERVICES, *chains])
             return network_of_pods(self._nat) if written is None else written
         return None
@@ -425,11 +461,20 @@ class Recogniser:
             name=names.service_name(name),
             protocol=protocol,
             frontends=tuple(frontends),
-            routes=self._routes(ways),
+            routes=self._refused(self._routes(ways), refusals),
             affinity=self._affinity(entrances),
             refusals=tuple(refusals),
             unfilled=tuple([e.frontend for e in entrances if self._is_empty(e)]),
         )
+
+    def _refused(
+        self, routes: Sequence[Route], refusals: list[tuple[Frontend, str]]
+    ) -> Sequence[Route]:
+        if not refusals or isinstance(routes, PlainRoutes):
+            return routes
+        from analyzer.kubeproxy.astray import as_refused
+
+        return as_refused(routes, refusals)
 
     def _is_empty(self, entrance: _Entrance) -> bool:
         if entrance.plain is not None:
@@ -450,7 +495,9 @@ class Recogniser:
     def _routes(self, entrances: list[_Entrance]) -> Sequence[Route]:
         """Return the routes of a ServicePort: at once, or when they are asked for if plain."""
         if all(map(self._is_direct, entrances)):
-            return PlainRoutes(lambda source: self._made(entrances, source))
+            return PlainRoutes(
+                lambda source: self._made(entrances, source), self._masquerade.is_plain
+            )
         return tuple([route for e in entrances for route in self._all(e)])
 
     def _all(self, entrance: _Entrance) -> Iterator[Route]:

@@ -1,12 +1,12 @@
-"""Whether flows that DNAT has sent on are masqueraded, by where they come from and go to.
+"""What becomes of flows that DNAT has sent on, by where they come from and go to.
 
 Theory of operation
 ===================
 
-The rules behind nat are few and ask little of a flow besides its mark. So the packet that is walked
-through them has all addresses for its source and for its destination (`region`), and what the
-rules ask parts these: one walk for each mark tells it of almost all flows of a dump. Destinations
-are told apart when one of them is asked about.
+Rules behind nat, in FORWARD, INPUT and POSTROUTING, ask little of a flow besides its mark. So the
+packet that is walked through them has all addresses for its source and for its destination
+(`region`), and what the rules ask parts these: one walk for each mark tells it of almost all flows
+of a dump. Destinations are told apart when one of them is asked about.
 """
 
 from __future__ import annotations
@@ -16,19 +16,16 @@ from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
-from analyzer.kubeproxy.between import Between
 from analyzer.model.addresses import VERSIONS
 from analyzer.model.packet import Packet
 from analyzer.model.region import Intervals, Parted, Region, everything, is_one
-from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.parts import Asked, Parts, of_all
+from analyzer.semantics.onward import ALL_UNKNOWN, OnwardBySource
+from analyzer.semantics.tree import Tree
 
-#: Which sources are masqueraded, and what of them makes a difference.
-BySource: TypeAlias = tuple[Parts[Ternary], Asked]
-#: That of packets to an address and a port.
-Towards: TypeAlias = Callable[[int, int | None], BySource]
+#: What tells of packets to an address and a port.
+Towards: TypeAlias = Callable[[int, int | None], OnwardBySource]
 
 #: Questions of rules by which one destination is told from others; it then is walked for alone.
 _MOST_ASKED: Final = 3
@@ -38,27 +35,26 @@ _MOST_ASKED: Final = 3
 _MOST_PARTED: Final = 16
 _ALONE: Final = 4
 _IPV4: Final = 4
-_UNKNOWN: Final[BySource] = (of_all(Ternary.UNKNOWN), frozenset())
 
 
 class _Destinations:
     """What becomes of a packet by its destination, told when it is asked for.
 
-    `wide` goes to any of its destinations; `walk` tells which of its sources are masqueraded.
+    `wide` goes to any of its destinations; `walk` tells what becomes of it by its source.
     """
 
-    def __init__(self, wide: Packet, walk: Callable[[Packet], BySource]) -> None:
+    def __init__(self, wide: Packet, walk: Callable[[Packet], OnwardBySource]) -> None:
         self._walk = walk
         # Parts in order of their first address: where that is, and what is told or left to walk.
         self._firsts: list[int] = []
         # And how many questions have told it from the rest.
-        self._held: list[tuple[Intervals, BySource | Packet, int]] = []
-        self._alone: dict[int, BySource] = {}
+        self._held: list[tuple[Intervals, OnwardBySource | Packet, int]] = []
+        self._alone: dict[int, OnwardBySource] = {}
         assert wide.destinations is not None
         self._version = wide.destinations.version
         self._keep(wide, wide, 0)
 
-    def _keep(self, packet: Packet, told: BySource | Packet, depth: int) -> None:
+    def _keep(self, packet: Packet, told: OnwardBySource | Packet, depth: int) -> None:
         assert packet.destinations is not None
         for interval in packet.destinations.intervals:
             place = bisect_right(self._firsts, interval[0])
@@ -68,7 +64,7 @@ class _Destinations:
                 self._firsts.insert(place, interval[0])
                 self._held.insert(place, ((interval,), told, depth))
 
-    def of(self, address: int) -> BySource:
+    def of(self, address: int) -> OnwardBySource:
         """Return what becomes of packets to an address."""
         found = self._alone.get(address)
         if found is not None:
@@ -97,7 +93,7 @@ class _Destinations:
         else:
             self._keep(packet, told, depth)
 
-    def all(self, most: int) -> list[tuple[Intervals, BySource]] | None:
+    def all(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
         """Return what becomes of packets to each part; None: there are more than `most`."""
         while True:
             left = {id(held): (held, n) for _, held, n in self._held if isinstance(held, Packet)}
@@ -111,11 +107,10 @@ class _Destinations:
 
 
 class Leaving:
-    """The flows of one family that leave through `hooks`; on the way `between` may change them."""
+    """The flows of one family that leave through `hooks`."""
 
-    def __init__(self, hooks: Hooks, family: str, between: Between) -> None:
+    def __init__(self, hooks: Hooks, family: str) -> None:
         self._hooks = hooks
-        self._between = between
         version = VERSIONS[family]
         # Two of them: which one a rule asks for is told by identity.
         self._sources, self._everywhere = (
@@ -124,13 +119,13 @@ class Leaving:
         self._known: dict[Packet, _Destinations] = {}
         self._towards: dict[Packet, Towards] = {}
 
-    def by_source(self, packet: Packet) -> BySource:
-        """Tell of which sources a packet gets another one that was sent to its destination.
+    def by_source(self, packet: Packet) -> OnwardBySource:
+        """Tell what becomes of a packet that was sent to its destination, by its source.
 
         With ``in_interface=""`` the node has made it. Where it comes from is not looked at.
         """
         to = packet.destination
-        return _UNKNOWN if to is None else self.towards(packet)(int(to), packet.destination_port)
+        return ALL_UNKNOWN if to is None else self.towards(packet)(int(to), packet.destination_port)
 
     def towards(self, packet: Packet) -> Towards:
         """Return what tells the same of packets to any address and port, quickly."""
@@ -141,15 +136,12 @@ class Leaving:
         return found
 
     def _made(self, wide: Packet) -> Towards:
-        if wide.destinations is None:
-            lost = self._hooks.masquerades(wide)
-            return lambda *_: lost
         of_any_port = self._destinations(wide)
         of_port: dict[int | None, _Destinations] = {}
 
-        def told(address: int, port: int | None) -> BySource:
+        def told(address: int, port: int | None) -> OnwardBySource:
             found = of_any_port.of(address)
-            if all(answer is not Ternary.UNKNOWN for _, answer in found[0]):
+            if all(onward.is_certain for _, onward in found[0]):
                 return found  # whatever the port
             if port not in of_port:
                 of_port[port] = self._destinations(replace(wide, destination_port=port))
@@ -157,39 +149,43 @@ class Leaving:
 
         return told
 
+    def passing(self, packet: Packet) -> Tree:
+        """Return what becomes of a packet that no rule of nat sent on, from whatever source."""
+        from_all = replace(packet, source=None, sources=self._sources)
+        return self._hooks.behind_nat(from_all, made_here=packet.in_interface == "")
+
     def asked(self, packet: Packet, most: int) -> set[Intervals] | None:
         """Return the sources that rules ask for, wherever the packet is sent to.
 
         Without those that are asked for only towards themselves (hairpin). None: rules tell more
         than `most` destinations apart.
         """
-        wide = self._wide(packet)
-        if wide.destinations is None:
-            return set(self._asking(wide)[1])
-        every = _Destinations(wide, self._asking).all(most)
+        every = _Destinations(self._wide(packet), self._asking).all(most)
         if every is None:
             return None
         pairs = ((to, where) for to, (_, asked) in every for where in asked)
         return {where for to, where in pairs if not (where == to and is_one(where))}
 
-    def _asking(self, packet: Packet) -> BySource:
+    def _walked(self, packet: Packet) -> OnwardBySource:
+        return self._hooks.onward(packet, made_here=packet.in_interface == "")
+
+    def _asking(self, packet: Packet) -> OnwardBySource:
         # Of a packet with another mark it may make the difference that it does not make here.
-        return self._hooks.masquerades(packet, asking=True)
+        made_here = packet.in_interface == ""
+        return self._hooks.onward(packet, made_here=made_here, asking=True)
 
     def _wide(self, packet: Packet) -> Packet:
-        """Return a packet from anywhere to anywhere, that is like one behind what rules change."""
-        passed = self._between.passed(packet)
-        lost = self._between.header
+        """Return a packet from anywhere to anywhere that is like another one."""
         return replace(
-            passed,
+            packet,
             source=None,
-            sources=None if lost else self._sources,
+            sources=self._sources,
             destination=None,
-            destinations=None if lost else self._everywhere,
+            destinations=self._everywhere,
         )
 
     def _destinations(self, wide: Packet) -> _Destinations:
         found = self._known.get(wide)
         if found is None:
-            found = self._known[wide] = _Destinations(wide, self._hooks.masquerades)
+            found = self._known[wide] = _Destinations(wide, self._walked)
         return found

@@ -1,9 +1,9 @@
-"""Whether flows that plain rows send to an endpoint get a source address of the node.
+"""What becomes of flows behind their DNAT that plain rows send to an endpoint.
 
 A flow is masqueraded where its mark says so when it leaves: a Service's rule marks flows from
 outside the cluster, and a KUBE-SEP's those from the endpoint itself (hairpin). A flow that comes
 in and stays on the node meets INPUT and never POSTROUTING; one that the node makes meets
-POSTROUTING, wherever it goes.
+POSTROUTING, wherever it goes. Where other rules may do more (`quiet`), walks tell it.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from analyzer.kubeproxy.plain import PlainTable
-from analyzer.kubeproxy.plain_shares import Judge
+from analyzer.kubeproxy.plain_shares import Judge, Judged
 from analyzer.kubeproxy.view import Endpoint, Source
 from analyzer.model.addresses import Address, network_from_text
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
-    from analyzer.kubeproxy.between import Between
     from analyzer.kubeproxy.walks import NatWalks
+    from analyzer.semantics.onward import Onward
 
 
 class Masquerade:
     """The judges of plain routes; `own` are the node's addresses, if known.
 
-    `between` is what rules between DNAT and POSTROUTING may change.
+    `quiet` tells whether rules besides nat's let all plain flows pass as they are.
     """
 
     def __init__(
@@ -33,12 +34,12 @@ class Masquerade:
         table: PlainTable,
         walks: Callable[[], NatWalks],
         own: tuple[Address, ...],
-        between: Callable[[], Between],
+        quiet: Callable[[], bool],
     ) -> None:
         self._table = table
         self._walks = walks
         self._own = own
-        self._between = between
+        self._quiet = quiet
 
     def judge(self, source: Source, address: Address | None, unmarked: str | None) -> Judge:
         """Return what says whether flows from `address` are masqueraded; None: not known.
@@ -48,7 +49,7 @@ class Masquerade:
         """
         marked = _is_marked(address, unmarked)
         special = {*self._own, *([] if address is None else [address])}
-        if not self._is_plain():
+        if not self.is_plain():
             return self._walked(source, address, marked)
         # Only a mark decides, unless the flow stays on the node or returns to its source.
         if address is None:
@@ -59,9 +60,9 @@ class Masquerade:
         if not any(map(self._table.endpoints.has_address, special)):
             return _known(usual)
 
-        def judge(_: str, endpoint: Endpoint) -> bool | None:
+        def judge(_: str, endpoint: Endpoint) -> Judged:
             if endpoint.address in self._own and not made_here:
-                return False
+                return Judged(False)
             hairpin = Ternary.of(endpoint.address == address)
             certain = marked | hairpin
             if certain is not Ternary.FALSE and not self._own and not made_here:
@@ -76,41 +77,38 @@ class Masquerade:
         The KUBE-SEP chain marks them. One from the node's own address the node has made, so it
         meets POSTROUTING too.
         """
-        if self._is_plain():
-            return True
+        if self.is_plain():
+            return Judged(True)
 
-        def judge(protocol: str, endpoint: Endpoint) -> bool | None:
+        def judge(protocol: str, endpoint: Endpoint) -> Judged:
             walks = self._walks()
             mark = walks.mark_of_masquerade()
             # From its own address the node has made the flow.
             source = Source.NODE if endpoint.address in self._own else Source.HAIRPIN
             way = source, protocol, endpoint, mark, endpoint.address
-            return _known(walks.masquerades(*way))
+            return _judged(walks.onward(*way))
 
         return judge
 
-    def _is_plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Tell whether all that decides is the mark that KUBE-MARK-MASQ sets."""
-        mark = self._table.mark
-        return (
-            mark is not None
-            and self._table.masquerades_plainly()
-            and not int(mark, 16) & self._between().mark
-        )
+        return self._table.masquerades_plainly() and self._quiet()
 
     def _walked(self, source: Source, address: Address | None, marked: Ternary) -> Judge:
+        from analyzer.semantics.onward import one_of
+
         walks = self._walks()
         mark = walks.mark_of_masquerade()
 
-        def judge(protocol: str, endpoint: Endpoint) -> bool | None:
+        def judge(protocol: str, endpoint: Endpoint) -> Judged:
             own = endpoint.address == address
             certain = marked | (Ternary.UNKNOWN if address is None else Ternary.of(own))
             marks = {
                 *([mark] if certain is not Ternary.FALSE else []),
                 *([None] if certain is not Ternary.TRUE else []),
             }
-            answers = {walks.masquerades(source, protocol, endpoint, m, address) for m in marks}
-            return _known(answers.pop()) if len(answers) == 1 else None
+            answers = (walks.onward(source, protocol, endpoint, m, address) for m in marks)
+            return _judged(one_of(answers))
 
         return judge
 
@@ -127,5 +125,9 @@ def _is_marked(address: Address | None, unmarked: str | None) -> Ternary:
     return Ternary.of(address not in network)
 
 
-def _known(answer: Ternary) -> bool | None:
-    return None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE
+def _known(answer: Ternary) -> Judged:
+    return Judged(None if answer is Ternary.UNKNOWN else answer is Ternary.TRUE)
+
+
+def _judged(onward: Onward) -> Judged:
+    return replace(_known(onward.masquerade), lost=onward.lost)

@@ -22,8 +22,17 @@ MARK_DROP: Final = "KUBE-MARK-DROP"
 #: Chains that stand for one ServicePort, by what they do with a flow.
 SERVICE_PREFIXES: Final = ("KUBE-SVC-", "KUBE-SVL-", "KUBE-EXT-", "KUBE-XLB-", "KUBE-FW-")
 ENDPOINT_PREFIX: Final = "KUBE-SEP-"
+#: Of the one among them that only admits sources, and of the others, which send flows on.
+FIREWALL_PREFIX: Final = "KUBE-FW-"
+ENTERED_PREFIXES: Final = tuple(each for each in SERVICE_PREFIXES if each != FIREWALL_PREFIX)
+#: How chains of hostPorts begin, which others write.
+HOST_PORTS: Final = ("CNI-DN-", "KUBE-HOSTPORTS")
 #: Of the chains of nftables mode that stand for one endpoint.
 NFT_ENDPOINT_PREFIX: Final = "endpoint-"
+#: Of those that stand for one ServicePort or endpoint.
+_NFT_PREFIXES: Final = ("service-", "external-", "firewall-", NFT_ENDPOINT_PREFIX)
+#: The verdict maps of nftables mode that lead to the chains of Services.
+NFT_SERVICE_MAPS: Final = frozenset({"service-ips", "service-nodeports"})
 #: Of the sets of nftables mode that keep session affinity.
 AFFINITY_PREFIX: Final = "affinity-"
 #: Of all lists that do.
@@ -31,6 +40,21 @@ AFFINITY_LISTS: Final = (ENDPOINT_PREFIX, AFFINITY_PREFIX)
 #: Characters of a name of nftables mode, the longest prefix apart. Source: ``NameLengthMax``
 #: of sigs.k8s.io/knftables, less ``chainNamePrefixLengthMax``.
 _NFT_NAME_LENGTH: Final = 256 - 16
+
+#: Chains of iptables mode in which kube-proxy, or the kubelet for it, refuses flows.
+_REFUSING: Final = frozenset(
+    {
+        SERVICES,
+        NODE_PORTS,
+        EXTERNAL_SERVICES,
+        MARK_DROP,
+        "KUBE-FIREWALL",
+        "KUBE-FORWARD",
+        "KUBE-PROXY-FIREWALL",
+    }
+)
+#: The table of nftables mode.
+_NFT_TABLE: Final = "kube-proxy"
 
 #: What stands behind the name in the comment of a rule of KUBE-SERVICES, and what it says.
 _KINDS: Final = {
@@ -88,6 +112,18 @@ def chain_hash(*parts: str) -> str:
 
     digest = hashlib.sha256("".join(parts).encode("utf-8", "surrogateescape")).digest()
     return base64.b32encode(digest[:10]).decode("ascii")  # 16 characters of 5 bits each
+
+
+def is_own(chain: str, table: str) -> bool:
+    """Tell whether a chain is one of kube-proxy's; `table` may have its family before it."""
+    if table.rpartition(" ")[2] == _NFT_TABLE:
+        return True
+    return chain in _REFUSING or chain.startswith((*SERVICE_PREFIXES, ENDPOINT_PREFIX))
+
+
+def is_of_service(chain: str) -> bool:
+    """Tell whether a chain is that of one Service or endpoint."""
+    return chain.startswith((*SERVICE_PREFIXES, ENDPOINT_PREFIX, *_NFT_PREFIXES))
 
 
 def nft_service_name(name: str, protocol: str) -> str:

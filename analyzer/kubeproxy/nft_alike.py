@@ -16,11 +16,18 @@ Shared are the chains that packets come to from base chains without such an elem
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from analyzer.kubeproxy.alike import MOST_NETWORKS, Around, Closure
-from analyzer.kubeproxy.nft_templates import Template, of_element, of_rule, pieces_of, rules_of
+from analyzer.kubeproxy.nft_templates import (
+    Template,
+    asked_otherwise,
+    of_element,
+    of_rule,
+    pieces_of,
+    rules_of,
+)
 from analyzer.kubeproxy.sources import PodNetworks
 from analyzer.kubeproxy.view import Endpoint, Frontend
 from analyzer.model.addresses import Address, address_from_text
@@ -75,14 +82,27 @@ class _Listed:
             held.setdefault(port, []).append(row)
         return True
 
+    def of_endpoint(self, endpoint: Endpoint) -> list[_Row]:
+        """Return the rows that flows may meet that have been sent on to an endpoint, in order."""
+        of_host = self.by_host.get(str(endpoint.address), ())
+        return _in_order([*of_host, *self.by_port.get(endpoint.port or 0, ())])
+
 
 class NftClosures:
     """The closures of the frontends of one family in tables of nft.
 
-    `own` are the node's addresses, if known; `pods` are the networks of pods.
+    `own` are the node's addresses, if known; `pods` are the networks of pods. `tells` gives what
+    rules can tell of an address by what they do not spell out.
     """
 
-    def __init__(self, tables: Iterable[Table], own: Iterable[Address], pods: PodNetworks) -> None:
+    def __init__(
+        self,
+        tables: Iterable[Table],
+        own: Iterable[Address],
+        pods: PodNetworks,
+        tells: Callable[[Address], Hashable] = lambda _: None,
+    ) -> None:
+        self._tells = tells
         self._tables = list(tables)
         self._own = frozenset(own)
         self._pods = pods
@@ -93,25 +113,30 @@ class NftClosures:
         listed, around = self._listed, self._around
         if listed is None or around is None or frontend.port is None:
             return None
-        rows = self._rows(frontend, listed)
-        found = self._behind(rows)
-        if found is None:
-            return None
-        chains, templates = found
+        places = [self._rows(frontend, listed)]
+        endpoints: tuple[Endpoint, ...] = ()
+        while True:
+            found = self._behind([row for rows in places for row in rows])
+            if found is None:
+                return None
+            chains, templates = found
+            before, endpoints = endpoints, tuple(dict.fromkeys(_endpoints(templates)))
+            if endpoints == before:
+                break
+            # What is sent on may meet rows for its address and port, as those of hairpins.
+            places[1:] = map(listed.of_endpoint, endpoints)
         if len({name for *_, name in chains}) < len(chains):
             return None  # of two tables: which one is meant no text says
-        told = [*(row.template for row in rows), *templates]
-        endpoints = tuple(dict.fromkeys(e for each in told for e in each.endpoints))
         hosts = {str(address): at for at, address in enumerate(_addresses(endpoints))}
-        # What is sent on may meet elements for its address, as those of hairpins.
-        for host in hosts:
-            told += [row.template for row in listed.by_host.get(host, ())]
-            rows += listed.by_host.get(host, ())
-        numbers = _Numbers(hosts, chains, str(frontend.address), frontend.port)
-        numbered = tuple([numbers.of(each) for each in told])
+        ports = [frontend.port, *[each.port or 0 for each in endpoints]]
+        numbers = _Numbers(hosts, chains, str(frontend.address), ports)
+        numbered = (
+            tuple([tuple([(r.place, numbers.of(r.template)) for r in rows]) for rows in places]),
+            tuple([numbers.of(each) for each in templates]),
+        )
         literals = around.with_(numbers.literals, numbers.asked_ports)
         key = (
-            *(frontend.kind, protocol, len(chains), numbered, tuple([row.place for row in rows])),
+            *(frontend.kind, protocol, len(chains), numbered),
             self._relation(frontend.address, literals),
             tuple([self._relation(each.address, literals) for each in endpoints]),
             tuple([each.port for each in endpoints]),
@@ -128,6 +153,7 @@ class NftClosures:
             address in self._own or address.is_loopback,
             *(any(address in n for n in theirs) for theirs in (pods.here, pods.elsewhere)),
             around.of_address(address),
+            self._tells(address),
         )
 
     def _is_own(self, host: str) -> bool:
@@ -145,7 +171,7 @@ class NftClosures:
             found += listed.of_any_host.get(port, ())
             for own in self._own:
                 found += listed.by_host.get(str(own), ())
-        return sorted({row.at: row for row in found}.values(), key=lambda row: row.at)
+        return _in_order(found)
 
     def _behind(self, rows: Sequence[_Row]) -> tuple[dict[Name, int], list[Template]] | None:
         """Return the chains that rows lead to, numbered, and what is in them."""
@@ -182,22 +208,27 @@ class NftClosures:
         for table in self._tables:
             if not table.complete or "dormant" in table.flags:
                 return None
+            otherwise = {name for chain in table.chains.values() for name in asked_otherwise(chain)}
+            starts = [c.name for c in table.chains.values() if c.hook is not None or c.is_unplaced]
             for held in table.sets.values():
                 pieces = pieces_of(held)
                 if pieces is None:
                     return None
                 for piece in pieces:
                     template = of_element(piece)
-                    if not found.add((table.family, table.name, held.name), template, table):
+                    own = found.add((table.family, table.name, held.name), template, table)
+                    if not own:
                         found.shared.append(template)
-            bases = [c.name for c in table.chains.values() if c.hook is not None or c.is_unplaced]
-            if not self._share(found, table, bases):
+                    if not own or held.name in otherwise:
+                        starts += template.chains  # whose flows come there it does not say
+            if not self._share(found, table, starts):
                 return None
         return found
 
-    def _share(self, listed: _Listed, table: Table, bases: list[str]) -> bool:
+    def _share(self, listed: _Listed, table: Table, starts: Iterable[str]) -> bool:
         """Take the rules of shared chains; tell whether all of them are understood."""
-        seen, rest = set(bases), list(bases)
+        seen = set(starts)
+        rest = list(seen)
         while rest:
             chain = table.chains.get(rest.pop())
             templates = None if chain is None else _templates(chain, table)
@@ -232,7 +263,7 @@ class _Numbers:
     """Which names and addresses of templates are the same, as numbers.
 
     Attributes:
-        ports: those that rules match on, and that of the frontend before them.
+        ports: that of the frontend, those of endpoints, and others that rules match on.
         others: addresses besides the frontend's and the endpoints' to which flows may go.
         literals: what else the templates name.
     """
@@ -242,14 +273,14 @@ class _Numbers:
         hosts: dict[str, int],
         chains: dict[Name, int],
         asked: str,
-        port: int,
+        ports: Iterable[int],
     ) -> None:
         self._hosts = hosts
         self._chains = {name[-1]: at for name, at in chains.items()}
         self._others: dict[str, int] = {}
         self._asked = asked
         self._lists: dict[str, int] = {}
-        self._ports = {port: 0}
+        self._ports = {port: at for at, port in enumerate(dict.fromkeys(ports))}
         self.literals: dict[str, None] = {}
         self.asked_ports: set[str] = set()
 
@@ -288,6 +319,16 @@ class _Numbers:
             case _:
                 self.literals[text] = None
                 return text
+
+
+def _in_order(rows: Iterable[_Row]) -> list[_Row]:
+    """Return rows in their order, each once."""
+    return sorted({row.at: row for row in rows}.values(), key=lambda row: row.at)
+
+
+def _endpoints(templates: Iterable[Template]) -> Iterator[Endpoint]:
+    for each in templates:
+        yield from each.endpoints
 
 
 def _addresses(endpoints: Iterable[Endpoint]) -> Iterator[Address]:

@@ -7,6 +7,8 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
+from analyzer.kubeproxy.asked_sets import not_told
+from analyzer.kubeproxy.astray import as_refused
 from analyzer.kubeproxy.classes import Classes
 from analyzer.kubeproxy.exceeded import bounded
 from analyzer.kubeproxy.flows import USUAL, FlowWalks
@@ -15,8 +17,8 @@ from analyzer.kubeproxy.nft_chains import destinations, no_map, reached_by
 from analyzer.kubeproxy.nft_clients import affinity, unmarked_network
 from analyzer.kubeproxy.nft_entrances import NAT_HOOKS, Entrance, Entrances, base_chains
 from analyzer.kubeproxy.nft_frame import Frame
-from analyzer.kubeproxy.nft_marks import changed_by_all
 from analyzer.kubeproxy.nft_plain import PlainPlace, PlainServices
+from analyzer.kubeproxy.pod_places import pod_places
 from analyzer.kubeproxy.source_parts import Known, SourceParts
 from analyzer.kubeproxy.source_routes import SourceRoutes
 from analyzer.kubeproxy.sources import PodNetworks, pod_networks, source_addresses
@@ -28,6 +30,7 @@ from analyzer.model.nft import Chain, NftRuleset
 from analyzer.model.nft_statements import Dnat
 from analyzer.parsers.formats import Advance
 from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.devices import PodPlaces
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
 
@@ -148,9 +151,12 @@ class Family:
 
     @cached_property
     def _walks(self) -> FlowWalks:
-        between = changed_by_all(self._rulesets, self._family)
-        own = self._own, self._sources, between, self.node_port_address, self._assumed
-        return FlowWalks(self._rulesets, self._family, *own)
+        own = self._own, self._sources, self.node_port_address, self._assumed
+        return FlowWalks(self._rulesets, self._family, *own, self.places)
+
+    def places(self) -> PodPlaces:
+        """Return where addresses live, as far as it is known."""
+        return pod_places(VERSIONS[self._family], self._cluster, self._node, self._own)
 
     @property
     def node_port_address(self) -> Address | None:
@@ -201,6 +207,12 @@ class Family:
         }
         return found, self._read.plain_maps
 
+    def settle(self) -> None:
+        """Ask what plain rows rest on, of which routes are made when somebody looks at them."""
+        plain = self.__dict__.get("_plain_services")
+        if isinstance(plain, PlainServices) and plain.has_routes:
+            _ = plain.asks_behind
+
     @property
     def used(self) -> set[str]:
         """Names of the assumptions that decided a match so far."""
@@ -248,7 +260,9 @@ class Family:
             name=names.service_name(name),
             protocol=protocol,
             frontends=tuple(frontends),
-            routes=tuple(route for entrance in ways for route in self._routes(entrance)),
+            routes=as_refused(
+                (route for entrance in ways for route in self._routes(entrance)), refusals
+            ),
             affinity=next(
                 (found for e in entrances if (found := affinity(self._chains(e), e.table))), None
             ),
@@ -281,7 +295,7 @@ class Family:
         """The answers of frontends that are alike; None: each is walked for itself."""
         if not self._plainly or self._rulesets[1:]:
             return None
-        closures = NftClosures(self._tables, self._own, self._pods)
+        closures = NftClosures(self._tables, self._own, self._pods, self._walks.tells)
         return Classes(closures, self._is_taken)
 
     def _is_empty(self, entrance: Entrance) -> bool:
@@ -309,6 +323,7 @@ class Family:
         """Give what is to be said of the Services of this family."""
         if "_walks" in self.__dict__:
             yield from bounded(self._walks.exceeded, self._ruleset.file)
+            yield from not_told(self._walks.missed_sets, self._ruleset.file)
         for entrance in (e for e in self.entrances if self._is_empty(e)):
             yield partial_warning(
                 "empty-chain",

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from analyzer.kubeproxy.explored import Explored, agreed
+from analyzer.kubeproxy.explored import Explored, known
 from analyzer.kubeproxy.flows import FlowWalks
+from analyzer.kubeproxy.leaving import Towards
 from analyzer.kubeproxy.nft_frame import Frame
 from analyzer.kubeproxy.nft_rows import PlainChain
 from analyzer.kubeproxy.plain_shares import (
     Drawn,
     Judge,
+    Judged,
     PlainRoutes,
     PlainService,
     PlainShares,
@@ -28,8 +30,8 @@ from analyzer.model.addresses import Address, Network
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
 from analyzer.model.region import Intervals, Region, everything, joined
-from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
+from analyzer.semantics.onward import Onward, one_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,8 +109,10 @@ class PlainServices:
         self._ways: dict[tuple[Kind, Source, frozenset[Network]], tuple[_Way, ...]] = {}
         self._odd: dict[Kind, int] = {}
         self._returning: dict[tuple[object, ...], frozenset[Mark]] = {}
-        self._to_itself: dict[tuple[object, ...], bool | None] = {}
+        self._to_itself: dict[tuple[object, ...], Judged] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
+        #: By what tells of flows: to which endpoints none is lost.
+        self._passing: dict[Towards, dict[tuple[Address, int | None], bool]] = {}
 
     def routes(self, place: PlainPlace) -> Sequence[Route] | None:
         """Return the routes of a frontend, made when they are asked for; None: it is not plain."""
@@ -122,7 +126,33 @@ class PlainServices:
             if self._walked(kind, source, place, drawn) is None:
                 return None
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
-        return PlainRoutes(lambda source: self._made(kind, source, place, service))
+        return PlainRoutes(
+            lambda source: self._made(kind, source, place, service),
+            lambda: self._is_quiet(kind, service),
+        )
+
+    @property
+    def has_routes(self) -> bool:
+        """Whether there are routes that are made when they are asked for."""
+        return bool(self._known)
+
+    def _is_quiet(self, kind: Kind, service: PlainService) -> bool:
+        """Tell whether no rule behind nat may drop or reject what is sent to endpoints."""
+        ways = [
+            self._walks.towards(source, service.protocol, mark)
+            for source in Source
+            for mark in self._known[kind, source].marks
+        ]
+        for towards in dict.fromkeys(ways):  # one and the same for flows that differ in nothing
+            known = self._passing.setdefault(towards, {})
+            for endpoint in service.drawn.endpoints:
+                way = endpoint.address, endpoint.port
+                if way not in known:
+                    parts, _ = towards(int(endpoint.address), endpoint.port)
+                    known[way] = not any(onward.lost for _, onward in parts)
+                if not known[way]:
+                    return False
+        return True
 
     def _kind(self, place: PlainPlace) -> Kind | None:
         address, port = place.frontend.address, place.frontend.port
@@ -182,7 +212,7 @@ class PlainServices:
         """Return the parts of a source that fare otherwise on the way to a Service's endpoints."""
         walked = self._known[kind, source]
         asked = walked.asked
-        if self._asks_behind:
+        if self.asks_behind:
             behind = self._asked_behind(source, place.protocol, walked.marks, drawn)
             asked |= self._walks.networks(behind)
         key = kind, source, asked
@@ -195,7 +225,7 @@ class PlainServices:
         return self._ways[key]
 
     @cached_property
-    def _asks_behind(self) -> bool:
+    def asks_behind(self) -> bool:
         """Whether rules behind nat may tell sources apart, but from the endpoint itself."""
         every = (self._walks.asked_behind(source, _FEW) for source in (Source.POD, Source.NODE))
         return any(asked is None or asked for asked in every)
@@ -242,41 +272,41 @@ class PlainServices:
         for network, _, judge in told_otherwise(service, parts):
             yield Route(place.frontend, source, PlainShares(service, judge), NEVER, network)
 
-    # --- masquerade ---
+    # --- behind the DNAT ---
 
     def _judge(self, source: Source, way: _Way, place: PlainPlace) -> Judge:
-        def judge(protocol: str, endpoint: Endpoint) -> bool | None:
+        def judge(protocol: str, endpoint: Endpoint) -> Judged:
             if endpoint.address == way.address:
                 return self._of_itself(source, place, endpoint)
-            return agreed(self._answers(source, protocol, endpoint, way.marks, way.address))
+            return self._onward(source, protocol, endpoint, way.marks, way.address)
 
         return judge
 
-    def _answers(
+    def _onward(
         self,
         source: Source,
         protocol: str,
         endpoint: Endpoint,
         marks: frozenset[Mark],
         address: Address | None,
-    ) -> set[Ternary]:
-        return {
-            self._walks.masquerades(source, protocol, endpoint, mark, address) for mark in marks
-        }
+    ) -> Judged:
+        return _judged(
+            one_of(self._walks.onward(source, protocol, endpoint, mark, address) for mark in marks)
+        )
 
-    def _of_itself(self, source: Source, place: PlainPlace, endpoint: Endpoint) -> bool | None:
+    def _of_itself(self, source: Source, place: PlainPlace, endpoint: Endpoint) -> Judged:
         """Tell it of the endpoint that is the source itself."""
         key = source, place.protocol, place.frontend, endpoint
         if key not in self._to_itself:
             way = place.frontend, place.protocol, source
             alone = self._walks.explored(*way, endpoint.address)
-            self._to_itself[key] = alone.masquerade(endpoint, endpoint.address)
+            self._to_itself[key] = _judged(alone.onward(endpoint, endpoint.address))
         return self._to_itself[key]
 
     def _judge_hairpin(self, kind: Kind, place: PlainPlace) -> Judge:
         networks = {n for source in Source for n in self._known[kind, source].asked}
 
-        def judge(protocol: str, endpoint: Endpoint) -> bool | None:
+        def judge(protocol: str, endpoint: Endpoint) -> Judged:
             address = endpoint.address
             # From its own address the node has made the flow.
             source = Source.NODE if address in self._own else Source.HAIRPIN
@@ -287,6 +317,10 @@ class PlainServices:
                 way = place.frontend, protocol, source
                 marks = self._walks.explored(*way, address).marks(endpoint, address)
                 self._returning[key] = marks
-            return agreed(self._answers(source, protocol, endpoint, marks, address))
+            return self._onward(source, protocol, endpoint, marks, address)
 
         return judge
+
+
+def _judged(onward: Onward) -> Judged:
+    return Judged(known(onward.masquerade), onward.lost)

@@ -62,6 +62,15 @@ _TO: Final = re.compile(
     rf"(?<!\w)dnat (?:ip6? )?to (?:\[?({_HOST})\]?:(\d+)(?![\w-])"
     r"|numgen random mod \d+ map \{ ([^{}]*) \})"
 )
+#: What asks a named verdict map by nothing but where a flow is sent to.
+_SENT_TO: Final = r"(?:ip6? daddr|meta l4proto|(?:th|tcp|udp|sctp) dport)"
+_ASKED_BY: Final = re.compile(rf"(?:^|\s){_SENT_TO}(?: \. {_SENT_TO})* vmap @({_CHAIN})")
+_ASKED: Final = re.compile(rf" vmap @({_CHAIN})")
+#: What a rule may do before it compares, also to packets that then pass it.
+_DONE: Final = re.compile(
+    r"\b(?:set|update|add|delete|limit|quota|dup|notrack|queue|synproxy|last|meter)\b"
+    r'|"(?:mangle|set|limit|quota|dup|notrack|queue|synproxy|last|meter)"'
+)
 #: What sends packets somewhere else; ``ct status dnat`` asks for it only.
 _TRANSLATES: Final = re.compile(
     r'"(?:dnat|redirect|tproxy)":|\bdnat (?:\w+ )*to\b|(?<!type )\b(?:redirect|tproxy)\b(?!")'
@@ -148,7 +157,8 @@ def of_rule(rule: str, table: Table) -> Template | None:
     endpoints = _endpoints(plain, is_json=is_json)
     if endpoints is None or ('"' in text and not is_json):
         return None
-    ports = [int(of) for kind, of in tokens if kind == "port"]
+    certain = _compared_first(text, tokens)
+    ports = [int(of) for kind, of in certain if kind == "port"]
     lists = [of for kind, of in tokens if kind == "set" and _is_list(of, table)]
     kept = [
         (kind if kind != "set" else "list" if of in lists else "name", of) for kind, of in tokens
@@ -157,14 +167,62 @@ def of_rule(rule: str, table: Table) -> Template | None:
         text=text + "".join(_definition(table.sets[of]) for of in lists),
         tokens=tuple(kept),
         chains=tuple([of for kind, of in tokens if kind == "chain"]),
-        hosts=tuple([of for kind, of in tokens if kind == "to"]),
+        hosts=tuple([of for kind, of in certain if kind == "to"]),
         ports=tuple(ports),
         literals=tuple(_LITERAL.findall(text)),
         asked_ports=(
-            (*_PORTS.findall(text), *map(str, ports)) if "port" in text or "th" in text else ()
+            (*_PORTS.findall(text), *[of for kind, of in tokens if kind == "port"])
+            if "port" in text or "th" in text
+            else ()
         ),
         endpoints=endpoints,
     )
+
+
+def _compared_first(text: str, tokens: Sequence[Token]) -> Sequence[Token]:
+    """Return the tokens before which a rule has done nothing: who is none of them passes it."""
+    at = 0
+    for number, piece in enumerate(text.split("#")[: len(tokens)]):
+        if _DONE.search(piece):
+            break
+        at = number + 1
+    return tokens[:at]
+
+
+def asked_otherwise(chain: Chain) -> Iterator[str]:
+    """Give the named verdict maps that rules of a chain ask by more than where flows are sent to.
+
+    Of these an element is not for the flows to the address or port that it names.
+    """
+    if not isinstance(chain.rules, Lazy):
+        return
+    source = chain.rules.source
+    if isinstance(source, tuple):
+        if " vmap @" in source[0]:
+            for line in source[0].split("\n"):
+                by_destination = set(_ASKED_BY.findall(line))
+                yield from (name for name in _ASKED.findall(line) if name not in by_destination)
+        return
+    for _, body in source:
+        for each in body.get("expr") or ():
+            vmap = each.get("vmap") if isinstance(each, dict) else None
+            if isinstance(vmap, dict) and isinstance(vmap.get("data"), str):
+                key = vmap.get("key")
+                parts = key["concat"] if isinstance(key, dict) and "concat" in key else [key]
+                if not all(map(_is_sent_to, parts)):
+                    yield vmap["data"].removeprefix("@")
+
+
+def _is_sent_to(part: object) -> bool:
+    match part:
+        case {"payload": {"protocol": "ip" | "ip6", "field": "daddr"}}:
+            return True
+        case {"payload": {"protocol": "th" | "tcp" | "udp" | "sctp", "field": "dport"}}:
+            return True
+        case {"meta": {"key": "l4proto"}}:
+            return True
+        case _:
+            return False
 
 
 def _is_list(name: str, table: Table) -> bool:

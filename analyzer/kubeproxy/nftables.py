@@ -32,6 +32,7 @@ from analyzer.parsers.formats import Advance
 from analyzer.parsers.nft.survey import survey
 from analyzer.semantics.assumed import DEFAULTS
 from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.devices import PodPlaces
 from analyzer.semantics.tree import Tree
 
 TYPE_CHECKING = False
@@ -96,6 +97,8 @@ class NftRecogniser:
     def view(self) -> View:
         """Return all ServicePorts with their routes, those of IPv4 first."""
         services = tuple(each for family in self._families for each in family.services())
+        for family in self._families:
+            family.settle()
         diagnostics = [each for family in self._families for each in family.diagnostics()]
         mode, message = self._mode()
         unseen = "" if any(family.entrances for family in self._families) else message
@@ -155,6 +158,10 @@ class NftRecogniser:
     def node_port_address(self, version: int) -> Address | None:
         """Return the address of the node at which flows come to a NodePort, if it is known."""
         return self._of(version).node_port_address
+
+    def places(self, version: int) -> PodPlaces:
+        """Return where addresses of an IP version live, as far as it is known."""
+        return self._of(version).places()
 
     def _of(self, version: int) -> Family:
         return self._families[0 if version == _IPV4 else 1]

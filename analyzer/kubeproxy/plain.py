@@ -79,6 +79,7 @@ class PlainTable:
 
     def __init__(self, table: Table, advance: Callable[[int], None] | None = None) -> None:
         self._advance = advance
+        self._table = table
         self._family = table.family
         self.services: dict[int, PlainService] = {}
         self.read_rows: set[int] = set()
@@ -106,10 +107,12 @@ class PlainTable:
     def masquerades_plainly(self) -> bool:
         """Tell whether POSTROUTING masquerades what KUBE-MARK-MASQ marks, and nothing else.
 
-        Nor does INPUT change sources.
+        Nor does INPUT change sources, and no policy of theirs drops.
         """
+        bases = (self._table.chains.get(hook) for hook in ("POSTROUTING", "INPUT"))
         return (
             self.mark is not None
+            and all(chain is None or chain.policy != "DROP" for chain in bases)
             and masquerades(self._rows("KUBE-POSTROUTING"), self.mark)
             and self._rows("POSTROUTING") == ["-A POSTROUTING -j KUBE-POSTROUTING"]
             and not self._rows("INPUT")

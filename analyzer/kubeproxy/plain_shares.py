@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from analyzer.kubeproxy.shapes import host
 from analyzer.kubeproxy.view import Endpoint, Route, Share, Source
+from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds
 from analyzer.model.value import value
 
@@ -115,13 +116,21 @@ class Drawn:
         return self.texts
 
 
-#: Whether flows are masqueraded: one answer for all endpoints of a route, or what tells it of
-#: a protocol and an endpoint. None: not known.
-Judge = bool | None | Callable[[str, Endpoint], bool | None]
+@value
+class Judged:
+    """What becomes of flows behind the DNAT: see `Share`."""
+
+    masquerade: bool | None
+    lost: Endings = ()
 
 
-def _answer(judge: Judge, protocol: str, endpoint: Endpoint) -> bool | None:
-    return judge if judge is None or isinstance(judge, bool) else judge(protocol, endpoint)
+#: What becomes of flows behind the DNAT: one answer for all endpoints of a route, or what tells it
+#: of a protocol and an endpoint.
+Judge = Judged | Callable[[str, Endpoint], Judged]
+
+
+def _answer(judge: Judge, protocol: str, endpoint: Endpoint) -> Judged:
+    return judge if isinstance(judge, Judged) else judge(protocol, endpoint)
 
 
 class PlainShares(Sequence[Share]):
@@ -134,7 +143,8 @@ class PlainShares(Sequence[Share]):
         self._judge = judge
 
     def _share(self, endpoint: Endpoint, draw: Bounds) -> Share:
-        return Share(endpoint, draw, _answer(self._judge, self._service.protocol, endpoint))
+        found = _answer(self._judge, self._service.protocol, endpoint)
+        return Share(endpoint, draw, found.masquerade, found.lost)
 
     if TYPE_CHECKING:
 
@@ -162,16 +172,26 @@ class PlainShares(Sequence[Share]):
 
     def masquerades(self) -> Sequence[bool | None]:
         """Return of each endpoint whether its flows are masqueraded, without making a `Share`."""
-        judge, drawn = self._judge, self._service.drawn
-        if judge is None or isinstance(judge, bool):
-            return (judge,) * len(drawn)
-        return tuple([judge(self._service.protocol, endpoint) for endpoint in drawn.endpoints])
+        if isinstance(self._judge, Judged):
+            return (self._judge.masquerade,) * len(self)
+        return tuple([each.masquerade for each in self._judged()])
+
+    def losses(self) -> Sequence[Endings]:
+        """Return of each endpoint how its flows are lost; empty where none of any is."""
+        if isinstance(self._judge, Judged):
+            return (self._judge.lost,) * len(self) if self._judge.lost else ()
+        lost = tuple([each.lost for each in self._judged()])
+        return lost if any(lost) else ()
+
+    def _judged(self) -> Iterator[Judged]:
+        protocol = self._service.protocol
+        return (_answer(self._judge, protocol, each) for each in self._service.drawn.endpoints)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PlainShares) and self._service is other._service:
-            constant = self._judge is None or isinstance(self._judge, bool)
-            if constant or self._judge is other._judge:
-                return self._judge is other._judge
+            one, two = self._judge, other._judge
+            if one is two or (isinstance(one, Judged) and isinstance(two, Judged)):
+                return one == two
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
@@ -182,14 +202,23 @@ class PlainRoutes(Sequence[Route]):
     """The routes of one ServicePort, those from each kind of source made when they are asked for.
 
     In the order of frontends, and for each of them in that of sources. They are only made where
-    flows from all sources meet the same draws, those of a hairpin apart.
+    flows from all sources meet the same draws, those of a hairpin apart. `is_quiet` tells whether
+    none of the flows is certainly or perhaps lost behind its DNAT.
     """
 
-    __slots__ = ("_made", "from_source")
+    __slots__ = ("_is_quiet", "_made", "from_source")
 
-    def __init__(self, from_source: Callable[[Source], Iterator[Route]]) -> None:
+    def __init__(
+        self, from_source: Callable[[Source], Iterator[Route]], is_quiet: Callable[[], bool]
+    ) -> None:
         self.from_source = from_source
+        self._is_quiet = is_quiet
         self._made: tuple[Route, ...] | None = None
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether none of the flows is certainly or perhaps lost behind its DNAT."""
+        return self._is_quiet()
 
     def alike(self) -> tuple[Route, ...] | None:
         """Return for each frontend one route of the draws of all; None: there are others too.

@@ -21,6 +21,7 @@ from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.assumptions import every_leaf
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.depth import deep
+from analyzer.semantics.devices import NodeDevices
 from analyzer.semantics.fate import fate_of
 from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree, Unresolved
 
@@ -31,13 +32,16 @@ def service_tree(
     packet: Packet,
     own: tuple[Address, ...],
     assumed: Assumed | None = None,
+    devices: NodeDevices | None = None,
 ) -> Tree:
     """Return the tree of a packet's whole way; `own` are the node's addresses, if known.
 
-    `assumed` is what is assumed beyond the rules, and keeps what the tree rests on.
+    `assumed` is what is assumed beyond the rules, and keeps what the tree rests on; `devices` tells
+    by which devices flows pass.
     """
     try:
-        tree = way(rulesets, Question(packet=packet, addresses=own or None), family, assumed)
+        question = Question(packet=packet, addresses=own or None, devices=devices)
+        tree = way(rulesets, question, family, assumed)
     except UsageError as error:  # a frontend at an address that is nobody's, as one of multicast
         return Leaf(Unresolved(str(error)), packet)
     return _settled(tree)

@@ -63,7 +63,7 @@ class SourceRoutes:
         # Without the node's addresses an endpoint's may be one of them.
         within = {
             s: r
-            for s in self._alike
+            for s in dict.fromkeys((*self._alike, *_LIKE_PODS))
             if (r := regions[s]) is not None and (self._own or not ways[s].asks_own_sources)
         }
         pods = {s: (r, self._walks.as_hairpin(ways[s])) for s, r in within.items()}
@@ -74,7 +74,8 @@ class SourceRoutes:
     ) -> dict[Source, Explored]:
         """Return the ways of flows from each kind of source, one walk for all that it can tell of.
 
-        Flows that come in differ in nothing but their source, and in what passes ports of bridges.
+        Flows that come in differ in nothing but their source, in what passes ports of bridges, and
+        in the devices by which they come.
         """
         alike = self._alike
         together = [self._of(regions[source]) for source in alike]
@@ -88,6 +89,8 @@ class SourceRoutes:
     @property
     def _alike(self) -> tuple[Source, ...]:
         """The kinds of sources whose flows differ in nothing but where they come from."""
+        if self._walks.asks_where_from:
+            return (Source.POD,)
         return _LIKE_PODS if self._walks.asks_bridges else (*_LIKE_PODS, Source.EXTERNAL)
 
     def _of(self, region: Region | None) -> Region:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from ipaddress import IPv4Address
 from typing import Final
 
 from analyzer.errors import UsageError
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.asked_bits import asked_bits
+from analyzer.kubeproxy.asked_devices import asked_devices
+from analyzer.kubeproxy.asked_sets import node_ipsets
 from analyzer.kubeproxy.conntrack_need import is_tracking
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import VERSIONS, Address
+from analyzer.model.devices import Side
 from analyzer.model.nft import NftRuleset
 from analyzer.model.nft_statements import Dnat as NftDnat
 from analyzer.model.nft_statements import SetUpdate
@@ -20,9 +24,16 @@ from analyzer.model.routing import Routes
 from analyzer.model.rules import Ruleset
 from analyzer.model.targets import Dnat
 from analyzer.model.value import replace, value
-from analyzer.semantics.assumed import BRIDGE_PORT, CLUSTER_IP, DEFAULTS, Assumed
+from analyzer.semantics.assumed import (
+    BRIDGE_PORT,
+    CLUSTER_IP,
+    DEFAULTS,
+    POD_INTERFACE,
+    Assumed,
+)
 from analyzer.semantics.assumptions import assumptions
 from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.fate import End, ends
 from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.hooks import Hooks
@@ -42,6 +53,7 @@ class Question:
         affinity: the endpoint that the client's session affinity holds, if any.
         assumed: what is assumed beyond the rules, by name.
         addresses: all of the node's; None: not known.
+        devices: what tells by which devices flows pass; None: what rules name, and no more.
     """
 
     packet: Packet
@@ -50,6 +62,7 @@ class Question:
     assumed: Mapping[str, str] = DEFAULTS
     addresses: tuple[Address, ...] | None = None
     routes: Routes = Routes()
+    devices: NodeDevices | None = None
 
 
 @value(kw_only=True)
@@ -58,6 +71,7 @@ class Trace:
 
     Attributes:
         used: names of the assumptions among them that are made beyond the rules.
+        missed_sets: ipsets of which nobody told what they hold.
         visited: of each ruleset the chains that the packet comes to, by table.
         exceeded: the bounds on work that the walk met: what is behind them is unresolved.
     """
@@ -68,6 +82,7 @@ class Trace:
     visited: tuple[Mapping[str, Sequence[str]], ...]
     exceeded: tuple[str, ...] = ()
     used: frozenset[str] = frozenset()
+    missed_sets: tuple[str, ...] = ()
 
 
 @value
@@ -77,10 +92,17 @@ class Known:
     Attributes:
         is_outside: whether one is certainly not a pod's nor the node's.
         is_cluster_ip: whether one is the ClusterIP of a Service.
+        places: where addresses of an IP version live.
     """
 
     is_outside: Callable[[Address], bool] = lambda _: False
     is_cluster_ip: Callable[[Address], bool] = lambda _: False
+    places: Callable[[int], PodPlaces] = lambda _: PodPlaces()
+
+    def side(self, address: Address, devices: NodeDevices) -> Side | None:
+        """Return from which side a flow from an address comes; None: not known."""
+        known = devices.side(address)
+        return Side.OUTSIDE if known is None and self.is_outside(address) else known
 
 
 def trace(
@@ -92,16 +114,18 @@ def trace(
     """Walk a packet of a family, ``ip`` or ``ip6``, through all hooks of a node with `rulesets`.
 
     `known` is asked only where rules match on what the same is then assumed of as of all flows
-    to Services: on ports of bridges, of what comes from outside by a device that nobody named, and
-    on addresses of the node, of what goes to a ClusterIP.
+    to Services: on ports of bridges, of what comes from outside by a device that nobody named, on
+    devices, and on addresses of the node, of what goes to a ClusterIP.
 
     Raises:
         UsageError: the packet or the endpoint of its affinity is none of these rules'.
         ParseError: a rule on the way is malformed.
     """
     assumed = Assumed(question.assumed)
+    devices = question.devices or _devices(rulesets, partial(known.places, VERSIONS[family]))
+    question = replace(question, devices=devices)
     hooks, situation, tree = _walk(rulesets, question, family, assumed)
-    packet = _as_assumed(question.packet, assumed, known)
+    packet = _as_assumed(question.packet, assumed, known, devices)
     if packet != question.packet:
         assumed = Assumed(question.assumed)
         hooks, situation, tree = _walk(rulesets, replace(question, packet=packet), family, assumed)
@@ -112,16 +136,19 @@ def trace(
         visited=tuple(hooks.visited(number) for number in range(len(rulesets))),
         exceeded=hooks.exceeded,
         used=frozenset(assumed.used),
+        missed_sets=() if situation.ipsets is None else tuple(situation.ipsets.missed),
     )
 
 
-def _as_assumed(packet: Packet, assumed: Assumed, known: Known) -> Packet:
+def _as_assumed(packet: Packet, assumed: Assumed, known: Known, devices: NodeDevices) -> Packet:
     """Return a packet as it is assumed to be, in what rules asked of it."""
     wanted = assumed.wanted & assumed.values.keys()
     of, to = packet.source, packet.destination
     unnamed = (packet.in_interface, packet.bridge_port) == (None, None)
     if BRIDGE_PORT in wanted and unnamed and of is not None and known.is_outside(of):
         packet = replace(packet, bridge_port=False)
+    if POD_INTERFACE in wanted and of is not None and packet.in_interface is None:
+        packet = replace(packet, comes_from=known.side(of, devices))
     if CLUSTER_IP in wanted and to is not None and known.is_cluster_ip(to):
         packet = replace(packet, cluster_ip=to)
     return packet
@@ -171,11 +198,17 @@ def _walk(
         lists=frozenset(_lists(rulesets, question.affinity, packet.source, family)),
         affinity_lists=names.AFFINITY_LISTS,
         assumed=assumed,
+        ipsets=node_ipsets(rulesets),
+        devices=question.devices or _devices(rulesets),
     )
     hooks = Hooks(
         rulesets, family, situation, question.routes, asked_bits=lambda: asked_bits(rulesets)
     )
     return hooks, situation, hooks.way(packet)
+
+
+def _devices(rulesets: Sequence[Rules], places: Callable[[], PodPlaces] = PodPlaces) -> NodeDevices:
+    return NodeDevices(lambda: asked_devices(rulesets), places)
 
 
 def _lists(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from analyzer.kubeproxy.names import ServiceName
 from analyzer.model.addresses import Address, Network
 from analyzer.model.diagnostics import Diagnostic
+from analyzer.model.endings import Endings, EndKind
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.model.value import replace, value
 
@@ -20,12 +21,13 @@ _IPV4: Final = 4
 
 @enum.unique
 class FrontendKind(enum.Enum):
-    """How a Service is reached."""
+    """How a Service is reached; of a HostPort, how one pod is."""
 
     CLUSTER_IP = "ClusterIP"
     NODE_PORT = "NodePort"
     EXTERNAL_IP = "ExternalIP"
     LOAD_BALANCER_IP = "LoadBalancerIP"
+    HOST_PORT = "HostPort"
 
 
 @enum.unique
@@ -45,9 +47,13 @@ class Source(enum.Enum):
 
 @enum.unique
 class FrontendState(enum.Enum):
-    """Whether a frontend leads to endpoints."""
+    """Whether a frontend leads to endpoints.
+
+    ASTRAY: no new flow comes to one, and not for want of endpoints, as far as the dump tells.
+    """
 
     ENDPOINTS = "endpoints"
+    ASTRAY = "astray"
     NO_ENDPOINTS = "no-endpoints"
     UNKNOWN = "unknown"
 
@@ -92,11 +98,13 @@ class Share:
         share: of all new flows on the route, endpoints or not.
         masquerade: whether such a flow gets a source address of the node; None: not known, or
             not the same for all of them.
+        lost: of these flows, those that rules behind the DNAT drop or reject, and which do.
     """
 
     endpoint: Endpoint
     share: Bounds
     masquerade: bool | None
+    lost: Endings = ()
 
 
 @value
@@ -107,6 +115,7 @@ class Route:
         unresolved: the share, at most, of new flows of which nothing can be said.
         network: of the sources, just those in it; None: those in no network that the rules of
             the frontend tell apart, as ``loadBalancerSourceRanges`` do.
+        astray: the flows that are sent to no endpoint, as far as it is known how they end.
     """
 
     frontend: Frontend
@@ -114,6 +123,7 @@ class Route:
     shares: Sequence[Share]
     unresolved: Dyadic
     network: Network | None = None
+    astray: Endings = ()
 
     def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
         """Return the endpoints as they are printed, and the share of each."""
@@ -138,6 +148,18 @@ class Route:
             found: Sequence[bool | None] = quick()
             return found
         return tuple([s.masquerade for s in self.shares])
+
+    def losses(self) -> Sequence[Endings]:
+        """Return of each share how its flows are lost behind the DNAT, in the order of `columns`.
+
+        Empty where none of any share is.
+        """
+        quick = getattr(self.shares, "losses", None)
+        if quick is not None:
+            found: Sequence[Endings] = quick()
+            return found
+        lost = tuple([s.lost for s in self.shares])
+        return lost if any(lost) else ()
 
     @property
     def is_exact(self) -> bool:
@@ -193,6 +215,8 @@ class ServicePort:
             return FrontendState.UNKNOWN
         if any(len(r.shares) for r in routes):
             return FrontendState.ENDPOINTS
+        if any(end.kind is not EndKind.REFUSED for r in routes for end, _ in r.astray):
+            return FrontendState.ASTRAY
         return FrontendState.NO_ENDPOINTS
 
     def routes_from(self, source: Source) -> Iterable[Route]:

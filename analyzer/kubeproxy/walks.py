@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.between import NOTHING, Between
 from analyzer.kubeproxy.flows import HOOKS, FlowWalks
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import VERSIONS, Address
@@ -18,6 +17,7 @@ from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Accept, Drop
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.devices import PodPlaces
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import FellThrough, Leaf, Tree
@@ -37,10 +37,11 @@ class NatWalks(FlowWalks):
         ruleset: Ruleset,
         own: tuple[Address, ...],
         sources: Mapping[Source, Address | None],
-        between: Between = NOTHING,
         assumed: Mapping[str, str] | None = None,
+        places: Callable[[], PodPlaces] = PodPlaces,
     ) -> None:
-        super().__init__(rulesets, ruleset.family, own, sources, between, assumed=assumed)
+        given = rulesets, ruleset.family, own, sources
+        super().__init__(*given, assumed=assumed, places=places)
         self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
 
     def _walked(self, chain: str, packet: Packet) -> Tree:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.errors import UsageError
+from analyzer.kubeproxy.asked_devices import asked_devices
 from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, Way
-from analyzer.kubeproxy.flows import bridge_port
+from analyzer.kubeproxy.flows import SIDES, bridge_port
 from analyzer.kubeproxy.trace import Question, trace, way
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, Source, View
 from analyzer.model.addresses import Address, Network
@@ -18,6 +19,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.assumed import DEFAULTS, Assumed
 from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.fate import fate_of
 from analyzer.semantics.tree import AnyRule, Leaf, Tree, shares
 
@@ -46,7 +48,8 @@ class Fate:
 class Side:
     """A dump, its ServicePorts, and what becomes of any packet there.
 
-    `rulesets` are all that the node has, that of the dump first.
+    `rulesets` are all that the node has, that of the dump first; `places` tells where addresses
+    live.
 
     Attributes:
         own: the node's addresses; none: they are not known.
@@ -65,6 +68,7 @@ class Side:
         own: tuple[Address, ...] = (),
         node_port_address: Address | None = None,
         assumed: Mapping[str, str] = DEFAULTS,
+        places: Callable[[], PodPlaces] = PodPlaces,
     ) -> None:
         self.view = view
         self.own = own
@@ -73,6 +77,7 @@ class Side:
         self._assumed = assumed
         self._bridge_port = bridge_port(assumed)
         self._rulesets = rulesets
+        self._devices = NodeDevices(lambda: asked_devices(rulesets), places)
         self._cluster = cluster
         self._version = version
         self._sources = sources
@@ -111,7 +116,8 @@ class Side:
             in_interface="" if source is Source.NODE else None,
             from_node=_FROM_NODE[source],
             bridge_port=self._bridge_port.get(source),
-            to_node=True if frontend.kind is FrontendKind.NODE_PORT else None,
+            comes_from=SIDES.get(source),
+            to_node=True if frontend.address is None else None,
             cluster_ip=frontend.address if frontend.kind is FrontendKind.CLUSTER_IP else None,
         )
 
@@ -129,7 +135,12 @@ class Side:
         return "ip" if self._version == _IPV4 else "ip6"
 
     def _question(self, packet: Packet) -> Question:
-        return Question(packet=packet, addresses=self.own or None, assumed=self._assumed)
+        return Question(
+            packet=packet,
+            addresses=self.own or None,
+            assumed=self._assumed,
+            devices=self._devices,
+        )
 
 
 def _ends(tree: Tree) -> Otherwise:

@@ -1,0 +1,61 @@
+"""Which devices the rules of a node name, by which its network plugin shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from analyzer.kubeproxy.asked_bits import rows_of, saying
+from analyzer.model.nft import NftRuleset
+from analyzer.model.rules import Ruleset
+from analyzer.semantics.base_chains import Rules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: In rows of iptables-save: the device of -i or -o.
+_IN_ROWS: Final = re.compile(r' (?:-[io]|--(?:in|out)-interface) "?([^\s"]+)')
+#: In rules of nft, as text or JSON: all that may be a device.
+_NAMES: Final = re.compile(r"[^\s\"'{},]+")
+#: Of rules of nft and types of sets that have to do with devices.
+_WORDS: Final = ("iif", "oif")
+_DEVICES: Final = frozenset({"ifname", "iface_index", "unknown"})
+
+
+def asked_devices(rulesets: Iterable[Rules]) -> frozenset[str]:
+    """Return the devices that rules match on, patterns of iptables; others may be among them."""
+    return frozenset(name for each in rulesets for name in _named(each))
+
+
+def asks_where_from(rulesets: Iterable[Rules]) -> bool:
+    """Tell whether a rule may match on the device that a packet comes in by."""
+    return any(
+        any(re.search(r" (?:-i|--in-interface) ", rows_of(table)) for table in each.tables.values())
+        if isinstance(each, Ruleset)
+        else any(True for _ in saying(each, "iif"))
+        for each in rulesets
+    )
+
+
+def _named(ruleset: Rules) -> Iterator[str]:
+    if isinstance(ruleset, Ruleset):
+        for table in ruleset.tables.values():
+            yield from set(_IN_ROWS.findall(rows_of(table)))
+    else:
+        yield from _of_nft(ruleset)
+
+
+def _of_nft(ruleset: NftRuleset) -> Iterator[str]:
+    for chain in saying(ruleset, *_WORDS):
+        for rule in chain.rules:
+            if any(word in rule.raw for word in _WORDS):
+                yield from map(_as_pattern, _NAMES.findall(rule.raw))
+    for table in ruleset.tables.values():
+        for held in table.sets.values():
+            if _DEVICES & set(held.key):
+                yield from map(_as_pattern, _NAMES.findall(repr(tuple(held.elements))))
+
+
+def _as_pattern(name: str) -> str:
+    return f"{name[:-1]}+" if name.endswith("*") else name

@@ -1,0 +1,53 @@
+"""What the ipsets of a node hold that its rules ask for, as far as somebody told it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from analyzer.kubeproxy.asked_bits import rows_of
+from analyzer.model.diagnostics import Diagnostic, partial_warning
+from analyzer.model.rules import Ruleset, Table
+from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.ipsets import NodeIpsets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: What packets put into a set, or take out of it.
+_CHANGED: Final = re.compile(r" --(?:add|del)-set (\S+)")
+_MOST_NAMED: Final = 3
+
+
+def node_ipsets(rulesets: Sequence[Rules]) -> NodeIpsets:
+    """Return the ipsets of a node with these rules."""
+    sets = next((r.ipsets for r in rulesets if isinstance(r, Ruleset) and r.ipsets), {})
+    return NodeIpsets(sets, lambda: frozenset(_changed(rulesets)))
+
+
+def _changed(rulesets: Iterable[Rules]) -> Iterator[str]:
+    return (name for table in _tables(rulesets) for name in _CHANGED.findall(rows_of(table)))
+
+
+def _tables(rulesets: Iterable[Rules]) -> Iterator[Table]:
+    return (t for each in rulesets if isinstance(each, Ruleset) for t in each.tables.values())
+
+
+def asks_sets(rulesets: Iterable[Rules]) -> bool:
+    """Tell whether a rule matches on an ipset."""
+    return any("--match-set" in rows_of(table) for table in _tables(rulesets))
+
+
+def not_told(sets: Iterable[str], file: str) -> list[Diagnostic]:
+    """Return what says that rules asked for sets of which nobody told what they hold."""
+    names = sorted(sets)
+    if not names:
+        return []
+    more = f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else ""
+    what = "set" if len(names) == 1 else "sets"
+    message = (
+        f"what {what} {', '.join(names[:_MOST_NAMED])}{more} of -m set holds is not known: where "
+        "it decides, the answer is given as bounds; --ipsets FILE takes the output of `ipset save`"
+    )
+    return [partial_warning("unknown-ipset", message, file)]

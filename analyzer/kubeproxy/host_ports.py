@@ -1,0 +1,104 @@
+"""hostPorts: ports of the node that lead to one pod each, as the CNI plugin portmap writes them.
+
+By the names of chains a rule is found to be one; where flows to it go the walk of all rules tells,
+as for any frontend.
+
+Source: containernetworking/plugins, plugins/meta/portmap/portmap_iptables.go, ``genDnatChain``,
+``fillDnatRules``; for ``KUBE-HOSTPORTS`` kubernetes up to 1.23, pkg/kubelet/dockershim/network/
+hostport/hostport_manager.go, ``Add``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.view import Frontend, FrontendKind
+from analyzer.model.matches import (
+    Match,
+    MatchDestination,
+    MatchMultiport,
+    MatchProtocol,
+    MatchSctp,
+    MatchTcp,
+    MatchUdp,
+)
+from analyzer.model.rules import Rule, Table
+from analyzer.model.targets import Dnat, Goto, Jump
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.model.addresses import Address
+
+#: Chains of one pod each, whose rules translate.
+_OF_POD: Final = names.HOST_PORTS[0]
+#: The chain of all hostPorts, as container runtimes wrote it themselves, and those of one.
+_OF_ALL: Final = names.HOST_PORTS[1]
+_OF_ONE: Final = "KUBE-HP-"
+
+
+@value
+class HostPort:
+    """A hostPort, and the chain that translates its flows."""
+
+    protocol: str
+    frontend: Frontend
+    chain: str
+
+    @property
+    def name(self) -> str:
+        """What stands for the name of a Service, which it has not."""
+        at = "" if self.frontend.address is None else f"{self.frontend}:".rpartition(":")[0]
+        return f"hostPort {at}" if at else f"hostPort {self.frontend.port}"
+
+
+def host_ports(nat: Table) -> Iterator[HostPort]:
+    """Give the hostPorts of a nat table, each once."""
+    seen: set[tuple[str, Frontend]] = set()
+    for name, chain in nat.chains.items():
+        if not name.startswith((_OF_POD, _OF_ALL)):
+            continue
+        for rule in chain.rules:
+            leads = _translates(rule) if name != _OF_ALL else _leads_to_one(rule)
+            found = _asked(rule.matches) if leads else None
+            if found is None:
+                continue
+            protocol, address, port = found
+            frontend = Frontend(FrontendKind.HOST_PORT, address, port)
+            if (protocol, frontend) not in seen:
+                seen.add((protocol, frontend))
+                yield HostPort(protocol, frontend, name)
+
+
+def _translates(rule: Rule) -> bool:
+    return isinstance(rule.target, Dnat)
+
+
+def _leads_to_one(rule: Rule) -> bool:
+    return isinstance(rule.target, Jump | Goto) and rule.target.chain.startswith(_OF_ONE)
+
+
+def _asked(matches: tuple[Match, ...]) -> tuple[str, Address | None, int] | None:
+    """Return protocol, address and port that a rule asks for; None: it asks for no one port."""
+    protocol: str | None = None
+    address: Address | None = None
+    port: int | None = None
+    for match in matches:
+        match match:
+            case MatchProtocol(text):
+                protocol = text
+            case MatchDestination(network) if network.num_addresses == 1:
+                address = network.network_address
+            case MatchTcp() | MatchUdp() | MatchSctp() if match.destination_port is not None:
+                asked = match.destination_port
+                if asked.negated or asked.value.first != asked.value.last:
+                    return None
+                port = asked.value.first
+            case MatchMultiport():
+                return None
+            case _:
+                pass
+    return None if protocol is None or port is None else (protocol, address, port)

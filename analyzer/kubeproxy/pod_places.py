@@ -1,0 +1,51 @@
+"""Which addresses live on a node, and which on others, as sets of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from analyzer.model.addresses import WIDTHS, Address
+from analyzer.model.cluster import Cluster
+from analyzer.model.region import Interval, Intervals, joined, without
+from analyzer.semantics.devices import PodPlaces
+
+
+def pod_places(
+    version: int, cluster: Cluster, node: str | None, own: Iterable[Address]
+) -> PodPlaces:
+    """Return where addresses live, as `Cluster.placement` says it of each; `own` are the node's.
+
+    None of them are known where it is not known which node it is.
+    """
+    here: Intervals = ()
+    elsewhere: Intervals = ()
+    if node is None:
+        return PodPlaces()
+    # What is said later goes before: podCIDRs, networks, addresses; of networks the narrower.
+    for owners in (cluster.pod_networks, cluster.networks):
+        for (of, length), named in sorted(owners.by_length.items()):
+            if of != version:
+                continue
+            width = WIDTHS[version] - length
+            spans = [(n << width, ((n + 1) << width) - 1, name) for n, name in named.items()]
+            here, elsewhere = _said(here, elsewhere, spans, node)
+    mine = frozenset(own)
+    spans = [
+        (int(address), int(address), placement.node)
+        for address, placement in cluster.placements.items()
+        if address.version == version and placement.node is not None
+    ]
+    here, elsewhere = _said(here, elsewhere, spans, node)
+    here = without(here, joined((int(a), int(a)) for a in mine if a.version == version))
+    return PodPlaces(here, elsewhere)
+
+
+def _said(
+    here: Intervals, elsewhere: Intervals, spans: list[tuple[int, int, str | None]], node: str
+) -> tuple[Intervals, Intervals]:
+    """Return both with what is said of some spans, in which nothing else then counts."""
+    every = joined((first, last) for first, last, _ in spans)
+    mine: list[Interval] = [(first, last) for first, last, name in spans if name == node]
+    # A network of two nodes is nobody's.
+    theirs = [(first, last) for first, last, name in spans if name not in {node, None}]
+    return joined([*without(here, every), *mine]), joined([*without(elsewhere, every), *theirs])
