@@ -20,6 +20,11 @@ from analyzer.model.value import value
 #: How often, at most, a right prediction is called wrong.
 FALSE_ALARM_RATE = 1e-6
 
+#: By how much of itself a predicted time may be missed, and the seconds that a program may take
+#: to start and to end.
+DELAY = 0.1
+STARTING = 0.75
+
 #: Of a sum that is computed with doubles.
 _NEGLIGIBLE = 1e-18
 
@@ -214,5 +219,24 @@ def _log_pmf(hits: int, trials: int, probability: float) -> float:
 
 
 def client_agrees(trial: ClientTrial, rate: float = FALSE_ALARM_RATE) -> bool:
-    """Tell whether the number of runs that succeeded is one that the prediction explains."""
-    return p_value_within(trial.succeeded, trial.runs, trial.succeeds) > rate
+    """Tell whether the number of runs that succeeded is one that the prediction explains.
+
+    And whether those that failed took as long as they should.
+    """
+    return p_value_within(trial.succeeded, trial.runs, trial.succeeds) > rate and takes_as_long(
+        trial
+    )
+
+
+def takes_as_long(trial: ClientTrial) -> bool:
+    """Tell whether half of the runs that failed took the predicted time, to 10 %.
+
+    What starting a program takes is allowed besides.
+    """
+    seconds, takes = trial.failure_seconds, trial.failure_takes
+    if not seconds or takes is None:
+        return True
+    least, most = takes
+    return seconds[0] >= least * (1 - DELAY) and (
+        seconds[len(seconds) // 2] <= most * (1 + DELAY) + STARTING
+    )

@@ -75,7 +75,7 @@ def losses_with(incidence: Incidence, groups: Collection[int]) -> dict[int, tupl
     return found
 
 
-def worst_of(rows: Sequence[Row], groups: Iterable[int]) -> tuple[int, int, Row, bool]:
+def worst_of(rows: Sequence[Row], groups: Collection[int]) -> tuple[int, int, Row, bool]:
     """Return what the worst route of a ServicePort loses, at most and at least, and which it is.
 
     And whether on any route some certainly is lost.
@@ -132,7 +132,7 @@ def singles(incidence: Incidence) -> Singles:
     sums = _Sums(size)
     open_services = set(incidence.open)
     for service, rows in enumerate(incidence.services):
-        if len(rows) == 1 and rows[0].is_exact:
+        if len(rows) == 1 and rows[0].is_exact and rows[0].vantages is None:
             sums.add_plain(rows[0])
         elif rows:
             sums.add_odd(service, rows, is_open=service in open_services)
@@ -178,9 +178,12 @@ class _Sums:
             self._base += base
             self._excess += base - min(each.most(()) for each in rows)
             self._always += base > 0
-            if base > self._worst_always[0]:
+            if base > self._worst_always[0] and row.vantages is None:
                 self._worst_always = base, row
-        for group in dict.fromkeys(each for row in rows for each in row.upper):
+        looked_at: Iterable[int] = dict.fromkeys(each for row in rows for each in row.upper)
+        if is_open and any(row.vantages is not None for row in rows):
+            looked_at = range(len(self._worst))  # with some groups not even the base is lost
+        for group in looked_at:
             most, least, row, hits = worst_of(rows, (group,))
             self._odd[group][service] = most
             # Of a group that carries nothing of it the base is lost, which all begin with.

@@ -17,15 +17,21 @@ To find the worst of many, numbers are whole multiples of 2**-256, rounded down,
 A sum of a million of them is off by less than 2**-236, and `rank` rounds to the nearest multiple of
 2**-192: two losses rank alike only where they differ by less, which no float could tell. What is
 shown is the exact sum (`Row.loss`), and whether anything is lost at all is never rounded.
+
+Where every node is asked about, only some may have a route in their rules: its vantages. When all
+of them fail nobody asks, and nothing is lost on it. A node's route to its own endpoints so never
+loses anything: it has no row, but its groups count for total loss (`Incidence.own`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
-from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.failure.ways import Way, Ways
+from analyzer.kubeproxy.view import Route
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +67,9 @@ class Row:
             known.
         total: the groups whose failure together certainly leaves no living endpoint; None: there
             are none of which that is certain.
+        vantages: the groups that hold all nodes whose rules have these routes; None: whatever
+            fails, some node that lives has them.
+        at: the names of those nodes; None: all that are asked about.
     """
 
     service: int
@@ -72,27 +81,39 @@ class Row:
     open: int
     rest: int
     total: Collection[int] | None
+    vantages: frozenset[int] | None = None
+    at: frozenset[str] | None = None
+
+    def is_unasked(self, groups: Collection[int]) -> bool:
+        """Tell whether no node lives that has these routes, when these groups fail."""
+        return self.vantages is not None and self.vantages.issubset(groups)
 
     @property
     def is_exact(self) -> bool:
         """Whether what is lost is one number, whatever fails."""
         return self.lower is self.upper
 
-    def most(self, groups: Iterable[int]) -> int:
+    def most(self, groups: Collection[int]) -> int:
         """Return what at most is lost with these groups, to be compared."""
         upper = self.upper
+        if self.vantages is not None and self.is_unasked(groups):
+            return 0
         lost = self.open + sum([upper[each] for each in groups if each in upper])
         if self.is_exact:
             return lost
         return min(ONE, lost, self.rest + self.least(groups))
 
-    def least(self, groups: Iterable[int]) -> int:
+    def least(self, groups: Collection[int]) -> int:
         """Return what certainly is lost with these groups, to be compared."""
         lower = self.lower
+        if self.vantages is not None and self.is_unasked(groups):
+            return 0
         return sum([lower[each] for each in groups if each in lower])
 
     def loss(self, groups: Collection[int]) -> Bounds:
         """Return what is lost with these groups, one or more, exactly."""
+        if self.is_unasked(groups):
+            return Bounds(NEVER, NEVER)
         if self.is_unfilled:
             return Bounds(NEVER, ALWAYS)
         _, shares = self.route.draws()
@@ -107,6 +128,8 @@ class Row:
 
     def reaches_none(self, groups: Collection[int]) -> Dyadic:
         """Return the share, at most, that reaches no living endpoint when these are gone."""
+        if self.is_unasked(groups):
+            return NEVER
         return ALWAYS if self.is_unfilled else ~self._kept(groups)
 
     def _kept(self, groups: Collection[int]) -> Dyadic:
@@ -118,17 +141,26 @@ class Row:
         )
 
 
+@value
+class Own:
+    """Routes of nodes to endpoints of their own: the row of the first, and the groups of all."""
+
+    row: Row
+    groups: frozenset[int]
+
+
 @value(kw_only=True)
 class Incidence:
     """All rows, by ServicePort and by group.
 
     Attributes:
         groups: names of nodes, or of zones; everywhere else a group is its place here.
-        services: the rows of each ServicePort, of routes that may lead to an endpoint.
+        services: rows of each ServicePort, of routes that may lead to an endpoint.
         of_group: the rows that each group may carry some of.
         open: ServicePorts that may lose something with a group that carries nothing of them.
         total: of each ServicePort, the groups whose failure puts it in total loss; None: unknown,
             or it has no endpoints.
+        own: of ServicePorts that nodes send to their own endpoints, those nodes.
     """
 
     groups: tuple[str, ...]
@@ -136,85 +168,40 @@ class Incidence:
     of_group: tuple[tuple[Row, ...], ...]
     open: tuple[int, ...]
     total: tuple[frozenset[int] | None, ...]
+    own: Mapping[int, Own] = MappingProxyType({})
 
     @property
     def counted(self) -> int:
         """The number of ServicePorts that have endpoints, or may have."""
-        return sum(map(bool, self.services))
+        return sum(bool(rows) or at in self.own for at, rows in enumerate(self.services))
 
-
-@value
-class Way:
-    """A route, with its endpoints as they are printed and the share of each."""
-
-    route: Route
-    printed: Sequence[str]
-    shares: Sequence[Bounds]
-
-    def is_like(self, other: Way) -> bool:
-        """Tell whether new flows on another route fare alike, whatever fails."""
-        return (
-            self.route.unresolved == other.route.unresolved
-            and (self.printed is other.printed or (*self.printed,) == (*other.printed,))
-            and (self.shares is other.shares or (*self.shares,) == (*other.shares,))
-        )
-
-
-@value
-class Ways:
-    """The routes of a ServicePort on which new flows may fare differently, the first of each kind.
-
-    Attributes:
-        unfilled: one to a frontend of which nothing is known.
-    """
-
-    known: tuple[Way, ...]
-    unfilled: Route | None = None
-
-
-def ways(service: ServicePort) -> Ways:
-    """Return the routes of a ServicePort to look at."""
-    found: list[Way] = []
-    unfilled: Route | None = None
-    last: tuple[object, object, object] = (None, None, None)
-    for route in _routes(service):
-        if service.unfilled and route.frontend in service.unfilled:
-            unfilled = unfilled or route
-            continue
-        printed, shares = route.columns()
-        # Routes from most sources have the very same lists.
-        if printed is last[0] and shares is last[1] and route.unresolved is last[2]:
-            continue
-        last = printed, shares, route.unresolved
-        way = Way(route, printed, shares)
-        if not found or not any(way.is_like(each) for each in found):
-            found.append(way)
-    return Ways(tuple(found), unfilled)
-
-
-def _routes(service: ServicePort) -> Iterator[Route]:
-    """Give the routes of all but hairpin flows, in their order: the dead send nothing."""
-    if len(service.frontends) == 1:  # they need not all be made
-        for source in Source:
-            if source is not Source.HAIRPIN:
-                yield from service.routes_from(source)
-        return
-    for route in service.routes:
-        if route.source is not Source.HAIRPIN:
-            yield route
+    @property
+    def fewest_vantages(self) -> int | None:
+        """The least number of groups with which the nodes that have some route are gone."""
+        counted = (row.vantages for rows in self.services for row in rows)
+        return min((len(each) for each in counted if each is not None), default=None)
 
 
 def incidence(
     services: Sequence[Ways],
     groups: Iterable[str],
     groups_of: Callable[[Sequence[str]], Sequence[str | None]],
+    group_of_node: Callable[[str], str | None] = str,
 ) -> Incidence:
     """Return how much of each ServicePort each group carries.
 
-    `groups_of` tells of each endpoint, by how it is printed, in which group it is.
+    `groups_of` tells of each endpoint, by how it is printed, in which group it is; and
+    `group_of_node` of a node.
     """
-    maker = _Maker(groups, groups_of)
-    rows = tuple(tuple(maker.rows(at, service)) for at, service in enumerate(services))
+    maker = _Maker(groups, groups_of, group_of_node)
+    made = [[*maker.rows(at, service)] for at, service in enumerate(services)]
+    rows = tuple(tuple(row for row in own if not _is_own(row)) for own in made)
+    owned = {at: [row for row in own if _is_own(row)] for at, own in enumerate(made)}
+    own_groups = {
+        at: Own(own[0], frozenset(group for row in own for group in row.upper))
+        for at, own in owned.items()
+        if own
+    }
     of_group: list[list[Row]] = [[] for _ in maker.numbers]
     for own in rows:
         for row in own:
@@ -225,15 +212,29 @@ def incidence(
         services=rows,
         of_group=tuple(map(tuple, of_group)),
         open=tuple(at for at, own in enumerate(rows) if any(row.open for row in own)),
-        total=tuple(map(_total, rows)),
+        total=tuple(
+            _total(own, own_groups[at].groups if at in own_groups else frozenset())
+            for at, own in enumerate(rows)
+        ),
+        own=own_groups,
     )
 
 
-def _total(rows: Sequence[Row]) -> frozenset[int] | None:
-    """Return what puts a ServicePort with these rows in total loss, where that is certain."""
-    if len(rows) == 1 and rows[0].is_exact:
+def _is_own(row: Row) -> bool:
+    """Tell whether it loses nothing unless all who ask its rules are gone too."""
+    if row.vantages is None or len(row.vantages) != 1 or row.open:
+        return False
+    return row.upper.keys() <= row.vantages
+
+
+def _total(rows: Sequence[Row], own: frozenset[int]) -> frozenset[int] | None:
+    """Return what puts a ServicePort with these rows in total loss, where that is certain.
+
+    `own` are the groups of nodes that have endpoints for themselves.
+    """
+    if len(rows) == 1 and rows[0].is_exact and not own:
         return frozenset(rows[0].upper)  # as nearly all are
-    found: set[int] = set()
+    found = set(own)
     for row in rows:
         if row.total is None:
             return None
@@ -246,8 +247,7 @@ def _total(rows: Sequence[Row]) -> frozenset[int] | None:
 class _Numbers:
     """The shares of a list, to be compared; one list where lower and upper bounds are the same.
 
-    Attributes:
-        some: whether every share may be drawn.
+    `some`: every share may be drawn.
     """
 
     lower: Sequence[int]
@@ -259,10 +259,14 @@ class _Maker:
     """Makes rows: most Services have one of the same few lists of shares."""
 
     def __init__(
-        self, groups: Iterable[str], groups_of: Callable[[Sequence[str]], Sequence[str | None]]
+        self,
+        groups: Iterable[str],
+        groups_of: Callable[[Sequence[str]], Sequence[str | None]],
+        group_of_node: Callable[[str], str | None],
     ) -> None:
         self.numbers = {name: at for at, name in enumerate(groups)}
         self._groups_of = groups_of
+        self._group_of_node = group_of_node
         # By identity; the lists are kept, so that no other gets theirs.
         self._shares: dict[int, tuple[object, _Numbers]] = {}
 
@@ -273,7 +277,15 @@ class _Maker:
         for way in ways.known:
             row = self._row(at, way)
             if row is not None:
+                if way.vantages is not None:
+                    row = replace(row, vantages=self._vantages(way.vantages), at=way.vantages)
                 yield row
+
+    def _vantages(self, nodes: Iterable[str]) -> frozenset[int] | None:
+        """Return the groups of nodes; None where one is in no group, so that it cannot fail."""
+        found = {self._group_of_node(node) for node in nodes}
+        numbers = frozenset(self.numbers[name] for name in found if name in self.numbers)
+        return numbers if len(numbers) == len(found) else None
 
     def _row(self, at: int, way: Way) -> Row | None:
         """Return the row of a route; None where it leads to no endpoint, dead or alive."""

@@ -1,14 +1,22 @@
-"""What share of new flows lands on dead endpoints."""
+"""What share of new flows is lost: on dead endpoints, and in every other way."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from analyzer.failure.models import Dead
-from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source
+from analyzer.kubeproxy.view import (
+    Endpoint,
+    Frontend,
+    FrontendKind,
+    Route,
+    ServicePort,
+    Source,
+)
+from analyzer.model.endings import Ending, Endings, EndKind, part, summed, total
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +28,10 @@ if TYPE_CHECKING:
 class State(enum.Enum):
     """What a failure makes of a ServicePort, over all routes that may lead to an endpoint.
 
-    UNTOUCHED: no new flow lands on a dead endpoint. DEGRADED: on some route some certainly do.
-    SILENCED: some certainly do, and on no route a new flow can reach a living endpoint. UNKNOWN:
-    some may, and none certainly does; or nothing of its endpoints is known. NO_ENDPOINTS: it has
-    none, dead or alive.
+    UNTOUCHED: no new flow is lost. DEGRADED: on some route some certainly are. SILENCED: some
+    certainly are, and on no route a new flow can reach a living endpoint. UNKNOWN: some may be,
+    and none certainly is; or nothing of its endpoints is known. NO_ENDPOINTS: it has none, dead
+    or alive.
     """
 
     UNTOUCHED = "untouched"
@@ -43,28 +51,40 @@ HARM: Final = {
 }
 
 
+@enum.unique
+class Count(enum.Enum):
+    """Which flows count as lost: in whatever way, or those that land on dead endpoints."""
+
+    ALL = "all"
+    DEAD = "dead"
+
+
 @value(kw_only=True)
 class RouteLoss:
     """What becomes of the new flows on one route.
 
     Attributes:
-        loss: the share that lands on dead endpoints.
-        nowhere: the share that reaches no endpoint at all, whatever is dead.
+        loss: the share that is lost, in the ways that count.
+        nowhere: the share that is sent to no endpoint at all, whatever is dead.
         survives: the share that reaches a living endpoint.
+        on_dead: the share that lands on dead endpoints.
+        otherwise: the other ways to be lost that count, and the share of each.
     """
 
     route: Route
     loss: Bounds
     nowhere: Bounds
     survives: Bounds
+    on_dead: Bounds
+    otherwise: Endings = ()
 
     @property
     def leads(self) -> bool:
-        """Whether a new flow may reach an endpoint, dead or alive."""
-        return self.nowhere.lower != ALWAYS
+        """Whether a new flow may reach an endpoint, dead or alive, or is lost on its way there."""
+        return self.nowhere.lower != ALWAYS or bool(self.otherwise)
 
     def is_lost_beyond(self, most: Fraction) -> bool:
-        """Tell whether flows may land on dead endpoints, and more than `most` on no living one."""
+        """Tell whether flows may be lost, and more than `most` reach no living endpoint."""
         return bool(self.loss.upper) and (~self.survives.lower).as_fraction() > most
 
 
@@ -85,7 +105,7 @@ class ServiceLoss:
 
     @property
     def loss(self) -> Bounds | None:
-        """The share of new flows from a pod to the ClusterIP that lands on dead endpoints."""
+        """The share of new flows from a pod to the ClusterIP that is lost."""
         return None if self.cluster is None else self.cluster.loss
 
     @property
@@ -97,7 +117,13 @@ class ServiceLoss:
     @property
     def worst_route(self) -> RouteLoss | None:
         """The first route of those with the highest loss; None without any."""
-        return max(self.routes, key=lambda r: (r.loss.upper, r.loss.lower), default=None)
+        return max(self.routes, key=lambda r: _greatness(r.loss), default=None)
+
+    @property
+    def otherwise(self) -> RouteLoss | None:
+        """The first route of those that lose most though nothing is dead; None: none does."""
+        some = [each for each in self.routes if each.otherwise]
+        return max(some, key=lambda r: _greatness(total(r.otherwise)), default=None)
 
     @property
     def nowhere(self) -> Bounds:
@@ -106,9 +132,15 @@ class ServiceLoss:
         return max(every, key=lambda b: (b.lower, b.upper), default=Bounds(NEVER, NEVER))
 
 
-def losses(services: Iterable[ServicePort], dead: Dead) -> tuple[ServiceLoss, ...]:
+def losses(
+    services: Iterable[ServicePort], dead: Dead, count: Count = Count.ALL
+) -> tuple[ServiceLoss, ...]:
     """Return what each ServicePort loses when what is `dead` answers no more."""
-    return tuple(service_loss(service, dead) for service in services)
+    return tuple(service_loss(service, dead, count) for service in services)
+
+
+def _greatness(loss: Bounds) -> tuple[Dyadic, Dyadic]:
+    return loss.upper, loss.lower
 
 
 def in_order(found: Iterable[ServiceLoss], by: str) -> tuple[ServiceLoss, ...]:
@@ -126,11 +158,27 @@ def in_order(found: Iterable[ServiceLoss], by: str) -> tuple[ServiceLoss, ...]:
             return tuple(name)
 
 
-def service_loss(service: ServicePort, dead: Dead) -> ServiceLoss:
+def service_losses(
+    services: Iterable[ServicePort], dead: Dead, count: Count = Count.ALL
+) -> Iterator[ServiceLoss]:
+    """Give what one ServicePort loses as several nodes have it; lists they share count once."""
+    drawn = _Drawn(dead, (), count)
+    for service in services:
+        own = _Drawn(dead, service.unfilled, count) if service.unfilled else drawn
+        yield _service_loss(service, dead, own)
+
+
+def service_loss(service: ServicePort, dead: Dead, count: Count = Count.ALL) -> ServiceLoss:
     """Return what one ServicePort loses."""
-    drawn = _Drawn(dead, service.unfilled)
-    # The dead send nothing.
-    routes = tuple(drawn.of(r) for r in service.routes if r.source is not Source.HAIRPIN)
+    return _service_loss(service, dead, _Drawn(dead, service.unfilled, count))
+
+
+def _service_loss(service: ServicePort, dead: Dead, drawn: _Drawn) -> ServiceLoss:
+    # The dead send nothing; to themselves the living lose what rules drop.
+    others = [drawn.of(r) for r in service.routes if r.source is not Source.HAIRPIN]
+    if drawn.count is Count.ALL:
+        others += filter(None, (_to_itself(r, dead) for r in service.routes_from(Source.HAIRPIN)))
+    routes = tuple(others)
     cluster = service.cluster_route
     endpoints = service.endpoints
     return ServiceLoss(
@@ -151,6 +199,58 @@ def route_loss(route: Route, dead: Dead) -> RouteLoss:
     return _Drawn(dead).of(route)
 
 
+def _to_itself(hairpin: Route, dead: Dead) -> RouteLoss | None:
+    """Return what an endpoint loses of its own flows to rules, the one that loses most of all.
+
+    None: no endpoint loses any so.
+    """
+    lost = hairpin.losses()
+    if not lost:
+        return None
+    found = [
+        part(endings, share.share)
+        for share, endings in zip(hairpin.shares, lost, strict=True)
+        if endings and share.endpoint not in dead.endpoints
+    ]
+    if not found:
+        return None
+    most = max(found, key=lambda endings: _greatness(total(endings)))
+    loss = total(most)
+    return RouteLoss(
+        route=hairpin,
+        loss=loss,
+        nowhere=_NONE,
+        survives=Bounds(~loss.upper, ~loss.lower),
+        on_dead=_NONE,
+        otherwise=most,
+    )
+
+
+def counted(route: Route) -> Endings:
+    """Return how flows of a route go astray, as far as that is a loss, and how many are lost so.
+
+    What kube-proxy refuses for want of an endpoint, or as its source is not admitted, is none.
+    Nobody has a ClusterIP. Other addresses are somebody's: flows to them that kube-proxy itself
+    leaves alone get there, and of others that pass, or are not translated, the dump does not say
+    whether anybody answers.
+    """
+    nobodys = route.frontend.kind is FrontendKind.CLUSTER_IP
+    found: list[tuple[Ending, Bounds]] = []
+    for ending, share in route.astray:
+        match ending.kind:
+            case EndKind.REFUSED:
+                continue
+            case EndKind.DROPPED | EndKind.REJECTED:
+                found.append((ending, share))
+            case EndKind.LEFT_OVER | EndKind.UNCHANGED if nobodys or ending.how:
+                found.append((ending, share))
+            case EndKind.UNCHANGED if not ending.rule:
+                continue
+            case _:
+                found.append((ending, Bounds(NEVER, share.upper)))
+    return tuple([(ending, share) for ending, share in found if share.upper])
+
+
 _NONE: Final = Bounds(NEVER, NEVER)
 _ANY: Final = Bounds(NEVER, ALWAYS)
 
@@ -158,9 +258,12 @@ _ANY: Final = Bounds(NEVER, ALWAYS)
 class _Drawn:
     """What is lost of lists of draws: routes from most sources have one and the same."""
 
-    def __init__(self, dead: Dead, unfilled: Collection[Frontend] = ()) -> None:
+    def __init__(
+        self, dead: Dead, unfilled: Collection[Frontend] = (), count: Count = Count.ALL
+    ) -> None:
         self._dead = dead
         self._unfilled = unfilled
+        self.count = count
         # By identity; the lists are kept, so that no other gets theirs.
         self._lost: dict[tuple[int, int, Dyadic], tuple[object, Bounds, Bounds]] = {}
         self._nowhere: dict[tuple[int, Dyadic], tuple[object, Bounds]] = {}
@@ -170,7 +273,7 @@ class _Drawn:
         if route.frontend in self._unfilled:
             # The middle of a sync, or what is left behind it: there may be endpoints again.
             loss = _ANY if self._dead.is_anything else _NONE
-            return RouteLoss(route=route, loss=loss, nowhere=_ANY, survives=_ANY)
+            return RouteLoss(route=route, loss=loss, nowhere=_ANY, survives=_ANY, on_dead=loss)
         endpoints, shares = route.draws()
         nowhere = self._reaches_none(shares, route.unresolved)
         key = id(endpoints), id(shares), route.unresolved
@@ -178,7 +281,52 @@ class _Drawn:
             loss, survives = self._lot(endpoints, shares, route.unresolved, nowhere)
             self._lost[key] = (endpoints, shares), loss, survives
         _, loss, survives = self._lost[key]
-        return RouteLoss(route=route, loss=loss, nowhere=nowhere, survives=survives)
+        found = RouteLoss(route=route, loss=loss, nowhere=nowhere, survives=survives, on_dead=loss)
+        if self.count is Count.DEAD:
+            return found
+        lost, astray = route.losses(), counted(route)
+        return self._with_others(found, lost, astray) if lost or astray else found
+
+    def _with_others(self, found: RouteLoss, lost: Sequence[Endings], astray: Endings) -> RouteLoss:
+        """Return what is lost of a route where more than what is dead loses its flows."""
+        if not lost:  # those that are sent on get there
+            away = total(astray)
+            upper = capped_sum([found.loss.upper, away.upper])
+            lower = capped_sum([found.loss.lower, away.lower])
+            loss = Bounds(lower, max(lower, min(upper, ~found.survives.lower)))
+            return replace(found, loss=loss, otherwise=astray)
+        endpoints, shares = found.route.draws()
+        dead, uncertain = self._dead.endpoints, self._dead.uncertain
+        ends = list(astray)
+        least, most = [b.lower for _, b in astray], [b.upper for _, b in astray]
+        kept_least: list[Dyadic] = []
+        kept_most: list[Dyadic] = []
+        for endpoint, share, endings in zip(endpoints, shares, lost, strict=True):
+            if endpoint in dead:  # what does not get there is no better off
+                least.append(share.lower)
+                most.append(share.upper)
+                continue
+            gone = total(endings)
+            ends += part(endings, share)
+            least.append(share.lower * gone.lower)
+            kept_most.append(share.upper * ~gone.lower)
+            if endpoint in uncertain:
+                most.append(share.upper)
+            else:
+                most.append(share.upper * gone.upper)
+                kept_least.append(share.lower * ~gone.upper)
+        open_ = found.route.unresolved
+        # What is not resolved may be on a dead endpoint, if anything is dead.
+        hidden = open_ if self._dead.is_anything else NEVER
+        all_most = capped_sum([*most, hidden])
+        all_least = capped_sum(least)
+        kept = Bounds(capped_sum(kept_least), capped_sum([*kept_most, open_]))
+        return replace(
+            found,
+            loss=Bounds(all_least, max(all_least, min(all_most, ~kept.lower))),
+            survives=Bounds(kept.lower, max(kept.lower, min(kept.upper, ~all_least))),
+            otherwise=summed(ends),
+        )
 
     def _reaches_none(self, shares: Sequence[Bounds], unresolved: Dyadic) -> Bounds:
         key = id(shares), unresolved

@@ -4,7 +4,9 @@ A route is silenced when no endpoint of it lives: the smallest set that does it 
 groups of its endpoints, and there is no other. A ServicePort survives as many failures as its
 weakest route does. A route whose endpoints are all on the node whose rules these are, as under a
 Local policy, dies with that node only, and then nobody asks its rules: where the ServicePort has
-other routes it does not count.
+other routes it does not count. Where every node is asked about, neither does a route that dies only
+with all nodes whose rules have it; where none counts, the ServicePort is silenced when all of its
+endpoints are gone.
 """
 
 from __future__ import annotations
@@ -51,9 +53,10 @@ def survival(
     `counted_rows` are the places of those of its rows that count; None: all do.
     """
     rows = incidence.services[service]
-    if not rows:
-        return None
-    counted = rows if counted_rows is None else [rows[at] for at in counted_rows]
+    counted = [rows[at] for at in (range(len(rows)) if counted_rows is None else counted_rows)]
+    counted = [row for row in counted if not _dies_with_vantages(row)]
+    if not counted:
+        return _of_all_endpoints(incidence, service)
     weakest = min(counted, key=_survives)
     certain = [(row.total, row) for row in counted if row.total is not None and row.lower]
     least = min((len(groups) for groups, _ in certain), default=0)
@@ -78,12 +81,46 @@ def survival(
     )
 
 
+def _of_all_endpoints(incidence: Incidence, service: int) -> Survival | None:
+    """Return what a ServicePort survives no route of which dies before all who ask for it."""
+    rows, own = incidence.services[service], incidence.own.get(service)
+    if not rows and own is None:
+        return None
+    groups = _all_groups(incidence, service)
+    row = rows[0] if own is None else own.row
+    worst, worst_row = _worst(rows)
+    return Survival(
+        survives=len(groups) - 1,
+        at_most=len(groups) - 1,
+        sets=(tuple(sorted(groups)),),
+        set_row=row,
+        row=row,
+        is_total=True,
+        worst=worst,
+        worst_row=worst_row,
+    )
+
+
+def _all_groups(incidence: Incidence, service: int) -> frozenset[int]:
+    own = incidence.own.get(service)
+    groups = frozenset(group for row in incidence.services[service] for group in row.upper)
+    return groups if own is None else groups | own.groups
+
+
+def _dies_with_vantages(row: Row) -> bool:
+    """Tell whether all nodes that have a route are gone when its endpoints are."""
+    return row.vantages is not None and not row.open and row.vantages <= row.upper.keys()
+
+
 def survives(incidence: Incidence, service: int, own: int | None) -> int | None:
     """Return how many groups a ServicePort certainly survives; None without endpoints."""
     rows = incidence.services[service]
     if len(rows) > 1:
         rows = tuple(rows[at] for at in rows_that_count(rows, own))
-    return min(map(_survives, rows)) if rows else None
+    counted = [row for row in rows if not _dies_with_vantages(row)]
+    if not counted and (rows or service in incidence.own):
+        return len(_all_groups(incidence, service)) - 1
+    return min(map(_survives, counted)) if counted else None
 
 
 def rows_that_count(rows: Sequence[Row], own: int | None) -> Sequence[int]:
@@ -108,7 +145,7 @@ def _survives(row: Row) -> int:
 
 def _worst(rows: Sequence[Row]) -> tuple[int | None, Row | None]:
     """Return the first group that costs a route of these most, and the route."""
-    if len(rows) == 1 and rows[0].is_exact:
+    if len(rows) == 1 and rows[0].is_exact and rows[0].vantages is None:
         numbers = rows[0].upper
         return max(numbers, key=numbers.__getitem__), rows[0]
     most, found, of = 0, None, None

@@ -112,9 +112,9 @@ def exceeding_any(incidence: Incidence, size: int, most: Fraction) -> Exceeding 
         lost = _rest(row) + sum(sorted(row.lower.values())[-size:])
         if lost < limit - _ROUNDED:
             continue
-        groups = _worst(row, size, is_close=lost <= limit + _ROUNDED)
-        if _is_exceeded(row, groups, most):
-            return Exceeding(groups, row)
+        for groups in _worst(row, size, is_close=lost <= limit + _ROUNDED):
+            if _is_exceeded(row, groups, most):
+                return Exceeding(groups, row)
     return None
 
 
@@ -135,8 +135,12 @@ def _rest(row: Row) -> int:
     return ONE - sum(row.upper.values()) if row.is_exact else row.rest
 
 
-def _worst(row: Row, size: int, *, is_close: bool) -> tuple[int, ...]:
-    """Return the groups that carry most of a row, exactly where that is close."""
+def _worst(row: Row, size: int, *, is_close: bool) -> Iterator[tuple[int, ...]]:
+    """Give the groups that carry most of a row, exactly where that is close.
+
+    One of the nodes whose rules have it must live: where those would all be gone, the groups that
+    carry most without one of them, for each.
+    """
     numbers = row.lower or row.upper
     if is_close:
         exact = {group: row.loss((group,)).lower.as_fraction() for group in numbers}
@@ -144,7 +148,13 @@ def _worst(row: Row, size: int, *, is_close: bool) -> tuple[int, ...]:
     else:
         ordered = sorted(numbers, key=lambda each: (-numbers[each], each))
     # Where all may be lost with any group, any will do.
-    return tuple(ordered[:size]) or (0,)
+    worst = tuple(ordered[:size]) or (0,)
+    if not row.is_unasked(worst):
+        yield worst
+        return
+    assert row.vantages is not None  # it is not asked without them
+    for alive in sorted(row.vantages):
+        yield tuple([each for each in ordered if each != alive][:size])
 
 
 def _is_exceeded(row: Row, groups: Collection[int], most: Fraction) -> bool:

@@ -11,12 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from analyzer.errors import UsageError, suggestion
 from analyzer.failure.costs import Cost, cost, singles
-from analyzer.failure.incidence import UNPLACED, Incidence, Row, incidence, rank, ways
+from analyzer.failure.incidence import UNPLACED, Incidence, Row, incidence, rank
 from analyzer.failure.most_silenced import MostSilenced, most_silenced
 from analyzer.failure.pairs import worst_pairs
 from analyzer.failure.places import Places
 from analyzer.failure.sets import sets_to_look_at
 from analyzer.failure.smallest import Survival, rows_that_count, survival, survives
+from analyzer.failure.ways import ways, ways_of_every_node
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.cluster import Cluster
 from analyzer.model.probability import Bounds
@@ -25,6 +26,8 @@ from analyzer.model.value import replace, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
+
+    from analyzer.kubeproxy.predict.every_node import EveryNode
 
 _PAIR: Final = 2
 
@@ -111,6 +114,7 @@ class WhatIf:
         zones: the same of zones; None: no zone is known.
         unplaced: endpoints, as they are printed, of which nobody says on which node they are.
         unzoned: the same of zones.
+        vantages: the nodes whose rules are asked; none: it is one node's, which may not be known.
         is_interrupted: somebody had no more time; what is not here was not judged.
     """
 
@@ -125,6 +129,7 @@ class WhatIf:
     sets: tuple[Sets, ...] = ()
     unplaced: tuple[str, ...] = ()
     unzoned: tuple[str, ...] = ()
+    vantages: tuple[str, ...] = ()
     is_interrupted: bool = False
 
     def service(self, row: Row) -> ServicePort:
@@ -161,7 +166,9 @@ class WhatIf:
             return None
         return survival(self.zones, service, self._counted(service))
 
-    def _counted(self, service: int) -> Sequence[int]:
+    def _counted(self, service: int) -> Sequence[int] | None:
+        if self.own is None:
+            return None
         return rows_that_count(self.nodes.services[service], self.own)
 
 
@@ -170,19 +177,27 @@ def what_if(
     cluster: Cluster,
     asked: Asked,
     advance: Callable[[int, int | None], None] | None = None,
+    every_node: Sequence[EveryNode] = (),
 ) -> WhatIf:
     """Return what each failure costs; what takes long ends where it is interrupted.
+
+    `every_node` are the same ServicePorts as they are at every node, where all are asked about.
 
     Raises:
         UsageError: nothing tells of nodes, or what was asked for is not there.
     """
     places = Places(cluster)
-    found = [ways(service) for service in services]
+    vantages = frozenset(name for each in every_node for at in each.at for name in at.nodes)
+    found = [ways_of_every_node(each, vantages) for each in every_node]
+    found = found or [ways(service) for service in services]
     names = sorted(cluster.node_names)
     nodes = incidence(found, names, lambda printed: [p.node for p in places.of(printed)])
     zones = None
     if of_zone := sorted(cluster.zones):
-        zones = incidence(found, of_zone, lambda printed: [p.zone for p in places.of(printed)])
+        zone_of = {name: cluster.zone_of(name) for name in vantages}
+        zones = incidence(
+            found, of_zone, lambda printed: [p.zone for p in places.of(printed)], zone_of.get
+        )
     _check(nodes, zones, cluster, asked)
     judge = _Judge(nodes, zones, cluster, asked)
     answer = WhatIf(
@@ -196,6 +211,7 @@ def what_if(
         control_plane=judge.control_plane() if Kind.CONTROL_PLANE in asked.kinds else None,
         unplaced=_unplaced(nodes),
         unzoned=() if zones is None else _unplaced(zones),
+        vantages=tuple(sorted(vantages)),
     )
     return judge.with_sets(answer, advance) if Kind.SET in asked.kinds else answer
 
@@ -331,6 +347,11 @@ class _Judge:
             pairs = worst_pairs(self._nodes, self._singles, top, by_mean=by_mean)
             looked_at, is_complete = pairs.worst, pairs.is_complete
             silencing = pairs.silencing
+            if (self._nodes.fewest_vantages or size + 1) <= size:
+                # With both nodes that have a route gone less is lost than with one of them.
+                looked_at, is_complete = sets_to_look_at(
+                    self._nodes, size, most.groups, [each.groups[0] for each in self.of_nodes()]
+                )
         else:
             costly = [each.groups[0] for each in self.of_nodes()]
             looked_at, is_complete = sets_to_look_at(self._nodes, size, most.groups, costly)

@@ -1,0 +1,71 @@
+"""Flows that reach an endpoint today: what a failure can still take.
+
+What rules of others drop or reject behind the DNAT is lost whatever fails, and what it costs when
+nodes fail is of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from analyzer.failure.loss import service_loss
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.predict.every_node import EveryNode
+from analyzer.kubeproxy.view import Route, ServicePort
+from analyzer.model.endings import total
+from analyzer.model.probability import Bounds
+from analyzer.model.value import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+
+def reaching(services: Iterable[ServicePort]) -> tuple[ServicePort, ...]:
+    """Return ServicePorts with the shares of flows that get to their endpoints.
+
+    An endpoint that none gets to on a route is none of that route's.
+    """
+    return tuple(map(_reaching, services))
+
+
+def reaching_at_every_node(service: EveryNode) -> EveryNode:
+    """Return the same of a ServicePort at every node."""
+    return replace(
+        service, at=tuple(replace(each, service=_reaching(each.service)) for each in service.at)
+    )
+
+
+def is_lost_beyond(services: Iterable[ServicePort], most: Fraction | None) -> bool:
+    """Tell whether a ServicePort may lose more than `most` with nothing dead; None: all may."""
+    if most is None:
+        return False
+    dead = Dead(endpoints=frozenset())
+    return any(
+        route.is_lost_beyond(most)
+        for service in services
+        if not getattr(service.routes, "is_quiet", False)
+        for route in service_loss(service, dead).routes
+    )
+
+
+def _reaching(service: ServicePort) -> ServicePort:
+    if getattr(service.routes, "is_quiet", False):  # without a look at each of its routes
+        return service
+    routes = tuple(map(_route, service.routes))
+    if all(new is old for new, old in zip(routes, service.routes, strict=True)):
+        return service
+    return replace(service, routes=routes)
+
+
+def _route(route: Route) -> Route:
+    lost = route.losses()
+    if not lost:
+        return route
+    shares = []
+    for share, endings in zip(route.shares, lost, strict=True):
+        gone, drawn = total(endings), share.share
+        left = Bounds(drawn.lower * ~gone.upper, drawn.upper * ~gone.lower)
+        if left.upper:
+            shares.append(replace(share, share=left, lost=()))
+    return replace(route, shares=tuple(shares))
