@@ -1,0 +1,58 @@
+"""The pods that call: one on a dead node is dead too, and calls nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from analyzer.clients.walk import Range
+from analyzer.failure.models import Dead
+from analyzer.model.cluster import Cluster
+from analyzer.model.value import value
+
+
+@value(kw_only=True)
+class Callers:
+    """Pods by name, each with its node.
+
+    Attributes:
+        dead: those that die with their node.
+        unplaced: those of which nothing says where they are, so that they may be dead.
+    """
+
+    living: Mapping[str, str | None]
+    dead: Mapping[str, str | None]
+    unplaced: tuple[str, ...]
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self.living) + len(self.dead) + len(self.unplaced)
+
+    def without_answer(self, fails: Range) -> Range:
+        """Return the share of all callers that get no answer: the dead, and those that fail."""
+        dead, unplaced, number = len(self.dead), len(self.unplaced), self.number
+        least, most = fails
+        return (
+            Fraction(dead + (number - dead) * least, number),
+            Fraction(dead + unplaced + (number - dead - unplaced) * most, number),
+        )
+
+
+def callers(pods: Mapping[str, str | None], dead: Dead, cluster: Cluster) -> Callers:
+    """Return who of these pods, given with their nodes, lives.
+
+    A pod without a node does not run: it is counted among those of which nobody knows.
+    """
+    living: dict[str, str | None] = {}
+    dying: dict[str, str | None] = {}
+    unplaced = []
+    kills_nodes = bool(dead.nodes or dead.zones)
+    for pod, node in pods.items():
+        if node is None and kills_nodes:
+            unplaced.append(pod)
+        elif dead.takes(node, cluster):
+            dying[pod] = node
+        else:
+            living[pod] = node
+    return Callers(living=living, dead=dying, unplaced=tuple(unplaced))

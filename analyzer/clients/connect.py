@@ -1,0 +1,184 @@
+"""The plan of a connection: its tries, its pauses, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+
+from analyzer.clients.connectors import DATA, SYNS, Connector
+from analyzer.clients.fates import FATES, Fate, Lot
+from analyzer.clients.look_up import Finish
+from analyzer.clients.plan import AT_ONCE, ZERO, Either, Plan, Result, Time, after, draw, exactly
+from analyzer.clients.target import Pins, Target, new_flow
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    #: What follows a try that failed so.
+    _Behind: TypeAlias = Callable[[Result], Plan]
+
+#: How many endpoints have each fate.
+Counts = Mapping[Fate, int]
+
+
+def connect(connector: Connector, target: Target, pins: Pins, finish: Finish) -> Plan:
+    """Return the plan of a connection to a frontend."""
+    if connector.pinned:
+        target = replace(target, affine=Ternary.TRUE)
+    return _Connect(connector, target, finish).begin(pins)
+
+
+def connect_to_pods(
+    connector: Connector, sure: Counts, perhaps: Counts, pins: Pins, finish: Finish
+) -> Plan:
+    """Return the plan of a connection to one endpoint after the other, in an order drawn once.
+
+    Of endpoints it is known how many certainly have each fate (`sure`), and how many may have it
+    and else live (`perhaps`).
+    """
+    plans = tuple(
+        _Pick(connector, counts, pins, finish).begin() for counts in _every(sure, perhaps)
+    )
+    return plans[0] if len(plans) == 1 else Either(plans)
+
+
+def _every(sure: Counts, perhaps: Counts) -> Iterator[dict[Fate, int]]:
+    """Give all that the numbers of endpoints may be."""
+    found = [dict(sure)]
+    for fate, number in perhaps.items():
+        found = [
+            {
+                **each,
+                fate: each.get(fate, 0) + dead,
+                Fate.ANSWERED: each.get(Fate.ANSWERED, 0) + number - dead,
+            }
+            for each in found
+            for dead in range(number + 1)
+        ]
+    yield from found
+
+
+class _Tries:
+    """What a try costs that is not answered, and what follows."""
+
+    def __init__(self, connector: Connector) -> None:
+        self.connector = connector
+
+    def timeout(self, number: int) -> Time:
+        """Return how long a try waits for an answer."""
+        every = self.connector.timeout
+        return exactly(every[min(number, len(every) - 1)]) if every else SYNS
+
+    def failed(self, fate: Fate, number: int, again: _Behind, ends: _Behind) -> Plan:
+        """Return the plan behind a try that met `fate`: another one, or the end."""
+        stays = again if self.connector.goes_on else ends
+        timeout = self.timeout(number)
+        waits = after(timeout, again(Result.TIMED_OUT))
+        match fate:
+            case Fate.REFUSED:
+                return stays(Result.REFUSED)
+            case Fate.UNREACHABLE:
+                # Hosts limit how much ICMP they send. Measured, for nc beside 15 others: 0 to 11 s.
+                told = after(Time(ZERO, timeout.most), stays(Result.UNREACHABLE))
+                return Either((told, waits))
+            case _:
+                return waits
+
+
+class _Connect:
+    def __init__(self, connector: Connector, target: Target, finish: Finish) -> None:
+        self._connector = connector
+        self._target = target
+        self._finish = finish
+        self._tries = _Tries(connector)
+        self._known: dict[tuple[int, Pins], Plan] = {}
+
+    def begin(self, pins: Pins) -> Plan:
+        """Return the plan from its beginning."""
+        if not self._connector.is_open:
+            return self._try(0, pins)
+        lot = self._target.lot
+
+        def goes_on(fate: Fate) -> Plan:
+            match fate:
+                case Fate.ANSWERED:
+                    return self._finish(Result.ANSWERED, pins)
+                case Fate.REFUSED:
+                    return self._try(0, pins)
+                case _:
+                    # On a connection that is established ICMP ends nothing.
+                    return after(DATA, self._try(0, pins))
+
+        return draw(lot, goes_on)
+
+    def _try(self, number: int, pins: Pins) -> Plan:
+        key = number, pins
+        if key not in self._known:
+            self._known[key] = new_flow(
+                self._target, pins, lambda fate, held: self._met(fate, number, held)
+            )
+        return self._known[key]
+
+    def _met(self, fate: Fate, number: int, pins: Pins) -> Plan:
+        if fate is Fate.ANSWERED:
+            return self._finish(Result.ANSWERED, pins)
+
+        def again(result: Result) -> Plan:
+            if number + 1 == self._connector.tries:
+                return self._finish(result, pins)
+            pauses = self._connector.pauses
+            pause = exactly(pauses[min(number, len(pauses) - 1)]) if pauses else AT_ONCE
+            return after(pause, self._try(number + 1, pins))
+
+        return self._tries.failed(fate, number, again, lambda r: self._finish(r, pins))
+
+
+class _Pick:
+    """Endpoints one after the other, none twice before all were tried."""
+
+    def __init__(self, connector: Connector, counts: Counts, pins: Pins, finish: Finish) -> None:
+        self._connector = connector
+        self._counts = counts
+        self._pins = pins
+        self._finish = finish
+        self._tries = _Tries(connector)
+        self._number = sum(counts.values())
+        self._known: dict[tuple[Any, ...], Plan] = {}
+
+    def begin(self) -> Plan:
+        """Return the plan from its beginning."""
+        if not self._number:
+            return self._finish(Result.REFUSED, self._pins)
+        return self._try(())
+
+    def _try(self, seen: tuple[Fate, ...]) -> Plan:
+        if seen not in self._known:
+            self._known[seen] = self._make(seen)
+        return self._known[seen]
+
+    def _make(self, seen: tuple[Fate, ...]) -> Plan:
+        if len(seen) >= self._number:  # the same order again
+            return self._met(seen, seen[len(seen) - self._number])
+        left = {f: self._counts.get(f, 0) - seen.count(f) for f in FATES}
+        total = sum(left.values())
+        shares = [Fraction(left[f], total) for f in FATES]
+        return draw(Lot(tuple((s, s) for s in shares)), lambda fate: self._met(seen, fate))
+
+    def _met(self, seen: tuple[Fate, ...], fate: Fate) -> Plan:
+        if fate is Fate.ANSWERED:
+            return self._finish(Result.ANSWERED, self._pins)
+        connector, tried = self._connector, (*seen, fate)
+        most = connector.tries or self._number
+        if not connector.around:
+            most = min(most, self._number)
+
+        def again(result: Result) -> Plan:
+            if len(tried) < most:
+                return self._try(tried)
+            # A proxy in between has taken the connection, and closes it.
+            return self._finish(Result.CLOSED if connector.around else result, self._pins)
+
+        return self._tries.failed(fate, len(seen), again, lambda r: self._finish(r, self._pins))

@@ -1,0 +1,226 @@
+"""What becomes of one new flow: it is answered, refused, reported unreachable, or meets silence.
+
+Theory of operation
+===================
+
+A `Lot` holds bounds on the chance of each fate of one draw. Where the dump tells all, they are
+points. Where it does not, any chances within them are possible that sum to 1, and at each draw
+others: so what is computed of a lot holds whatever is true.
+
+A lot of thousands of digits is rounded outwards: its bounds then are 2**-256 apart.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from analyzer.failure.loss import RouteLoss
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route
+from analyzer.model.endings import EndKind, total
+from analyzer.model.probability import NEVER, Bounds
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Denominators of more bits are rounded outwards to `_ROUNDED_TO`.
+_MOST_BITS: Final = 1_024
+_ROUNDED_TO: Final = 256
+
+
+@enum.unique
+class Fate(enum.Enum):
+    """What the first packet of a flow meets.
+
+    ANSWERED: a living endpoint. SILENT: nothing comes back. REFUSED: an RST, or ICMP port
+    unreachable. UNREACHABLE: ICMP host unreachable, or no neighbour.
+    """
+
+    ANSWERED = "answered"
+    SILENT = "silent"
+    REFUSED = "refused"
+    UNREACHABLE = "unreachable"
+
+
+FATES: Final = tuple(Fate)
+#: What a dead endpoint may be; silence is what is not said otherwise.
+FATES_OF_THE_DEAD: Final = (Fate.SILENT, Fate.REFUSED, Fate.UNREACHABLE)
+_ANY: Final = frozenset(Fate)
+_NO_ANSWER: Final = frozenset(FATES_OF_THE_DEAD)
+
+_NONE: Final = Bounds(NEVER, NEVER)
+#: What kube-proxy's rules do with flows for which there is no endpoint.
+_REFUSALS: Final[Mapping[str | None, frozenset[Fate]]] = {
+    "reject": frozenset((Fate.REFUSED,)),
+    "drop": frozenset((Fate.SILENT,)),
+}
+_STOPPED: Final = frozenset((EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED))
+
+#: A share of flows, at least and at most, and the fates that it may have.
+Piece = tuple[Fraction, Fraction, frozenset[Fate]]
+
+
+@value
+class Lot:
+    """Bounds on the chance of each fate, in the order of `FATES`."""
+
+    bounds: tuple[tuple[Fraction, Fraction], ...]
+
+    def __post_init__(self) -> None:
+        assert len(self.bounds) == len(FATES)
+        assert sum(lower for lower, _ in self.bounds) <= 1 <= sum(upper for _, upper in self.bounds)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the chances are known."""
+        return all(lower == upper for lower, upper in self.bounds)
+
+    @property
+    def fails(self) -> tuple[Fraction, Fraction]:
+        """Bounds on the chance that a flow is not answered."""
+        lower, upper = self.bounds[0]
+        return 1 - upper, 1 - lower
+
+    def possible(self) -> tuple[Fate, ...]:
+        """Return the fates that may be."""
+        return tuple(f for f, (_, upper) in zip(FATES, self.bounds, strict=True) if upper)
+
+    def least(self, values: Sequence[Fraction]) -> Fraction:
+        """Return the least mean of `values`, one for each fate, over all chances in the bounds."""
+        found, rest = Fraction(0), Fraction(1)
+        for each, (lower, _) in zip(values, self.bounds, strict=True):
+            found += each * lower
+            rest -= lower
+        # What is left goes where it costs least.
+        for each, (lower, upper) in sorted(
+            zip(values, self.bounds, strict=True), key=lambda pair: pair[0]
+        ):
+            part = min(rest, upper - lower)
+            found += each * part
+            rest -= part
+        return found
+
+
+def certain(fate: Fate) -> Lot:
+    """Return the lot of which the fate is known."""
+    one = (Fraction(1), Fraction(1))
+    return Lot(tuple(one if each is fate else (Fraction(0), Fraction(0)) for each in FATES))
+
+
+def of_fates(fates: Iterable[Fate]) -> Lot:
+    """Return the lot of which no more is known than what fates it may have."""
+    some = frozenset(fates)
+    return lot([(Fraction(0), Fraction(1), some)])
+
+
+def lot(pieces: Iterable[Piece]) -> Lot:
+    """Return the lot of flows of which each piece is a share with the same possible fates."""
+    every = [*pieces]
+    least = {f: sum((lo for lo, _, may in every if may == {f}), Fraction(0)) for f in FATES}
+    most = {f: sum((up for _, up, may in every if f in may), Fraction(0)) for f in FATES}
+    # No fate has what certainly is that of others: of the pieces that cannot be its.
+    others = {f: sum((lo for lo, _, may in every if f not in may), Fraction(0)) for f in FATES}
+    # And each has at least what the others leave.
+    cannot = {f: sum((up for _, up, may in every if may != {f}), Fraction(0)) for f in FATES}
+    return Lot(
+        tuple(_rounded(max(least[f], 1 - cannot[f]), min(most[f], 1 - others[f])) for f in FATES)
+    )
+
+
+def _rounded(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
+    scale = 1 << _ROUNDED_TO
+    if lower.denominator.bit_length() > _MOST_BITS:
+        lower = Fraction(lower * scale // 1, scale)
+    if upper.denominator.bit_length() > _MOST_BITS:
+        upper = Fraction(-(-upper * scale // 1), scale)
+    return lower, upper
+
+
+def mixed(lots: Iterable[tuple[Fraction, Lot]]) -> Lot:
+    """Return the lot of a draw among lots, each with its chance; these sum to 1."""
+    every = [*lots]
+    return Lot(
+        tuple(
+            (
+                sum((chance * each.bounds[at][0] for chance, each in every), Fraction(0)),
+                sum((chance * each.bounds[at][1] for chance, each in every), Fraction(0)),
+            )
+            for at in range(len(FATES))
+        )
+    )
+
+
+#: The fate of a dead endpoint.
+FateOf = Callable[[Endpoint], Fate]
+
+
+def lot_of(lost: RouteLoss, dead: Dead, fate_of: FateOf, refusal: str | None) -> Lot:
+    """Return the lot of a new flow on a route.
+
+    `refusal` is what the frontend answers with where it has no endpoint: reject or drop; None: it
+    is not known what flows meet that reach none.
+    """
+    route = lost.route
+    pieces: list[Piece] = []
+    endpoints, shares = route.draws()
+    # What the node's own rules drop or reject conntrack never keeps: each packet is drawn anew.
+    gone = [total(each) for each in route.losses()] or [_NONE] * len(shares)
+    for endpoint, share, away in zip(endpoints, shares, gone, strict=True):
+        may = {Fate.ANSWERED}
+        if endpoint in dead.endpoints:
+            may = {fate_of(endpoint)}
+        elif endpoint in dead.uncertain:
+            may = {Fate.ANSWERED, fate_of(endpoint)}
+        lower, upper = share.lower.as_fraction(), share.upper.as_fraction()
+        least, most = away.lower.as_fraction(), away.upper.as_fraction()
+        pieces.append((lower * (1 - most), upper * (1 - least), frozenset(may)))
+        pieces.append((lower * least, upper * most, _ANY))
+    nowhere = lost.nowhere
+    sure = nowhere.lower.as_fraction()
+    pieces.append((sure, sure, _fates_of_none(route, refusal, is_all=sure == 1)))
+    # Of the rest nobody knows whether it reaches an endpoint, or which.
+    rest = max(route.unresolved.as_fraction(), nowhere.upper.as_fraction() - sure)
+    pieces.append((Fraction(0), rest, _ANY))
+    return lot(_grouped(pieces))
+
+
+def _fates_of_none(route: Route, refusal: str | None, *, is_all: bool) -> frozenset[Fate]:
+    """Return what may become of flows that are sent to no endpoint; `is_all`: no flow is."""
+    if refusal in _REFUSALS:
+        return _REFUSALS[refusal]
+    if not is_all:  # a packet that is sent again may be sent to one
+        return _ANY
+    stopped = all(ending.kind in _STOPPED for ending, _ in route.astray) and bool(route.astray)
+    # Nobody has a ClusterIP; who may have another address the dump does not tell.
+    nobodys = route.frontend.kind is FrontendKind.CLUSTER_IP
+    return _NO_ANSWER if stopped or nobodys else _ANY
+
+
+def _grouped(pieces: Iterable[Piece]) -> list[Piece]:
+    """Return the pieces, those with the same fates as one: of thousands there are few."""
+    found: dict[frozenset[Fate], list[Fraction]] = {}
+    for lower, upper, may in pieces:
+        both = found.setdefault(may, [Fraction(0), Fraction(0)])
+        both[0] += lower
+        both[1] += upper
+    return [(lower, upper, may) for may, (lower, upper) in found.items()]
+
+
+def counted(
+    endpoints: Iterable[Endpoint], dead: Dead, fate_of: FateOf
+) -> tuple[Mapping[Fate, int], Mapping[Fate, int]]:
+    """Return how many endpoints certainly have each fate, and how many may, or be alive."""
+    sure: dict[Fate, int] = {}
+    perhaps: dict[Fate, int] = {}
+    for each in endpoints:
+        if each in dead.endpoints:
+            sure[fate_of(each)] = sure.get(fate_of(each), 0) + 1
+        elif each in dead.uncertain:
+            perhaps[fate_of(each)] = perhaps.get(fate_of(each), 0) + 1
+        else:
+            sure[Fate.ANSWERED] = sure.get(Fate.ANSWERED, 0) + 1
+    return sure, perhaps

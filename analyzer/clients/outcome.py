@@ -1,0 +1,93 @@
+"""What comes of a plan: how often it fails, how long it takes, and each way in which it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from analyzer.clients.plan import Plan, Result, Time
+from analyzer.clients.walk import Range, Walk
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Of all operations, those that fail too: half, nine of ten, and 99 of 100.
+QUANTILES: Final = (Fraction(1, 2), Fraction(9, 10), Fraction(99, 100))
+
+
+@value(kw_only=True)
+class Ending:
+    """One way in which an operation may end.
+
+    Attributes:
+        chance: of all operations.
+        time: seconds from its beginning.
+    """
+
+    result: Result
+    time: Time
+    chance: Range
+
+
+@value(kw_only=True)
+class Outcome:
+    """What comes of an operation.
+
+    Attributes:
+        fails: the chance that it does.
+        delay: seconds that silence and refusals add, the mean over all operations.
+        quantiles: seconds within which the shares of `QUANTILES` of all operations are over.
+        endings: each way in which it may end, the soonest first.
+    """
+
+    fails: Range
+    delay: Range
+    quantiles: tuple[Range, ...]
+    endings: tuple[Ending, ...]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the chance to fail is known."""
+        return self.fails[0] == self.fails[1]
+
+    def failing(self) -> Time | None:
+        """Return what operations that fail take; None: none does."""
+        found = [e.time for e in self.endings if e.result is not Result.ANSWERED and e.chance[1]]
+        if not found:
+            return None
+        return Time(min(t.least for t in found), max(t.most for t in found))
+
+
+def outcome(plan: Plan) -> Outcome:
+    """Return what comes of a plan."""
+    walk = Walk(plan)
+    found = walk.ends()
+    return Outcome(
+        fails=walk.fails(),
+        delay=walk.delay(),
+        quantiles=_quantiles(walk, [time for _, time in found]),
+        endings=tuple(
+            Ending(result=result, time=time, chance=walk.chance(result, time))
+            for result, time in found
+        ),
+    )
+
+
+def fails(plan: Plan) -> Range:
+    """Return the chance that a plan ends without an answer."""
+    return Walk(plan).fails()
+
+
+def _quantiles(walk: Walk, times: Sequence[Time]) -> tuple[Range, ...]:
+    # The share that may be over by a time, and that certainly is.
+    may = [(at, walk.over_by(at)[1]) for at in sorted({time.least for time in times})]
+    sure = [(at, walk.over_by(at)[0]) for at in sorted({time.most for time in times})]
+    return tuple(
+        (
+            next(at for at, share in may if share >= wanted),
+            next(at for at, share in sure if share >= wanted),
+        )
+        for wanted in QUANTILES
+    )

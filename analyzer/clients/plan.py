@@ -1,0 +1,107 @@
+"""What a client does, as a plan: each draw, each wait, until it ends; and what comes of it.
+
+Theory of operation
+===================
+
+A plan is a graph without loops. A `Draw` is a new flow, whose fate decides how the plan goes on: it
+stands only where conntrack has no entry yet, since a packet of a flow that has one goes where the
+first went. An `Either` is a choice that nobody knows the odds of.
+
+What comes of a plan `outcome` tells. Nodes are shared: of a thousand ways most are alike behind
+some draw.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from analyzer.clients.fates import Fate, Lot
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+ZERO: Final = Fraction(0)
+
+
+@enum.unique
+class Result(enum.Enum):
+    """How an operation ends.
+
+    NO_NAME: it is told that a name does not exist which does.
+    """
+
+    ANSWERED = "answered"
+    TIMED_OUT = "timed-out"
+    REFUSED = "refused"
+    UNREACHABLE = "unreachable"
+    NO_NAME = "no-such-name"
+    CLOSED = "closed"
+
+
+@value
+class Time:
+    """Seconds that something takes, at least and at most."""
+
+    least: Fraction
+    most: Fraction
+
+    def __post_init__(self) -> None:
+        assert 0 <= self.least <= self.most
+
+    def __add__(self, other: Time) -> Time:
+        return Time(self.least + other.least, self.most + other.most)
+
+
+AT_ONCE: Final = Time(ZERO, ZERO)
+
+
+def exactly(seconds: Fraction) -> Time:
+    """Return a time that is known."""
+    return Time(seconds, seconds)
+
+
+@value
+class End:
+    """The operation is over."""
+
+    result: Result
+
+
+@value
+class Wait:
+    """Time goes by."""
+
+    time: Time
+    then: Plan
+
+
+@value
+class Draw:
+    """A new flow: how the plan goes on for each fate that it may have."""
+
+    lot: Lot
+    then: Mapping[Fate, Plan]
+
+
+@value
+class Either:
+    """The plan goes on in one of these ways, and nobody knows in which."""
+
+    plans: tuple[Plan, ...]
+
+
+Plan: TypeAlias = End | Wait | Draw | Either
+
+
+def after(time: Time, then: Plan) -> Plan:
+    """Return a plan that waits first."""
+    return then if time == AT_ONCE else Wait(time, then)
+
+
+def draw(lot: Lot, goes_on: Callable[[Fate], Plan]) -> Plan:
+    """Return a plan that draws, of which only the fates that may be are gone on with."""
+    return Draw(lot, {fate: goes_on(fate) for fate in lot.possible()})

@@ -1,0 +1,47 @@
+"""What a client's flows are drawn among, and whether the first draw is the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from analyzer.clients.fates import Fate, Lot
+from analyzer.clients.plan import Either, Plan, draw
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+
+@value(kw_only=True)
+class Target:
+    """A frontend of a ServicePort, for the flows of one client.
+
+    Attributes:
+        name: what tells it from others.
+        lot: what becomes of a new flow.
+        affine: whether session affinity sends all of the client's flows to the endpoint of the
+            first; UNKNOWN: unless the rules forget the client.
+    """
+
+    name: str
+    lot: Lot
+    affine: Ternary = Ternary.FALSE
+
+
+#: What the client's first flow to affine targets met, by the target's name.
+Pins: TypeAlias = tuple[tuple[str, Fate], ...]
+
+
+def new_flow(target: Target, pins: Pins, goes_on: Callable[[Fate, Pins], Plan]) -> Plan:
+    """Return a plan that opens a new flow to a target."""
+    if target.affine is Ternary.FALSE:
+        return draw(target.lot, lambda fate: goes_on(fate, pins))
+    others = tuple(each for each in pins if each[0] != target.name)
+    fresh = draw(target.lot, lambda fate: goes_on(fate, (*others, (target.name, fate))))
+    held = dict(pins).get(target.name)
+    if held is None:
+        return fresh
+    stays = goes_on(held, pins)
+    return stays if target.affine is Ternary.TRUE else Either((stays, fresh))

@@ -1,0 +1,222 @@
+"""Means over all ends of a plan, as bounds.
+
+Theory of operation
+===================
+
+What is asked is the mean of something at the end: whether it failed, when it ended. A walk back
+from the ends bounds it: at a draw by the least and the greatest mean that the lot allows, at an
+either by the least and the greatest of its branches. Chances that are known make both equal.
+
+What lies behind a node does not depend on the way there, if it is asked with the time that is left:
+so each answer is kept, by the node and that time. Times are whole numbers of a unit that fits all
+waits of the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from analyzer.clients.fates import FATES, Lot
+from analyzer.clients.plan import ZERO, Draw, Either, End, Plan, Result, Time, Wait
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+ONE: Final = Fraction(1)
+#: The least and the greatest.
+Range: TypeAlias = tuple[Fraction, Fraction]
+_SURE: Final = (ONE, ONE)
+_NEVER: Final = (ZERO, ZERO)
+
+
+@value
+class _Ended:
+    result: Result
+
+
+@value
+class _Waits:
+    least: int
+    most: int
+    then: int
+
+
+@value
+class _Draws:
+    """A draw; of fates that cannot be, the first node stands for what nobody weighs."""
+
+    lot: Lot
+    then: tuple[int | None, ...]
+
+
+@value
+class _Forks:
+    then: tuple[int, ...]
+
+
+_Node: TypeAlias = _Ended | _Waits | _Draws | _Forks
+
+
+class Walk:
+    """A plan, numbered for walks over it."""
+
+    def __init__(self, plan: Plan) -> None:
+        every = _sorted(plan)
+        waits = [each.time for each in every if isinstance(each, Wait)]
+        self._unit = math.lcm(*(t.denominator for w in waits for t in (w.least, w.most)))
+        numbers = {id(each): at for at, each in enumerate(every)}
+        self._nodes = [self._node(each, numbers) for each in every]
+        self._known: dict[tuple[object, ...], Range] = {}
+
+    def _node(self, plan: Plan, numbers: dict[int, int]) -> _Node:
+        match plan:
+            case End(result):
+                return _Ended(result)
+            case Wait(time, then):
+                return _Waits(self._whole(time.least), self._whole(time.most), numbers[id(then)])
+            case Draw(lot, then):
+                return _Draws(
+                    lot, tuple(numbers[id(then[f])] if f in then else None for f in FATES)
+                )
+            case Either(plans):
+                return _Forks(tuple(numbers[id(each)] for each in plans))
+
+    def _whole(self, seconds: Fraction) -> int:
+        return int(seconds * self._unit)
+
+    def fails(self) -> Range:
+        """Return the chance that it ends without an answer."""
+        found: list[Range] = []
+        for node in self._nodes:
+            if isinstance(node, _Ended):
+                found.append(_NEVER if node.result is Result.ANSWERED else _SURE)
+            else:
+                found.append(_over(node, found.__getitem__))
+        return found[-1]
+
+    def delay(self) -> Range:
+        """Return the mean of the seconds until it ends."""
+        found: list[Range] = []
+        for node in self._nodes:
+            if isinstance(node, _Ended):
+                found.append(_NEVER)
+            elif isinstance(node, _Waits):
+                least, most = found[node.then]
+                found.append((least + node.least, most + node.most))
+            else:
+                found.append(_over(node, found.__getitem__))
+        least, most = found[-1]
+        return least / self._unit, most / self._unit
+
+    def ends(self) -> list[tuple[Result, Time]]:
+        """Return all ways in which it may end, the soonest first."""
+        found: list[set[tuple[Result, int, int]]] = []
+        for node in self._nodes:
+            match node:
+                case _Ended(result):
+                    found.append({(result, 0, 0)})
+                case _Waits(least, most, then):
+                    found.append({(r, a + least, b + most) for r, a, b in found[then]})
+                case _Draws(_, then):
+                    found.append({end for at in then if at is not None for end in found[at]})
+                case _Forks(then):
+                    found.append({end for at in then for end in found[at]})
+        order = {result: at for at, result in enumerate(Result)}
+        ends = sorted(found[-1], key=lambda end: (end[1], end[2], order[end[0]]))
+        unit = self._unit
+        return [(r, Time(Fraction(a, unit), Fraction(b, unit))) for r, a, b in ends]
+
+    def chance(self, result: Result, time: Time) -> Range:
+        """Return the chance that it ends so and then."""
+        last = len(self._nodes) - 1
+        return self._chance(last, result, self._whole(time.least), self._whole(time.most))
+
+    def _chance(self, at: int, result: Result, least: int, most: int) -> Range:
+        if least < 0 or most < 0:
+            return _NEVER
+        key = at, result, least, most
+        if key not in self._known:
+            node = self._nodes[at]
+            if isinstance(node, _Ended):
+                is_it = node.result is result and not least and not most
+                self._known[key] = _SURE if is_it else _NEVER
+            else:
+                a, b = (node.least, node.most) if isinstance(node, _Waits) else (0, 0)
+                self._known[key] = _over(
+                    node, lambda then: self._chance(then, result, least - a, most - b)
+                )
+        return self._known[key]
+
+    def over_by(self, seconds: Fraction) -> Range:
+        """Return the share of ends that certainly are not later, and of those that may not be."""
+        last, left = len(self._nodes) - 1, seconds * self._unit // 1
+        return self._over_by(last, left, slow=True)[0], self._over_by(last, left, slow=False)[1]
+
+    def _over_by(self, at: int, left: int, *, slow: bool) -> Range:
+        """Return that where each wait is as long as it may be (`slow`), or as short."""
+        if left < 0:
+            return _NEVER
+        key = at, left, slow
+        if key not in self._known:
+            node = self._nodes[at]
+            if isinstance(node, _Ended):
+                self._known[key] = _SURE
+            else:
+                passes = 0
+                if isinstance(node, _Waits):
+                    passes = node.most if slow else node.least
+                self._known[key] = _over(
+                    node, lambda then: self._over_by(then, left - passes, slow=slow)
+                )
+        return self._known[key]
+
+
+def _sorted(plan: Plan) -> list[Plan]:
+    """Return all nodes, each behind those that follow it."""
+    found: dict[int, Plan] = {}
+    todo: list[tuple[Plan, bool]] = [(plan, False)]
+    while todo:
+        each, is_ready = todo.pop()
+        if id(each) in found:
+            continue
+        if is_ready:
+            found[id(each)] = each
+            continue
+        todo.append((each, True))
+        match each:
+            case End():
+                pass
+            case Wait(_, then):
+                todo.append((then, False))
+            case Draw(_, branches):
+                todo += [(then, False) for then in branches.values()]
+            case Either(plans):
+                todo += [(then, False) for then in plans]
+    return [*found.values()]
+
+
+def _over(node: _Waits | _Draws | _Forks, of: Callable[[int], Range]) -> Range:
+    """Return the bounds at a node, of those behind it."""
+    match node:
+        case _Waits(_, _, then):
+            return of(then)
+        case _Draws(lot, then):
+            each = [_NEVER if at is None else of(at) for at in then]
+            if lot.is_exact:
+                shares = [share for share, _ in lot.bounds]
+                least = sum((s * a for s, (a, _) in zip(shares, each, strict=True) if s), ZERO)
+                if all(a == b for a, b in each):
+                    return least, least
+                most = sum((s * b for s, (_, b) in zip(shares, each, strict=True) if s), ZERO)
+                return least, most
+            return (
+                lot.least([lower for lower, _ in each]),
+                -lot.least([-upper for _, upper in each]),
+            )
+        case _Forks(then):
+            found = [of(at) for at in then]
+            return min(lower for lower, _ in found), max(upper for _, upper in found)

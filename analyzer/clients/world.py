@@ -1,0 +1,168 @@
+"""Where a client stands: what its flows to each Service meet, at the nodes that may take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from analyzer.clients.fates import FATES, Fate, FateOf, Lot, counted, lot_of, mixed, of_fates
+from analyzer.clients.target import Target
+from analyzer.failure.loss import route_loss
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source, View
+from analyzer.model.addresses import Address
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_DNS_PORT: Final = 53
+_INSIDE: Final = (
+    FrontendKind.CLUSTER_IP,
+    FrontendKind.NODE_PORT,
+    FrontendKind.LOAD_BALANCER_IP,
+    FrontendKind.EXTERNAL_IP,
+)
+_OUTSIDE: Final = (
+    FrontendKind.NODE_PORT,
+    FrontendKind.LOAD_BALANCER_IP,
+    FrontendKind.EXTERNAL_IP,
+    FrontendKind.CLUSTER_IP,
+)
+
+
+@value(kw_only=True)
+class Entry:
+    """A node that takes a client's flows.
+
+    Attributes:
+        chance: that a new flow comes to it.
+        view: its Services; None: nothing is known of its rules.
+        fate: of all that comes to it, where it is dead itself; None: it lives.
+    """
+
+    node: str | None
+    chance: Fraction
+    view: View | None
+    fate: Fate | None = None
+
+
+@value(kw_only=True)
+class World:
+    """What decides what becomes of a client's flows.
+
+    Attributes:
+        entries: the nodes that take them; one, unless a balancer draws.
+        source: where they come from, as the nodes see it.
+        fate_of: what dead endpoints do.
+    """
+
+    entries: tuple[Entry, ...]
+    dead: Dead
+    fate_of: FateOf
+    source: Source
+
+    @property
+    def view(self) -> View:
+        """The Services of the first node of which they are known."""
+        return next(each.view for each in self.entries if each.view is not None)
+
+    def services(self) -> Sequence[ServicePort]:
+        """Return the ServicePorts that a client may reach from where it is."""
+        return [each for each in self.view.services if self._route(each) is not None]
+
+    def target(self, service: ServicePort) -> Target:
+        """Return what a client's flows to a ServicePort are drawn among."""
+        lots = [(each.chance, self._lot(each, service)) for each in self.entries]
+        return Target(
+            name=f"{service.name.text}/{service.protocol}/{service.version}",
+            lot=lots[0][1] if len(lots) == 1 else mixed(lots),
+            affine=self._affine(service),
+        )
+
+    def _affine(self, service: ServicePort) -> Ternary:
+        if service.affinity is None:
+            return Ternary.FALSE
+        # A balancer's next flow may come to another node; and the xt_recent list of an endpoint
+        # holds 100 addresses (reports/affinity.py).
+        if len(self.entries) > 1 or self.view.mode != "nftables":
+            return Ternary.UNKNOWN
+        return Ternary.TRUE
+
+    def _lot(self, entry: Entry, service: ServicePort) -> Lot:
+        if entry.fate is not None:
+            return of_fates({entry.fate})
+        if entry.view is None:
+            return of_fates(FATES)
+        same = _same(entry.view.services, service)
+        route = None if same is None else self._route(same)
+        if same is None or route is None or route.frontend in same.unfilled:
+            return of_fates(FATES)
+        refusal = dict(same.refusals).get(route.frontend)
+        return lot_of(route_loss(route, self.dead), self.dead, self.fate_of, refusal)
+
+    def route(self, service: ServicePort) -> Route:
+        """Return the way of a client's flows to a ServicePort of `services`."""
+        found = self._route(service)
+        assert found is not None
+        return found
+
+    def _route(self, service: ServicePort) -> Route | None:
+        balanced = len(self.entries) > 1
+        order = _OUTSIDE if self.source is Source.EXTERNAL else _INSIDE
+        routes = [*service.every_route(self.source)]
+        if balanced:
+            routes = [r for r in routes if r.frontend.kind is FrontendKind.NODE_PORT]
+        # Flows from networks that the rules single out are others.
+        plain = [r for r in routes if r.network is None] or routes
+        return min(plain, key=lambda r: order.index(r.frontend.kind), default=None)
+
+    def is_stopped(self, service: ServicePort) -> bool:
+        """Tell whether rules of the node itself may drop or reject flows to its endpoints."""
+        route = self._route(service)
+        return route is not None and bool(route.losses())
+
+    def pods(self, service: ServicePort) -> tuple[Mapping[Fate, int], Mapping[Fate, int]]:
+        """Return how many endpoints of a ServicePort have each fate, and how many may have."""
+        return counted(service.endpoints, self.dead, self.fate_of)
+
+    def name_server(self, address: Address) -> Target:
+        """Return what look-ups at an address meet; of one that is no Service nobody knows."""
+        service = dns_at(self.view.services, address)
+        if service is None:
+            return Target(name=f"{address}", lot=of_fates(FATES))
+        return self.target(service)
+
+
+def dns_at(services: Iterable[ServicePort], address: Address) -> ServicePort | None:
+    """Return the ServicePort that takes queries at an address."""
+    for each in services:
+        asked = ((f.address, f.port) for f in each.frontends)
+        if each.protocol == "udp" and (address, _DNS_PORT) in asked:
+            return each
+    return None
+
+
+def cluster_dns(services: Iterable[ServicePort]) -> tuple[ServicePort, Address] | None:
+    """Return the cluster's DNS Service and its address: kube-dns by name, or the only one."""
+    found = [
+        (each, frontend.address)
+        for each in services
+        for frontend in each.frontends
+        if each.protocol == "udp"
+        and frontend.kind is FrontendKind.CLUSTER_IP
+        and frontend.port == _DNS_PORT
+        and frontend.address is not None
+    ]
+    named = [each for each in found if each[0].name.service == "kube-dns"]
+    if named:
+        return named[0]
+    return found[0] if len(found) == 1 else None
+
+
+def _same(services: Iterable[ServicePort], wanted: ServicePort) -> ServicePort | None:
+    key = wanted.name, wanted.protocol
+    found = [each for each in services if (each.name, each.protocol) == key]
+    return next((each for each in found if each.version == wanted.version), None)
