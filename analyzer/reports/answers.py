@@ -1,4 +1,7 @@
-"""What each verb found, all that a report of it needs."""
+"""What each verb found, all that a report of it needs.
+
+They stand in one file, however long: whoever writes a renderer finds here what it is given.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from analyzer.clients.callers import Callers
+    from analyzer.clients.operations import Judged
     from analyzer.failure.agreement import Verdict
     from analyzer.failure.loss import ServiceLoss
     from analyzer.failure.loss_at_nodes import WorstLoss
@@ -20,7 +25,9 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.diff.difference import Difference
     from analyzer.kubeproxy.diff.dumps import Dump
-    from analyzer.kubeproxy.view import Route, ServicePort, View
+    from analyzer.kubeproxy.predict.cluster import Prediction
+    from analyzer.kubeproxy.predict.every_node import EveryNode
+    from analyzer.kubeproxy.view import Route, ServicePort, Source, View
     from analyzer.model.cluster import Cluster
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.model.measurement import ClientTrial
@@ -191,6 +198,9 @@ class WhatIfAnswer:
         breaches: how what was asked for is broken, for each kind of failure once.
         max_loss: what was asked for: the most that a failure may cost a ServicePort.
         min_survives: and the least number of nodes that each has to survive.
+        is_lost_now: whether more is lost with nothing dead than was asked for.
+        prediction: what every node's rules were predicted by; None: they were read.
+        every_node: the ServicePorts at every node, where all are asked about.
         topology: which nodes carry the control plane; None: not known.
         api_processes: what default/kubernetes loses with each API server's process alone.
         top: failures of one kind that a person wants to see.
@@ -206,6 +216,9 @@ class WhatIfAnswer:
     breaches: tuple[Breach, ...] = ()
     max_loss: Fraction | None = None
     min_survives: int | None = None
+    is_lost_now: bool = False
+    prediction: Prediction | None = None
+    every_node: tuple[EveryNode, ...] = ()
     topology: Topology | None = None
     api_processes: tuple[ApiProcess, ...] = ()
     top: int = 3
@@ -240,7 +253,7 @@ class WhatIfAnswer:
     def is_broken(self) -> bool:
         """Whether what was asked for is not so, or not known to be so."""
         asked = self.max_loss is not None or self.min_survives is not None
-        return bool(self.breaches) or (asked and not self.is_whole)
+        return bool(self.breaches) or (asked and not self.is_whole) or self.is_lost_now
 
 
 @value(kw_only=True)
@@ -278,6 +291,49 @@ class TimelineAnswer:
     def budget(self) -> Fraction | None:
         """Seconds of all flows that the SLO leaves to lose; None without one."""
         return None if self.slo is None else (1 - self.slo) * self.slo_window
+
+
+@value(kw_only=True)
+class ClientAnswer:
+    """Of ``client``: what comes of what clients do.
+
+    Attributes:
+        fates: what was said that the dead do, by name.
+        source: where clients are.
+        balanced: the nodes among which a balancer draws, with the chance of each; none without it.
+        callers: who calls; None: that was not asked.
+        assumed: what it rests on besides the dump.
+        absent: ServicePorts of the objects that the dump does not show, of those asked for.
+        max_failure: what was asked for: the greatest chance to fail.
+        every: whether a person wants to see each way in which an operation may end.
+    """
+
+    view: View
+    cluster: Cluster
+    dead: Dead
+    fates: tuple[tuple[str, str], ...]
+    source: Source
+    balanced: tuple[tuple[str, Fraction], ...]
+    found: tuple[Judged, ...]
+    callers: Callers | None
+    assumed: tuple[str, ...]
+    absent: Absent
+    diagnostics: tuple[Diagnostic, ...]
+    max_failure: Fraction | None = None
+    every: bool = False
+
+    @property
+    def not_judged(self) -> tuple[str, ...]:
+        """Names of ServicePorts of which nothing is told, or not all."""
+        from analyzer.reports.not_judged import not_judged
+
+        return not_judged(self.view, self.absent)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether some operation may fail more often than was asked for."""
+        most = self.max_failure
+        return most is not None and any(each.outcome.fails[1] > most for each in self.found)
 
 
 @value(kw_only=True)

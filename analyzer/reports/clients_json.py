@@ -33,5 +33,8 @@ def _trial(trial: ClientTrial) -> dict[str, Any]:
         "succeeded": trial.succeeded,
         "succeeds": values.bounds(trial.succeeds),
         "failure_seconds": [round(s, 3) for s in trial.failure_seconds],
+        "failure_takes": None
+        if trial.failure_takes is None
+        else dict(zip(("least", "most"), trial.failure_takes, strict=True)),
         "agrees": client_agrees(trial),
     }

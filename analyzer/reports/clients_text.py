@@ -16,6 +16,7 @@ _COLUMNS = (
     Column("SUCCEEDED", right=True),
     Column("", right=True),
     Column("A FAILURE TAKES", right=True, spare=1),
+    Column("SHOULD TAKE", right=True, spare=2),
     Column("VERDICT"),
 )
 
@@ -38,8 +39,16 @@ def _row(trial: ClientTrial) -> tuple[Cell, ...]:
         f"{trial.succeeded} of {trial.runs}",
         f"{100 * trial.succeeded / trial.runs:.0f}%",
         _seconds(trial.failure_seconds),
+        _predicted(trial),
         Span("agrees", Style.GOOD) if agrees else Span("DISAGREES", Style.BAD),
     )
+
+
+def _predicted(trial: ClientTrial) -> str:
+    if trial.failure_takes is None:
+        return "-"
+    one, other = (f"{each:.1f}" for each in trial.failure_takes)
+    return f"{one} s" if one == other else f"{one} to {other} s"
 
 
 def _seconds(seconds: tuple[float, ...]) -> str:

@@ -11,7 +11,7 @@ from analyzer.kubeproxy.view import Source
 from analyzer.model.rules import Rule
 from analyzer.reports.diff_words import ends, sources
 from analyzer.reports.document import Block, Cell, Column, Line, Span, Style, Table
-from analyzer.reports.rules import place, says
+from analyzer.reports.rules import says, signed_place
 from analyzer.semantics.tree import AnyRule
 
 _COLUMNS: Final = (
@@ -99,7 +99,7 @@ def _deciding(how: Otherwise, rules: Sequence[AnyRule]) -> AnyRule | None:
 def _shown(rule: AnyRule) -> str:
     """Return a rule with its chain, all that it asks for, and where it stands."""
     text = rule.raw.strip() if isinstance(rule, Rule) else f"{rule.chain} {says(rule)}"
-    return f"{place(rule)}, {text}"
+    return f"{signed_place(rule)}, {text}"
 
 
 def _row(each: Beside) -> tuple[Cell, ...]:

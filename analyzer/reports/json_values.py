@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from analyzer.kubeproxy.view import Frontend, FrontendKind, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic
+from analyzer.model.endings import Endings
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.semantics.tree import AnyRule
 
@@ -133,7 +134,8 @@ class RuleNumbers:
 
     def written(self) -> Iterator[str]:
         """Give each rule as evidence, encoded: where it stands and what it says."""
-        from analyzer.reports.rules import chain_of
+        from analyzer.reports.rules import program
+        from analyzer.semantics.onward import chain_of
 
         for _, rule in self._numbers.values():
             yield encode(
@@ -141,6 +143,27 @@ class RuleNumbers:
                     "table": rule.location.table,
                     "chain": chain_of(rule),
                     "line": rule.location.line,
+                    "program": program(rule),
                     "text": rule.raw,
                 }
             )
+
+
+def endings(found: Endings) -> list[dict[str, Any]]:
+    """Return how flows end that reach no endpoint, and the share of each."""
+    from analyzer.model.programs import program_of
+
+    return [
+        {
+            "kind": ending.kind.value,
+            "how": ending.how,
+            "table": ending.table,
+            "chain": ending.chain,
+            "rule": ending.rule,
+            "program": program_of(ending.chain, ending.rule, ending.table) if ending.rule else None,
+            "file": None if ending.place is None else ending.place.file,
+            "line": None if ending.place is None else ending.place.line,
+            **bounds(share),
+        }
+        for ending, share in found
+    ]

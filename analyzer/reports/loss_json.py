@@ -63,7 +63,7 @@ class _Writer:
         frontends = [*loss.service.frontends]
         cluster, seconds = loss.cluster, loss.service.affinity
         # Routes from most sources lose the same, of which the text may be long.
-        texts: dict[tuple[int, int], str] = {}
+        texts: dict[tuple[int, ...], str] = {}
         routes = ",".join(_route(each, frontends, texts) for each in loss.routes)
         before = {
             **values.name(loss.service),
@@ -100,11 +100,15 @@ def _worst(loss: ServiceLoss, frontends: list[Frontend]) -> dict[str, Any] | Non
     }
 
 
-def _route(each: RouteLoss, frontends: list[Frontend], texts: dict[tuple[int, int], str]) -> str:
+def _route(each: RouteLoss, frontends: list[Frontend], texts: dict[tuple[int, ...], str]) -> str:
     route = each.route
-    key = id(each.loss), id(each.nowhere)
+    key = id(each.loss), id(each.nowhere), id(each.otherwise)
     if key not in texts:
-        texts[key] = f'"loss":{_bounds(each.loss)},"no_endpoint":{_bounds(each.nowhere)}}}'
+        text = f'"loss":{_bounds(each.loss)},"no_endpoint":{_bounds(each.nowhere)}'
+        if each.otherwise:
+            lost = values.encode(values.endings(each.otherwise))
+            text += f',"on_dead":{_bounds(each.on_dead)},"otherwise":{lost}'
+        texts[key] = f"{text}}}"
     network = "null" if route.network is None else f'"{route.network}"'
     return (
         f'{{"frontend":{frontends.index(route.frontend)},"source":{values.SOURCES[route.source]},'

@@ -24,7 +24,7 @@ def nowhere(answer: LossAnswer, told: Sequence[ServiceLoss]) -> Iterator[Line]:
     known = set(map(id, told))
     groups: dict[Bounds, list[ServiceLoss]] = {}
     for loss in answer.losses:
-        if loss.nowhere.lower and id(loss) not in known:
+        if loss.nowhere.lower and id(loss) not in known and loss.otherwise is None:
             groups.setdefault(loss.nowhere, []).append(loss)
     by_share = sorted(groups.items(), key=lambda each: -float(each[0].lower))
     for share, lost in by_share[:_MOST_SENTENCES]:

@@ -14,6 +14,7 @@ from analyzer.reports.document import Block, Cell, Column, Document, Line, Span,
 from analyzer.reports.loss_nowhere import nowhere
 from analyzer.reports.loss_summary import totals
 from analyzer.reports.loss_words import STYLES, WORDS, by_harm, services_named
+from analyzer.reports.lost_now import sentences
 from analyzer.reports.not_judged import lines
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import at_node, count
@@ -41,6 +42,7 @@ _MOST_JUDGED: Final = 20_000
 def overview(answer: LossAnswer) -> Document:
     """Return what could be marked dead, those with most endpoints first, and what it would cost."""
     blocks: list[Block] = [
+        *sentences(each.service for each in answer.losses),
         Line((f"Nothing marked dead{at_node(answer.view)}.",)),
         totals(answer.losses, WORDS | {State.UNTOUCHED: "with endpoints"}, is_whole=True),
     ]

@@ -18,6 +18,7 @@ from analyzer.reports.loss_words import (
     services_named,
     worst_routes,
 )
+from analyzer.reports.lost_now import sentences
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import at_node, count
 
@@ -37,6 +38,7 @@ _NAMED: Final = {
 def summary(answer: LossAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]:
     """Give the lines; `losses` are all that was judged, the greatest harm first."""
     yield Line((f"Dead{at_node(answer.view)}: ", Span(dead_words(answer.dead), Style.STRONG)))
+    yield from sentences(each.service for each in losses)
     yield from doubts(answer.dead)
     yield from harm(losses, is_whole=answer.is_whole)
 
@@ -114,7 +116,10 @@ def _worst(hit: Sequence[ServiceLoss], at: Mapping[int, str] | None) -> Line:
     sentence = (
         f"{who} {'lose' if alike[1:] else 'loses'} {bounds_percent(first.worst)} of new flows, {on}"
     )
-    if first.nowhere.lower:
+    route = first.worst_route
+    if route is not None and route.otherwise and route.on_dead != route.loss:
+        sentence += f", {bounds_percent(route.on_dead)} on dead endpoints"
+    elif first.nowhere.lower:
         sentence += f", and {bounds_percent(first.nowhere)} reach no endpoint anyway"
     style = Style.BAD if first.worst.upper == ALWAYS else Style.WARNING
     return Line(("Worst: ", Span(f"{sentence}.", style)))

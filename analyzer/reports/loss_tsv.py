@@ -3,18 +3,20 @@
 Columns: ServicePort, protocol, family (``ip``, ``ip6``, or nothing where nothing of it tells),
 state as in JSON, lower and upper bound of the loss on its worst route, the frontend and the source
 of that route, its endpoints, how many of them are dead, the least share that reaches no endpoint
-whatever is dead, and the seconds of its session affinity, or nothing. Shares are decimal, the
-nearest number with 53 bits; exact ones, and those of all routes, are in JSON. What is not judged
-has the state ``not-judged`` and bounds of 0 and 1; so has what follows the end of a dump that is
-cut off, in a line without a name.
+whatever is dead, the seconds of its session affinity, or nothing, the share, at most, that lands on
+dead endpoints on that route, and those that are lost otherwise, a column for each way. Shares are
+decimal, the nearest number with 53 bits; exact ones, and those of all routes, are in JSON. What is
+not judged has the state ``not-judged`` and bounds of 0 and 1; so has what follows the end of a dump
+that is cut off, in a line without a name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.failure.loss import ServiceLoss
+from analyzer.failure.loss import RouteLoss, ServiceLoss
 from analyzer.kubeproxy.view import ServicePort
+from analyzer.model.endings import EndKind, total
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.json_values import family
 from analyzer.reports.loss_words import by_harm
@@ -35,8 +37,10 @@ HEADINGS = (
     "dead",
     "no_endpoint",
     "affinity",
+    "on_dead",
+    *(kind.value.replace("-", "_") for kind in EndKind if kind is not EndKind.REFUSED),
 )
-_ANY = ("not-judged", "0.0", "1.0", "", "", "", "", "", "")
+_ANY = ("not-judged", "0.0", "1.0", *("" for _ in HEADINGS[6:]))
 
 
 def render(answer: LossAnswer) -> Iterator[str]:
@@ -52,7 +56,7 @@ def render(answer: LossAnswer) -> Iterator[str]:
 
 def rows(answer: LossAnswer) -> Iterator[tuple[str, ...]]:
     """Give the cells of each line, without headings."""
-    yield from map(_cells, answer.losses if answer.in_order else by_harm(answer.losses))
+    yield from map(cells, answer.losses if answer.in_order else by_harm(answer.losses))
     for name in (*answer.not_judged, *([""] if answer.view.cut else [])):
         yield (cell(name), "", "", *_ANY)
 
@@ -64,7 +68,8 @@ def not_judged(service: ServicePort | None) -> tuple[str, ...]:
     return (cell(service.name.text), service.protocol, family(service.version) or "", *_ANY)
 
 
-def _cells(loss: ServiceLoss) -> tuple[str, ...]:
+def cells(loss: ServiceLoss) -> tuple[str, ...]:
+    """Return the cells of one ServicePort."""
     service, worst = loss.service, loss.worst
     route = None if loss.worst_route is None else loss.worst_route.route
     source = "" if route is None else route.source.value
@@ -82,4 +87,15 @@ def _cells(loss: ServiceLoss) -> tuple[str, ...]:
         str(len(loss.dead)),
         repr(float(loss.nowhere.lower)),
         "" if service.affinity is None else str(service.affinity),
+        *_ways(loss.worst_route),
     )
+
+
+def _ways(route: RouteLoss | None) -> Iterator[str]:
+    """Give the share, at most, that is lost in each way."""
+    if route is None:
+        yield from ("",) * (len(HEADINGS) - HEADINGS.index("on_dead"))
+        return
+    yield repr(float(route.on_dead.upper))
+    for kind in (kind for kind in EndKind if kind is not EndKind.REFUSED):
+        yield repr(float(total(e for e in route.otherwise if e[0].kind is kind).upper))

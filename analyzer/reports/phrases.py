@@ -61,6 +61,8 @@ def state_of_frontend(
     match state:
         case FrontendState.NO_ENDPOINTS:
             return (Span(" no endpoints", Style.WARNING),)
+        case FrontendState.ASTRAY:
+            return (Span(" sent to no endpoint", Style.WARNING),)
         case FrontendState.UNKNOWN:
             return (Span(" in part unknown", Style.WARNING),)
         case FrontendState.ENDPOINTS:

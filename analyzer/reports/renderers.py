@@ -24,6 +24,11 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
     "trace": {"text": "trace_text", "json": "trace_json"},
     "loss": {"text": "loss_text", "json": "loss_json", "tsv": "loss_tsv"},
     "loss-nodes": {"text": "loss_nodes_text", "json": "loss_nodes_json", "tsv": "loss_nodes_tsv"},
+    "loss-cluster": {
+        "text": "loss_cluster_text",
+        "json": "loss_cluster_json",
+        "tsv": "loss_cluster_tsv",
+    },
     "whatif": {
         "text": "whatif_text",
         "json": "whatif_json",
@@ -32,6 +37,7 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
         "prometheus": "whatif_prometheus",
     },
     "timeline": {"text": "timeline_text", "json": "timeline_json"},
+    "client": {"text": "client_text", "json": "client_json"},
     "whatif --components": {"text": "components_text", "json": "components_json"},
     "diff": {"text": "diff_text", "json": "diff_json", "tsv": "diff_tsv"},
     "lab run": {"text": "lab_text", "json": "lab_json"},

@@ -7,21 +7,14 @@ from contextlib import suppress
 from typing import Final
 
 from analyzer.model.nft import Rule as NftRule
+from analyzer.model.programs import KUBE_PROXY, program_of
 from analyzer.model.rules import Rule
+from analyzer.semantics.onward import chain_of
 from analyzer.semantics.tree import AnyRule
 
-_CHAIN: Final = re.compile(r"(?:-A|-I)\s+(\S+)")
 #: Elements between braces, and how many of them are shown.
 _BRACES: Final = re.compile(r"\{ ([^{}]*) \}")
 _MOST: Final = 3
-
-
-def chain_of(rule: AnyRule) -> str:
-    """Return the chain that a rule stands in."""
-    if not isinstance(rule, Rule):
-        return rule.chain
-    found = _CHAIN.search(rule.raw)
-    return found[1] if found else ""
 
 
 def says(rule: AnyRule) -> str:
@@ -45,6 +38,17 @@ def place(rule: AnyRule) -> str:
     """Return where a rule stands: its line, or in JSON the number of the object."""
     what = "object" if not isinstance(rule, Rule) and _is_json(rule) else "line"
     return f"{what} {rule.location.line}"
+
+
+def program(rule: AnyRule) -> str | None:
+    """Return the program that has written a rule, as far as names and comments tell."""
+    return program_of(chain_of(rule), rule.raw, rule.location.table)
+
+
+def signed_place(rule: AnyRule) -> str:
+    """Return where a rule stands, and whose it is if it is not kube-proxy's."""
+    written_by = program(rule)
+    return place(rule) if written_by in {None, KUBE_PROXY} else f"{place(rule)}, {written_by}"
 
 
 def _is_json(rule: NftRule) -> bool:

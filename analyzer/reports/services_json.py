@@ -121,7 +121,7 @@ class _Routes:
             written.append(
                 f'{{"frontend":{_index(self._frontends, route.frontend)},'
                 f'"source":{values.SOURCES[route.source]},"network":{network},'
-                f'"distribution":{number},"masquerade":{masquerade}}}'
+                f'"distribution":{number},"masquerade":{masquerade}{_lost(route, where, size)}}}'
             )
         return ",".join(written)
 
@@ -142,6 +142,19 @@ def _masquerade(answers: Sequence[bool | None], places: Sequence[int] | None, si
     for at, answer in zip(range(size) if places is None else places, answers, strict=True):
         found[at] = answer
     return values.encode(found)
+
+
+def _lost(route: Route, places: Sequence[int] | None, size: int) -> str:
+    """Return how flows are lost that are sent to endpoints, and to none, if any is."""
+    text, lost = "", route.losses()
+    if lost:
+        found: list[list[dict[str, Any]]] = [[] for _ in range(size)]
+        for at, endings in zip(range(size) if places is None else places, lost, strict=True):
+            found[at] = values.endings(endings)
+        text += f',"lost":{values.encode(found)}'
+    if route.astray:
+        text += f',"astray":{values.encode(values.endings(route.astray))}'
+    return text
 
 
 _JSON = {None: "null", True: "true", False: "false"}

@@ -12,6 +12,7 @@ from analyzer.outage.timeline import Played
 from analyzer.reports.answers import TimelineAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Style, Table
 from analyzer.reports.document import Span as Piece
+from analyzer.reports.lost_now import sentences
 from analyzer.reports.not_judged import lines
 from analyzer.reports.phrases import SOURCES, assumed, at_node, count
 from analyzer.reports.timeline_plot import LOST, PERHAPS, plot
@@ -29,7 +30,12 @@ def render(answer: TimelineAnswer) -> Document:
     """Return what a person needs first, then events, losses, causes, and what it rests on."""
     lost = in_order(answer)
     shown = lost if answer.every else lost[:_MOST]
-    blocks: list[Block] = [*_summary(answer, lost), *lines(answer.view, answer.absent), Line()]
+    blocks: list[Block] = [
+        *sentences(answer.view.services),
+        *_summary(answer, lost),
+        *lines(answer.view, answer.absent),
+        Line(),
+    ]
     events = tuple((span(each.when), each.what) for each in answer.scenario.events)
     blocks += [Table((Column("WHEN"), Column("WHAT", foldable=True)), events), Line()]
     if shown:
@@ -63,7 +69,8 @@ def _summary(answer: TimelineAnswer, lost: Sequence[Played]) -> Iterator[Line]:
         says = "kube-proxy of this node is dead: its rules stay as they are, whatever heals."
         yield Line((Piece(says, Style.WARNING),))
     if not lost:
-        yield Line(("No ServicePort loses a new flow.",))
+        more = " that gets to an endpoint today" if any(sentences(answer.view.services)) else ""
+        yield Line((f"No ServicePort loses a new flow{more}.",))
         return
     worst = lost[0]
     name, (lower, upper) = worst.service.name.text, worst.curve.lost

@@ -15,7 +15,8 @@ from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.numbers import bounds_percent, fraction
 from analyzer.reports.outcomes import describe
 from analyzer.reports.phrases import SOURCES
-from analyzer.reports.rules import chain_of, place, says
+from analyzer.reports.rules import says, signed_place
+from analyzer.semantics.onward import chain_of
 from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree
 
 _HEAD: Final = """\
@@ -103,7 +104,7 @@ def _chance(weight: Dyadic) -> str:
 
 
 def _rule(rule: AnyRule) -> str:
-    return f"{chain_of(rule)} {says(rule)}  {place(rule)}"
+    return f"{chain_of(rule)} {says(rule)}  {signed_place(rule)}"
 
 
 def _label(texts: list[str]) -> str:

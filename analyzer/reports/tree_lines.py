@@ -9,9 +9,9 @@ from analyzer.model.probability import ALWAYS, Bounds, Dyadic, capped_sum
 from analyzer.reports.document import Piece, Span, Style
 from analyzer.reports.numbers import bounds_percent, fraction
 from analyzer.reports.phrases import count
-from analyzer.reports.rules import chain_of, says
-from analyzer.reports.rules import place as where
+from analyzer.reports.rules import says, signed_place
 from analyzer.semantics.depth import deep
+from analyzer.semantics.onward import chain_of
 from analyzer.semantics.tree import AnyRule, BySource, Chance, Either, Leaf, Tree
 
 Pieces = tuple[Piece, ...]
@@ -127,5 +127,5 @@ def _chance(weight: Dyadic) -> str:
 
 def _rule(rule: AnyRule, *, tables: bool) -> Pieces:
     table = f"{rule.location.table} " if tables else ""
-    place = Span(f"  {where(rule)}", Style.FAINT)
+    place = Span(f"  {signed_place(rule)}", Style.FAINT)
     return (Span(table, Style.FAINT), chain_of(rule), " ", says(rule), place)

@@ -12,13 +12,16 @@ from typing import Any, Final
 from analyzer.failure.incidence import Incidence, Row
 from analyzer.failure.smallest import Survival
 from analyzer.failure.thresholds import Breach
+from analyzer.failure.vantages import mean_over_nodes
 from analyzer.failure.whatif import Failure, Kind, Sets
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.outage.api_servers import ApiProcess
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_json import control_plane, topology
+from analyzer.reports.predicted_json import prediction
 from analyzer.reports.whatif_order import mean_loss
+from analyzer.reports.whatif_vantages import dead_nodes, mean_numbers, names_at
 
 _VERSION: Final = 1
 #: Numbers of more bits are rounded to so many.
@@ -31,6 +34,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
     found = answer.found
     writer = _Writer(answer)
     vantage = [] if answer.view.node is None else [answer.view.node]
+    vantage = [*found.vantages] or vantage
     return values.document(
         "whatif",
         {
@@ -47,6 +51,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
             "not_judged": map(values.encode, answer.not_judged),
             "cut": values.encode(bool(answer.view.cut)),
             "interrupted": values.encode(found.is_interrupted),
+            "prediction": values.encode(prediction(answer.prediction)),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
         _VERSION,
@@ -74,6 +79,7 @@ class _Writer:
                 "worst": self._name(cost.row) if loses and cost.row is not None else None,
                 "worst_loss": _loss(worst, cost.row) if loses else None,
                 "mean_loss": {"lower": lower, "upper": upper},
+                "at": names_at(self._answer, cost.row, dead_nodes(self._answer, failure)),
                 "silenced": [services[each].name.text for each in cost.silenced],
                 "degraded": cost.degraded,
                 "unknown": cost.unknown,
@@ -111,6 +117,7 @@ class _Writer:
             worst = {
                 "node": nodes.groups[survival.worst],
                 "loss": _loss(loss, survival.worst_row),
+                **self._at_every_node(at, survival),
             }
         of_zones = found.survival_of_zones(at)
         zones = None
@@ -128,10 +135,23 @@ class _Writer:
             }
         )
 
+    def _at_every_node(self, at: int, survival: Survival) -> dict[str, Any]:
+        """Return at which nodes that is, and the mean over all; null of one node's rules."""
+        found = self._found
+        if not found.vantages or survival.worst is None:
+            return {"at": None, "mean_over_nodes": None}
+        mean = mean_over_nodes(found, at, (survival.worst,))
+        names = names_at(self._answer, survival.worst_row, (found.nodes.groups[survival.worst],))
+        return {"at": names, "mean_over_nodes": mean_numbers(mean)}
+
     def without(self) -> list[str]:
         """Return the names of ServicePorts without endpoints."""
-        both = zip(self._found.services, self._found.nodes.services, strict=True)
-        return [service.name.text for service, rows in both if not rows]
+        nodes = self._found.nodes
+        return [
+            service.name.text
+            for at, service in enumerate(self._found.services)
+            if not nodes.services[at] and at not in nodes.own
+        ]
 
     def breach(self, breach: Breach) -> str:
         """Return how a threshold is broken, encoded."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analyzer.failure.costs import losses_with
-from analyzer.failure.incidence import Row, rank
+from analyzer.failure.incidence import rank
 from analyzer.failure.smallest import Survival
 from analyzer.failure.whatif import Failure, Kind
 from analyzer.model.probability import ALWAYS, Bounds
@@ -18,10 +18,15 @@ from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_text import lines as control_plane
 from analyzer.reports.control_plane_text import word
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.lost_now import sentences
 from analyzer.reports.not_judged import lines
 from analyzer.reports.numbers import bounds_percent, percent
-from analyzer.reports.phrases import SOURCES, assumed, at_node, count, listed
+from analyzer.reports.phrases import assumed, at_node, count, listed
+from analyzer.reports.predicted_text import dropped, grounds, head
+from analyzer.reports.whatif_breaches import MOST_NAMES, breaches, some
 from analyzer.reports.whatif_order import mean, services_in_order, shown_failures
+from analyzer.reports.whatif_vantages import at_cell, dead_nodes, mean_cell
+from analyzer.reports.whatif_ways import brief_way
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +36,7 @@ _FAILURES: Final = (
     Column("IF THIS FAILS", shortens=True),
     Column("WORST", right=True),
     Column("OF SERVICE PORT", shortens=True),
+    Column("AT", shortens=True),
     Column("MEAN", right=True, spare=3),
     Column("TOTAL LOSS", right=True),
     Column("PARTIAL", right=True, spare=4),
@@ -44,9 +50,9 @@ _SERVICES: Final = (
     Column("LOST WITH", foldable=True),
     Column("WORST NODE", spare=4, shortens=True),
     Column("COSTS", right=True, spare=5),
+    Column("AT", shortens=True),
+    Column("MEAN OVER NODES", right=True, spare=6),
 )
-#: Names of a set of nodes that are told one by one.
-_MOST_NAMES: Final = 3
 #: ServicePorts that are shown where not all are.
 _MOST_SERVICES: Final = 5
 
@@ -55,11 +61,14 @@ def render(answer: WhatIfAnswer) -> Document:
     """Return what a person needs first, then both tables, then what was not judged."""
     services = services_in_order(answer)
     blocks: list[Block] = [
+        *sentences(answer.view.services),
         *_summary(answer),
-        *_breaches(answer),
+        *breaches(answer),
         *_totals(answer, services),
         *_without(answer),
+        *dropped(answer.every_node),
         *_doubts(answer),
+        *([] if answer.prediction is None else head(answer.prediction)),
         Line(),
     ]
     failures = shown_failures(answer)
@@ -74,6 +83,8 @@ def render(answer: WhatIfAnswer) -> Document:
         blocks += [table, *_hidden(len(services) - len(shown)), Line()]
     pinned = [answer.found.services[at] for at, _ in services]
     blocks += [*_sets(answer), *affinity_note(pinned, answer.view.mode, lost=True)]
+    if answer.prediction is not None:
+        blocks += grounds(answer.prediction)
     blocks += [*assumed(answer.diagnostics), Line(), *control_plane(answer, failures)]
     return Document(blocks)
 
@@ -84,7 +95,9 @@ def render(answer: WhatIfAnswer) -> Document:
 def _summary(answer: WhatIfAnswer) -> Iterator[Line]:
     """Give who is nearest to total loss, and what the worst node costs."""
     if not answer.found.nodes.counted:
-        yield Line(("No ServicePort has endpoints: nothing can be lost.",))
+        some = any(service.endpoints for service in answer.view.services)
+        says = "No new flow gets to an endpoint" if some else "No ServicePort has endpoints"
+        yield Line((f"{says}: nothing can be lost.",))
         return
     said = [each for each in (_nearest(answer), _costliest(answer)) if each]
     yield Line((Span(f"{'; '.join(said)}.", Style.STRONG),))
@@ -108,7 +121,7 @@ def _nearest(answer: WhatIfAnswer) -> str:
     is_ = ("are" if told[1:] else "is") if certain else "may be"
     from_ = "total loss" if total or not certain else "losing all flows on a route"
     nodes = ""
-    if certain and len({each.sets for _, each in told}) == 1 and least < _MOST_NAMES:
+    if certain and len({each.sets for _, each in told}) == 1 and least < MOST_NAMES:
         nodes = f" ({_names(answer, survival.sets[0])})"
     return f"{who} {is_} {count(least + 1, 'node')} from {from_}{nodes}"
 
@@ -154,11 +167,13 @@ def _totals(answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]]) -> I
     told = [
         f"{number:,} {'survives' if number == 1 else 'survive'} "
         f"{f'the loss of any {nodes:,}' if nodes else 'no loss of a node'}"
-        for nodes, number in sorted(counts.items())[:_MOST_NAMES]
+        for nodes, number in sorted(counts.items())[:MOST_NAMES]
     ]
-    rest = sum(number for _, number in sorted(counts.items())[_MOST_NAMES:])
+    rest = sum(number for _, number in sorted(counts.items())[MOST_NAMES:])
     told += [f"{rest:,} more"] if rest else []
     where = at_node(answer.view)
+    if answer.found.vantages:
+        where = f" at every one of {count(len(answer.found.vantages), 'node')}"
     yield Line((f"{count(len(services), 'ServicePort')}{where}: {', '.join(told)}.",))
     kinds = {each.kind: None for at, _ in services for each in answer.found.services[at].frontends}
     to = ", ".join(sorted(kind.value for kind in kinds))
@@ -168,14 +183,20 @@ def _totals(answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]]) -> I
 def _without(answer: WhatIfAnswer) -> Iterator[Line]:
     found = answer.found
     names = [
-        s.name.text
-        for s, rows in zip(found.services, found.nodes.services, strict=True)
-        if not rows
+        service.name.text
+        for at, service in enumerate(found.services)
+        if not found.nodes.services[at] and at not in found.nodes.own
     ]
+    lost = {service.name.text for service in answer.view.services if service.endpoints}
+    silent = [name for name in names if name in lost]
+    names = [name for name in names if name not in lost]
+    if silent:
+        says = f"Lost already, whatever fails: {listed(silent)}."
+        yield Line((Span(says, Style.BAD),))
     if names:
-        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
         every = " All: kubeodds services." if more else ""
-        told = ", ".join(names[:_MOST_NAMES])
+        told = ", ".join(names[:MOST_NAMES])
         yield Line((f"Without endpoints, whatever fails: {told}{more}.{every}",))
 
 
@@ -196,33 +217,6 @@ def _doubts(answer: WhatIfAnswer) -> Iterator[Line]:
     yield from lines(answer.view, answer.absent)
 
 
-def _breaches(answer: WhatIfAnswer) -> Iterator[Line]:
-    for each in answer.breaches:
-        if each.kind is None or each.none is None:
-            continue
-        what = _failing(each.kind, each.names)
-        says = f"--max-loss: losing {what} may cost {each.service.name.text} {percent(each.none)}"
-        yield Line((Span(f"{says} of the flows {_way(each.row)}.", Style.BAD),))
-    few = [each for each in answer.breaches if each.kind is None]
-    if few:
-        names = listed([each.service.name.text for each in few])
-        number, who = answer.min_survives or 0, count(len(few), "ServicePort")
-        says = f"--min-survives {number}: {who} may not survive {count(number, 'node')}: {names}."
-        yield Line((Span(says, Style.BAD),))
-    if answer.is_broken and not answer.breaches:
-        yield Line((Span("Not everything was judged: that breaks what was asked for.", Style.BAD),))
-
-
-def _failing(kind: Kind, names: Sequence[str]) -> str:
-    match kind:
-        case Kind.ZONE:
-            return f"zone {names[0]}"
-        case Kind.CONTROL_PLANE:
-            return "the control plane"
-        case Kind.NODE | Kind.SET:
-            return _some(names)
-
-
 # --- failures --------------------------------------------------------------
 
 
@@ -235,6 +229,7 @@ def _failure(answer: WhatIfAnswer, failure: Failure) -> tuple[Cell, ...]:
         Span(f"{_title(failure)}{own}", Style.STRONG),
         Span("0.0%" if bounds is None else bounds_percent(bounds), style),
         service if bounds is not None and bounds.upper else "",
+        at_cell(answer, cost.row, dead_nodes(answer, failure)),
         mean(answer, cost),
         Span(f"{len(cost.silenced):,}", Style.BAD if cost.silenced else Style.PLAIN),
         f"{cost.degraded:,}" + (f" to {cost.degraded + cost.unknown:,}" if cost.unknown else ""),
@@ -253,12 +248,6 @@ def _title(failure: Failure) -> str:
             return f"control plane ({names[0] if len(names) == 1 else count(len(names), 'node')})"
         case Kind.SET:
             return " + ".join(names)
-
-
-def _some(names: Sequence[str]) -> str:
-    if len(names) <= _MOST_NAMES:
-        return ", ".join(names)
-    return f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES:,} more"
 
 
 def _style(bounds: Bounds | None) -> Style:
@@ -308,7 +297,13 @@ def _service(answer: WhatIfAnswer, at: int, survival: Survival) -> tuple[Cell, .
         _lost_with(answer, survival),
         "" if survival.worst is None else found.nodes.groups[survival.worst],
         "" if lost is None else Span(bounds_percent(lost), _style(lost)),
+        at_cell(answer, survival.worst_row, _worst_node(answer, survival)),
+        mean_cell(answer, at, survival),
     )
+
+
+def _worst_node(answer: WhatIfAnswer, survival: Survival) -> Sequence[str]:
+    return () if survival.worst is None else (answer.found.nodes.groups[survival.worst],)
 
 
 def _table(columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]]) -> Table:
@@ -339,25 +334,12 @@ def _lost_with(answer: WhatIfAnswer, survival: Survival) -> str:
     told = _names(answer, survival.sets[0])
     if survival.sets[1:]:
         told += f", or {count(len(survival.sets) - 1, 'other set')}"
-    return told if survival.is_total or row is None else f"{told}: {_brief_way(row)}"
+    return told if survival.is_total or row is None else f"{told}: {brief_way(row)}"
 
 
 def _names(answer: WhatIfAnswer, groups: Sequence[int]) -> str:
     names = [answer.found.nodes.groups[each] for each in groups]
-    return ", ".join(names) if len(names) <= _MOST_NAMES else count(len(names), "node")
-
-
-def _brief_way(row: Row) -> str:
-    """Return a route as the summary of `loss` has it, for a cell."""
-    source, network = row.route.source.value, row.route.network
-    within = "" if network is None else f" {network}"
-    return f"{source}{within} to {row.route.frontend.kind.value}"
-
-
-def _way(row: Row) -> str:
-    frontend, source = row.route.frontend, SOURCES[row.route.source]
-    network = "" if row.route.network is None else f" in {row.route.network}"
-    return f"from {source}{network} to {frontend.kind.value} {frontend}"
+    return ", ".join(names) if len(names) <= MOST_NAMES else count(len(names), "node")
 
 
 def _hidden(number: int) -> Iterator[Line]:
@@ -378,7 +360,7 @@ def _sets(answer: WhatIfAnswer) -> Iterator[Line]:
             yield Line((f"{of} {put} a ServicePort in total loss.",))
         most = sets.most
         if most.silenced:
-            names = _some([answer.found.nodes.groups[each] for each in most.groups])
+            names = some([answer.found.nodes.groups[each] for each in most.groups])
             bound = f", at most {most.at_most:,} can be" if most.at_most > most.silenced else ""
             total = count(most.silenced, "ServicePort")
             yield Line((f"Most silenced by {sets.size} nodes: {total} ({names}){bound}.",))

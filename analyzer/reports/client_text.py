@@ -1,0 +1,169 @@
+"""``client`` for people: how often each fails, how long it waits, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from analyzer.clients.operations import Connection, Journey, Judged, LookUp
+from analyzer.clients.plan import Result, Time
+from analyzer.clients.walk import Range
+from analyzer.reports.answers import ClientAnswer
+from analyzer.reports.client_words import why
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.not_judged import lines
+from analyzer.reports.phrases import SOURCES, assumed, count
+from analyzer.reports.times import length, share
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Times are shown in parts of so many seconds.
+_LEAST: Final = Fraction(1, 10)
+_COLUMNS: Final = (
+    Column("CLIENT"),
+    Column("OPERATION", foldable=True),
+    Column("FAILS", right=True),
+    Column("MEAN DELAY", right=True),
+    Column("9 OF 10 WITHIN", right=True, spare=2),
+    Column("A FAILURE TAKES", right=True, spare=1),
+    Column("KNOWN FROM", spare=3),
+)
+_RESULTS: Final = {
+    Result.ANSWERED: "answered",
+    Result.TIMED_OUT: "fails: timed out",
+    Result.REFUSED: "fails: refused",
+    Result.UNREACHABLE: "fails: no route to host",
+    Result.NO_NAME: "fails: no such name",
+    Result.CLOSED: "fails: closed by the proxy",
+}
+
+
+def render(answer: ClientAnswer) -> Document:
+    """Return a line for each client, the reasons, and what it rests on."""
+    blocks: list[Block] = [*_head(answer), *lines(answer.view, answer.absent), Line()]
+    blocks += [Table(_COLUMNS, tuple(map(_row, answer.found))), Line()]
+    blocks += _why(answer)
+    if answer.every:
+        for each in answer.found:
+            blocks += _endings(each)
+    if answer.callers is not None:
+        blocks += _callers(answer)
+    for says in answer.assumed:
+        blocks.append(Line((Span(f"Assumed: {says}.", Style.FAINT),)))
+    return Document([*blocks, *assumed(answer.diagnostics)])
+
+
+def _head(answer: ClientAnswer) -> Iterator[Line]:
+    fates = dict(answer.fates)
+    dead = answer.dead
+    named = [
+        *(f"node {each}{_fate(fates, each)}" for each in dead.nodes),
+        *(f"zone {each}{_fate(fates, each)}" for each in dead.zones),
+        *(f"endpoint {each}{_fate(fates, each)}" for each in dead.named),
+    ]
+    said = ", ".join(named) or "nothing"
+    where = f" at node {answer.view.node}" if answer.view.node and not answer.balanced else ""
+    yield Line((Span(f"Clients: {SOURCES[answer.source]}{where}. Dead: {said}.", Style.STRONG),))
+    if answer.balanced:
+        nodes = ", ".join(f"{name} {share(each, each)}" for name, each in answer.balanced)
+        yield Line((f"The balancer draws {nodes}.",))
+    yield _worst(answer)
+
+
+def _worst(answer: ClientAnswer) -> Line:
+    """Say who fares worst, which is what a person wants to know first."""
+    found = max(answer.found, key=lambda each: (each.outcome.fails[1], each.outcome.fails[0]))
+    fails, operation = found.outcome.fails, found.operation
+    if not fails[1]:
+        return Line(("Nothing fails.",))
+    may = sum(1 for each in answer.found if each.outcome.fails[1])
+    told = f"Worst: {operation.client}, which cannot {operation.says} in {share(*fails)} of cases"
+    return Line((f"{told}; {may:,} of {count(len(answer.found), 'operation')} may fail.",))
+
+
+def _fate(fates: dict[str, str], name: str) -> str:
+    return f" ({fates[name]})" if name in fates else ""
+
+
+def _row(judged: Judged) -> tuple[Cell, ...]:
+    operation, outcome = judged.operation, judged.outcome
+    return (
+        Span(operation.client, Style.STRONG),
+        operation.says,
+        Span(share(*outcome.fails), _style(outcome.fails)),
+        _length(*outcome.delay),
+        _length(*outcome.quantiles[1]),
+        _time(outcome.failing()),
+        known_from(judged),
+    )
+
+
+def known_from(judged: Judged) -> str:
+    """Return whether a client's plan was measured, or read in its source."""
+    match judged.operation:
+        case LookUp(resolver=resolver):
+            return "measured" if resolver.measured else "source"
+        case Connection(connector=connector):
+            return "measured" if connector.measured else "source"
+        case Journey(steps=steps):
+            measured = all(
+                step.resolver.measured if isinstance(step, LookUp) else step.connector.measured
+                for step in steps
+            )
+            return "measured" if measured else "source"
+
+
+def _time(time: Time | None) -> str:
+    return "-" if time is None else _length(time.least, time.most)
+
+
+def _length(lower: Fraction, upper: Fraction) -> str:
+    """Return how long something lasts; what is not nothing is never told as nothing."""
+    return "<0.1s" if 0 < upper < _LEAST else length(lower, upper)
+
+
+def _style(fails: Range) -> Style:
+    if not fails[1]:
+        return Style.GOOD
+    return Style.BAD if fails[0] == 1 else Style.WARNING
+
+
+def _why(answer: ClientAnswer) -> Iterator[Line]:
+    told = {(each.operation.client, why(each)) for each in answer.found}
+    for each in answer.found:
+        reasons = why(each)
+        key = each.operation.client, reasons
+        if reasons and key in told:
+            told.discard(key)
+            says = f": {'; '.join(reasons)}."
+            yield Line((Span(each.operation.client, Style.STRONG), says))
+
+
+def _endings(judged: Judged) -> Iterator[Block]:
+    columns = (Column("RESULT"), Column("CHANCE", right=True), Column("AFTER", right=True))
+    operation = judged.operation
+    rows = tuple(
+        (_RESULTS[each.result], share(*each.chance), _length(each.time.least, each.time.most))
+        for each in judged.outcome.endings
+        if each.chance[1]
+    )
+    yield Line()
+    yield Line((Span(operation.client, Style.STRONG), f": {operation.says}"))
+    yield Table(columns, rows)
+
+
+def _callers(answer: ClientAnswer) -> Iterator[Line]:
+    found = answer.callers
+    assert found is not None
+    yield Line()
+    nodes = ", ".join(sorted({node for node in found.dead.values() if node is not None}))
+    dead = f"{len(found.dead)} dead with {nodes}" if found.dead else "none dead with its node"
+    unknown = f", {len(found.unplaced)} on no known node" if found.unplaced else ""
+    yield Line((f"{count(found.number, 'caller')}: {dead}{unknown}, {len(found.living)} alive.",))
+    for each in answer.found:
+        operation = each.operation
+        whole = found.without_answer(each.outcome.fails)
+        says = f"{operation.client}: of all callers {share(*whole)} cannot {operation.says}."
+        yield Line((says,))

@@ -1,0 +1,101 @@
+"""Why a client fares as it does, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.clients.connectors import To
+from analyzer.clients.look_up import with_options
+from analyzer.clients.operations import Connection, Journey, Judged, LookUp
+from analyzer.clients.resolvers import Port, Search
+from analyzer.model.ternary import Ternary
+from analyzer.reports.phrases import count
+from analyzer.reports.times import share
+
+
+def why(judged: Judged) -> tuple[str, ...]:
+    """Return what makes a client fail as often as it does; nothing where it never does."""
+    if not judged.outcome.fails[1] and not judged.outcome.delay[1]:
+        return ()
+    match judged.operation:
+        case LookUp() as operation:
+            return tuple(_look_up(operation, judged))
+        case Connection() as operation:
+            return tuple(_connection(operation, judged))
+        case Journey():
+            return tuple(
+                f"{step} alone fails {share(*fails)}" for step, fails in judged.alternatives.items()
+            )
+
+
+def _look_up(operation: LookUp, judged: Judged) -> Iterator[str]:
+    resolver = with_options(operation.resolver, operation.conf)
+    asked = operation.asked
+    before = next((at for at, each in enumerate(asked) if each.exists), None)
+    if before is None:
+        yield "none of the names that it asks for exists, whatever is dead"
+    elif before:
+        follows = {
+            Search.STOP: "one without an answer ends the look-up",
+            Search.AS_IS: "behind one without an answer only the name as it was given is tried",
+            Search.NEXT: "one without an answer costs time only, unless it is the right one",
+        }[resolver.silence]
+        yield f"the search asks for {count(before + 1, 'name')}, each a new draw; {follows}"
+    if resolver.attempts > 1:
+        yield from _attempts(operation, judged)
+    if not resolver.hears_refusal:
+        yield "its socket is not connected: a refusal is silence to it"
+    yield from _affine(judged)
+
+
+def _attempts(operation: LookUp, judged: Judged) -> Iterator[str]:
+    resolver = with_options(operation.resolver, operation.conf)
+    number = count(resolver.attempts, "attempt")
+    others = judged.alternatives
+    match resolver.port:
+        case Port.SAME:
+            new = others["new-ports"]
+            if new != judged.outcome.fails:
+                yield (
+                    f"after silence its {number} leave from one port, and conntrack keeps them at "
+                    f"one endpoint; from new ports {share(*new)} would fail"
+                )
+        case Port.NEW:
+            one = others["one-attempt"]
+            yield (
+                f"each of {number} leaves from a new port and draws anew; with one {share(*one)} "
+                "would fail"
+            )
+        case Port.EITHER:
+            yield f"of its {number} it is not known which draw anew"
+
+
+def _connection(operation: Connection, judged: Judged) -> Iterator[str]:
+    connector = operation.connector
+    pinned = connector.pinned or judged.affine is Ternary.TRUE
+    if connector.to is To.PODS:
+        most = count(connector.tries, "endpoint") if connector.tries else "every endpoint"
+        yield f"it draws among endpoints itself, and tries up to {most}"
+        return
+    if connector.is_open:
+        yield "a connection stays with its endpoint, and nothing but time tells that it is gone"
+    if pinned:
+        yield "session affinity is all or nothing for a client: each try goes to the same endpoint"
+    elif judged.affine is Ternary.UNKNOWN:
+        yield from _affine(judged)
+    elif connector.tries > 1:
+        one = judged.alternatives["one-attempt"]
+        tries = count(connector.tries, "try", "tries")
+        yield f"each of {tries} draws anew, but for a refusal; with one {share(*one)} would fail"
+    elif not connector.is_open and judged.outcome.delay[1]:
+        yield "its SYNs are sent again to the same endpoint: conntrack keeps it"
+
+
+def _affine(judged: Judged) -> Iterator[str]:
+    if judged.affine is Ternary.TRUE:
+        yield "session affinity is all or nothing for a client: each draw is the same"
+    elif judged.affine is Ternary.UNKNOWN:
+        yield (
+            "session affinity holds a client to one endpoint, unless the rules forget it "
+            "(100 clients a node)"
+        )

@@ -1,0 +1,53 @@
+"""What ``loss`` found at every node of a cluster, all that a report of it needs."""
+
+from __future__ import annotations
+
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.failure.loss_at_every_node import LossAtEveryNode
+    from analyzer.failure.models import Dead
+    from analyzer.kubeproxy.absent import Absent
+    from analyzer.kubeproxy.predict.cluster import Prediction
+    from analyzer.kubeproxy.predict.every_node import EveryNode
+    from analyzer.kubeproxy.view import View
+    from analyzer.model.cluster import Cluster
+    from analyzer.model.diagnostics import Diagnostic
+
+
+@value(kw_only=True)
+class LossClusterAnswer:
+    """Of ``loss`` of every node of a cluster, predicted from objects.
+
+    Attributes:
+        losses: of the ServicePorts that a living node has in its rules, in the order of the report.
+        every_node: the ServicePorts themselves.
+        alive: names of the nodes that live; `gone`: of those that do not.
+        in_order, every, brief, narrowed: as of `LossAnswer`.
+    """
+
+    cluster: Cluster
+    view: View
+    dead: Dead
+    losses: tuple[LossAtEveryNode, ...]
+    every_node: tuple[EveryNode, ...]
+    prediction: Prediction
+    absent: Absent
+    alive: tuple[str, ...]
+    gone: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    in_order: bool = False
+    every: bool = False
+    brief: bool = False
+    narrowed: bool = False
+
+    @property
+    def not_judged(self) -> tuple[str, ...]:
+        """Names of ServicePorts of which nothing is told, or not all."""
+        return self.view.left_out
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is known to be left out."""
+        return not self.not_judged

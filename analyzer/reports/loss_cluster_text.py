@@ -1,0 +1,94 @@
+"""``loss`` of every node for people: who is hurt, at its worst node and in the mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.failure.loss_at_every_node import LossAtEveryNode
+from analyzer.model.probability import Bounds, Dyadic
+from analyzer.reports.affinity import affinity_note
+from analyzer.reports.cluster_answer import LossClusterAnswer
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.loss_summary import doubts, harm
+from analyzer.reports.loss_words import STYLES, WORDS, by_harm, dead_words, worst_routes
+from analyzer.reports.not_judged import lines as not_judged
+from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.phrases import count, listed
+from analyzer.reports.predicted_text import at_nodes, dropped, grounds, head
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fractions import Fraction
+    from typing import Final
+
+_COLUMNS: Final = (
+    Column("SERVICE PORT", shortens=True),
+    Column("PROTO", spare=1),
+    Column("DEAD", right=True),
+    Column("LOST", right=True),
+    Column(""),
+    Column("AT", shortens=True),
+    Column("MEAN OVER NODES", right=True, spare=3),
+    Column("WORST ROUTE", spare=2),
+)
+#: ServicePorts that leave room for the rest on a screen of 24 lines.
+_MOST: Final = 8
+#: Bits of a mean that is shown.
+_BITS: Final = 64
+
+
+def render(answer: LossClusterAnswer) -> Document:
+    """Return the summary over all nodes, then a line for each ServicePort that is hit."""
+    losses = answer.losses
+    at = {id(each.worst): _nodes(each) for each in losses}
+    blocks: list[Block] = [
+        Line(("Dead: ", Span(dead_words(answer.dead), Style.STRONG))),
+        *doubts(answer.dead),
+        *_seen(answer),
+        *harm(by_harm([each.worst for each in losses]), is_whole=answer.is_whole, at=at),
+        *dropped(answer.every_node),
+        *not_judged(answer.view, answer.absent),
+        *head(answer.prediction),
+    ]
+    hit = [each for each in losses if each.worst.worst.upper]
+    rows = losses if answer.brief else hit
+    shown = rows if answer.brief or answer.every or answer.narrowed else rows[:_MOST]
+    if shown:
+        blocks += [Line(), Table(_COLUMNS, tuple(map(_row, shown)))]
+    if len(rows) > len(shown):
+        which = " hit" if answer.in_order else ", none worse"
+        says = f"{count(len(rows) - len(shown), 'more ServicePort')}{which}: --summary"
+        blocks.append(Line((Span(says, Style.FAINT),)))
+    pinned = [*affinity_note([each.worst.service for each in hit], answer.view.mode, lost=True)]
+    return Document([*blocks, Line(), *pinned, *grounds(answer.prediction)])
+
+
+def _seen(answer: LossClusterAnswer) -> Iterator[Line]:
+    of = f" of {len(answer.alive) + len(answer.gone):,}" if answer.gone else ""
+    yield Line((f"Judged at every node that lives: {len(answer.alive):,}{of}.",))
+    if answer.gone:
+        verb = "is dead and sends" if len(answer.gone) == 1 else "are dead and send"
+        yield Line((Span(f"Left out: {listed(answer.gone)}, which {verb} no flows.", Style.FAINT),))
+
+
+def _nodes(each: LossAtEveryNode) -> str:
+    return at_nodes(sorted(each.worst_at), each.nodes) or "every node"
+
+
+def _row(each: LossAtEveryNode) -> tuple[Cell, ...]:
+    loss = each.worst
+    endpoints = len(loss.service.endpoints)
+    return (
+        Span(loss.service.name.text, Style.STRONG),
+        loss.service.protocol,
+        f"{len(loss.dead):,} of {endpoints:,}" if endpoints else "",
+        Span(bounds_percent(loss.worst), STYLES[loss.state]),
+        Span(WORDS[loss.state], STYLES[loss.state]),
+        _nodes(each),
+        bounds_percent(Bounds(*map(_share, each.mean))),
+        worst_routes(loss) if loss.worst.upper else "",
+    )
+
+
+def _share(number: Fraction) -> Dyadic:
+    return Dyadic.of((number.numerator << _BITS) // number.denominator, _BITS)

@@ -1,0 +1,115 @@
+"""What is lost with nothing dead: by which rule, on the way of whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from analyzer.kubeproxy.view import ServicePort, Source
+from analyzer.model.endings import Ending, EndKind
+from analyzer.model.probability import ALWAYS, Bounds
+from analyzer.reports.document import Line, Span, Style
+from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.phrases import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from analyzer.failure.loss import RouteLoss, ServiceLoss
+
+#: Ways to be lost that have a sentence each.
+_MOST: Final = 3
+#: Characters of a rule that are quoted.
+_LONGEST: Final = 120
+#: What becomes of flows; where it is not certain, what may become of them.
+_WORDS: Final = {
+    EndKind.REFUSED: ("are refused", "may be refused"),
+    EndKind.DROPPED: ("are dropped", "may be dropped"),
+    EndKind.REJECTED: ("are rejected", "may be rejected"),
+    EndKind.NOT_TRANSLATED: ("are never translated",) * 2,
+    EndKind.LEFT_OVER: ("are taken by no draw of the Service's chain",) * 2,
+    EndKind.UNCHANGED: ("are sent to no endpoint",) * 2,
+    EndKind.UNKNOWN: ("are lost", "may be lost"),
+}
+_UNKNOWN: Final = " (the dump does not tell what becomes of them)"
+
+
+def _losing(services: Iterable[ServicePort]) -> list[ServiceLoss]:
+    """Return the losses of ServicePorts that lose flows with nothing dead."""
+    heard = [each for each in services if _may_lose(each)]
+    if not heard:
+        return []
+    from analyzer.failure.loss import service_loss
+    from analyzer.failure.models import Dead
+
+    found = (service_loss(each, Dead(endpoints=frozenset())) for each in heard)
+    return [each for each in found if each.otherwise is not None]
+
+
+def _may_lose(service: ServicePort) -> bool:
+    if getattr(service.routes, "is_quiet", False):  # without a look at each of its routes
+        return False
+    return any(route.astray or route.losses() for route in service.routes)
+
+
+def sentences(services: Iterable[ServicePort]) -> Iterator[Line]:
+    """Say which ServicePorts lose flows with nothing dead, the most certain and greatest first."""
+    groups: dict[tuple[Ending, Bounds, str], list[ServiceLoss]] = {}
+    for loss in _losing(services):
+        route = loss.otherwise
+        if route is not None:
+            ending, share = max(route.otherwise, key=lambda each: (each[1].lower, each[1].upper))
+            groups.setdefault((ending, share, _sources(loss, ending, share)), []).append(loss)
+    order = sorted(groups, key=lambda each: (-float(each[1].lower), -float(each[1].upper)))
+    for key in order[:_MOST]:
+        yield _sentence(*key, groups[key])
+    others = {loss.service.name.text for key in order[_MOST:] for loss in groups[key]}
+    if others:
+        says = f"{count(len(others), 'more ServicePort')} with such losses: --format json has them"
+        yield Line((Span(says, Style.WARNING),))
+
+
+def _sentence(ending: Ending, share: Bounds, where: str, losses: Sequence[ServiceLoss]) -> Line:
+    first = losses[0].service.name.text
+    who = f"{first} and {len(losses) - 1:,} more" if losses[1:] else first
+    certain, perhaps = _WORDS[ending.kind]
+    # Of some it is certain what becomes of them, and not whether that is a loss.
+    known = Bounds(share.upper, share.upper) if certain == perhaps else share
+    most = bounds_percent(known if known.lower else Bounds(known.upper, known.upper))
+    many = f"{'' if known.lower else 'up to '}{most} of"
+    verb = certain if share.lower else perhaps
+    style = Style.BAD if share.lower == ALWAYS else Style.WARNING
+    told = f"{who}: {many} new flows {where} {verb} now{_by(ending)}."
+    return Line((Span(told, style),))
+
+
+def _by(ending: Ending) -> str:
+    """Return what decides, for a sentence to end with."""
+    if ending.kind is EndKind.UNKNOWN:
+        return _UNKNOWN
+    table = f"table {ending.table}, " if ending.table else ""
+    if not ending.rule:
+        return f" ({table}{ending.how})" if ending.how else ""
+    place = "" if ending.place is None else f"{ending.place}: "
+    rule = " ".join(ending.rule.split())
+    rule = rule if len(rule) <= _LONGEST else f"{rule[:_LONGEST]}..."
+    from analyzer.model.programs import program_of
+
+    written_by = program_of(ending.chain, ending.rule, ending.table)
+    whose = f"{written_by}, " if written_by else ""
+    return f" ({whose}{table}{place}{rule})"
+
+
+def _sources(loss: ServiceLoss, ending: Ending, share: Bounds) -> str:
+    """Return whose flows end so."""
+    routes = [each for each in loss.routes if (ending, share) in each.otherwise]
+    if len(routes) == len(loss.routes) and routes[0].route.source is not Source.HAIRPIN:
+        return "from everywhere"
+    return f"from {', '.join(dict.fromkeys(map(_source, routes)))}"
+
+
+def _source(each: RouteLoss) -> str:
+    route = each.route
+    if route.source is Source.HAIRPIN:
+        return "an endpoint to itself"
+    return route.source.value if route.network is None else f"{route.source.value} {route.network}"

@@ -1,0 +1,60 @@
+"""What an answer that was predicted from objects rests on, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analyzer.reports.document import Line, Span, Style
+from analyzer.reports.phrases import count, listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.kubeproxy.predict.cluster import Prediction
+    from analyzer.kubeproxy.predict.every_node import EveryNode
+
+
+def head(prediction: Prediction) -> Iterator[Line]:
+    """Say that rules were predicted, and whose."""
+    settings = prediction.settings
+    who = f"kube-proxy {settings.version.text} in {settings.mode.value} mode"
+    dumps = prediction.dumps
+    read = f"; the rules of {listed(dumps)} are read from dumps" if dumps else ""
+    yield _faint(f"Predicted from objects: what {who} writes{read}; see below what is assumed.")
+
+
+def grounds(prediction: Prediction) -> Iterator[Line]:
+    """Give what was assumed, and what was held against walks."""
+    yield _faint(f"Assumed: {'; '.join(prediction.assumed)}.")
+    for walked in prediction.walked:
+        number = count(walked.services - len(walked.differing), "prediction")
+        yield _faint(
+            f"Checked: {number} held against a walk of generated rules, at "
+            f"{', '.join(walked.nodes)} (--seed {walked.seed})."
+        )
+
+
+def dropped(services: Sequence[EveryNode]) -> Iterator[Line]:
+    """Name ServicePorts whose flows some nodes drop, since they have no endpoint of their own."""
+    told = []
+    for each in services:
+        every = sum(len(at.nodes) for at in each.at)
+        nodes = sum(
+            len(at.nodes) for at in each.at if any(how == "drop" for _, how in at.service.refusals)
+        )
+        if nodes and any(len(route.shares) for at in each.at for route in at.service.routes):
+            told.append(f"{each.service.name.text} ({nodes:,} of {every:,} nodes)")
+    if told:
+        says = f"Dropped, whatever fails, at nodes without endpoints of their own: {listed(told)}"
+        yield Line((f"{says}.",))
+
+
+def at_nodes(names: Sequence[str], number: int) -> str:
+    """Return which nodes these are, of so many; nothing where they are all."""
+    if len(names) >= number or not names:
+        return ""
+    more = f" and {len(names) - 1:,} more" if names[1:] else ""
+    return f"{names[0]}{more}"
+
+
+def _faint(text: str) -> Line:
+    return Line((Span(text, Style.FAINT),))

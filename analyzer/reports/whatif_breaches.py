@@ -1,0 +1,57 @@
+"""Which of the thresholds of ``whatif`` are broken, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analyzer.failure.whatif import Kind
+from analyzer.reports.answers import WhatIfAnswer
+from analyzer.reports.document import Line, Span, Style
+from analyzer.reports.numbers import percent
+from analyzer.reports.phrases import count, listed
+from analyzer.reports.whatif_ways import way
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Names of a set of nodes that are told one by one.
+MOST_NAMES: Final = 3
+
+
+def breaches(answer: WhatIfAnswer) -> Iterator[Line]:
+    """Give which thresholds are broken, and by what."""
+    for each in answer.breaches:
+        if each.kind is None or each.none is None:
+            continue
+        what = _failing(each.kind, each.names)
+        says = f"--max-loss: losing {what} may cost {each.service.name.text} {percent(each.none)}"
+        yield Line((Span(f"{says} of the flows {way(each.row)}.", Style.BAD),))
+    few = [each for each in answer.breaches if each.kind is None]
+    if few:
+        names = listed([each.service.name.text for each in few])
+        number, who = answer.min_survives or 0, count(len(few), "ServicePort")
+        says = f"--min-survives {number}: {who} may not survive {count(number, 'node')}: {names}."
+        yield Line((Span(says, Style.BAD),))
+    if answer.is_lost_now:
+        says = "--max-loss is broken already: more may be lost with nothing dead."
+        yield Line((Span(says, Style.BAD),))
+    elif answer.is_broken and not answer.breaches:
+        yield Line((Span("Not everything was judged: that breaks what was asked for.", Style.BAD),))
+
+
+def _failing(kind: Kind, names: Sequence[str]) -> str:
+    match kind:
+        case Kind.ZONE:
+            return f"zone {names[0]}"
+        case Kind.CONTROL_PLANE:
+            return "the control plane"
+        case Kind.NODE | Kind.SET:
+            return some(names)
+
+
+def some(names: Sequence[str]) -> str:
+    """Return names, those beyond the first few as their number."""
+    if len(names) <= MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES:,} more"

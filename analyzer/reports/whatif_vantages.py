@@ -1,0 +1,58 @@
+"""Where a failure costs most, and the mean over nodes, in answers about every node."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from analyzer.failure.incidence import ONE, Row, rank
+from analyzer.failure.smallest import Survival
+from analyzer.failure.vantages import MeanLoss, mean_over_nodes, worst_at
+from analyzer.failure.whatif import Failure, Kind
+from analyzer.model.probability import Bounds, Dyadic
+from analyzer.reports.answers import WhatIfAnswer
+from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.predicted_text import at_nodes
+
+
+def dead_nodes(answer: WhatIfAnswer, failure: Failure) -> Collection[str]:
+    """Return the names of the nodes that fail."""
+    if failure.kind is not Kind.ZONE:
+        return failure.names
+    return {n for n in answer.found.vantages if answer.cluster.zone_of(n) in failure.names}
+
+
+def at_cell(answer: WhatIfAnswer, row: Row | None, dead: Collection[str]) -> str:
+    """Return at which nodes a route is one, for a cell; nothing where it is at all."""
+    if row is None or row.at is None:
+        return ""
+    found = answer.found
+    alive = sum(name not in dead for name in found.vantages)
+    return at_nodes(worst_at(found, row, dead), alive)
+
+
+def names_at(answer: WhatIfAnswer, row: Row | None, dead: Collection[str]) -> list[str] | None:
+    """Return the same by name, for programs; None: every node that lives."""
+    if row is None or row.at is None:
+        return None
+    return list(worst_at(answer.found, row, dead))
+
+
+def mean_cell(answer: WhatIfAnswer, at: int, survival: Survival) -> str:
+    """Return the mean over nodes of what the worst node's loss costs a ServicePort."""
+    if not answer.found.vantages or survival.worst is None:
+        return ""
+    mean = mean_over_nodes(answer.found, at, (survival.worst,))
+    return bounds_percent(Bounds(_share(mean.lower), _share(mean.upper)))
+
+
+def mean_numbers(mean: MeanLoss) -> dict[str, Any]:
+    """Return a mean for programs, right to 12 digits."""
+    ends = (round(min(1.0, rank(n) / rank(ONE)), 12) for n in (mean.lower, mean.upper))
+    lower, upper = ends
+    return {"lower": lower, "upper": upper, "nodes": mean.nodes}
+
+
+def _share(number: int) -> Dyadic:
+    most = rank(ONE)
+    return Dyadic.of(min(rank(number), most), most.bit_length() - 1)
