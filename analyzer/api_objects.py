@@ -49,6 +49,11 @@ class ApiObjects:
             self.cluster = self.cluster.with_networks(said.items())
 
     @property
+    def items(self) -> Sequence[Object]:
+        """The objects themselves, decoded."""
+        return self._items
+
+    @property
     def lists_endpoints(self) -> bool:
         """Whether any endpoints are listed; ``kubectl cluster-info dump`` leaves them out."""
         return any(item.get("kind") in {"EndpointSlice", "Endpoints"} for item in self._items)
@@ -66,6 +71,12 @@ class ApiObjects:
         from analyzer.parsers.pod_addresses import pod_addresses
 
         return pod_addresses(self._items)
+
+    def callers(self, namespace: str, selector: str) -> Mapping[str, str | None]:
+        """Return the pods that a selector means, by ``ns/name``, each with its node."""
+        from analyzer.parsers.callers import callers_of
+
+        return callers_of(self._items, namespace, selector)
 
     def roles(self) -> Roles:
         """Return which nodes carry which part of the control plane."""

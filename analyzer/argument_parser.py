@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from analyzer.errors import suggestion
+from analyzer.parsers.contents import size_from_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,18 @@ class Joined(argparse.Action):
         """Add a value to those before it."""
         before = getattr(namespace, self.dest)
         setattr(namespace, self.dest, values if before is None else f"{before},{values}")
+
+
+def size_of(text: str) -> int:
+    """Return a size in bytes, of the value of an option.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    size = size_from_text(text)
+    if size is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size in bytes (for example 512M)")
+    return size
 
 
 def percentage(text: str) -> Fraction:
@@ -109,7 +122,7 @@ class Parser(argparse.ArgumentParser):
                 f"argument {option}: it is not plain which word is {' or '.join(needed)}; repeat "
                 f"{option} for each value, or join the values by commas"
             )
-        if any(each.nargs == "+" for each in places):
+        if any(each.nargs in ("+", "*") for each in places):
             own = [words[at] for at, owner in told if owner is None]
             end = words.index("--") if "--" in words else len(words)
             others = {at for at, owner in told if owner is None}

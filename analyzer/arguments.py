@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 
 from analyzer import __version__
-from analyzer.argument_parser import Joined, Parser, percentage, several
+from analyzer.argument_parser import Joined, Parser, several, size_of
 from analyzer.assumed_arguments import add_assumed_options
 from analyzer.errors import suggestion
 from analyzer.examples import EXAMPLES
 from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
-from analyzer.parsers.contents import MOST_BYTES, size_from_text
+from analyzer.objects_arguments import VERBS, add_prediction_options, check_prediction_options
+from analyzer.parsers.contents import MOST_BYTES
 from analyzer.parsers.formats import FORMATS
 from analyzer.reports.renderers import RENDERERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
+    from typing import Any, Final
 
 
 def parse(words: Sequence[str]) -> SimpleNamespace:
@@ -48,7 +49,11 @@ def parse(words: Sequence[str]) -> SimpleNamespace:
         if others:
             parser.error(f"{others[0]}: --components is one table for all clusters; it goes alone")
         return found
-    return parser_of(asked).parse_args(words[1:], SimpleNamespace())
+    parser = parser_of(asked)
+    given = parser.parse_args(words[1:], SimpleNamespace())
+    if asked in VERBS and (wrong := check_prediction_options(given)):
+        parser.error(wrong)
+    return given
 
 
 def _is_option(word: str) -> bool:
@@ -59,15 +64,16 @@ def parser_of(verb: str) -> Parser:
     """Return what reads the options of a verb, or exits with help or with what is wrong."""
     says, add_options = _VERBS[verb]
     assert add_options is not None  # the lab's own parser declares them
-    epilog = f"{_EPILOGS.get(verb, '')} {_LISTS}".lstrip()
     parser = Parser(
-        prog=f"kubeodds {verb}", description=says, epilog=epilog, examples=EXAMPLES[verb]
+        prog=f"kubeodds {verb}", description=says, epilog=_LISTS, examples=EXAMPLES[verb]
     )
     parser.set_defaults(verb=verb)
     if verb == "diff":
         _add_two_dumps(parser)
     elif verb in RENDERERS:
-        add_input_options(parser)
+        add_input_options(parser, "*" if verb in VERBS else "+")
+        if verb in VERBS:
+            add_prediction_options(parser, verb)
     if verb in RENDERERS:
         add_output_options(parser, verb)
     add_options(parser)
@@ -104,14 +110,15 @@ def add_output_options(parser: ArgumentParser, verb: str) -> None:
     )
 
 
-def add_input_options(parser: ArgumentParser) -> None:
-    """Add what says which dump to read and what is known besides."""
+def add_input_options(parser: ArgumentParser, number: str = "+") -> None:
+    """Add what says which dumps to read, `number` as of argparse, and what is known besides."""
     parser.add_argument(
         "dumps",
         metavar="DUMP",
-        nargs="+",
+        nargs=number,
         help="output of iptables-save or `nft list ruleset`, or a bundle of `kubeodds collect`; - "
-        "for stdin; several of one node are told apart by content; loss: also of several nodes",
+        "for stdin; several of one node are told apart by content; loss, and client with "
+        "--balancer: also of several nodes",
     )
     _add_what_is_known(parser)
 
@@ -174,7 +181,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
         "--node",
         metavar="NAME",
         action=Joined,
-        help="the node whose dump it is; loss: the nodes of several dumps, in their order",
+        help="the node whose dump it is; of several dumps their nodes, in their order",
     )
     parser.add_argument(
         "--node-ip",
@@ -182,11 +189,16 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
         **several(_address),
         help="that node's addresses, where no objects say them",
     )
+    parser.add_argument(
+        "--ipsets",
+        metavar="FILE",
+        help="output of `ipset save` on the node, for rules with -m set",
+    )
     add_assumed_options(parser)
     parser.add_argument(
         "--max-input",
         metavar="SIZE",
-        type=_size,
+        type=size_of,
         default=MOST_BYTES,
         help="refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)",
     )
@@ -206,6 +218,11 @@ def add_dead_options(parser: ArgumentParser) -> None:
         ("--dead-zone", "ZONE", "a zone that is gone (needs --objects)"),
     ):
         parser.add_argument(option, metavar=metavar, help=says, **several())
+
+
+def _add_all(parser: ArgumentParser, options: Mapping[str, Mapping[str, Any]]) -> None:
+    for names, kinds in options.items():
+        parser.add_argument(*names.split(), **kinds)
 
 
 def _add_filters(parser: ArgumentParser) -> None:
@@ -274,8 +291,7 @@ def _tree_options(parser: ArgumentParser) -> None:
 def _trace_options(parser: ArgumentParser) -> None:
     from analyzer.trace_arguments import OPTIONS
 
-    for option, kinds in OPTIONS.items():
-        parser.add_argument(option, **kinds)
+    _add_all(parser, OPTIONS)
     add_dead_options(parser)
 
 
@@ -290,13 +306,10 @@ def _loss_options(parser: ArgumentParser) -> None:
     shown.add_argument(
         "--all", action="store_true", help="all that is hit, each with all of its endpoints"
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="do not say what to do now")
-    parser.add_argument(
-        "--max-loss",
-        metavar="PERCENT",
-        type=percentage,
-        help="exit with 1 if a ServicePort may lose more (for example 10%%), or is not judged",
-    )
+    from analyzer.loss_arguments import EPILOG, OPTIONS
+
+    parser.epilog = f"{EPILOG} {_LISTS}"
+    _add_all(parser, OPTIONS)
 
 
 def _whatif_options(parser: ArgumentParser) -> None:
@@ -304,8 +317,7 @@ def _whatif_options(parser: ArgumentParser) -> None:
 
     parser.epilog = f"{EPILOG}\n{_LISTS}"
     _add_filters(parser)
-    for option, kinds in OPTIONS.items():
-        parser.add_argument(option, **kinds)
+    _add_all(parser, OPTIONS)
 
 
 def _timeline_options(parser: ArgumentParser) -> None:
@@ -314,11 +326,19 @@ def _timeline_options(parser: ArgumentParser) -> None:
     parser.epilog = f"{EPILOG}\n{_LISTS}"
     add_dead_options(parser)
     _add_filters(parser)
-    for option, kinds in OPTIONS.items():
-        parser.add_argument(option, **kinds)
+    _add_all(parser, OPTIONS)
     times = parser.add_argument_group("durations")
     for option, kinds in TIMES.items():
         times.add_argument(option, **kinds)
+
+
+def _client_options(parser: ArgumentParser) -> None:
+    from analyzer.client_arguments import EPILOG, OPTIONS
+
+    parser.epilog = f"{EPILOG}\n{_LISTS}"
+    add_dead_options(parser)
+    _add_filters(parser)
+    _add_all(parser, OPTIONS)
 
 
 def _collect_options(parser: ArgumentParser) -> None:
@@ -351,13 +371,6 @@ def _address(text: str) -> Address:
     return address
 
 
-def _size(text: str) -> int:
-    size = size_from_text(text)
-    if size is None:
-        raise ArgumentTypeError(f"{text!r} is not a size in bytes (for example 512M)")
-    return size
-
-
 def _network_of_node(text: str) -> tuple[Network, str]:
     cidr, sign, node = text.partition("=")
     network = network_from_text(cidr)
@@ -367,23 +380,16 @@ def _network_of_node(text: str) -> tuple[Network, str]:
 
 
 _LISTS: Final = "Options that take several values are repeated, or the values are joined by commas."
-#: What the words of an answer mean, where they need it.
-_EPILOGS: Final = {
-    "loss": "Partial loss (degraded in JSON): some new flows certainly land on dead endpoints. "
-    "Total loss (silenced): some do, and none reaches a living endpoint. Unknown: some may, and "
-    "none certainly does. Without anything dead there is an overview of what could be marked "
-    "dead; with --max-loss or --format json that is bad usage. A dump that shows no Service is bad "
-    "input.",
-}
 
 #: What each verb is for, and what adds the options that only it has.
 _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = {
     "services": ("every ServicePort with its exact shares", _services_options),
     "tree": ("the probability tree of a Service, rule by rule", _tree_options),
     "trace": ("where one packet can end, and the rules on its way", _trace_options),
-    "loss": ("the share of new flows that lands on dead endpoints", _loss_options),
+    "loss": ("the share of new flows that is lost: on dead endpoints, or to rules", _loss_options),
     "whatif": ("what every node, zone and pair of nodes would cost", _whatif_options),
     "timeline": ("what an outage costs as time goes on: frozen, or healing", _timeline_options),
+    "client": ("how often clients fail, how long they wait, and why", _client_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
     "collect": ("print a script that collects rules and state on a node", _collect_options),
     "completion": ("print what completes this command line in a shell", _completion_options),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 
-from analyzer.semantics.assumed import ASSUMPTIONS, BY_NAME, DEFAULTS
+from analyzer.semantics.assumed import ASSUMPTIONS, BY_NAME, DEFAULTS, POD_INTERFACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
 #: What older versions called one.
 _FORMERLY: Final = {"limit": "limits"}
+#: Source: Linux, include/uapi/linux/if.h, ``IFNAMSIZ``, which counts the zero behind a name.
+_MOST_LETTERS: Final = 15
+#: What the assumption may be that is no device.
+_WORDS: Final = frozenset(BY_NAME[POD_INTERFACE].values)
 
 
 def add_assumed_options(parser: ArgumentParser) -> None:
@@ -27,6 +32,16 @@ def add_assumed_options(parser: ArgumentParser) -> None:
         default=DEFAULTS,
         help=f"what the rules do not tell (default: {defaults}); of each also unknown, of "
         "reverse-path fail, of limits over; printed where an answer rests on it",
+    )
+    parser.add_argument(
+        "--pod-interface",
+        dest="assumed",
+        metavar="PATTERN",
+        action=_PodInterface,
+        type=_patterns,
+        default=DEFAULTS,
+        help="devices that belong to pods, for example cali+ (default: as network plugins name "
+        "them); the same as --assume pod-interface=PATTERN",
     )
     parser.add_argument(
         "--assume-nothing",
@@ -45,11 +60,28 @@ def _assumptions(text: str) -> Mapping[str, str]:
 def _assumption(text: str) -> tuple[str, str]:
     name, _, of = text.partition("=")
     name = _FORMERLY.get(name, name)
+    if name == POD_INTERFACE and of not in BY_NAME[name].values:
+        return name, _pattern(of)
     known = BY_NAME.get(name)
     if known is None or of not in known.values:
         every = ", ".join(f"{each.name}={'|'.join(each.values)}" for each in ASSUMPTIONS)
         raise ArgumentTypeError(f"{text!r} is none of {every}")
     return name, of
+
+
+def _patterns(text: str) -> Mapping[str, str]:
+    return {POD_INTERFACE: " ".join(map(_pattern, text.split(",")))}
+
+
+def _pattern(text: str) -> str:
+    """Return the name of a device as iptables writes it; ``*`` at its end is ``+``.
+
+    Source: iptables, libxtables/xtables.c, ``xtables_parse_interface``.
+    """
+    found = f"{text[:-1]}+" if text.endswith("*") else text
+    if not 0 < len(found) <= _MOST_LETTERS or found == "+" or re.search(r"[\s/*!]", found):
+        raise ArgumentTypeError(f"{text!r} is no device, for example cni0, and not all of some")
+    return found
 
 
 class _Given(dict[str, str]):
@@ -75,6 +107,17 @@ class _Assume(Action):
     def __call__(self, _: object, options: Namespace, values: Any, __: Any = None) -> None:
         """Take some."""
         options.assumed = _given(options.assumed, values, None)
+
+
+class _PodInterface(Action):
+    """Takes devices of pods besides those that were named before."""
+
+    def __call__(self, _: object, options: Namespace, values: Any, __: Any = None) -> None:
+        """Take some."""
+        before = options.assumed.named if isinstance(options.assumed, _Given) else {}
+        named = [*before.get(POD_INTERFACE, "").split(), *values[POD_INTERFACE].split()]
+        every = " ".join(dict.fromkeys(each for each in named if each not in _WORDS))
+        options.assumed = _given(options.assumed, {POD_INTERFACE: every}, None)
 
 
 class _AssumeNothing(Action):

@@ -85,7 +85,12 @@ def _services(options: SimpleNamespace) -> int:
     from analyzer.judging import lacking
     from analyzer.reports.answers import ServicesAnswer
 
-    given = read_input(options)
+    if options.from_objects:
+        from analyzer.predicting import predicted_input
+
+        given = predicted_input(options, ApiObjects(options))
+    else:
+        given = read_input(options)
     services = given.view.services
     if options.service or options.namespace or options.sort is not None:
         from analyzer.kubeproxy.select import in_order, narrow
@@ -175,6 +180,7 @@ def _tree(options: SimpleNamespace) -> int:
 def _trace(options: SimpleNamespace) -> int:
     from analyzer.dumps import of_version
     from analyzer.judging import dead_of
+    from analyzer.kubeproxy.asked_sets import not_told
     from analyzer.kubeproxy.exceeded import bounded
     from analyzer.kubeproxy.trace import trace
     from analyzer.parsers.survey import survey_any
@@ -209,6 +215,7 @@ def _trace(options: SimpleNamespace) -> int:
         for each in (*ruleset.diagnostics, *survey_any(ruleset, visited))
     ]
     diagnostics += bounded(found.exceeded, rulesets[0].file)
+    diagnostics += not_told(found.missed_sets, rulesets[0].file)
     answer = TraceAnswer(
         cluster=cluster,
         node=options.node,
@@ -241,6 +248,12 @@ def _timeline(options: SimpleNamespace) -> int:
     from analyzer.failure_verbs import timeline
 
     return timeline(options)
+
+
+def _client(options: SimpleNamespace) -> int:
+    from analyzer.client_verbs import client
+
+    return client(options)
 
 
 def _diff(options: SimpleNamespace) -> int:
@@ -298,6 +311,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "loss": _loss,
     "whatif": _whatif,
     "timeline": _timeline,
+    "client": _client,
     "diff": _diff,
     "collect": _collect,
     "completion": _completion,

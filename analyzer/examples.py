@@ -38,6 +38,11 @@ EXAMPLES: Final = {
         "kubeodds timeline dump.txt --objects objects.json --dead-node worker1 --start-up 10s-1m",
         "kubeodds timeline dump.txt --objects objects.json --dead-node master --api-back-after 20m",
     ),
+    "client": (
+        "kubeodds client dump.txt --objects objects.json --dead-node master",
+        "kubeodds client dump.txt --dead 10.244.0.3 --client glibc,musl --lookup app.default",
+        "kubeodds client dump.txt --dead 10.244.0.7 --service app --client tcp --timeout 3s --all",
+    ),
     "diff": (
         "kubeodds diff dump.txt later.txt",
         "kubeodds diff dump.txt ruleset.nft --objects objects.json --node worker1",

@@ -28,18 +28,33 @@ def whatif(options: SimpleNamespace) -> int:
     """Say what each failure would cost, or with ``--components`` that of each component."""
     if options.components:
         return _components(options)
+    from analyzer.failure.reaching import is_lost_beyond, reaching, reaching_at_every_node
     from analyzer.failure.thresholds import breaches
     from analyzer.failure.whatif import Asked, Kind, control_plane_of, what_if
     from analyzer.judging import judged, warnings_of_places
+    from analyzer.kubeproxy.absent import Absent
     from analyzer.outage.api_servers import api_processes
     from analyzer.reports.answers import WhatIfAnswer
 
     objects = ApiObjects(options)
-    given = read_input(options, objects)
-    absent, services = judged(options, given)
+    every = given = None
+    absent, view = Absent(), None
+    if options.from_objects:
+        from analyzer.predicting import everywhere, is_everywhere, predicted_input
+
+        if is_everywhere(options):
+            every = everywhere(options, objects)
+        else:
+            given = predicted_input(options, objects)
+    if every is not None:
+        view, services, told = every.view, every.asked, every.diagnostics
+    else:
+        given = read_input(options, objects) if given is None else given
+        absent, services = judged(options, given)
+        view, told = given.view, (*given.view.diagnostics, *warnings_of_places(given))
     top = options.top or (_TOP_OF_TEXT if options.format == "text" else _TOP)
     asked = Asked(
-        node=options.node,
+        node=options.node if every is None else None,
         control_plane=tuple(options.control_plane),
         kinds=frozenset(map(Kind, options.only)) or frozenset(Kind),
         depth=options.depth,
@@ -47,21 +62,25 @@ def whatif(options: SimpleNamespace) -> int:
         by_mean=options.sort == "mean",
     )
     topology = topology_of(options, objects)
-    if topology is not None and not control_plane_of(given.cluster, asked):
+    if topology is not None and not control_plane_of(objects.cluster, asked):
         # What runs there says so, where no node has the label.
         asked = replace(asked, control_plane=topology.api)
     with progress("failures") as advance:
-        found = what_if(services, given.cluster, asked, advance)
+        at_every_node = () if every is None else tuple(map(reaching_at_every_node, every.services))
+        found = what_if(reaching(services), objects.cluster, asked, advance, at_every_node)
     thresholds = {"max_loss": options.max_loss, "min_survives": options.min_survives}
     answer = WhatIfAnswer(
-        cluster=given.cluster,
-        view=given.view,
+        cluster=objects.cluster,
+        view=view,
         found=found,
         absent=absent,
-        diagnostics=(*given.view.diagnostics, *warnings_of_places(given)),
+        diagnostics=told,
         breaches=tuple(breaches(found, **thresholds)),
+        is_lost_now=is_lost_beyond(services, options.max_loss),
         topology=topology,
-        api_processes=api_processes(services, given.cluster),
+        api_processes=api_processes(services, objects.cluster),
+        prediction=None if every is None else every.prediction,
+        every_node=() if every is None else every.services,
         top=top,
         every=options.all,
         by_name=options.sort == "name",
@@ -97,6 +116,7 @@ def _components(options: SimpleNamespace) -> int:
 
 def timeline(options: SimpleNamespace) -> int:
     """Say what an outage costs as time goes on."""
+    from analyzer.failure.reaching import reaching
     from analyzer.judging import dead_of, judged, warnings_of_dead
     from analyzer.outage.scenario import scenario
     from analyzer.outage.timeline import play
@@ -104,7 +124,8 @@ def timeline(options: SimpleNamespace) -> int:
 
     objects = ApiObjects(options)
     given = read_input(options, objects)
-    absent, services = judged(options, given)
+    absent, judged_services = judged(options, given)
+    services = reaching(judged_services)
     died = dead_of(options, given)
     asked = _asked(options, given)
     found = scenario(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from ipaddress import IPv4Address
 
 from analyzer.api_objects import ApiObjects
 from analyzer.dumps import told_apart
 from analyzer.errors import ParseError, UsageError, suggestion
-from analyzer.files import read_rules
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import FrontendKind, View
@@ -17,6 +17,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.rules import Ruleset
 from analyzer.model.services import ApiEndpoint
 from analyzer.model.value import replace, value
+from analyzer.reading import read_all
 from analyzer.reports.progress import Advance, progress
 from analyzer.semantics.assumed import DEFAULTS
 
@@ -32,8 +33,8 @@ if TYPE_CHECKING:  # only what is asked for is loaded
     from analyzer.kubeproxy.view import Route, ServicePort
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.model.services import ApiServicePort
-    from analyzer.parsers.rows import Skim
     from analyzer.semantics.base_chains import Rules
+    from analyzer.semantics.devices import PodPlaces
     from analyzer.semantics.tree import Tree
 
 #: What stands for endpoints that nothing lists.
@@ -118,6 +119,7 @@ class Input:
             own=tuple(address for address in self.own if address.version == version),
             node_port_address=self.recogniser.node_port_address(version),
             assumed=self.assumed,
+            places=partial(self.recogniser.places, version),
         )
 
 
@@ -336,7 +338,12 @@ def told_by_services(
         frontends = [route.frontend for each in view.services for route in each.routes]
         return {f.kind for f in frontends if f.address == address} == {FrontendKind.CLUSTER_IP}
 
-    return Known(is_outside, is_cluster_ip)
+    def places(version: int) -> PodPlaces:
+        from analyzer.kubeproxy.pod_places import pod_places
+
+        return pod_places(version, objects.cluster, options.node, own)
+
+    return Known(is_outside, is_cluster_ip, places)
 
 
 def read_dumps(
@@ -357,20 +364,6 @@ def _refuse_several_nodes(options: SimpleNamespace) -> None:
     """Raise a UsageError where ``--node`` names several, as only ``loss`` knows them."""
     if options.node is not None and "," in options.node:
         raise UsageError(f"--node {options.node}: one node's dumps at a time; only loss takes more")
-
-
-def read_all(
-    options: SimpleNamespace, advance: Advance | None, skim: Skim | None = None
-) -> tuple[list[Rules], list[Rules]]:
-    """Read the dumps, and what `--with` names."""
-    most = options.max_input
-    names = options.dumps, options.others
-    if [*names[0], *names[1]].count("-") > 1:
-        raise UsageError("-: only one dump can be standard input")
-    given = options.input_format, options.table, advance, skim
-    dumps = [read_rules(name, *given, most=most) for name in names[0]]
-    # What else the node has is read for its rules, not for its Services.
-    return dumps, [read_rules(name, None, None, advance, None, most=most) for name in names[1]]
 
 
 def node_addresses(options: SimpleNamespace, cluster: Cluster) -> tuple[Address, ...]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # what `services` does not need without objects is not loaded
     from analyzer.inputs import Input
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.view import ServicePort
+    from analyzer.predicting import Shown
 
 
 #: Seconds by which times may differ: kubelets tell of themselves every 5 min at least.
@@ -56,7 +57,7 @@ def _every(absent: Absent) -> tuple[ServicePort, ...]:
     return (*absent.lacking, *absent.beyond, *absent.unled)
 
 
-def dead_of(options: SimpleNamespace, given: Input) -> Dead:
+def dead_of(options: SimpleNamespace, given: Input | Shown) -> Dead:
     """Return what the options say is dead.
 
     Raises:
@@ -76,7 +77,7 @@ def dead_of(options: SimpleNamespace, given: Input) -> Dead:
     return replace(died, named=tuple(places))
 
 
-def _places_of(name: str, options: SimpleNamespace, given: Input) -> Sequence[str]:
+def _places_of(name: str, options: SimpleNamespace, given: Input | Shown) -> Sequence[str]:
     """Return what ``--dead`` names: a pod's addresses, or `name` itself, which is one.
 
     Raises:

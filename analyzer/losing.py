@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analyzer.errors import InputError, UsageError
-from analyzer.failure.loss import in_order, losses
+from analyzer.failure.loss import Count, in_order, losses
 from analyzer.failure.loss_at_nodes import WorstLoss, worst_of
 from analyzer.judging import another_time, check_marked, dead_of, judged, warnings_of_dead
 from analyzer.model.value import replace
@@ -32,7 +32,16 @@ if TYPE_CHECKING:
 
 def loss(options: SimpleNamespace) -> int:
     """Say what is lost, and return the exit status."""
-    nodes = read_nodes(options)
+    if options.from_objects:
+        from analyzer.predicting import is_everywhere, predicted_node
+
+        if is_everywhere(options):
+            from analyzer.losing_everywhere import loss_everywhere
+
+            return loss_everywhere(options)
+        nodes: Sequence[NodeInput] = (predicted_node(options),)
+    else:
+        nodes = read_nodes(options)
     if len(nodes) > 1:
         return _at_several(options, nodes)
     (node,) = nodes
@@ -55,7 +64,7 @@ def _answer(
     diagnostics: tuple[Diagnostic, ...],
 ) -> LossAnswer:
     absent, services = found
-    lost = losses(services, died)
+    lost = losses(services, died, Count(options.count))
     return LossAnswer(
         cluster=given.cluster,
         view=given.view,

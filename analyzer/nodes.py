@@ -18,10 +18,11 @@ from analyzer.api_objects import ApiObjects
 from analyzer.dumps import goes_with, has_services, once
 from analyzer.errors import UsageError
 from analyzer.files import Member
-from analyzer.inputs import Input, input_of, read_all
+from analyzer.inputs import Input, input_of
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import value
+from analyzer.reading import read_all
 from analyzer.reports.progress import progress
 
 TYPE_CHECKING = False
@@ -78,7 +79,8 @@ def read_nodes(options: SimpleNamespace) -> tuple[NodeInput, ...]:
         known = ApiObjects(options)
         parted = parted_by_node(dumps, options.dumps, options.node, known.cluster.node_names)
         if len(parted) > 1:
-            for option, values in (("--with", options.others), ("--node-ip", options.node_ip)):
+            given = ("--with", options.others), ("--node-ip", options.node_ip)
+            for option, values in (*given, ("--ipsets", options.ipsets)):
                 if values:
                     raise UsageError(f"{option}: of which node? There are dumps of {len(parted)}")
         of_name = dict(zip(options.dumps, dumps, strict=True))

@@ -17,6 +17,7 @@ from analyzer.model.addresses import (
     address_and_port_from_text,
     address_from_text,
 )
+from analyzer.model.devices import Side
 from analyzer.model.packet import ALL_BITS, Mark, Packet
 from analyzer.model.routing import Routes
 from analyzer.model.rules import Ruleset
@@ -59,7 +60,7 @@ def resolved(options: SimpleNamespace, view: View) -> SimpleNamespace:
     if options.source == "pod":
         if view.pod_source is None:
             raise UsageError("--from pod: the dump does not tell what addresses pods have; give IP")
-        given = {**given, "source": str(view.pod_source)}
+        given = {**given, "source": str(view.pod_source), "is_from_pod": True}
     return SimpleNamespace(**given)
 
 
@@ -167,6 +168,7 @@ def _packet(options: SimpleNamespace, own: tuple[Address, ...], family: str) -> 
         icmp=icmp,
         mark=Mark(_number("--mark", options.mark)),
         in_interface="" if made_here else options.in_interface,
+        comes_from=Side.POD if getattr(options, "is_from_pod", False) else None,
     )
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from analyzer.failure.loss import RouteLoss, service_loss
+from analyzer.failure.loss import Count, RouteLoss, service_loss
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, FrontendKind, Route, ServicePort, Source
 from analyzer.model.services import ApiServicePort
@@ -173,7 +173,7 @@ class _Player:
         unsettled = () if is_api(service) else self._unsettled
         best: tuple[tuple[Fraction, Fraction], RouteLoss, Curve] | None = None
         seen: set[tuple[int, int, object, bool]] = set()
-        for each in service_loss(service, died).routes:
+        for each in service_loss(service, died, Count.DEAD).routes:
             endpoints, shares = each.route.draws()
             key = id(endpoints), id(shares), each.route.unresolved, _is_local(each.route, spec)
             if key in seen or not each.leads:

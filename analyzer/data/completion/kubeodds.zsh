@@ -10,11 +10,12 @@
 
 _shtab_kubeodds_commands() {
   local _commands=(
+    client:'how often clients fail, how long they wait, and why'
     collect:'print a script that collects rules and state on a node'
     completion:'print what completes this command line in a shell'
     diff:'what changes from one dump to another, for whom; exit with 1 if so'
     lab:'Replay new flows through a dump'"'"'s rules in network namespaces of this machine, and hold the counts against the prediction. The host'"'"'s own network is left before anything else is done.'
-    loss:'the share of new flows that lands on dead endpoints'
+    loss:'the share of new flows that is lost: on dead endpoints, or to rules'
     services:'every ServicePort with its exact shares'
     timeline:'what an outage costs as time goes on: frozen, or healing'
     trace:'where one packet can end, and the rules on its way'
@@ -41,6 +42,49 @@ _shtab_kubeodds_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_defaults_added=0
 
+_shtab_kubeodds_client_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
+  "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
+  "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
+  "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
+  "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if the dump was read only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  {-o,--format}"[format]:format:(json text)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
+  "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
+  "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "*--client[who asks (default\: all of them)\: glibc, musl, go, c-ares, systemd-resolved, dig, tcp, http-retry, keep-alive, affinity, userspace-proxy, proxy-by-pod-ip, proxy-by-service-ip, headless]:NAME:"
+  "--lookup[the name that is looked up, a final dot\: no search (default\: kubernetes.default)]:NAME:"
+  "--resolv-conf[a pod\'s resolv.conf (default\: that of dnsPolicy ClusterFirst, with ndots\:5)]:FILE:_files"
+  "--requires[journeys, in TOML\: look-ups and connections that have to succeed one by one]:FILE:_files"
+  "--from[where clients are (default\: pod\; with --balancer external)]:source:(pod pod-elsewhere node external)"
+  "*--fate[what a dead node or endpoint does\: silent, refused or unreachable (default\: silent)]:NAME=FATE:"
+  "--caller[the pods that call, by a name such as shop\/web-\* or by labels (shop\/app\=web)\: those on dead nodes are dead too (needs pods in --objects)]:NS/POD:"
+  "--balancer[what stands before NodePorts draws a node first, dead or alive\: each alike, or by weights in TOML (worker1 \= 3)\; give a dump for each node]:uniform|FILE:"
+  "--timeout[give up each try to connect after that (default\: each client\'s own)]:TIME:"
+  "--tries[connect so often at most (default\: each client\'s own)]:N:"
+  "--max-failure[exit with 1 if an operation may fail more often (for example 10\%)]:PERCENT:"
+  "--all[also show every way in which an operation may end]"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_client_defaults_added=0
+
 _shtab_kubeodds_collect_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--twice[take rules and connections again after this time (for example 10s), so that rates are known]:TIME:"
@@ -65,9 +109,11 @@ _shtab_kubeodds_diff_options=(
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
-  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
   "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
@@ -104,9 +150,11 @@ _shtab_kubeodds_lab_clients_options=(
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
-  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
   "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
@@ -121,7 +169,7 @@ _shtab_kubeodds_lab_clients_options=(
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
   "--runs[runs of each program (default\: 60)]:runs:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -134,9 +182,11 @@ _shtab_kubeodds_lab_run_options=(
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
-  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
   "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
@@ -152,7 +202,7 @@ _shtab_kubeodds_lab_run_options=(
   "--no-color[--color never]"
   "--flows[new flows for each route (default\: 10000)]:flows:"
   "*--from[where the flows come from (default\: pod)]:{pod,node,external}:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -177,13 +227,21 @@ _shtab_kubeodds_loss_options=(
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
-  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
   "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
   {-v,--verbose}"[also print what is only informative]"
+  "*--from-objects[predict what kube-proxy writes at every node, or at --node, from kubectl get services,endpointslices,nodes,pods -A -o json]:FILE:_files"
+  "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
+  "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
+  "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
+  "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
+  "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
   {-o,--format}"[format]:format:(json text tsv)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
@@ -198,7 +256,8 @@ _shtab_kubeodds_loss_options=(
   "--all[all that is hit, each with all of its endpoints]"
   {-q,--quiet}"[do not say what to do now]"
   "--max-loss[exit with 1 if a ServicePort may lose more (for example 10\%), or is not judged]:PERCENT:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
+  "--count[which flows are lost\: all that reach no living endpoint for whatever rule, or those alone that land on dead endpoints (default\: all)]:count:(all dead)"
+  "(*)::output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -211,13 +270,21 @@ _shtab_kubeodds_services_options=(
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
-  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
   "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
   {-v,--verbose}"[also print what is only informative]"
+  "*--from-objects[predict what kube-proxy writes at --node, from kubectl get services,endpointslices,nodes,pods -A -o json]:FILE:_files"
+  "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
+  "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
+  "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
+  "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
+  "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
   {-o,--format}"[format]:format:(json text tsv)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
@@ -227,7 +294,7 @@ _shtab_kubeodds_services_options=(
   "--sort[by name, by the number of endpoints, or by loss, which is what the loss of its busiest endpoint costs\; the most first]:sort:(name endpoints loss)"
   "--all[each endpoint of a Service with many, one by one]"
   "--check[also say where the rules are not as kube-proxy writes them, or not what --objects say\; exit with 1 if so]"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
+  "(*)::output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -240,9 +307,11 @@ _shtab_kubeodds_timeline_options=(
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
-  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
   "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
@@ -289,7 +358,7 @@ _shtab_kubeodds_timeline_options=(
   "--settle[living nodes that could not reach the API are ready again after so long (default\: 0s-60s)]:TIME:"
   "--api-lease[an API server stays an endpoint of default\/kubernetes so long (default\: 15s)]:TIME:"
   "--api-reconcile[API servers renew that, and look at the others\', so often (default\: 10s)]:TIME:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -302,9 +371,11 @@ _shtab_kubeodds_trace_options=(
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
-  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
   "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
@@ -328,7 +399,7 @@ _shtab_kubeodds_trace_options=(
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -341,9 +412,11 @@ _shtab_kubeodds_tree_options=(
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
-  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
   "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
@@ -358,7 +431,7 @@ _shtab_kubeodds_tree_options=(
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
+  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
   ":ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name:"
 )
 
@@ -372,13 +445,21 @@ _shtab_kubeodds_whatif_options=(
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--node[the node whose dump it is\; loss\: the nodes of several dumps, in their order]:NAME:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
-  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
   "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
   {-v,--verbose}"[also print what is only informative]"
+  "*--from-objects[predict what kube-proxy writes at every node, or at --node, from kubectl get services,endpointslices,nodes,pods -A -o json]:FILE:_files"
+  "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
+  "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
+  "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
+  "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
+  "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
   {-o,--format}"[format]:format:(json junit prometheus text tsv)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
@@ -397,7 +478,7 @@ _shtab_kubeodds_whatif_options=(
   "--sort[by the worst loss, the mean of all ServicePorts, or by name (default\: loss)]:sort:(loss mean name)"
   "--max-loss[exit with 1 if a failure may cost a ServicePort more (for example 60\%), or not all is judged]:PERCENT:"
   "--min-survives[exit with 1 if a ServicePort may not survive the loss of any K nodes, or not all is judged]:K:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss\: also of several nodes:_files"
+  "(*)::output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -422,6 +503,7 @@ _shtab_kubeodds() {
       (( CURRENT += 1 ))
       curcontext="${curcontext%:*:*}:_shtab_kubeodds-$line[1]:"
       case $line[1] in
+        client) _arguments -C -s $_shtab_kubeodds_client_options ;;
         collect) _arguments -C -s $_shtab_kubeodds_collect_options ;;
         completion) _arguments -C -s $_shtab_kubeodds_completion_options ;;
         diff) _arguments -C -s $_shtab_kubeodds_diff_options ;;
