@@ -28,7 +28,7 @@ from analyzer.kubeproxy.generate import (
     services,
 )
 from analyzer.parsers.formats import read_ruleset
-from netns_lab import bench_whatif
+from netns_lab import bench_objects, bench_whatif
 from netns_lab.bench_cases import CASES
 from netns_lab.command import program
 from netns_lab.contender import Contender, kubeodds
@@ -66,6 +66,9 @@ def main(words: Sequence[str] | None = None) -> int:
                 case(Path(folder), options.rounds)
             print("\nwhatif: every node, zone and pair of nodes")
             for line in bench_whatif.compare(options.rounds):
+                print(line)
+            print("\nwhatif --from-objects: the same without a dump, at every node")
+            for line in bench_objects.compare(options.rounds):
                 print(line)
     return 0
 

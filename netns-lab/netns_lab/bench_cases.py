@@ -26,6 +26,7 @@ from analyzer.kubeproxy.generate import (
     services,
 )
 from analyzer.model.value import replace
+from netns_lab.bench_noise import noise
 from netns_lab.contender import Contender, alternate, kubeodds
 
 #: Services of the dumps that are compared with another, and with the objects.
@@ -160,4 +161,5 @@ CASES: Final[tuple[Callable[[Path, int], None], ...]] = (
     _large_json,
     _diff,
     _check,
+    noise,
 )

@@ -26,6 +26,7 @@ from netns_lab.backends import BACKENDS, backend_of
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.plan import why_not
+from netns_lab.pod_devices import pod_device
 
 #: Lines with which the help of each verb ends; tests run them.
 EXAMPLES: Final = {
@@ -179,6 +180,8 @@ def _verify(options: SimpleNamespace) -> int:
     return finish(options, "lab verify", answer, (), no=not answer.agrees)
 
 
+#: Frontends that the lab's client can be sent to.
+_REPLAYED = frozenset((FrontendKind.CLUSTER_IP, FrontendKind.HOST_PORT))
 _Routes = list[tuple[ServicePort, Route]]
 _SetUp = tuple[Any, _Routes, Input, Dead, list[Diagnostic]]
 
@@ -200,6 +203,7 @@ def _set_up(options: SimpleNamespace, flows: int) -> _SetUp:
         dead=dead,
         backend=options.backend or backend_of(given.ruleset),
         flows=flows,
+        pod_device=pod_device(given.every_ruleset, given.assumed),
     )
     return experiment.Lab(question), routes, given, dead, skipped
 
@@ -224,7 +228,7 @@ def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[D
         if reason
     ]
     if not routes:
-        said = skipped[0].message if skipped else "no Service has a ClusterIP with endpoints"
+        said = skipped[0].message if skipped else "no ClusterIP or hostPort leads to endpoints"
         raise LabError(said)
     return routes, skipped
 
@@ -234,7 +238,7 @@ def _routes(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePor
         for route in service.routes:
             asked = route.source.value in (options.sources or ["pod"]) and route.network is None
             known = route.frontend.port is not None and route.shares
-            if asked and known and route.frontend.kind is FrontendKind.CLUSTER_IP:
+            if asked and known and route.frontend.kind in _REPLAYED:
                 yield service, route
 
 

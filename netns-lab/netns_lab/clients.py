@@ -16,12 +16,21 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
-from analyzer.failure.loss import route_loss
-from analyzer.kubeproxy.view import Endpoint, Route, ServicePort
+from analyzer.clients.connectors import CONNECTORS
+from analyzer.clients.fates import Fate
+from analyzer.clients.operations import Connection, LookUp, Operation, judge
+from analyzer.clients.outcome import Outcome
+from analyzer.clients.resolvers import RESOLVERS
+from analyzer.clients.walk import Range
+from analyzer.clients.world import Entry, World
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort
 from analyzer.model.measurement import ClientTrial
-from analyzer.model.probability import ALWAYS, Bounds
+from analyzer.model.probability import ALWAYS, Bounds, Dyadic
+from analyzer.model.resolv_conf import ResolvConf
+from analyzer.model.value import replace
 from netns_lab import command
 from netns_lab.dns import respond
 from netns_lab.errors import LabError
@@ -35,10 +44,11 @@ _STALL: Final = 1.0
 #: Batches in a row that a busy machine may spoil.
 _MOST_SPOILT: Final = 10
 _POLL: Final = 0.01
-#: Seconds after which a client that should have given up by itself is ended.
 _DEADLINE: Final = 60.0
 
 _DNS_PORT: Final = 53
+#: Bits to which predicted chances are rounded, outwards, that are over no power of two.
+_BITS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +59,32 @@ class Client:
         fits: whether it can ask a ServicePort of that protocol and port.
         arguments: to ask an address and a port.
         succeeded: from its exit status and its output.
+        operation: what it does when it asks a frontend, as the analysis sees it.
+        at_once: how many are run at one time.
+        deadline: seconds after which one that should have given up by itself is ended.
     """
 
     fits: Callable[[str, int], bool]
     arguments: Callable[[str, int], list[str]]
     succeeded: Callable[[int, str], bool]
+    operation: Callable[[ServicePort, Frontend], Operation]
+    at_once: int = _AT_ONCE
+    deadline: float = _DEADLINE
+
+
+def _one_query(_: ServicePort, frontend: Frontend) -> Operation:
+    assert frontend.address is not None  # only ClusterIPs are asked
+    return LookUp(
+        resolver=replace(RESOLVERS["dig"], attempts=1, timeout=Fraction(2)),
+        conf=ResolvConf(nameservers=(frontend.address,)),
+        name="name.example.",
+        exists=lambda _: True,
+    )
+
+
+def _three_seconds(service: ServicePort, _: Frontend) -> Operation:
+    connector = replace(CONNECTORS["tcp"], timeout=(Fraction(3),))
+    return Connection(connector=connector, service=service)
 
 
 CLIENTS: Final[Mapping[str, Client]] = {
@@ -61,6 +92,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         fits=lambda protocol, _: protocol == "tcp",
         arguments=lambda address, port: ["nc", "-zv", "-w", "3", address, str(port)],
         succeeded=lambda status, _: status == 0,
+        operation=_three_seconds,
     ),
     "dig": Client(
         fits=lambda protocol, port: protocol == "udp" and port == _DNS_PORT,
@@ -74,6 +106,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             "A",
         ],
         succeeded=lambda status, output: status == 0 and "status: NOERROR" in output,
+        operation=_one_query,
     ),
 }
 
@@ -87,8 +120,8 @@ def trials(
         LabError: no client fits, or one is not installed.
     """
     dead = lab.question.dead.endpoints
-    succeeds = route_loss(route, lab.question.dead).survives
     frontend = route.frontend
+    world = world_of(lab, route)
     address = frontend.address or lab.topology.plan.node_address
     port = frontend.port
     assert port is not None  # a route of which the dump has lost it is not asked for
@@ -102,21 +135,30 @@ def trials(
     try:
         for client in fitting:
             for endpoint in (e for e in service.endpoints if e not in dead):
-                yield _trial(
-                    lab, client, servers, runs, progress, _pod(endpoint), Bounds(ALWAYS, ALWAYS)
-                )
-            target = f"{frontend.kind.value} of {service.name.text}"
-            yield _trial(
-                lab,
-                client,
-                servers,
-                runs,
-                progress,
-                (target, str(address), port),
-                succeeds,
-            )
+                yield _trial(lab, client, servers, runs, progress, _pod(endpoint), None)
+            target = f"{frontend.kind.value} of {service.name.text}", str(address), port
+            predicted = judge(client.operation(service, frontend), world).outcome
+            yield _trial(lab, client, servers, runs, progress, target, predicted)
     finally:
         servers.close()
+
+
+def world_of(lab: Lab, route: Route) -> World:
+    """Return where clients of a route stand, as the analysis sees it."""
+    view = lab.question.view
+    return World(
+        entries=(Entry(node=view.node, chance=Fraction(1), view=view),),
+        dead=lab.question.dead,
+        fate_of=lambda each: Fate.REFUSED if lab.refuses(each) else Fate.SILENT,
+        source=route.source,
+    )
+
+
+def succeeds(fails: Range) -> Bounds:
+    """Return the chance to succeed, of that to fail."""
+    scale = 1 << _BITS
+    lower, upper = (1 - fails[1]) * scale // 1, -(-(1 - fails[0]) * scale // 1)
+    return Bounds(Dyadic.of(lower, _BITS), Dyadic.of(upper, _BITS))
 
 
 def _pod(endpoint: Endpoint) -> tuple[str, str, int]:
@@ -131,12 +173,40 @@ def _trial(
     runs: int,
     progress: Progress | None,
     target: tuple[str, str, int],
-    succeeds: Bounds,
+    predicted: Outcome | None,
 ) -> ClientTrial:
+    """Run a client against a target; without a prediction it is one that always answers."""
     name, address, port = target
     arguments = client.arguments(address, port)
+    done = run_client(lab, client, servers, runs, arguments, progress)
+    takes = None if predicted is None else predicted.failing()
+    return ClientTrial(
+        command=" ".join(arguments),
+        target=name,
+        family="ip6" if ":" in address else "ip",
+        runs=runs,
+        succeeded=sum(ok for ok, _ in done),
+        succeeds=Bounds(ALWAYS, ALWAYS) if predicted is None else succeeds(predicted.fails),
+        failure_seconds=tuple(sorted(seconds for ok, seconds in done if not ok)),
+        failure_takes=None if takes is None else (float(takes.least), float(takes.most)),
+    )
+
+
+def run_client(
+    lab: Lab,
+    client: Client,
+    servers: Servers,
+    runs: int,
+    arguments: list[str],
+    progress: Progress | None = None,
+) -> list[tuple[bool, float]]:
+    """Run a client so often, and return of each run whether it succeeded and what it took.
+
+    Raises:
+        LabError: the machine is too busy to tell, or a client does not end.
+    """
     done: list[tuple[bool, float]] = []
-    spoilt, at_once = 0, _AT_ONCE
+    spoilt, at_once = 0, client.at_once
     while len(done) < runs:
         batch = _Batch(lab, client, servers, arguments)
         ended = batch.run(min(at_once, runs - len(done)))
@@ -152,15 +222,7 @@ def _trial(
         done += ended
         if progress is not None:
             progress(len(ended))
-    return ClientTrial(
-        command=" ".join(arguments),
-        target=name,
-        family="ip6" if ":" in address else "ip",
-        runs=runs,
-        succeeded=sum(ok for ok, _ in done),
-        succeeds=succeeds,
-        failure_seconds=tuple(sorted(seconds for ok, seconds in done if not ok)),
-    )
+    return done
 
 
 class _Batch:
@@ -184,8 +246,9 @@ class _Batch:
         running: dict[subprocess.Popen[str], float] = {}
         try:
             for _ in range(number):
+                begun = time.monotonic()  # it runs before this process goes on
                 process = command.start(self._lab.topology.client.namespace, self._arguments)
-                running[process] = time.monotonic()
+                running[process] = begun
                 self._serve()
             while running:
                 self._serve()
@@ -193,7 +256,7 @@ class _Batch:
                     seconds = time.monotonic() - running.pop(process)
                     output = process.communicate()[0]
                     done.append((self._client.succeeded(process.returncode, output), seconds))
-                _check_deadline(running, self._arguments)
+                self._check_deadline(running)
         finally:
             for process in running:
                 process.kill()
@@ -206,8 +269,7 @@ class _Batch:
         self.stalled = max(self.stalled, now - self._served)
         self._served = now
 
-
-def _check_deadline(running: dict[subprocess.Popen[str], float], arguments: list[str]) -> None:
-    now = time.monotonic()
-    if any(now - begun > _DEADLINE for begun in running.values()):
-        raise LabError(f"{' '.join(arguments)} does not end")
+    def _check_deadline(self, running: dict[subprocess.Popen[str], float]) -> None:
+        now = time.monotonic()
+        if any(now - begun > self._client.deadline for begun in running.values()):
+            raise LabError(f"{' '.join(self._arguments)} does not end")

@@ -136,18 +136,19 @@ class Captures:
     def __init__(self, topology: Topology, protocol: str) -> None:
         self.hosts = [Capture(host.namespace, host.device, protocol) for host in topology.hosts]
         self.node = LocalDelivery(topology.node, protocol)
-        self.client = Capture(topology.client.namespace, topology.client.device, protocol)
+        ends = (topology.client, topology.outside)
+        self.clients = [Capture(host.namespace, host.device, protocol) for host in ends]
 
     def forget(self) -> None:
         """Pass over what was heard so far."""
-        heard = [each.frames() for each in (*self.hosts, self.client)]
+        heard = [each.frames() for each in (*self.hosts, *self.clients)]
         for _ in itertools.chain(*heard, self.node.frames()):
             pass
         self.dropped()
 
     def dropped(self) -> int:
         """Return how many packets found no room since the last call."""
-        return sum(each.dropped() for each in (*self.hosts, self.client))
+        return sum(each.dropped() for each in (*self.hosts, *self.clients))
 
 
 def landing(frame: bytearray, protocol: str) -> tuple[int, Door] | None:

@@ -1,4 +1,4 @@
-"""A name server that knows every name, for clients that ask one.
+"""A name server for clients that ask one: it knows every name, or just some.
 
 Source: RFC 1035, sections 4.1.1 to 4.1.4.
 """
@@ -6,12 +6,14 @@ Source: RFC 1035, sections 4.1.1 to 4.1.4.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Collection
 from typing import Final
 
 _HEADER: Final = 12
 #: QR, AA, RD and RA set; no error.
 _ANSWERS: Final = 0x8580
 _REFUSES: Final = 0x8505
+_NO_SUCH_NAME: Final = 0x8583
 _A: Final = 1
 #: A pointer to the question's name; type A, class IN, 30 seconds, four bytes.
 _RECORD: Final = b"\xc0\x0c" + struct.pack("!HHIH", _A, 1, 30, 4)
@@ -27,6 +29,30 @@ def respond(query: bytes) -> bytes:
     answers = 1 if kind == _A else 0
     header = query[:2] + struct.pack("!5H", _ANSWERS, 1, answers, 0, 0)
     return header + query[_HEADER:end] + (_RECORD + _ADDRESS) * answers
+
+
+def knowing(names: Collection[str]) -> Callable[[bytes], bytes]:
+    """Return what answers queries for these names, and says of all others that they do not exist.
+
+    Names are without the final dot, in lower case.
+    """
+
+    def respond_if_known(query: bytes) -> bytes:
+        end = _question_end(query)
+        if end is None or _name(query) in names:
+            return respond(query)
+        return query[:2] + struct.pack("!5H", _NO_SUCH_NAME, 1, 0, 0, 0) + query[_HEADER:end]
+
+    return respond_if_known
+
+
+def _name(query: bytes) -> str:
+    """Return the name of a query's first question."""
+    labels, at = [], _HEADER
+    while query[at]:
+        labels.append(query[at + 1 : at + 1 + query[at]].decode("ascii", "replace").lower())
+        at += query[at] + 1
+    return ".".join(labels)
 
 
 def _question_end(query: bytes) -> int | None:

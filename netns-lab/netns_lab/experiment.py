@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from ipaddress import IPv4Address
 from socket import AF_INET, AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 from typing import Final
@@ -18,6 +17,7 @@ from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds
+from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from netns_lab.backend import Door
 from netns_lab.backends import BACKENDS
@@ -28,7 +28,7 @@ from netns_lab.plan import plan
 from netns_lab.ready import End, wait_until_ready
 from netns_lab.replay import IP_AT, Flows
 from netns_lab.servers import Servers
-from netns_lab.topology import Topology, build
+from netns_lab.topology import OUTSIDE, Host, Topology, build
 
 #: Packets sent before every socket is read; what the sockets hold is far more.
 BATCH: Final = 128
@@ -46,7 +46,12 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What the lab is asked: the rules, the cluster around them, who is dead, how many flows."""
+    """What the lab is asked: the rules, the cluster around them, who is dead, how many flows.
+
+    Attributes:
+        refusing: those of the dead whose host lives, so that it refuses what comes for them.
+        pod_device: the pattern of names that devices of pods have.
+    """
 
     ruleset: Rules
     cluster: Cluster
@@ -54,6 +59,8 @@ class Question:
     dead: Dead
     backend: str
     flows: int
+    refusing: frozenset[Endpoint] = frozenset()
+    pod_device: str = "veth+"
 
 
 class Lab:
@@ -68,13 +75,25 @@ class Lab:
         wanted = plan(
             question.view,
             question.cluster,
-            question.dead,
+            replace(question.dead, endpoints=question.dead.endpoints - question.refusing),
             flows=min(question.flows, _CONNTRACK_ROOM),
+            pod_device=question.pod_device,
         )
         self.topology = build(wanted)
         wait_until_ready(_links(self.topology))
         self.backend = BACKENDS[question.backend](self.topology.node, question.ruleset)
         self._captures: dict[str, Captures] = {}
+        self._sockets: dict[str, socket] = {}
+
+    def refuses(self, endpoint: Endpoint) -> bool:
+        """Tell whether a dead endpoint is refused by its host, which lives."""
+        hosts = (self.topology.own_pods, *self.topology.others)
+        plans = [each.plan for each in hosts if each.plan is not None]
+        return not any(
+            endpoint.address in each.silent
+            or (each.dead and endpoint.address in {*each.endpoints, each.address})
+            for each in plans
+        )
 
     def serve(self, **responders: Callable[[bytes], bytes]) -> Servers:
         """Start a server for each living endpoint and return them all.
@@ -120,12 +139,13 @@ class Lab:
         self._captures[protocol].forget()
         return self._captures[protocol]
 
-    @cached_property
-    def link(self) -> socket:
-        """The client's end of its link, to send frames by."""
-        link = self.topology.client.namespace.socket(AF_PACKET, SOCK_RAW)
-        link.bind((self.topology.client.device, 0))
-        return link
+    def link(self, client: Host) -> socket:
+        """Return the client's end of one of its links, to send frames by."""
+        if client.device not in self._sockets:
+            link = client.namespace.socket(AF_PACKET, SOCK_RAW)
+            link.bind((client.device, 0))
+            self._sockets[client.device] = link
+        return self._sockets[client.device]
 
     def measure(
         self, service: ServicePort, route: Route, progress: Progress | None = None
@@ -150,11 +170,15 @@ def _links(lab: Topology) -> list[tuple[End, End]]:
     node = lab.node
     links = [
         (
-            End(node, "client", lab.gateway_mac),
+            End(node, lab.plan.bridge or lab.plan.client_device, lab.gateway_mac),
             End(lab.client.namespace, "eth0", lab.client.mac),
         ),
         (
-            End(node, "pods", lab.pods_mac),
+            End(node, OUTSIDE, lab.outer_mac),
+            End(lab.outside.namespace, lab.outside.device, lab.outside.mac),
+        ),
+        (
+            End(node, lab.plan.bridge or lab.plan.pods_device, lab.pods_mac),
             End(lab.own_pods.namespace, "eth0", lab.own_pods.mac),
         ),
     ]
@@ -179,7 +203,10 @@ class _Run:
             Source.EXTERNAL: topology.plan.external_clients,
             Source.NODE: (topology.plan.node_address,),
         }[route.source]
-        macs = (topology.gateway_mac, topology.client.mac)
+        is_outside = route.source is Source.EXTERNAL
+        self._client = topology.outside if is_outside else topology.client
+        gateway = topology.outer_mac if is_outside else topology.gateway_mac
+        macs = (gateway, self._client.mac)
         to = IPv4Address(self._door[0]), self._door[1]
         self._flows = Flows(self._protocol, to, clients, macs)
         self._captures = lab.captures(self._protocol)
@@ -201,7 +228,7 @@ class _Run:
             raw = topology.node.socket(AF_INET, SOCK_RAW, IPPROTO_RAW)
             to = str(IPv4Address(self._door[0]))
             return lambda frame: self._check(raw.sendto(memoryview(frame)[IP_AT:], (to, 0)))
-        link = self._lab.link
+        link = self._lab.link(self._client)
         return lambda frame: self._check(link.send(frame))
 
     @staticmethod
@@ -249,8 +276,9 @@ class _Run:
                 self._answers(found)
             else:
                 self._arrived(landing(frame, self._protocol))
-        for frame in self._captures.client.frames():
-            self._answers(answer(frame, self._protocol))
+        for capture in self._captures.clients:
+            for frame in capture.frames():
+                self._answers(answer(frame, self._protocol))
 
     def _arrived(self, found: tuple[int, Door] | None) -> None:
         if found is not None:

@@ -20,6 +20,7 @@ from analyzer.semantics.base_chains import Rules
 from netns_lab.backend import Backend, Door
 from netns_lab.command import run
 from netns_lab.errors import LabError
+from netns_lab.ipsets import make_sets
 from netns_lab.nft import Nft
 
 #: Packets by rule: (chain, index in the chain from 0).
@@ -58,6 +59,7 @@ class Iptables(Backend):
             _check_understood(rule)
         for name in dict.fromkeys(filter(None, map(_accounting_object, rules))):
             run(self.namespace, ["nfacct", "add", name])
+        make_sets(self.namespace, ruleset)
         run(self.namespace, [f"iptables-{self.variant}-restore"], render(ruleset))
         text = run(self.namespace, [f"iptables-{self.variant}-save"]).stdout
         _check_same(ruleset, parse(text, "iptables-save"))

@@ -65,7 +65,11 @@ class HostPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Which namespaces there are and what they own; nothing is made yet."""
+    """Which namespaces there are and what they own; nothing is made yet.
+
+    Attributes:
+        pod_device: the pattern of names that the devices of pods have; a bridge, where it is one.
+    """
 
     node: str
     node_address: IPv4Address
@@ -73,9 +77,31 @@ class Plan:
     others: tuple[HostPlan, ...]
     pod_clients: tuple[IPv4Address, ...]
     external_clients: tuple[IPv4Address, ...]
+    pod_device: str = "veth+"
+
+    @property
+    def bridge(self) -> str | None:
+        """The bridge of which the devices of pods are ports; None: there is none."""
+        return None if self.pod_device.endswith("+") else self.pod_device
+
+    @property
+    def client_device(self) -> str:
+        """The node's device towards the clients that are pods."""
+        return self._device("client")
+
+    @property
+    def pods_device(self) -> str:
+        """The node's device towards its own endpoints."""
+        return self._device("pods")
+
+    def _device(self, name: str) -> str:
+        """Return a name of at most 15 characters that the pattern stands for."""
+        return name if self.bridge else f"{self.pod_device[:-1][: 15 - len(name)]}{name}"
 
 
-def plan(view: View, cluster: Cluster, dead: Dead, *, flows: int) -> Plan:
+def plan(
+    view: View, cluster: Cluster, dead: Dead, *, flows: int, pod_device: str = "veth+"
+) -> Plan:
     """Return the namespaces that a lab at the node of `view` needs for so many flows.
 
     Raises:
@@ -114,6 +140,7 @@ def plan(view: View, cluster: Cluster, dead: Dead, *, flows: int) -> Plan:
         others=tuple(others),
         pod_clients=tuple(_clients(view, cluster, node, used, needed)),
         external_clients=tuple(itertools.islice(_free(_OUTSIDE, used), needed)),
+        pod_device=pod_device,
     )
 
 

@@ -1,8 +1,11 @@
 """The small cluster around one node, as far as the node's own rules can tell.
 
-    client --- node (the dump is loaded here) --- fabric --- other node, one each
+    client === node (the dump is loaded here) --- fabric --- other node, one each
                  |                                    `----- world (all that is none of these)
                pods (this node's own endpoints)
+
+The client has two devices: as a pod it sends by one, as somebody outside by the other. Devices of
+pods have names by which the rules know them, or are ports of a bridge that has.
 
 Neighbours and the bridge's table are static, so that no packet waits for ARP or is flooded, and
 so that a dead node is a silent peer behind a link that is up: its namespace has no address, it
@@ -21,6 +24,8 @@ from netns_lab.plan import HostPlan, Plan
 
 #: The next hop of a pod; link-local, never routed. Its MAC is what counts.
 _HOP: Final = IPv4Address("169.254.1.1")
+#: The node's device towards the client as somebody outside.
+OUTSIDE: Final = "outside"
 #: Where the node sends what is for nobody here.
 _WORLD: Final = IPv4Address("198.19.0.1")
 
@@ -42,11 +47,13 @@ class Topology:
     plan: Plan
     node: Namespace
     client: Host
+    outside: Host
     own_pods: Host
     others: list[Host]
     world: Host
-    #: MACs of the node's devices: towards the client, its own pods, and the fabric.
+    #: MACs of the node's devices: towards the client, twice, its own pods, and the fabric.
     gateway_mac: str
+    outer_mac: str
     pods_mac: str
     uplink_mac: str
     fabric: Namespace = field(repr=False)
@@ -79,10 +86,12 @@ def build(wanted: Plan) -> Topology:
         plan=wanted,
         node=node,
         client=client,
+        outside=Host(client.namespace, _mac(6), device="eth1"),
         own_pods=own_pods,
         others=others,
         world=world,
         gateway_mac=_mac(5, 1),
+        outer_mac=_mac(5, 4),
         pods_mac=_mac(5, 2),
         uplink_mac=_mac(5, 3),
         fabric=fabric,
@@ -103,6 +112,7 @@ def _quiet(namespace: Namespace) -> None:
     for scope in ("all", "default"):
         namespace.set(f"net/ipv4/conf/{scope}/rp_filter", 0)
         namespace.set(f"net/ipv4/conf/{scope}/accept_local", 1)
+        namespace.set(f"net/ipv4/conf/{scope}/send_redirects", 0)  # by a bridge both ways
         namespace.set(f"net/ipv6/conf/{scope}/disable_ipv6", 1)
 
 
@@ -112,10 +122,16 @@ def _wire(lab: Topology) -> None:
         lab.node,
         [
             "link set lo up",
-            _veth("client", _mac(5, 1), lab.client),
-            _veth("pods", _mac(5, 2), lab.own_pods),
+            _veth(lab.plan.client_device, _mac(5, 1), lab.client),
+            _veth(OUTSIDE, _mac(5, 4), lab.outside),
+            _veth(lab.plan.pods_device, _mac(5, 2), lab.own_pods),
+            *_bridge(lab.plan),
         ],
     )
+    if lab.plan.bridge:
+        of_pods = ((lab.client, lab.plan.client_device), (lab.own_pods, lab.plan.pods_device))
+        lines = [f"fdb replace {h.mac} dev {device} master static" for h, device in of_pods]
+        run(lab.node, ["bridge", "-batch", "-"], "\n".join(lines) + "\n")
     ports = [("world", lab.world), *((f"n{at}", h) for at, h in enumerate(lab.others))]
     uplink = f"link add uplink type veth peer name eth0 address {_mac(5, 3)} netns {node}"
     ip_batch(
@@ -138,22 +154,36 @@ def _wire(lab: Topology) -> None:
     run(lab.fabric, ["bridge", "-batch", "-"], "\n".join(lines) + "\n")
 
 
+def _bridge(wanted: Plan) -> list[str]:
+    """Return what makes the devices of pods ports of a bridge, if that is what the rules know."""
+    if wanted.bridge is None:
+        return []
+    ports = (wanted.client_device, wanted.pods_device)
+    return [
+        f"link add {wanted.bridge} type bridge",
+        f"link set {wanted.bridge} up",
+        *(f"link set {port} master {wanted.bridge}" for port in ports),
+    ]
+
+
 def _veth(device: str, mac: str, host: Host) -> str:
     return (
-        f"link add {device} address {mac} type veth peer name eth0 address {host.mac} "
+        f"link add {device} address {mac} type veth peer name {host.device} address {host.mac} "
         f"netns {host.namespace.path}"
     )
 
 
 def _set_up_node(lab: Topology) -> None:
     wanted = lab.plan
-    lines = [f"link set {device} up" for device in ("client", "pods", "eth0")]
+    devices = (wanted.client_device, OUTSIDE, wanted.pods_device, "eth0")
+    lines = [f"link set {device} up" for device in devices]
     lines.append(f"addr add {wanted.node_address}/32 dev eth0")
-    for clients in (wanted.pod_clients, wanted.external_clients):
-        for address in clients:
-            lines += _neighbour(address, "client", lab.client.mac)
+    for address in wanted.pod_clients:
+        lines += _neighbour(address, wanted.bridge or wanted.client_device, lab.client.mac)
+    for address in wanted.external_clients:
+        lines += _neighbour(address, OUTSIDE, lab.outside.mac)
     for address in wanted.own_pods.endpoints:
-        lines += _neighbour(address, "pods", lab.own_pods.mac)
+        lines += _neighbour(address, wanted.bridge or wanted.pods_device, lab.own_pods.mac)
     for host in lab.others:
         assert host.plan is not None
         assert host.plan.address is not None
@@ -181,6 +211,7 @@ def _set_up_client(lab: Topology) -> None:
         [
             "link set lo up",
             "link set eth0 up",
+            "link set eth1 up",
             *(f"addr add {address}/32 dev eth0" for address in clients),
             *_default_route(_HOP, lab.gateway_mac),
         ],

@@ -1,0 +1,141 @@
+"""What rules of other programs cost beside kube-proxy's: as `make bench` prints it.
+
+Each dump with rules of others is compared to the same without; what these rules are stands with
+the captured nodes of fixtures/noise, from which they are taken.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import analyzer
+from analyzer.kubeproxy.generate import iptables_save, nft_text, services
+from netns_lab.contender import Contender, alternate, kubeodds
+
+_NOISE: Final = Path(analyzer.__file__).parents[1] / "fixtures" / "noise"
+#: Services of the dumps that rules of others are put beside.
+_MANY: Final = 5_000
+_SOME: Final = 1_000
+#: Rows of Calico's chains in the table filter: a node with many policies.
+_ROWS: Final = 50_000
+_ROWS_OF_CHAIN: Final = 50
+_READ: Final = "import sys\nfor line in open(sys.argv[1]):\n    line.split()\n"
+#: As iptables-nft's rules of Docker are listed.
+_DOCKER: Final = """\
+table ip nat {
+	chain DOCKER {
+		iifname "docker0" counter packets 0 bytes 0 return
+		iifname != "docker0" tcp dport 8080 counter packets 0 bytes 0 dnat to 172.17.0.2:80
+	}
+	chain PREROUTING {
+		type nat hook prerouting priority dstnat; policy accept;
+		fib daddr type local counter packets 9 bytes 540 jump DOCKER
+	}
+	chain OUTPUT {
+		type nat hook output priority dstnat; policy accept;
+		ip daddr != 127.0.0.0/8 fib daddr type local counter packets 9 bytes 540 jump DOCKER
+	}
+	chain POSTROUTING {
+		type nat hook postrouting priority srcnat; policy accept;
+		oifname != "docker0" ip saddr 172.17.0.0/16 counter packets 0 bytes 0 masquerade
+	}
+}
+"""
+
+
+def noise(folder: Path, rounds: int) -> None:
+    """Compare nodes with rules of others to the same without."""
+    print("Rules of other programs: services as text, to the same dump without them")
+    base = _NOISE / "base.txt"
+    known = ("--objects", str(_NOISE / "objects.json"), "--node", "worker1")
+    others = sorted(each for each in _NOISE.glob("*.txt") if each != base)
+    runs = [kubeodds("services", each, *known) for each in (base, *others)]
+    alternate(runs, 5 * rounds)
+    for name, run in zip(others, runs[1:], strict=True):
+        _told(f"{name.stem}, a node of 5 ServicePorts", run, runs[0])
+    many = iptables_save(list(services(_MANY)))
+    given = {"plain": many, **{f"{n}'s raw table": many + _raw(n) for n in _WITH_RAW}}
+    _compared(f"{_MANY:,} Services and ", given, folder, rounds)
+    some = nft_text(list(services(_SOME)))
+    _compared(
+        f"{_SOME:,} Services of nftables mode and ",
+        {"plain": some, "Docker's table ip nat": some + _DOCKER},
+        folder,
+        rounds,
+    )
+    _policies(folder, rounds)
+    print()
+
+
+_WITH_RAW: Final = ("nodelocaldns", "calico")
+
+
+def _compared(title: str, given: dict[str, str], folder: Path, rounds: int) -> None:
+    """Print what each dump takes to the first."""
+    runs = {}
+    for name, text in given.items():
+        path = folder / f"noise-{len(text)}"
+        path.write_text(text, encoding="ascii")
+        runs[name] = kubeodds("services", path)
+    alternate([*runs.values()], rounds)
+    plain, *others = runs
+    for name in others:
+        _told(f"{title}{name}", runs[name], runs[plain])
+
+
+def _told(name: str, run: Contender, plain: Contender) -> None:
+    print(f"  {name:58} {run.median:7.3f} s, {run.median / plain.median:.2f}x")
+
+
+def _raw(name: str) -> str:
+    """Return the table raw of a captured node."""
+    text = (_NOISE / f"{name}.txt").read_text(encoding="ascii")
+    found = re.search(r"^\*raw\n.*?^COMMIT\n", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[0]
+
+
+def _policies(folder: Path, rounds: int) -> None:
+    """Compare a dump with many rows in chains of Calico to the same without, and to a reading."""
+    text = iptables_save(list(services(_SOME)))
+    paths = [folder / name for name in ("policies-without", "policies", "rows")]
+    rows = "".join(_calico())
+    filled = text.replace("*filter\n", f"*filter\n{_chains()}", 1) if "*filter\n" in text else text
+    at = filled.index("COMMIT", filled.index("*filter\n")) if "*filter\n" in filled else 0
+    table = f"*filter\n:FORWARD ACCEPT [0:0]\n{_chains()}{rows}COMMIT\n"
+    whole = filled[:at] + rows + filled[at:] if at else text + table
+    for path, content in zip(paths, (text, whole, rows), strict=True):
+        path.write_text(content, encoding="ascii")
+    runs = [
+        *(kubeodds("services", path) for path in paths[:2]),
+        Contender("line.split() loop", [sys.executable, "-c", _READ, str(paths[2])]),
+    ]
+    alternate(runs, rounds)
+    without, with_rows, reading = runs
+    more = with_rows.median - without.median
+    name = f"{_SOME:,} Services and {_ROWS:,} rows of Calico's in filter"
+    _told(name, with_rows, without)
+    print(
+        f"    {more:.3f} s more, {more / _ROWS * 1e6:.1f} us a row; a loop of line.split() over "
+        f"these rows takes {reading.median:.3f} s"
+    )
+
+
+def _chains() -> str:
+    return "".join(f":cali-tw-cali{at} - [0:0]\n" for at in range(_ROWS // _ROWS_OF_CHAIN))
+
+
+def _calico() -> Iterator[str]:
+    """Give the rows of chains of policies, as Calico writes them, and what leads to them."""
+    for at in range(_ROWS // _ROWS_OF_CHAIN):
+        chain = f"cali-tw-cali{at}"
+        yield f"-A FORWARD -o cali{at} -m comment --comment cali:x -g {chain}\n"
+        for number in range(_ROWS_OF_CHAIN - 1):
+            yield (
+                f"-A {chain} -s 10.{at % 250}.{number}.0/24 -p tcp -m comment --comment cali:y "
+                f"-m tcp --dport {1000 + number} -j MARK --set-xmark 0x10000/0x10000\n"
+            )

@@ -1,0 +1,110 @@
+"""The ipsets that rules ask for, made in a namespace before the rules are.
+
+What is made is rendered from what was understood, as the rules are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final
+
+from analyzer.model.ipsets import NO_SETS, Entry, Ipset, Ipsets, Opaque, Part, PortKey
+from analyzer.model.matches import Match, MatchNot, MatchSet
+from analyzer.model.region import networks_of
+from analyzer.model.rules import Rule, Ruleset
+from analyzer.model.targets import ChangeSet
+from netns_lab.command import run
+from netns_lab.errors import LabError
+from netns_lab.namespace import Namespace
+
+_IPV6: Final = 6
+
+
+def make_sets(namespace: Namespace, ruleset: Ruleset) -> None:
+    """Make the sets that rules of `ruleset` name; of those that nobody told of, empty ones.
+
+    Raises:
+        LabError: one of them is of a type that is not understood, or ipset is missing.
+    """
+    rules = (r for t in ruleset.tables.values() for c in t.chains.values() for r in c.rules)
+    names = dict.fromkeys(name for rule in rules for name in _named(rule))
+    if not names:
+        return
+    sets = ruleset.ipsets or NO_SETS
+    known = [*_with_members(names, sets)]
+    for each in known:
+        if not each.understood:
+            raise LabError(f"set {each.name} is of a type that the lab cannot make: {each.type}")
+    family = "inet" if ruleset.family == "ip" else "inet6"
+    lines = [f"create {name} hash:net family {family}" for name in names if name not in sets]
+    lines += [line for each in known for line in rendered(each)]
+    run(namespace, ["ipset", "restore"], "\n".join(lines) + "\n")
+
+
+def rendered(of: Ipset) -> Iterator[str]:
+    """Give the lines of ``ipset restore`` that make a set with the same in it."""
+    method, _, kinds = of.type.partition(":")
+    options = ""
+    if of.type == "bitmap:port":
+        options = " range 0-65535"
+    elif method == "bitmap":
+        method = "hash"  # which needs no range
+    if method == "hash":
+        options = " family inet6" if of.version == _IPV6 else " family inet"
+    if "mark" in of.kinds and of.mask is not None:
+        options += f" markmask {of.mask:#x}"
+    yield f"create {of.name} {method}:{kinds}{options}"
+    for entry in of.entries:
+        for texts in _texts(entry, of.version):
+            yield f"add {of.name} {texts}{' nomatch' if entry.nomatch else ''}"
+
+
+def _texts(entry: Entry, version: int | None) -> Iterator[str]:
+    found = [""]
+    for part in entry.parts:
+        spelled = list(_spelled(part, version))
+        found = [f"{before},{each}" if before else each for before in found for each in spelled]
+    yield from found
+
+
+def _spelled(part: Part, version: int | None) -> Iterator[str]:
+    match part:
+        case (int() as first, int() as last):
+            assert version is not None  # of a set of addresses
+            if first == last:
+                yield str(IPv6Address(first) if version == _IPV6 else IPv4Address(first))
+            else:
+                yield from map(str, networks_of(version, ((first, last),)))
+        case PortKey(None, port):
+            yield str(port)
+        case PortKey(protocol, port):
+            yield f"{protocol}:{port}"
+        case Opaque(text):
+            yield text
+        case _:
+            yield str(part)
+
+
+def _named(rule: Rule) -> Iterator[str]:
+    matches: Iterable[Match] = rule.matches
+    for match in matches:
+        inner = match.match if isinstance(match, MatchNot) else match
+        if isinstance(inner, MatchSet):
+            yield inner.match_set.value[0]
+    if isinstance(rule.target, ChangeSet):
+        yield rule.target.name
+
+
+def _with_members(names: Iterable[str], sets: Ipsets) -> Iterator[Ipset]:
+    """Give the sets of these names, those that are listed in others before these."""
+    seen: set[str] = set()
+    for name in names:
+        of = sets.get(name)
+        if of is None:
+            continue
+        members = [str(e.parts[0]) for e in of.entries] if of.kinds == ("set",) else []
+        for each in (*members, name):
+            if each in sets and each not in seen:
+                seen.add(each)
+                yield sets[each]
