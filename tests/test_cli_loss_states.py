@@ -86,26 +86,39 @@ def test_what_reaches_no_endpoint_is_told_beside_what_dies(command: Command) -> 
     asked = str(DEFECTS / "nolast.txt"), *DEFECT_OBJECTS, "--dead-node", "master"
     (app,) = (s for s in document(command, *asked)["services"] if s["name"] == "default/app")
     assert app["state"] == "silenced"
-    assert app["cluster_ip_loss"] == app["cluster_ip_no_endpoint"]
-    assert ends(app["cluster_ip_loss"]) == (0.5, 0.5)
+    assert ends(app["cluster_ip_no_endpoint"]) == (0.5, 0.5)
+    assert ends(app["cluster_ip_loss"]) == (1, 1)
+    for route in app["routes"]:
+        assert ends(route["on_dead"]) == (0.5, 0.5)
+        assert [(each["kind"], *ends(each)) for each in route["otherwise"]] == [
+            ("left-over", 0.5, 0.5)
+        ]
     done = command("loss", *asked, "--service", "app", "--max-loss", "99%")
     assert done.status == 1  # none of its flows survives
-    assert re.search(r"^default/app .* 50.0% +total loss$", done.out, re.MULTILINE)
+    assert re.search(r"^default/app .* 100.0% +total loss$", done.out, re.MULTILINE)
     assert re.search(r"^ +no endpoint +1/2 +50.0% +lost anyway$", done.out, re.MULTILINE)
     assert (
-        "Worst: default/app loses 50.0% of new flows, on every route, and 50.0% reach no endpoint "
-        "anyway.\n"
+        "default/app: 50.0% of new flows from everywhere are taken by no draw of the Service's "
+        "chain now.\n"
     ) in done.out
+    assert "Worst: default/app loses 100.0% of new flows, on every route, 50.0% on dead" in done.out
+    counted = document(command, *asked, "--count", "dead")["services"]
+    (app,) = (s for s in counted if s["name"] == "default/app")
+    assert ends(app["cluster_ip_loss"]) == (0.5, 0.5)
 
 
 def test_what_reaches_no_endpoint_is_told_where_nothing_dies(command: Command) -> None:
-    says = "50.0% of new flows to default/app reach no endpoint anyway"
+    says = "default/app: 50.0% of new flows from everywhere are taken by no draw"
     asked = str(DEFECTS / "nolast.txt"), *DEFECT_OBJECTS
     assert says in command("loss", *asked, "--dead", "10.244.0.3").out
-    assert says in command("loss", *asked).out
-    done = command("loss", *asked, "--service", "app", "--dead", "10.244.0.3", "--max-loss", "0")
-    assert done.status == 0  # nothing of that is the dead one's doing
+    assert command("loss", *asked).out.startswith(says)
+    alone = *asked, "--service", "app", "--dead", "10.244.0.3"
+    done = command("loss", *alone, "--max-loss", "49%")
+    assert done.status == 1
     assert says in done.out
+    assert command("loss", *alone, "--max-loss", "50%").status == 0
+    # Nothing of that is the dead one's doing.
+    assert command("loss", *alone, "--max-loss", "0", "--count", "dead").status == 0
 
 
 def lost_anyway(service: Any) -> set[tuple[str, float]]:
@@ -134,7 +147,7 @@ def test_a_route_that_loses_flows_anyway_is_told_in_json(command: Command) -> No
     (told,) = document(command, "dump.txt", *with_services(command), "--dead-node", "n3")[
         "services"
     ]
-    assert told["state"] == "untouched"
+    assert told["state"] == "unknown"  # somebody may have the external IP
     assert lost_anyway(told) == {("ClusterIP", 0), ("ExternalIP", 0.5)}
 
 
@@ -148,6 +161,6 @@ def test_the_help_says_what_the_words_of_an_answer_mean(command: Command) -> Non
     done = command("loss", "--help")
     assert done.status == 0
     words = " ".join(done.out.split())
-    assert "Partial loss (degraded in JSON): some new flows certainly land on dead" in words
-    assert "Total loss (silenced): some do, and none reaches a living endpoint." in words
+    assert "Partial loss (degraded in JSON): some new flows are certainly lost." in words
+    assert "Total loss (silenced): some are, and none reaches a living endpoint." in words
     assert "Without anything dead there is an overview" in words

@@ -43,12 +43,41 @@ ANALYZER: Final = (
         "which words are values of an option",
     ),
     Row("api_objects", "test_inputs.py", "files of objects as options name them"),
+    Row("reading", "test_inputs.py test_noise_told.py", "files of a node as options name them"),
     Row("output", "test_cli.py", "what is printed, and exit statuses, as a user sees them"),
+    Row("loss_arguments", "test_cli_loss_states.py", "thresholds, what counts, and the help"),
     Row("whatif_arguments", "test_cli_whatif.py", "options that are good and bad, and the help"),
     Row(
         "failure_verbs trace_arguments control_plane_arguments timeline_arguments",
         "test_cli_whatif.py test_cli_trace.py test_cli_control_plane.py test_cli_timeline.py",
         "verbs and their options, as a user sees them",
+    ),
+    Row(
+        "predicting objects_arguments losing_everywhere",
+        "test_cli_predicted.py",
+        "answers without a dump, as a user sees them",
+    ),
+    Row(
+        "failure/ways failure/vantages failure/loss_at_every_node",
+        "failure/test_every_node.py test_cli_predicted.py",
+        "what failures cost at every node, against asking each living node in turn",
+    ),
+    Row(
+        "client_verbs client_names client_arguments clients/world clients/callers "
+        "clients/operations",
+        "test_cli_client.py",
+        "what clients see, as a user sees it: who calls, from where, what they do",
+    ),
+    Row(
+        "clients/connect clients/connectors clients/look_up clients/outcome clients/plan "
+        "clients/resolvers clients/target clients/walk",
+        "clients/test_plans.py lab/test_client_plans.py",
+        "plans beside clients that are played step by step, their laws, and real programs",
+    ),
+    Row(
+        "model/journeys model/resolv_conf parsers/journeys parsers/resolv_conf parsers/callers",
+        "test_cli_client.py",
+        "files of a person's own: what they say, and where they are wrong",
     ),
     Row("judging", "test_cli_loss_states.py", "its words as they stand on the command line"),
     # --- the model
@@ -62,6 +91,8 @@ ANALYZER: Final = (
         "parsers/nft/test_round_trip.py semantics/test_nft_matching.py",
         "plain values: read, printed and judged there",
     ),
+    Row("model/devices", "semantics/test_devices.py", "names of devices, with what asks for them"),
+    Row("model/ipsets", "parsers/test_ipset_save.py", "plain values, which that reader makes"),
     Row("model/roles", "parsers/test_roles.py", "plain values, which that reader makes"),
     Row("model/workloads", "parsers/test_workloads.py", "plain values, which that reader makes"),
     Row("model/services", "parsers/test_services.py", "plain values, which that reader makes"),
@@ -101,6 +132,16 @@ ANALYZER: Final = (
     ),
     # --- Services out of rules
     Row(
+        "kubeproxy/host_ports kubeproxy/untracked",
+        "test_noise_told.py",
+        "nodes with portmap and NodeLocal DNSCache, as a user sees them",
+    ),
+    Row(
+        "kubeproxy/asked_devices kubeproxy/asked_sets",
+        "test_noise_told.py semantics/test_nft_devices.py",
+        "devices and sets that rules name, by what that makes of flows",
+    ),
+    Row(
         "kubeproxy/check/affinity kubeproxy/check/chains kubeproxy/check/draws "
         "kubeproxy/check/endpoints kubeproxy/check/entry kubeproxy/check/external "
         "kubeproxy/check/facts kubeproxy/check/findings kubeproxy/check/frontends "
@@ -132,6 +173,17 @@ ANALYZER: Final = (
         "kubeproxy/test_nftables.py kubeproxy/test_nft_sources.py",
         "networks that are spared and clients that are kept, by the Services that come out",
     ),
+    Row(
+        "kubeproxy/predict/lists kubeproxy/predict/reaches kubeproxy/predict/relations "
+        "kubeproxy/predict/templates kubeproxy/predict/walked",
+        "kubeproxy/predict/test_every_node.py kubeproxy/predict/test_captures.py",
+        "steps of one prediction, which is held against walks of whole dumps and captures",
+    ),
+    Row(
+        "kubeproxy/predict/assumptions kubeproxy/predict/cluster kubeproxy/predict/settings",
+        "test_cli_predicted.py",
+        "what is said, assumed and refused, as a user sees it",
+    ),
     Row("kubeproxy/classes", "kubeproxy/test_alike.py", "what one walk of a class is carried to"),
     Row("kubeproxy/shapes", "kubeproxy/test_endpoint_rows.py", "shapes of rows, of real rows"),
     Row(
@@ -142,7 +194,11 @@ ANALYZER: Final = (
     # --- the command line
     Row("examples", "test_help.py", "lines of help, each of which is run"),
     # --- reports
-    Row("reports/answers", "reports/test_renderers.py", "plain values, one for each verb"),
+    Row(
+        "reports/answers reports/cluster_answer",
+        "reports/test_renderers.py",
+        "plain values, one for each verb",
+    ),
     Row(
         "reports/clients_json reports/lab_json reports/trace_json",
         "reports/test_renderers.py golden/test_schemas.py golden/test_commands.py",
@@ -160,7 +216,15 @@ ANALYZER: Final = (
         "nodes that are alike, unlike, dead or not judged, in each format",
     ),
     Row(
-        "reports/whatif_junit reports/whatif_order reports/whatif_prometheus reports/whatif_tsv",
+        "reports/loss_cluster_json reports/loss_cluster_text reports/loss_cluster_tsv "
+        "reports/predicted_json reports/predicted_text reports/whatif_vantages "
+        "reports/whatif_ways",
+        "test_cli_predicted.py reports/test_renderers.py golden/test_commands.py",
+        "answers about every node, in each format",
+    ),
+    Row(
+        "reports/whatif_breaches reports/whatif_junit reports/whatif_order "
+        "reports/whatif_prometheus reports/whatif_tsv",
         "test_cli_whatif.py golden/test_commands.py",
         "orders, thresholds and hostile names in each format, which stands in a golden file",
     ),
@@ -175,6 +239,11 @@ ANALYZER: Final = (
         "test_cli_timeline.py golden/test_commands.py golden/test_pages.py",
         "reports that stand in golden files and on a page",
     ),
+    Row(
+        "reports/client_json reports/client_text reports/client_words",
+        "test_cli_client.py golden/test_commands.py golden/test_pages.py",
+        "reports that stand in golden files and on a page",
+    ),
     Row("reports/not_judged", "test_cli_loss.py", "what is not judged, by the lines that say so"),
     Row(
         "reports/clients_text reports/diff_beside reports/diff_text reports/services_text",
@@ -183,6 +252,7 @@ ANALYZER: Final = (
     ),
 )
 LAB: Final = (
+    Row("pod_devices", "lab/test_noise.py", "nodes with rules of others, in the kernel"),
     Row(
         "backend cli command count errors experiment plan ready servers topology",
         "lab/test_run.py",
@@ -193,7 +263,7 @@ LAB: Final = (
     Row("nft", "lab/test_nft_rules.py", "rulesets loaded with and without the library"),
     Row("trace", "lab/test_kernel_check.py lab/test_nft_check.py", "ways that the kernel traced"),
     Row(
-        "bench bench_cases bench_whatif contender",
+        "bench bench_cases bench_noise bench_objects bench_whatif contender",
         "",
         "prints times, by hand; no part of an answer",
     ),

@@ -3,58 +3,28 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
-from analyzer.semantics.assumed import BY_NAME
-from tests.support.captures import ROOT
 from tests.support.commands import Command
 from tests.support.json_reader import read
-
-NOISE: Final = ROOT / "fixtures" / "noise"
-OBJECTS: Final = ("--objects", str(NOISE / "objects.json"))
-KNOWN: Final = (*OBJECTS, "--node", "worker1")
-DEAD: Final = ("--dead-node", "master")
-REVERSE_PATH: Final = BY_NAME["reverse-path"].sentences["pass"]
-CLUSTER_IP: Final = BY_NAME["cluster-ip"].sentences["not-local"]
-NAMES: Final = ("base", "calico", "portmap", "nodelocaldns", "flannel", "aws-vpc-cni")
-#: What is assumed, this way and that.
-OTHERWISE: Final = ((), ("reverse-path=fail",), ("limits=over",), ("cluster-ip=unknown",))
-
-
-def dump(name: str) -> str:
-    return str(NOISE / f"{name}.txt")
-
-
-def told(command: Command, verb: str, name: str, *more: str) -> Any:
-    done = command(verb, dump(name), *more, "--format", "json")
-    assert done.status == 0, done.err
-    return read(done.out)
-
-
-def assumed(found: Any) -> list[str]:
-    return [each["message"] for each in found["diagnostics"] if each["code"] == "assumed"]
-
-
-def shares(found: Any) -> dict[tuple[str, ...], Any]:
-    """Return the bounds of each endpoint's share, by Service, frontend and source."""
-    return {
-        (*way(service, route), endpoint["address"]): endpoint["share"]
-        for service in found["services"]
-        for route in service["routes"]
-        for endpoint in route["endpoints"]
-    }
-
-
-def way(service: Any, route: Any) -> tuple[str, ...]:
-    frontend = route["frontend"]
-    place = f"{frontend['address']}:{frontend['port']}"
-    return service["name"], service["protocol"], place, route["source"], str(route["network"])
-
-
-def masked(found: Any) -> list[object]:
-    return [e["masquerade"] for s in found["services"] for r in s["routes"] for e in r["endpoints"]]
+from tests.support.noise import (
+    CLUSTER_IP,
+    DEAD,
+    KNOWN,
+    NAMES,
+    NOISE,
+    OBJECTS,
+    OTHERWISE,
+    PODS,
+    REVERSE_PATH,
+    assumed,
+    dump,
+    masked,
+    shares,
+    told,
+)
 
 
 @pytest.mark.parametrize("name", ["calico", "portmap", "flannel", "aws-vpc-cni"])
@@ -64,20 +34,25 @@ def test_the_shares_are_those_of_kube_proxy_alone(command: Command, name: str) -
     assert wanted
     # Their sources may be told apart further: each part has the share of the whole.
     for (*place, address), share in shares(found).items():
+        if place[0].startswith("hostPort"):
+            continue
         assert share == wanted[*place[:-1], "None", address]
         assert share[0] == share[1]
     losses = [
-        command("loss", dump(each), *KNOWN, *DEAD, "--summary").out.splitlines()
+        command("loss", dump(each), *KNOWN, *DEAD, "--count", "dead", "--summary").out.splitlines()
         for each in ("base", name)
     ]
-    lines = [[line for line in loss if "/" in line and "Assumed" not in line] for loss in losses]
+    lines = [
+        [line for line in loss if "/" in line and "Assumed" not in line and " now (" not in line]
+        for loss in losses
+    ]
     assert len(lines[0]) > len(base["services"])
     assert [line.replace(dump(name), dump("base")) for line in lines[1]] == lines[0]
 
 
 def test_behind_calico_the_reverse_path_check_is_assumed_to_pass(command: Command) -> None:
     assert assumed(told(command, "services", "base", *KNOWN)) == []
-    assert assumed(told(command, "services", "calico", *KNOWN)) == [REVERSE_PATH]
+    assert assumed(told(command, "services", "calico", *KNOWN)) == [REVERSE_PATH, PODS]
     for verb in (("services",), ("loss", *DEAD), ("whatif",), ("diff", dump("calico"))):
         out = command(verb[0], dump("calico"), *verb[1:], *KNOWN).out
         assert f"Assumed: {REVERSE_PATH}." in out.splitlines()
@@ -160,7 +135,7 @@ def test_a_flow_that_conntrack_does_not_see_is_not_translated(command: Command) 
 @pytest.mark.parametrize("name", ["flannel", "aws-vpc-cni"])
 def test_whether_a_flow_is_masqueraded_is_told_for_certain(command: Command, name: str) -> None:
     found = told(command, "services", name, *KNOWN)
-    assert assumed(found) == []
+    assert assumed(found) == ([] if name == "flannel" else [PODS])  # AWS marks by device
     if name == "flannel":
         assert set(masked(found)) <= {True, False}
         assert masked(found) != masked(told(command, "services", "base", *KNOWN))

@@ -100,6 +100,32 @@ def test_a_client_agrees_when_its_successes_are_explained(succeeded: int, agrees
     assert client_agrees(trial) is agrees
 
 
+@pytest.mark.parametrize(
+    ("seconds", "agrees"),
+    [
+        ((), True),
+        ((9.1, 10.0, 10.1), True),
+        ((8.9, 10.0, 10.1), False),  # nobody gives up sooner
+        ((10.0, 11.6, 30.0), True),  # one run in the way of another
+        ((10.0, 11.8, 11.9), False),
+    ],
+)
+def test_a_client_agrees_when_its_failures_take_as_long_as_they_should(
+    seconds: tuple[float, ...], agrees: bool
+) -> None:
+    trial = ClientTrial(
+        command="getent",
+        target="10.2.3.4",
+        family="ip",
+        runs=6,
+        succeeded=3,
+        succeeds=HALF,
+        failure_seconds=seconds,
+        failure_takes=(10.0, 10.0),
+    )
+    assert client_agrees(trial) is agrees
+
+
 # --- the statistics ----------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.failure.loss import ServiceLoss, State, losses, route_loss, service_loss
+from analyzer.failure.loss import Count, ServiceLoss, State, losses, route_loss, service_loss
 from analyzer.kubeproxy.view import (
     Endpoint,
     Frontend,
@@ -98,8 +98,9 @@ def test_a_range_of_destinations_may_hit_the_dead() -> None:
     assert truth.upper <= loss_of(text, {at("10.0.0.3")}).upper
 
 
-def test_when_nothing_is_dead_nothing_is_lost_whatever_is_unknown() -> None:
-    loss = service_loss(only_service(service([(PROBABILITIES[0], True, 1)], {1})), dying(()))
+def test_when_nothing_is_dead_nothing_lands_there_whatever_is_unknown() -> None:
+    found = only_service(service([(PROBABILITIES[0], True, 1)], {1}))
+    loss = service_loss(found, dying(()), Count.DEAD)
     assert (loss.loss, loss.worst) == (NOTHING, NOTHING)
 
 

@@ -20,7 +20,9 @@ ANY = Bounds(NEVER, ALWAYS)
 def service_loss(name: str, state: State, *lost: Bounds) -> ServiceLoss:
     """Return what is lost on routes of a ServicePort."""
     route = Route(FRONTEND, Source.POD, (), NEVER)
-    routes = tuple(RouteLoss(route=route, loss=each, nowhere=ANY, survives=ANY) for each in lost)
+    routes = tuple(
+        RouteLoss(route=route, loss=each, nowhere=ANY, survives=ANY, on_dead=each) for each in lost
+    )
     service = ServicePort(
         name=service_name(name),
         protocol="tcp",

@@ -15,7 +15,7 @@ import atheris
 with atheris.instrument_imports(include=["analyzer"]):
     # Loaded later than here, they would be watched no more.
     import analyzer.kubeproxy.entries
-    import analyzer.kubeproxy.marks
+    import analyzer.kubeproxy.quiet
     import analyzer.kubeproxy.walks
     import analyzer.parsers.careful
     import analyzer.parsers.compression

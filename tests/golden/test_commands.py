@@ -74,6 +74,19 @@ _TIMELINES = {
     "1.36.2-nftables/two-node@worker1": "--dead 10.244.1.4 --healing --start-up 10s-1m",
     "1.30.3-nftables/two-node": "--dead-node worker1 --kube-proxy-dead",
 }
+#: What is asked of every node, predicted from the objects of a capture.
+_PREDICTED = {
+    "whatif": "--min-survives 1",
+    "loss-cluster": "--dead-node worker1",
+}
+#: What clients see: of each fate, with each way to end, and held to one thing that they do.
+_CLIENTS = {
+    "1.36.2-iptables-legacy/two-node@worker1": "--dead-node master --service default/app --all "
+    "--client glibc,musl,go,tcp,http-retry,headless",
+    "1.36.2-iptables-legacy/seed-dns@worker1": "--dead-node master --fate master=refused",
+    "1.36.2-nftables/two-node@worker1": "--dead 10.244.0.3 --client glibc,dig --lookup app.default",
+    "1.30.3-nftables/two-node": "--dead-node worker1 --service kube-dns:metrics",
+}
 #: What is asked without a dump; its golden files are beside those of a capture all the same.
 _COMPONENTS = "whatif --components"
 
@@ -86,6 +99,7 @@ class Case:
     output_format: str
     status: int = 0
     node: str = ""
+    is_predicted: bool = False
 
     def __str__(self) -> str:
         return f"{self.capture} {self.verb} {self.output_format}"
@@ -101,6 +115,9 @@ class Case:
             return [*self.verb.split(), "--format", self.output_format]
         # Paths stand in the output: they are told from the root of the project.
         dump, objects = (p.relative_to(ROOT) for p in (self.capture.dump, self.capture.objects))
+        if self.is_predicted:
+            given = ["--from-objects", str(objects), "--seed", "1", *self.arguments]
+            return [self.verb.partition("-")[0], *given, "--format", self.output_format]
         given = [str(dump), *self.arguments, "--objects", str(objects)]
         given += ["--node", self.node or self.capture.node, "--format", self.output_format]
         return [self.verb.partition("-")[0], *given]
@@ -127,7 +144,25 @@ def _cases() -> list[Case]:
             for verb, arguments in by_verb.items()
             for output_format in RENDERERS[verb]
         ]
-    return [*found, *_diffs(), *_what_ifs(), *_several_nodes(), *_timelines(), *_components()]
+    return [
+        *found,
+        *_diffs(),
+        *_what_ifs(),
+        *_several_nodes(),
+        *_timelines(),
+        *_clients(),
+        *_components(),
+        *_predicted(),
+    ]
+
+
+def _predicted() -> Iterator[Case]:
+    capture = Capture(_dump_in(FIXTURES / _TWO_NODES[0]))
+    for verb, options in _PREDICTED.items():
+        status = int(verb == "whatif")
+        for output_format in RENDERERS[verb]:
+            arguments = tuple(options.split())
+            yield Case(capture, verb, arguments, output_format, status, is_predicted=True)
 
 
 def _several_nodes() -> Iterator[Case]:
@@ -143,6 +178,13 @@ def _timelines() -> Iterator[Case]:
         capture = Capture(_dump_in(FIXTURES / name))
         for output_format in RENDERERS["timeline"]:
             yield Case(capture, "timeline", tuple(options.split()), output_format)
+
+
+def _clients() -> Iterator[Case]:
+    for name, options in _CLIENTS.items():
+        capture = Capture(_dump_in(FIXTURES / name))
+        for output_format in RENDERERS["client"]:
+            yield Case(capture, "client", tuple(options.split()), output_format)
 
 
 def _components() -> Iterator[Case]:

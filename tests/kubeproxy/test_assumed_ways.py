@@ -98,6 +98,16 @@ def test_both_ways_say_the_same_of_nft(name: str) -> None:
     assert check_both_ways(f"{NFT.read_text()}\ntable ip theirs {{\n{chain}}}\n")
 
 
+@pytest.mark.parametrize("hook", ["forward", "output", "postrouting"])
+def test_what_is_assumed_behind_nat_of_nft_is_said_before_routes_are_made(hook: str) -> None:
+    head = f"type filter hook {hook} priority 0; policy drop;"
+    chain = f"chain c {{\n{head}\nlimit rate 10/second accept\n}}\n"
+    text = f"{NFT.read_text()}\ntable ip theirs {{\n{chain}}}\n"
+    assert check_both_ways(text)
+    said = [d.message for d in read(text, DEFAULTS, (NODE,), plainly=True).diagnostics]
+    assert any("rates" in each for each in said)
+
+
 def test_what_is_assumed_of_cluster_ips_is_not_of_others_that_are_alike(captures: Path) -> None:
     path = captures / "1.20.2-iptables-legacy" / "features" / "iptables-legacy-save.txt.gz"
     text = gzip.decompress(path.read_bytes()).decode()

@@ -6,15 +6,12 @@ from ipaddress import ip_address
 
 import pytest
 
-from analyzer.kubeproxy.between import ANYTHING, NOTHING, Between
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.marks import changed_by
-from analyzer.kubeproxy.nft_marks import changed_by_all
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import Source
 from analyzer.model.cluster import Cluster
+from analyzer.model.endings import EndKind
 from analyzer.model.nft import NftRuleset
-from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.parsers import iptables_save, nft_text
 from tests.support.captures import FIXTURES
 from tests.support.dumps import masquerade_from
@@ -66,75 +63,10 @@ def chain(head: str, *rules: str) -> str:
     return f"table inet x {{\n\tchain c {{\n\t\ttype {head}; policy accept;\n{body}\t}}\n}}\n"
 
 
-def test_a_packet_passes_what_changes_nothing_as_it_is() -> None:
-    packet = Packet(source=NODE, mark=Mark(0x4000))
-    assert NOTHING.passed(packet) == packet
-
-
-def test_what_rules_may_change_is_not_known_behind_them() -> None:
-    packet = Packet(
-        source=NODE, source_port=1, destination=NODE, destination_port=2, mark=Mark(0x4001)
-    )
-    passed = (Between(mark=1) | Between(flow_mark=2)).passed(packet)
-    assert (passed.mark, passed.flow_mark) == (Mark(0x4000, 1), Mark(0, 2))
-    assert (passed.source, passed.destination_port) == (NODE, 2)
-    lost = ANYTHING.passed(packet)
-    assert (lost.mark, lost.flow_mark) == (UNKNOWN_MARK, UNKNOWN_MARK)
-    assert {lost.source, lost.source_port, lost.destination, lost.destination_port} == {None}
-
-
-@pytest.mark.parametrize(
-    ("rules", "changed"),
-    [
-        ("ct mark set 0x1", Between(flow_mark=ANYTHING.mark)),
-        ("ct mark set ct mark | 0x8", Between(flow_mark=8)),
-        ("ip saddr set 192.0.2.1", Between(header=True)),
-        ("ip dscp set cs1", NOTHING),
-        ("@nh,96,32 set 0x1", Between(header=True)),
-        ("jump gone", ANYTHING),
-        ("goto gone", ANYTHING),
-        ("meta l4proto vmap { tcp : jump gone }", ANYTHING),
-        ("meta l4proto vmap @gone", ANYTHING),
-    ],
-)
-def test_what_rules_of_nft_may_change(rules: str, changed: Between) -> None:
-    text = chain("filter hook forward priority 0", rules)
-    assert changed_by_all([nft_text.parse(text, "dump")], "ip") == changed
-
-
-def test_a_table_of_nft_that_is_dormant_changes_nothing_and_one_cut_off_anything() -> None:
-    text = chain("filter hook forward priority 0", "meta mark set 0")
-    dormant = text.replace("{\n", "{\n\tflags dormant\n", 1)
-    assert changed_by_all([nft_text.parse(dormant, "dump")], "ip") == NOTHING
-    cut = chain("filter hook input priority 0", "accept").removesuffix("}\n")
-    assert changed_by_all([nft_text.parse(cut, "dump")], "ip") == ANYTHING
-
-
-@pytest.mark.parametrize(
-    ("target", "changed"),
-    [
-        ("CONNMARK --set-xmark 0x1/0x3", Between(flow_mark=3)),
-        ("CONNMARK --save-mark --nfmask 0xf --ctmask 0xf0", Between(flow_mark=0xFF)),
-        ("CONNMARK --restore-mark --nfmask 0xf --ctmask 0xf0", Between(mark=0xFF)),
-        ("NFQUEUE --queue-num 0", ANYTHING),
-        ("GONE", ANYTHING),
-    ],
-)
-def test_what_rules_of_iptables_may_change(target: str, changed: Between) -> None:
-    text = f"*mangle\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j {target}\nCOMMIT\n"
-    assert changed_by(iptables_save.parse(text, "dump")) == changed
-
-
-def test_a_table_of_iptables_that_is_cut_off_may_have_had_any_chain() -> None:
-    text = "*filter\n:INPUT ACCEPT [0:0]\n"
-    assert changed_by(iptables_save.parse(text, "dump")) == ANYTHING
-    assert changed_by(iptables_save.parse(f"{text}COMMIT\n", "dump")) == NOTHING
-
-
 @pytest.mark.parametrize(
     ("beside", "masquerade"),
     [
-        (chain("filter hook prerouting priority 0", "meta mark set 0"), None),
+        (chain("filter hook prerouting priority 0", "meta mark set 0"), False),
         (chain("filter hook prerouting priority 0", "meta mark set meta mark | 0x1"), True),
         (chain("filter hook forward priority 0", "jump gone"), None),
         (chain("filter hook input priority 0", "meta mark set 0"), True),
@@ -150,7 +82,7 @@ def test_a_flow_mark_set_on_the_way_may_decide_about_masquerading() -> None:
     text = DUMP.replace("-A POSTROUTING", first, 1)
     assert external(text) == {True}
     mangle = "*mangle\n:FORWARD ACCEPT [0:0]\n-A FORWARD -j CONNMARK --set-xmark 0x1/0x1\nCOMMIT\n"
-    assert external(text + mangle) == {None}
+    assert external(text + mangle) == {False}
 
 
 def test_a_source_written_on_the_way_may_decide_about_masquerading() -> None:
@@ -158,7 +90,7 @@ def test_a_source_written_on_the_way_may_decide_about_masquerading() -> None:
     text = DUMP.replace("-A POSTROUTING", first, 1)
     writes = chain("filter hook forward priority 0", "ip saddr set 192.0.2.1")
     assert True in external(text)
-    assert external(text, writes) == {None}
+    assert external(text, writes) == {False}
 
 
 @pytest.mark.parametrize("plainly", [True, False])
@@ -203,3 +135,18 @@ def test_nat_in_input_of_nft_is_asked_for_each_endpoint_of_the_node(*, plainly: 
     assert (6443, True) in found
     assert {masquerade for port, masquerade in found if port != 6443} == {False}
     assert (6443, False) not in found
+
+
+@pytest.mark.parametrize("rule", ["ip daddr set 10.1.1.1", "tcp dport set 9999"])
+def test_what_is_sent_elsewhere_behind_nat_does_not_reach_its_endpoint(rule: str) -> None:
+    view = Recogniser(
+        iptables_save.parse(DUMP, "dump"),
+        Cluster(),
+        node_addresses=(NODE,),
+        others=[nft_text.parse(chain("filter hook forward priority 0", rule), "beside")],
+    ).view()
+    (service,) = view.services
+    route = next(each for each in service.routes if each.source is Source.EXTERNAL)
+    (share,) = route.shares
+    ((ending, bounds),) = share.lost
+    assert (ending.kind, float(bounds.lower), float(bounds.upper)) == (EndKind.UNKNOWN, 0, 1)

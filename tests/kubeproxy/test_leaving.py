@@ -1,11 +1,10 @@
-"""Who is masqueraded behind nat is told of any two addresses as a walk between them tells it."""
+"""What becomes of flows behind nat is told of any two addresses as a walk between them tells it."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.kubeproxy.between import NOTHING, Between
 from analyzer.kubeproxy.leaving import Leaving
 from analyzer.model.packet import Packet
 from analyzer.model.region import Intervals
@@ -13,6 +12,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.onward import UNKNOWN, Onward
 from analyzer.semantics.parts import at
 from analyzer.semantics.situation import Situation
 from tests.support.effort import examples
@@ -28,32 +28,36 @@ def hooks_of(text: str, situation: Situation) -> Hooks:
 
 def check(text: str, situation: Situation) -> None:
     hooks = hooks_of(text, situation)
-    leaving = Leaving(hooks, "ip", NOTHING)
+    leaving = Leaving(hooks, "ip")
     for port in (80, 90):
         for to in by_source.ADDRESSES:
             sent = replace(SENT, destination=to, destination_port=port)
             parts, _ = leaving.by_source(sent)
             for source in by_source.ADDRESSES:
-                ((_, alone),), _ = hooks.masquerades(replace(sent, source=source))
+                one = replace(sent, source=source)
+                ((_, alone),), _ = hooks.onward(one, made_here=False)
                 (found,) = at(parts, source)
-                assert found is alone, (source, to, port)
+                assert found == alone, (source, to, port)
 
 
 @examples(30, 1_000)
-@given(by_source.iptables(hook="POSTROUTING"), SITUATIONS)
+@given(
+    st.one_of(by_source.iptables(hook="POSTROUTING"), by_source.iptables(hook="FORWARD")),
+    SITUATIONS,
+)
 def test_flows_that_leave_through_iptables(text: str, situation: Situation) -> None:
     check(text, situation)
 
 
 @examples(30, 1_000)
-@given(by_source.nft(hook="postrouting"), SITUATIONS)
+@given(st.one_of(by_source.nft(hook="postrouting"), by_source.nft(hook="forward")), SITUATIONS)
 def test_flows_that_leave_through_nft(text: str, situation: Situation) -> None:
     check(text, situation)
 
 
 def masquerading(*rows: str) -> Leaving:
     text = "\n".join(["*nat", ":POSTROUTING ACCEPT [0:0]", *rows, "COMMIT", ""])
-    return Leaving(hooks_of(text, Situation(local_addresses=frozenset())), "ip", NOTHING)
+    return Leaving(hooks_of(text, Situation(local_addresses=frozenset())), "ip")
 
 
 def alone(number: int) -> Intervals:
@@ -76,15 +80,19 @@ def test_too_many_destinations_are_not_told() -> None:
     assert leaving.asked(SENT, 100) == set()
     for at_, want in ((4, Ternary.TRUE), (5, Ternary.FALSE), (38, Ternary.TRUE)):
         sent = replace(SENT, destination=by_source.FIRST + at_)
-        assert at(leaving.by_source(sent)[0], None) == [want]
+        assert at(leaving.by_source(sent)[0], None) == [Onward(want)]
 
 
 def test_where_addresses_may_change_on_the_way_nothing_is_told_of_them() -> None:
-    text = "*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -s 10.0.0.0/8 -j MASQUERADE\nCOMMIT\n"
-    leaving = Leaving(hooks_of(text, Situation()), "ip", Between(header=True))
+    text = """table ip t {
+chain forward { type filter hook forward priority 0; ip saddr set 192.0.2.1 }
+chain postrouting { type nat hook postrouting priority 100; ip saddr 10.0.0.0/8 masquerade }
+}"""
+    leaving = Leaving(hooks_of(text, Situation(local_addresses=frozenset())), "ip")
     sent = replace(SENT, destination=by_source.FIRST)
-    assert at(leaving.by_source(sent)[0], by_source.FIRST) == [Ternary.UNKNOWN]
+    (found,) = at(leaving.by_source(sent)[0], by_source.FIRST)
+    assert found.masquerade is not Ternary.TRUE
 
 
 def test_where_a_flow_goes_to_may_not_be_known() -> None:
-    assert at(masquerading().by_source(SENT)[0], by_source.FIRST) == [Ternary.UNKNOWN]
+    assert at(masquerading().by_source(SENT)[0], by_source.FIRST) == [UNKNOWN]

@@ -19,7 +19,7 @@ from analyzer.model.nft import NftRuleset
 from analyzer.parsers.formats import read_ruleset
 from tests.support.clusters import GeneratedCluster, clusters, one_service
 from tests.support.effort import examples
-from tests.support.nft.listing import SERVICES, block, hook, listing
+from tests.support.nft.listing import SERVICES, block, endpoints_of, hook, listing
 
 #: What the copy of a Service has instead of its own.
 _CHANGES = (
@@ -125,11 +125,84 @@ def strangers(draw: st.DrawFn, text: str) -> tuple[str, str]:
     return chain, f"{asked} {action}"
 
 
+#: What a set or map is asked by: its type, the expression, and of which kind its values are.
+_KEYS = {
+    "ipv4_addr": (("ip daddr", "ip saddr"), ("host",)),
+    "mark": (("meta mark",), ("mark",)),
+    "inet_service": (("tcp dport", "tcp sport", "th dport"), ("port",)),
+    "ipv4_addr . inet_proto . inet_service": (
+        (
+            "ip daddr . meta l4proto . th dport",
+            "ip saddr . meta l4proto . th dport",
+            "ip daddr . meta l4proto . th sport",
+        ),
+        ("host", "tcp", "port"),
+    ),
+    "ipv4_addr . ipv4_addr . inet_proto . inet_service": (
+        ("ip saddr . ip daddr . meta l4proto . th dport",),
+        ("host", "same", "tcp", "port"),
+    ),
+}
+
+
+@st.composite
+def askers(draw: st.DrawFn, text: str, name: str) -> tuple[str, str, str]:
+    """Draw a set or verdict map of hosts, networks, ports or marks, and a rule that asks it.
+
+    Returns:
+        the chain of the ruleset for the rule, the rule, and what is to stand in the table.
+    """
+    hosts = sorted(set(re.findall(r"\b10\.\d+\.\d+\.\d+\b", text)))
+    ports = sorted(set(re.findall(r"(?:tcp \. |:)(\d+)\b", text)) | {"80", "8080", "40000"})
+    kind = draw(st.sampled_from(sorted(_KEYS)))
+    expressions, parts = _KEYS[kind]
+    interval = draw(st.booleans()) and "host" in parts
+    network = st.tuples(st.sampled_from(hosts), st.sampled_from((16, 24, 28))).map(
+        lambda of: str(ip_network("/".join(map(str, of)), strict=False))
+    )
+    host = st.one_of(st.sampled_from(hosts), network) if interval else st.sampled_from(hosts)
+    values = {
+        "host": host,
+        "port": st.sampled_from(ports),
+        "mark": st.sampled_from(("0x00000000", "0x00004000", "0x00000001")),
+        "tcp": st.just("tcp"),
+    }
+    keys: dict[str, None] = {}
+    taken: list[str] = []
+    for _ in range(draw(st.integers(1, 4))):
+        drawn: list[str] = []
+        for part in parts:
+            drawn.append(drawn[-1] if part == "same" else draw(values[part]))
+        # An interval set refuses what overlaps.
+        if interval and any(ip_network(drawn[0]).overlaps(ip_network(old)) for old in taken):
+            continue
+        taken += drawn[:1] if interval else []
+        keys[" . ".join(drawn)] = None
+    asked = draw(st.sampled_from(expressions))
+    flags = "flags interval; " if interval else ""
+    chain = draw(st.sampled_from(re.findall(r"chain (\S+) \{", text)))
+    if draw(st.booleans()):
+        action = draw(st.sampled_from(("accept", "drop", "masquerade", "meta mark set 0x4000")))
+        held = f"set {name} {{ type {kind}; {flags}elements = {{ {', '.join(keys)} }} }}"
+        return chain, f"{asked} @{name} {action}", held
+    elements = ", ".join(f"{key} : jump {name}-behind" for key in keys)
+    held = f"map {name} {{ type {kind} : verdict; {flags}elements = {{ {elements} }} }}"
+    action = draw(st.sampled_from(("accept", "drop", "masquerade", "meta mark set 0x4000")))
+    asks = draw(st.sampled_from(("", "ip daddr ", "ip saddr ")))
+    behind = f"{asks}{draw(st.sampled_from(hosts)) if asks else ''} {action}"
+    return chain, f"{asked} vmap @{name}", f"{held}\n{block(f'{name}-behind', behind)}"
+
+
 @st.composite
 def edited(draw: st.DrawFn, text: str) -> str:
-    """Draw a ruleset with up to two rules of somebody else."""
-    for _ in range(draw(st.integers(0, 2))):
-        chain, rule = draw(strangers(text))
+    """Draw a ruleset with up to two rules of somebody else, of which some ask a set or map."""
+    for number in range(draw(st.integers(0, 2))):
+        if draw(st.booleans()):
+            chain, rule = draw(strangers(text))
+        else:
+            chain, rule, held = draw(askers(text, f"some-{number}"))
+            table, rest = text.split(" {\n", 1)
+            text = f"{table} {{\n{held}\n{rest}"
         head, rest = text.split(f"chain {chain} {{\n", 1)
         kind, _, body = rest.partition("\n") if "hook" in rest.split("\n", 1)[0] else ("", "", rest)
         kind += "\n" if kind else ""
@@ -215,3 +288,98 @@ def test_what_differs_is_walked(text: str, carried: list[str]) -> None:
     found = view(text, plainly=True)
     assert carried == []
     assert told(found) == told(view(text, plainly=False))
+
+
+def late(rule: str, *held: str) -> str:
+    """Return a chain behind kube-proxy's that asks, and the sets, maps and chains it asks."""
+    return "\n".join([*held, block("late", hook("nat", "postrouting", 90), rule)])
+
+
+OF_BOTH = [endpoints_of(0)[0], endpoints_of(1)[0]]
+HAIRPINS = ", ".join(
+    f"{address} . {address} . tcp . {port}"
+    for address, port in zip(OF_BOTH, (8080, 7777), strict=True)
+)
+OWN_MARKS, SENDS = "counter jump KUBE-MARK-MASQ", "meta l4proto tcp counter dnat"
+PAIRS_OF = "type ipv4_addr . ipv4_addr . inet_proto . inet_service;"
+DROPPED = block("FOO", f"ip daddr {SERVICES[1]} drop")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            listing(
+                chains=late(
+                    "ip saddr . ip daddr . meta l4proto . th dport @hp masquerade",
+                    f"set hp {{ {PAIRS_OF} elements = {{ {HAIRPINS} }} }}",
+                )
+            ).replace(f"{OWN_MARKS}\n{SENDS}", f"counter\n{SENDS}"),
+            id="an-element-with-the-port-of-no-endpoint",
+        ),
+        pytest.param(
+            listing(
+                chains=late(
+                    "ip daddr . meta l4proto . th dport @nets masquerade",
+                    "set nets { type ipv4_addr . inet_proto . inet_service; flags interval; "
+                    "elements = { 10.244.0.0/24 . tcp . 8080 } }",
+                )
+            ),
+            id="a-network-of-endpoints-by-port",
+        ),
+        pytest.param(
+            listing(
+                first=["meta mark vmap @who"],
+                chains="map who { type mark : verdict; elements = { 0x00000000 : jump FOO } }\n"
+                + DROPPED,
+            ),
+            id="a-chain-that-a-mark-leads-to",
+        ),
+        pytest.param(
+            listing(
+                first=["ip daddr vmap @who"],
+                chains="map who { type ipv4_addr : verdict; flags interval; "
+                "elements = { 10.96.0.0/16 : jump FOO } }\n" + DROPPED,
+            ),
+            id="a-chain-that-a-network-leads-to",
+        ),
+        pytest.param(
+            listing(
+                chains=late(
+                    "ip daddr vmap @who",
+                    "map who { type ipv4_addr : verdict; "
+                    f"elements = {{ {OF_BOTH[0]} : jump FOO, {OF_BOTH[1]} : jump FOO }} }}",
+                    block("FOO", f"ip daddr {OF_BOTH[1]} masquerade"),
+                )
+            ),
+            id="a-chain-that-endpoints-lead-to",
+        ),
+        *(
+            pytest.param(
+                listing(
+                    first=[f"{asked} vmap @who"],
+                    chains=f"map who {{ type {kind} : verdict; "
+                    f"elements = {{ {value} : jump FOO }} }}\n" + DROPPED,
+                ),
+                id=f"a-map-asked-by-{asked.replace(' ', '-')}",
+            )
+            for asked, kind, value in (
+                ("ip saddr", "ipv4_addr", "10.9.9.9"),
+                ("tcp sport", "inet_service", "40000"),
+                ("meta skuid", "uid", "1000"),
+            )
+        ),
+        pytest.param(
+            listing(
+                *(
+                    f"meta mark set 0x1 meta l4proto tcp ip daddr {address} tcp dport 80 jump FOO"
+                    for address in SERVICES
+                ),
+                chains=late("meta mark 0x2 masquerade", block("FOO", "meta mark set 0x2")),
+            ),
+            id="a-rule-that-acts-before-it-compares",
+        ),
+    ],
+)
+def test_what_tells_them_apart_from_afar_has_its_own_answer(text: str) -> None:
+    check(text)

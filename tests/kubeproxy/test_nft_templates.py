@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
 import pytest
 
-from analyzer.kubeproxy.nft_templates import Template, of_element, of_rule, pieces_of, rules_of
+from analyzer.kubeproxy.nft_templates import (
+    Template,
+    asked_otherwise,
+    of_element,
+    of_rule,
+    pieces_of,
+    rules_of,
+)
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.nft import NftRuleset, Table
 from analyzer.parsers.formats import read_ruleset
@@ -173,3 +181,72 @@ def test_of_what_is_not_certain_nothing_is_told(text: str) -> None:
 def test_a_set_that_somebody_is_in_is_like_no_other() -> None:
     assert certain("ip saddr @held accept").tokens == (("name", "held"),)
     assert certain("ip saddr @affinity-x accept").tokens == (("list", "affinity-x"),)
+
+
+ASKED = """table ip t {
+    map one { type ipv4_addr : verdict; }
+    map two { type ipv4_addr . inet_proto . inet_service : verdict; }
+    map three { type ipv4_addr : verdict; }
+    map four { type ipv4_addr . inet_service : verdict; }
+    map five { type mark : verdict; }
+    chain c {
+        ip daddr vmap @one
+        ip saddr != 10.0.0.0/8 ip daddr . meta l4proto . th dport vmap @two
+        ip saddr vmap @three
+        ip daddr . tcp sport vmap @four
+        meta mark vmap @five
+    }
+}
+"""
+_LEFT = {"payload": {"protocol": "ip", "field": "daddr"}}
+
+
+def in_json(*keys: object) -> str:
+    """Return, as nft lists it in JSON, a chain with rules that ask the maps m0, m1, ... by keys."""
+    own = {"family": "ip", "table": "t"}
+    rules = [
+        {"rule": {**own, "chain": "c", "expr": [{"vmap": {"key": key, "data": f"@m{at}"}}]}}
+        for at, key in enumerate(keys)
+    ]
+    head = [{"table": {"family": "ip", "name": "t"}}, {"chain": {**own, "name": "c"}}]
+    return json.dumps({"nftables": [{"metainfo": {"json_schema_version": 1}}, *head, *rules]})
+
+
+def asked_in(text: str) -> list[str]:
+    ruleset = read_ruleset(text.encode(), "dump")
+    assert isinstance(ruleset, NftRuleset)
+    return list(asked_otherwise(ruleset.tables["ip", "t"].chains["c"]))
+
+
+def test_maps_that_are_asked_by_more_than_where_flows_are_sent_to() -> None:
+    assert asked_in(ASKED) == ["three", "four", "five"]
+
+
+def test_the_same_in_json() -> None:
+    text = in_json(
+        _LEFT,
+        {"concat": [_LEFT, {"meta": {"key": "l4proto"}}, _payload("th", "dport")]},
+        _payload("ip", "saddr"),
+        {"concat": [_LEFT, _payload("tcp", "sport")]},
+        {"meta": {"key": "mark"}},
+    )
+    assert asked_in(text) == ["m2", "m3", "m4"]
+
+
+def _payload(protocol: str, field: str) -> object:
+    return {"payload": {"protocol": protocol, "field": field}}
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts", "ports"),
+    [
+        ("ip daddr 10.0.0.1 tcp dport 80 meta mark set 0x1", ("10.0.0.1",), (80,)),
+        ("ip daddr 10.0.0.1 meta mark set 0x1 tcp dport 80 accept", ("10.0.0.1",), ()),
+        ("limit rate 1/second ip daddr 10.0.0.1 tcp dport 80 accept", (), ()),
+    ],
+)
+def test_what_stands_behind_an_action_tells_nobody_apart(
+    text: str, hosts: tuple[str, ...], ports: tuple[int, ...]
+) -> None:
+    found = certain(text)
+    assert (found.hosts, found.ports) == (hosts, ports)

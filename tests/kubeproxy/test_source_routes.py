@@ -11,7 +11,6 @@ import pytest
 from analyzer.kubeproxy import source_routes
 from analyzer.kubeproxy.flows import FlowWalks
 from analyzer.kubeproxy.iptables import Recogniser
-from analyzer.kubeproxy.nft_marks import changed_by_all
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
@@ -174,8 +173,7 @@ def view(text: str) -> View:
 def walks_of(text: str) -> FlowWalks:
     """Return walks from one address at a time."""
     ruleset = read_ruleset(text.encode(), "dump")
-    between = changed_by_all([ruleset], "ip")
-    return FlowWalks([ruleset], "ip", (OWN,), {}, between)
+    return FlowWalks([ruleset], "ip", (OWN,), {})
 
 
 def route_for(service: ServicePort, frontend: Frontend, source: Source, address: Address) -> Route:
@@ -192,7 +190,7 @@ def route_for(service: ServicePort, frontend: Frontend, source: Source, address:
 def told(route: Route, besides: Address | None) -> object:
     """Return what is told of a route, but of the masquerade of flows that come back."""
     return route.unresolved, {
-        s.endpoint: (s.share, None if s.endpoint.address == besides else s.masquerade)
+        s.endpoint: (s.share, None if s.endpoint.address == besides else (s.masquerade, s.lost))
         for s in route.shares
     }
 

@@ -9,7 +9,7 @@ from tests.support.lab.running import in_lab
 pytestmark = pytest.mark.lab
 
 PROGRAM = "from tests.support.lab.kernel_clusters import main; main(['--examples', '2'])"
-LAYOUTS = ("1.20", "1.30", "1.36")
+LAYOUTS = ("1.20", "1.25", "1.30", "1.36")
 
 
 def test_generated_rows_are_those_that_the_real_iptables_prints() -> None:

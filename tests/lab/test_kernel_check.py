@@ -58,3 +58,12 @@ def test_a_fault_in_the_semantics_is_noticed(fault: str, seed: int) -> None:
     before = f"{imports}{fault}"
     run = found("--rulesets", "30", "--seed", str(seed), "--until-fault", before=before)
     assert run["disagreements"] != []
+
+
+@pytest.mark.parametrize("backend", ["legacy", "nft"])
+def test_beside_rules_of_others_kube_proxy_s_are_walked_as_the_kernel_does(backend: str) -> None:
+    run = found("--foreign", "--rulesets", "20", "--packets", "10", "--backend", backend)
+    assert run["disagreements"] == []
+    assert run["rulesets"] == 20
+    assert run["counts_tested"] > 60
+    assert {"Dnat", "Jump", "Masquerade", "SetMark"} <= set(run["targets"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Final
 
 import pytest
+from scipy.stats import binom
 
 from analyzer.semantics.assumed import BY_NAME
 from tests.support.captures import ROOT
+from tests.support.effort import PROFILE
 from tests.support.lab.running import kubeodds, lab_run
 
 pytestmark = pytest.mark.lab
@@ -16,6 +19,8 @@ pytestmark = pytest.mark.lab
 NOISE: Final = ROOT / "fixtures" / "noise"
 OBJECTS: Final = ("--objects", str(NOISE / "objects.json"))
 APP: Final = ("--service", "default/app", "--flows", "2000", "--from", "pod,external")
+REVERSE_PATH: Final = BY_NAME["reverse-path"].sentences["pass"]
+PODS: Final = BY_NAME["pod-interface"].sentences["usual"]
 CHECK: Final = """*raw
 :PREROUTING ACCEPT [0:0]
 -A PREROUTING -m rpfilter --validmark --invert -j DROP
@@ -35,9 +40,51 @@ def agreed(dump: str, *more: str) -> list[str]:
     return [each["message"] for each in found["diagnostics"] if each["code"] == "assumed"]
 
 
-@pytest.mark.parametrize("name", ["portmap", "flannel", "aws-vpc-cni", "nodelocaldns"])
-def test_the_kernel_agrees_beside_the_rules_of_others(name: str) -> None:
-    assert agreed(str(NOISE / f"{name}.txt"), "--node", "worker1") == []
+#: Sources of flows, as the lab and as trace are told of them.
+SOURCES: Final = {
+    "pod": ("--from", "pod"),
+    "external": ("--from", "203.0.113.1"),
+    "node": ("--from-node",),
+}
+FLOWS: Final = 200
+#: Of one count that is wrongly taken for another share's.
+RATE: Final = 1e-7
+
+
+def ends(dump: str, source: str) -> tuple[dict[str, tuple[float, float]], list[str]]:
+    """Return the bounds on each end of a flow through all tables, and what they rest on."""
+    way = (*SOURCES[source], "--to", "default/app")
+    done = kubeodds("trace", dump, *OBJECTS, "--node", "worker1", *way, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    bounds = {
+        each["address"]: (each["lower"], each["upper"])
+        for each in found["outcomes"]
+        if each["outcome"] == "endpoint"
+    }
+    return bounds, found["assumptions"]
+
+
+#: Those of other programs that do something of their own each; the soak takes all.
+MEASURED: Final = ("calico", "kube-router")
+EVERY: Final = tuple(sorted(each.stem for each in NOISE.glob("*.txt")))
+
+
+@pytest.mark.parametrize("name", EVERY if PROFILE == "soak" else MEASURED)
+def test_flows_end_beside_the_rules_of_others_as_all_tables_say(name: str) -> None:
+    """The rules are restored, their sets made first, and flows counted where they land."""
+    dump = str(NOISE / f"{name}.txt")
+    given = ("--node", "worker1", "--service", "default/app", "--flows", str(FLOWS))
+    _, found, err = lab_run(dump, *OBJECTS, *given, "--from", ",".join(SOURCES))
+    assert {each["source"] for each in found["measurements"]} == {*SOURCES}, err
+    for measured in found["measurements"]:
+        bounds, _ = ends(dump, measured["source"])
+        assert measured["duplicates"] == 0
+        for each in measured["endpoints"]:
+            lower, upper = bounds.get(each["address"], (0.0, 0.0))
+            count = each["landed"]
+            assert binom.cdf(count, FLOWS, lower) > RATE, (measured["source"], each, lower)
+            assert binom.sf(count - 1, FLOWS, upper) > RATE, (measured["source"], each, upper)
 
 
 def test_no_cluster_ip_is_an_address_of_the_lab_s_node() -> None:
@@ -52,3 +99,66 @@ def test_the_reverse_path_check_passes_flows_of_the_lab(tmp_path: Path) -> None:
     dump.write_text((NOISE / "base.txt").read_text() + CHECK)
     told = BY_NAME["reverse-path"].sentences["pass"]
     assert agreed(str(dump), "--node", "worker1") == [told]
+
+
+def test_a_host_port_leads_to_its_pod() -> None:
+    given = (str(NOISE / "portmap.txt"), *OBJECTS, "--node", "worker1", "--service", "hostPort 80")
+    status, found, _ = lab_run(*given, "--flows", "500", "--from", "external,node,pod")
+    assert status == 0
+    assert found["agrees"]
+    assert {each["source"] for each in found["measurements"]} == {"external", "node", "pod"}
+    landed = [e["landed"] for each in found["measurements"] for e in each["endpoints"]]
+    assert landed == [500] * 3
+
+
+#: Rules that ask for devices of pods: what comes from them is refused, or all else.
+DEVICES: Final = """*raw
+:PREROUTING ACCEPT [0:0]
+{}
+COMMIT
+"""
+
+
+@pytest.mark.parametrize("device", ["cali+", "cni0"])
+@pytest.mark.parametrize(("negated", "reached"), [("", "external"), ("! ", "pod")])
+def test_devices_of_pods_have_the_names_that_rules_know(
+    tmp_path: Path, device: str, negated: str, reached: str
+) -> None:
+    dump = tmp_path / "dump.txt"
+    rule = f"-A PREROUTING {negated}-i {device} -p tcp -m tcp --dport 80 -j DROP"
+    dump.write_text(DEVICES.format(rule) + (NOISE / "base.txt").read_text())
+    given = (*OBJECTS, "--node", "worker1", "--service", "default/app", "--flows", "500")
+    status, found, _ = lab_run(str(dump), *given, "--from", reached)
+    assert status == 0
+    assert found["agrees"]
+    assert sum(e["landed"] for each in found["measurements"] for e in each["endpoints"]) == 500
+    assert [d["message"] for d in found["diagnostics"] if d["code"] == "assumed"] == [PODS]
+
+
+@pytest.mark.parametrize(("port", "hidden"), [(80, True), (81, False)])
+def test_sets_are_made_before_the_rules_that_ask_for_them(
+    tmp_path: Path, port: int, hidden: bool
+) -> None:
+    """The node's flows are told by the set, and pass a list of sets that nobody told of."""
+    dump, sets = tmp_path / "dump.txt", tmp_path / "sets"
+    rules = (
+        "-A PREROUTING -m set --match-set lists dst,dst -j NOTRACK\n"
+        "-A PREROUTING -p udp -m set --match-set others src -j DROP"
+    )
+    dump.write_text(DEVICES.format(rules) + (NOISE / "base.txt").read_text())
+    sets.write_text(
+        "create web hash:net,port family inet\n"
+        f"add web 10.96.0.0/16,tcp:{port}\nadd web 10.96.0.0/24,tcp:80 nomatch\n"
+        "create lists list:set size 8\nadd lists web\n"
+    )
+    given = (str(dump), *OBJECTS, "--node", "worker1", "--ipsets", str(sets), *APP)
+    done = kubeodds("lab", "run", *given, "--flows", "200", "--from", "pod", "--format", "json")
+    if hidden:
+        assert done.returncode == 2
+        assert "no ClusterIP or hostPort leads to endpoints" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+        landed = [
+            e["landed"] for m in json.loads(done.stdout)["measurements"] for e in m["endpoints"]
+        ]
+        assert sum(landed) == 2 * 200

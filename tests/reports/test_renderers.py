@@ -14,13 +14,14 @@ from analyzer.model.probability import numgen_weights
 from analyzer.model.targets import Drop
 from analyzer.model.value import replace
 from analyzer.parsers.measurement import parse_measurements
-from analyzer.reports import lab_text, tree_json
+from analyzer.reports import lab_text, tree_json, whatif_json
 from analyzer.reports.answers import LabAnswer, TreeAnswer
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import RENDERERS
 from analyzer.semantics.tree import Chance, Leaf
-from tests.support.answers import ALIVE, BEFORE, DEAD, Answers, measured
+from tests.support.answers import ALIVE, BEFORE, DEAD, LOSSY, Answers, measured, whatif_answer
 from tests.support.documents import golden_files, renamed, schema, schema_name, schema_version
+from tests.support.predicted_answers import whatif_of_every_node
 
 _SUFFIXES = {
     "text": "txt",
@@ -59,10 +60,13 @@ def test_a_json_document_names_its_schema_first_and_follows_it(verb: str) -> Non
 
 def documents(verb: str) -> Iterator[Any]:
     """Give documents that hold every field between them: all known, and not all known."""
-    for answers in (Answers(), Answers(BEFORE)):
+    for answers in (Answers(), Answers(BEFORE), Answers(LOSSY)):
         yield json.loads(answers.json(verb))
     if verb == "tree":
         yield json.loads("".join(tree_json.render(of_three())))
+    if verb == "whatif":
+        everywhere = whatif_of_every_node(whatif_answer(BEFORE), BEFORE)
+        yield json.loads("".join(whatif_json.render(everywhere)))
 
 
 def of_three() -> TreeAnswer:
@@ -75,8 +79,12 @@ def of_three() -> TreeAnswer:
     return replace(answer, trees=((service, route, drawn),))
 
 
-#: Fields that stand there only where objects are given.
-_WITH_OBJECTS = {"services": {"services.api"}}
+#: Fields that stand there only where objects are given, or where flows are lost to rules of others.
+_OPTIONAL = {
+    "services": {"services.api", "routes.lost", "routes.astray"},
+    "loss": {"services.routes.on_dead", "services.routes.otherwise"},
+    "loss-nodes": {"nodes.services.routes.on_dead", "nodes.services.routes.otherwise"},
+}
 
 
 @verbs
@@ -86,7 +94,7 @@ def test_a_schema_notices_each_field_that_is_renamed(verb: str) -> None:
     for document in documents(verb):
         once |= dict(renamed(document))
     unnoticed = {".".join(where) for where, changed in once.items() if validator.is_valid(changed)}
-    assert unnoticed == _WITH_OBJECTS.get(verb, set())
+    assert unnoticed == _OPTIONAL.get(verb, set())
 
 
 def fields(value: Any) -> Iterator[str]:
@@ -188,7 +196,9 @@ def test_the_lab_puts_measured_beside_predicted() -> None:
 
 
 def test_real_clients_are_told_with_their_waiting() -> None:
-    assert "50.0%   28 of 60  47%            5.1 s  agrees" in Answers().plain("lab clients")
+    assert "50.0%   28 of 60  47%            5.1 s        5.0 s  agrees" in Answers().plain(
+        "lab clients"
+    )
 
 
 def test_a_disagreement_is_told_with_its_faults() -> None:

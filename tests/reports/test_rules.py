@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from analyzer.parsers import iptables_save, nft_json, nft_text
-from analyzer.reports.rules import chain_of, place, says
+from analyzer.reports.rules import place, says
+from analyzer.semantics.onward import chain_of
 from analyzer.semantics.tree import AnyRule
 from tests.support.dumps import dump
 

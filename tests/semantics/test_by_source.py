@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,7 +86,7 @@ def test_what_makes_no_difference_parts_nobody() -> None:
 # --- both ends of what leaves ---
 
 
-def check_masquerade(text: str, situation: Situation) -> None:
+def check_onward(text: str, situation: Situation) -> None:
     hooks = hooks_of(text, situation)
     whole = replace(
         CAME,
@@ -98,7 +99,7 @@ def check_masquerade(text: str, situation: Situation) -> None:
     while rest:
         packet = rest.pop()
         try:
-            boxes.append((packet, hooks.masquerades(packet)[0]))
+            boxes.append((packet, hooks.onward(packet, made_here=False)[0]))
         except Parted as by:
             rest += packet.parted(by)
     for to in by_source.ADDRESSES:
@@ -106,27 +107,44 @@ def check_masquerade(text: str, situation: Situation) -> None:
             (parts,) = (
                 p for packet, p in boxes if packet.destinations and to in packet.destinations
             )
-            alone, _ = hooks.masquerades(
-                replace(CAME, translated=True, source=source, destination=to)
-            )
+            one = replace(CAME, translated=True, source=source, destination=to)
+            alone, _ = hooks.onward(one, made_here=False)
             assert at(parts, source) == at(alone, source), (source, to)
 
 
 @examples(40, 1_000)
-@given(by_source.iptables(hook="POSTROUTING"), SITUATIONS)
-def test_who_is_masqueraded_by_iptables_is_told_of_each_end(
-    text: str, situation: Situation
-) -> None:
-    check_masquerade(text, situation)
+@given(
+    st.one_of(by_source.iptables(hook="POSTROUTING"), by_source.iptables(hook="FORWARD")),
+    SITUATIONS,
+)
+def test_what_iptables_does_behind_nat_is_told_of_each_end(text: str, situation: Situation) -> None:
+    check_onward(text, situation)
 
 
 @examples(40, 1_000)
-@given(by_source.nft(hook="postrouting"), SITUATIONS)
-def test_who_is_masqueraded_by_nft_is_told_of_each_end(text: str, situation: Situation) -> None:
-    check_masquerade(text, situation)
+@given(st.one_of(by_source.nft(hook="postrouting"), by_source.nft(hook="forward")), SITUATIONS)
+def test_what_nft_does_behind_nat_is_told_of_each_end(text: str, situation: Situation) -> None:
+    check_onward(text, situation)
 
 
 def test_a_part_is_told_by_an_address() -> None:
     address: Address = by_source.FIRST
     assert at(of_all(Ternary.TRUE), address) == [Ternary.TRUE]
     assert at(((((0, 1),), 1), (((2, 3),), 2)), None) == [1, 2]  # not known which
+
+
+@pytest.mark.parametrize("source", [by_source.FIRST + 1, by_source.FIRST + 6])
+def test_a_prefix_of_nft_may_be_written_with_bits_of_the_host(source: Address) -> None:
+    text = (
+        "table ip t {\nchain c {\ntype filter hook prerouting priority 0; policy accept;\n"
+        "ip saddr != 10.0.0.2/30 drop\n}\n}\n"
+    )
+    hooks = hooks_of(text, KNOWN)
+    alone = hooks.to_nat("PREROUTING", replace(CAME, source=source))
+    every = hooks.to_nat("PREROUTING", replace(CAME, sources=by_source.everywhere()))
+    (found,) = at(shares_by_source(every, _outcome), source)
+    assert found == shares(alone, _outcome)
+
+
+def _outcome(leaf: Leaf) -> str:
+    return type(leaf.outcome).__name__

@@ -6,6 +6,7 @@ import pytest
 
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
@@ -30,8 +31,9 @@ def hooks(dump: str, situation: Situation = KNOWN) -> Hooks:
 
 def masquerades(hooks: Hooks, packet: Packet) -> Ternary:
     """Return the answer for a packet from one source."""
-    ((_, found),), _ = hooks.masquerades(packet)
-    return found
+    sent = replace(packet, translated=True)
+    ((_, found),), _ = hooks.onward(sent, made_here=packet.in_interface == "")
+    return found.masquerade
 
 
 @pytest.mark.parametrize(

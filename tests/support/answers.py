@@ -1,4 +1,7 @@
-"""Answers of every verb, of a dump that has a bit of everything."""
+"""Answers of every verb, of a dump that has a bit of everything.
+
+They stand in one file, however long: a renderer is tested with an answer of each verb.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from ipaddress import IPv4Address, ip_network
-from typing import Any
+from typing import Any, Final
 
+from analyzer.clients.callers import callers
+from analyzer.clients.connectors import CONNECTORS
+from analyzer.clients.fates import Fate as ClientFate
+from analyzer.clients.operations import Connection, LookUp, Operation
+from analyzer.clients.operations import judge as judge_client
+from analyzer.clients.resolvers import RESOLVERS
+from analyzer.clients.world import Entry, World
 from analyzer.failure.agreement import judge
 from analyzer.failure.loss import losses, service_loss
 from analyzer.failure.loss_at_nodes import worst_of
@@ -26,6 +36,7 @@ from analyzer.model.cluster import Cluster, Placement
 from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
 from analyzer.model.packet import Packet
 from analyzer.model.probability import Bounds, Dyadic
+from analyzer.model.resolv_conf import ResolvConf
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import ApiProcess
@@ -36,6 +47,7 @@ from analyzer.outage.scenario import scenario
 from analyzer.outage.timeline import play
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import (
+    ClientAnswer,
     ClientsAnswer,
     DiffAnswer,
     LabAnswer,
@@ -52,6 +64,7 @@ from analyzer.reports.document import Document
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import renderer
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
+from tests.support.predicted_answers import loss_cluster_answer
 
 #: A match nobody reads, session affinity, a NodePort of its own, and a refusal.
 RICH = dump(
@@ -73,6 +86,17 @@ RICH += """\
 -m udp --dport 53 -j REJECT
 COMMIT
 """
+
+#: The same where others drop and keep from nat what is sent there.
+LOSSY: Final = (
+    RICH.replace("*filter\n", "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -d 10.0.0.2/32 -j DROP\n")
+    + """\
+*raw
+:PREROUTING ACCEPT [0:0]
+-A PREROUTING -d 10.96.0.1/32 -m statistic --mode random --probability 0.5 -j NOTRACK
+COMMIT
+"""
+)
 
 #: What a reader knows all of, and what became of it: of everything something has changed.
 BEFORE = dump(
@@ -210,10 +234,14 @@ class Answers:
                 )
             case "loss-nodes":
                 return loss_nodes_answer(self.text, self.dead)
+            case "loss-cluster":
+                return loss_cluster_answer(self.text, self.dead)
             case "whatif":
                 return whatif_answer(self.text)
             case "timeline":
                 return timeline_answer(self.text)
+            case "client":
+                return client_answer(self.text)
             case "whatif --components":
                 return COMPONENTS
             case "diff":
@@ -428,4 +456,42 @@ TRIAL = ClientTrial(
     succeeded=28,
     succeeds=HALF,
     failure_seconds=(5.0, 5.1),
+    failure_takes=(5.0, 5.0),
 )
+
+
+def client_answer(text: str, cluster: Cluster = PLACED) -> ClientAnswer:
+    """Return what clients see where n1 is dead, of a dump with endpoints on n1 and n2."""
+    view = Recogniser(parse(text, "dump.txt"), cluster).view()
+    died = dead(view, cluster, nodes=("n1",))
+    world = World(
+        entries=(Entry(node="n2", chance=Fraction(1), view=view),),
+        dead=died,
+        fate_of=lambda _: ClientFate.SILENT,
+        source=Source.POD,
+    )
+    conf = ResolvConf(
+        nameservers=(IPv4Address("192.0.2.53"),), search=("a.example",), others=("x",)
+    )
+    operations: list[Operation] = [
+        Connection(connector=CONNECTORS["tcp"], service=each, frontend=world.route(each).frontend)
+        for each in world.services()
+    ]
+    operations.append(
+        LookUp(resolver=RESOLVERS["glibc"], conf=conf, name="a", exists=lambda name: name == "a")
+    )
+    return ClientAnswer(
+        view=view,
+        cluster=cluster,
+        dead=died,
+        fates=(("n1", "silent"),),
+        source=Source.POD,
+        balanced=(("n2", Fraction(1)),),
+        found=tuple(judge_client(each, world) for each in operations),
+        callers=callers({"ns/a": "n1", "ns/b": "n2", "ns/c": None}, died, cluster),
+        assumed=("nothing else",),
+        absent=Absent(),
+        diagnostics=view.diagnostics,
+        max_failure=Fraction(1, 2),
+        every=True,
+    )

@@ -8,10 +8,11 @@ from ipaddress import IPv4Address
 
 from hypothesis import strategies as st
 
-from analyzer.failure.incidence import Incidence, incidence, ways
+from analyzer.failure.incidence import Incidence, incidence
 from analyzer.failure.loss import ServiceLoss, losses
 from analyzer.failure.models import Dead
 from analyzer.failure.places import Places
+from analyzer.failure.ways import ways
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.view import (
     Endpoint,

@@ -12,7 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from tests.support.effort import QUICK, SOAK
+from tests.support.effort import QUICK, SOAK, in_quick
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENT: Final = ROOT / "docs" / "correctness.md"
@@ -32,12 +32,11 @@ def properties() -> Iterator[tuple[str, str, int, int]]:
             }
             if "given" not in calls:
                 continue
-            quick, soak = [int(ast.literal_eval(a)) for a in calls.get("examples", ())] or (
-                QUICK,
-                SOAK,
-            )
+            given = [int(ast.literal_eval(a)) for a in calls.get("examples", ())]
+            quick, soak = (in_quick(given[0]), given[1]) if given else (QUICK, SOAK)
             place = str(path.relative_to(ROOT / "tests").with_suffix("")).replace("test_", "")
-            yield place, node.name.removeprefix("test_").replace("_", " "), quick, soak
+            name = node.name.removeprefix("test_").replace("_", " ")
+            yield place, name, quick, soak
 
 
 def table() -> str:

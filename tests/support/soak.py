@@ -136,6 +136,7 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
     return [
         _kernel("kernel, iptables-legacy", "tests.support.lab.kernel_check", "--backend", "legacy"),
         _kernel("kernel, iptables-nft", "tests.support.lab.kernel_check", "--backend", "nft"),
+        _kernel("kernel, rules of others", "tests.support.lab.kernel_check", "--foreign"),
         _kernel("kernel, nft", "tests.support.lab.nft_check"),
         _kernel("kernel, nft beside legacy", "tests.support.lab.nft_check", "--beside"),
         *map(_round_trip, ("iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft")),
@@ -159,6 +160,12 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
             *("--rulesets", "60"),
             counted=r'"taken": (\d+)',
             unit="rules",
+        ),
+        _sampled(
+            "clients",
+            "tests.support.lab.client_plans",
+            counted=r'"runs": (\d+)',
+            unit="runs",
         ),
         _timed(
             "rules of others",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from ipaddress import ip_address
 from random import Random
 
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
+from analyzer.model.endings import total
+from analyzer.model.probability import Bounds, Dyadic
 from analyzer.semantics.base_chains import Rules
 from tests.support.foreign.ground import Ground, rules_of
 from tests.support.foreign.naive import Asked, truth
@@ -16,6 +19,14 @@ from tests.support.foreign.naive import Asked, truth
 #: Clients outside, among them those that foreign rules ask for.
 _OUTSIDE = ("203.0.113.1", "203.0.113.77", "192.0.2.7", "192.0.2.5", "198.51.100.9", "10.7.7.7")
 _DEVICES = {Source.POD: "cni0", Source.POD_ELSEWHERE: "eth0", Source.EXTERNAL: "eth0"}
+
+
+@dataclass(frozen=True)
+class _Truths:
+    """What becomes of flows behind nat: the sources that they have then, and how many are lost."""
+
+    masks: dict[Endpoint, set[bool]]
+    lost: dict[Endpoint, Fraction]
 
 
 def faults(
@@ -97,19 +108,23 @@ def _faults_of(
     found = truth(rulesets, ground.own, asked)
     ends: dict[Endpoint, Fraction] = {}
     masks: dict[Endpoint, set[bool]] = {}
+    lost: dict[Endpoint, Fraction] = {}
     for end, share in found.items():
         if end is not None:
             endpoint = Endpoint(end.address, end.port)
             ends[endpoint] = ends.get(endpoint, Fraction(0)) + share
             if end.masqueraded is not None:
                 masks.setdefault(endpoint, set()).add(end.masqueraded)
+            else:
+                lost[endpoint] = lost.get(endpoint, Fraction(0)) + share
+    truths = _Truths(masks, lost)
     others = {e: s for e, s in ends.items() if e.address != address}
     itself = {e: s for e, s in ends.items() if e.address == address}
-    yield from _differ(place, route, others, masks, besides=address)
+    yield from _differ(place, route, others, truths, besides=address)
     if hairpin is not None and source is not Source.NODE:
         theirs = [s.endpoint for s in hairpin.shares if s.endpoint.address == address]
         for endpoint in {*itself, *theirs}:
-            yield from _share(f"{place} (itself)", hairpin, endpoint, itself, masks)
+            yield from _share(f"{place} (itself)", hairpin, endpoint, itself, truths)
 
 
 def _route_of(
@@ -132,12 +147,12 @@ def _differ(
     place: str,
     route: Route,
     ends: dict[Endpoint, Fraction],
-    masks: dict[Endpoint, set[bool]],
+    truths: _Truths,
     besides: Address,
 ) -> Iterator[str]:
     named = [s.endpoint for s in route.shares if s.endpoint.address != besides]
     for endpoint in {**dict.fromkeys(ends), **dict.fromkeys(named)}:
-        yield from _share(place, route, endpoint, ends, masks)
+        yield from _share(place, route, endpoint, ends, truths)
 
 
 def _share(
@@ -145,7 +160,7 @@ def _share(
     route: Route,
     endpoint: Endpoint,
     ends: dict[Endpoint, Fraction],
-    masks: dict[Endpoint, set[bool]],
+    truths: _Truths,
 ) -> Iterator[str]:
     real = ends.get(endpoint, Fraction(0))
     told = next((share for share in route.shares if share.endpoint == endpoint), None)
@@ -156,6 +171,15 @@ def _share(
     low, high = told.share.lower.as_fraction(), told.share.upper.as_fraction()
     if not low <= real <= high:
         yield f"{place}: {endpoint} is drawn for {real}, told is {low} to {high}"
-    really = masks.get(endpoint, set())
+    really = truths.masks.get(endpoint, set())
     if told.masquerade is not None and really - {told.masquerade}:
         yield f"{place}: {endpoint} is masqueraded: {really}, told is {told.masquerade}"
+    if real:
+        gone = truths.lost.get(endpoint, Fraction(0)) / real
+        least, most = (end.as_fraction() for end in _ends(total(told.lost)))
+        if not least <= gone <= most:
+            yield f"{place}: {endpoint} loses {gone}, told is {least} to {most}"
+
+
+def _ends(bounds: Bounds) -> tuple[Dyadic, Dyadic]:
+    return bounds.lower, bounds.upper

@@ -27,7 +27,7 @@ _DSTNAT: Final = -100
 
 @dataclass(frozen=True)
 class Sent:
-    """Where nat sends a flow, and whether it then gets another source; None: it ends before."""
+    """Where nat sends a flow, and whether it then gets another source; None: it is lost there."""
 
     address: Address
     port: int
@@ -117,6 +117,10 @@ class _Node(Node):
             if not stays and not made_here:
                 self.call("FORWARD")
             self.call("INPUT" if stays else "POSTROUTING")
+            if made_here and flow.destination in flow.own:
+                flow.iif, flow.oif = "lo", ""
+                self.call("PREROUTING")
+                self.call("INPUT")
         except Ended:
             return None
         return flow.snat

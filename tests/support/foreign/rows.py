@@ -23,8 +23,13 @@ _BASES = {
     "raw": ("PREROUTING", "OUTPUT"),
     "mangle": ("PREROUTING", "INPUT", "OUTPUT", "FORWARD", "POSTROUTING"),
     "nat": ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"),
+    "filter": ("INPUT", "FORWARD", "OUTPUT"),
 }
-_ENDING = {"raw": ("ACCEPT", "DROP", "RETURN"), "mangle": ("ACCEPT", "DROP", "RETURN")}
+_ENDING = {
+    "raw": ("ACCEPT", "DROP", "RETURN"),
+    "mangle": ("ACCEPT", "DROP", "RETURN"),
+    "filter": ("ACCEPT", "DROP", "RETURN", "REJECT --reject-with icmp-port-unreachable"),
+}
 #: nft's names of what a hook is called, and the priorities that there are around conntrack and nat.
 _NFT_HOOKS = {
     "prerouting": ("filter", (-300, -150, -101, -99, 0)),
@@ -51,6 +56,7 @@ _LEAVING = frozenset({"INPUT", "POSTROUTING", "KUBE-POSTROUTING"})
 #: How often others have a chain that they jump to, and how often a dump lacks it.
 _RATE_OF_JUMPS = 0.3
 _RATE_OF_MISSING = 0.5
+_RATE_OF_SETS = 0.3
 _MINE = re.compile(r"^\tchain mine \{\n.*\n\t\}\n|^:MINE-.*\n|^-A MINE-.*\n", re.MULTILINE)
 
 
@@ -82,7 +88,7 @@ class Writer:
         return text
 
     def _with_row(self, text: str, number: int) -> str:
-        table = self._random.choice(("raw", "mangle", "nat", "nat"))
+        table = self._random.choice(("raw", "mangle", "nat", "nat", "filter", "filter"))
         tables = dict(_tables(text))
         if table not in tables:
             bases = "".join(f":{each} ACCEPT [0:0]\n" for each in _BASES[table])
@@ -188,11 +194,41 @@ class Writer:
         mine = ""
         if self._random.random() < _RATE_OF_JUMPS:
             mine = f"\tchain mine {{\n\t\t{rules.pop()}\n\t}}\n"
+            named, asks = self._asking_map()
+            mine = named + mine
             rules.append(
-                self._one("jump mine", "goto mine", "meta l4proto vmap { tcp : jump mine }")
+                self._one("jump mine", "goto mine", "meta l4proto vmap { tcp : jump mine }", asks)
             )
+        if self._random.random() < _RATE_OF_SETS:
+            named, asks = self._asking_set()
+            mine = named + mine
+            first, _, rest = rules.pop().partition(" ")
+            rules.append(f"{asks} {first} {rest}".strip())
         body = "".join(f"\t\t{rule}\n" for rule in rules)
         return f"table ip foreign {{\n{mine}\tchain c {{\n\t\ttype {head};\n{body}\t}}\n}}\n"
+
+    def _asking_map(self) -> tuple[str, str]:
+        """Return a verdict map of hosts, networks or marks that leads to a chain, and its use."""
+        kind, asked, keys = self._keys("jump mine")
+        return f"\tmap who {{\n\t\t{kind} : verdict\n{keys}\t}}\n", f"{asked} vmap @who"
+
+    def _asking_set(self) -> tuple[str, str]:
+        """Return a set of hosts, networks or marks, and the comparison that asks for it."""
+        kind, asked, keys = self._keys("")
+        return f"\tset some {{\n\t\t{kind}\n{keys}\t}}\n", f"{asked} @some"
+
+    def _keys(self, leads: str) -> tuple[str, str, str]:
+        """Return the type of a set or map, what is asked, and its lines; each key `leads` there."""
+        asked = self._one("ip daddr", "ip saddr", "meta mark")
+        if asked == "meta mark":
+            kind, keys, flags = "mark", [self._one("0x00004000", "0x00000000", "0x00000001")], ""
+        elif self._random.random() < 0.5:
+            kind, keys, flags = "ipv4_addr", [self._network()], "\t\tflags interval\n"
+        else:
+            kind, flags = "ipv4_addr", ""
+            keys = self._random.sample(self._hosts, min(2, len(self._hosts)))
+        elements = ", ".join(f"{key} : {leads}" if leads else key for key in keys)
+        return f"type {kind}", asked, f"{flags}\t\telements = {{ {elements} }}\n"
 
     def shown(self, text: str) -> str:
         """Return a dump, or what is left of it without a chain that others jump to."""

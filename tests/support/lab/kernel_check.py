@@ -5,7 +5,7 @@ by the real iptables, what is saved is read and walked by the analyzer, and pack
 by one while the kernel tells which rules each of them matched. Every such path must be one of the
 tree's; where the tree has nothing unknown in it, their counts must pass an exact binomial test.
 
-    python -m tests.support.lab.kernel_check --rulesets 200 --backend legacy
+    python -m tests.support.lab.kernel_check --rulesets 200 --backend legacy [--foreign]
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from random import Random
@@ -32,6 +32,7 @@ from netns_lab.command import run
 from netns_lab.namespace import leave_host
 from netns_lab.trace import LegacyTrace, Met, NftTrace
 from tests.support.lab.findings import Findings
+from tests.support.lab.foreign_rules import ForeignRules
 from tests.support.lab.left_out import LeftOut
 from tests.support.lab.nodes import SOURCES, Asked, Wired
 from tests.support.lab.random_rules import ADDRESSES, PORTS, RandomRules
@@ -185,12 +186,18 @@ class IptablesFindings(Findings):
     targets: Counter[str] = field(default_factory=Counter)
 
 
-def check(node: Node, text: str, random: Random, packets: int, findings: IptablesFindings) -> None:
+def check(
+    node: Node,
+    text: str,
+    questions: Iterable[Asked],
+    packets: int,
+    findings: IptablesFindings,
+) -> None:
     """Hold one ruleset against the kernel."""
     ruleset = node.load(text)
     numbers = Numbers(ruleset)
     findings.rulesets += 1
-    for asked in _questions(random):
+    for asked in questions:
         left_out = LeftOut()
         with left_out.noted():
             found = trace([ruleset], _question(node, asked), ruleset.family)
@@ -230,7 +237,7 @@ def _questions(random: Random) -> Iterator[Asked]:
 
 def _question(node: Node, asked: Asked) -> Question:
     packet = Packet(
-        protocol="udp",
+        protocol=asked.protocol,
         source=asked.source,
         destination=asked.destination,
         destination_port=asked.port,
@@ -252,6 +259,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--backend", choices=["legacy", "nft"], default="legacy")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
+        "--foreign", action="store_true", help="rules of others beside captured ones of kube-proxy"
+    )
+    parser.add_argument(
         "--until-fault", action="store_true", help="end with the first disagreement"
     )
     parser.add_argument("--seconds", type=float, default=float("inf"), help="then begin no more")
@@ -260,6 +270,7 @@ def main(words: Sequence[str] | None = None) -> int:
     node = Node(options.backend)
     random = Random(options.seed)  # the same run for the same seed
     rules = RandomRules(random)
+    foreign = ForeignRules(random) if options.foreign else None
     findings = IptablesFindings()
     until = time.monotonic() + options.seconds
     for done in range(options.rulesets):
@@ -267,7 +278,9 @@ def main(words: Sequence[str] | None = None) -> int:
             break
         if done % 500 == 0:
             node.forget()
-        check(node, rules.text(), random, options.packets, findings)
+        text = rules.text() if foreign is None else foreign.text()
+        asked = _questions(random) if foreign is None else foreign.questions()
+        check(node, text, asked, options.packets, findings)
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{done + 1} of {options.rulesets} rulesets")
     json.dump(

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "fixtures" / "captures"
 NFT = ROOT / "fixtures" / "nft"
@@ -89,3 +91,17 @@ def in_lab(program: str, *arguments: str) -> str:
     done = python("-c", program, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def held_to_its_plan(program: str, fate: str, dead: str, runs: int) -> None:
+    """Run a real client so often, one of its kind and so many of the endpoints dead."""
+    from tests.support.lab.client_programs import PROGRAMS, is_installed
+
+    if not is_installed(PROGRAMS[program]):
+        pytest.skip(f"{PROGRAMS[program].needs} is not installed")
+    words = ("--program", program, "--fate", fate, "--dead", dead, "--runs", str(runs))
+    done = python("-m", "tests.support.lab.client_plans", *words)
+    assert done.stdout, done.stderr
+    found = json.loads(done.stdout)
+    assert found["runs"] == runs
+    assert done.returncode == 0, found

@@ -34,10 +34,10 @@ def method(name: str, make: Callable[[Any], Any]) -> Fault:
 
 
 def policy_ignored(back: Any) -> Any:
-    def faulty(self: Hooks, stage: Any, leaf: Leaf, rest: Any, then: Any) -> Tree:
+    def faulty(self: Hooks, stage: Any, came: Packet, leaf: Leaf, *on: Any) -> Tree:
         if isinstance(leaf.outcome, FellThrough):
-            return self._run(rest, leaf.packet, then)
-        found: Tree = back(self, stage, leaf, rest, then)
+            return self._run(on[0], leaf.packet, on[1])
+        found: Tree = back(self, stage, came, leaf, *on)
         return found
 
     return faulty
@@ -52,10 +52,11 @@ def mark_lost_between_tables(back: Any) -> Any:
 
 
 def accept_ends_the_hook(back: Any) -> Any:
-    def faulty(self: Hooks, stage: Any, leaf: Leaf, rest: Any, then: Any) -> Tree:
+    def faulty(self: Hooks, stage: Any, came: Packet, leaf: Leaf, *on: Any) -> Tree:
+        rest, then = on
         others = tuple(s for s in rest if s.hook != stage.hook)
         decided = not isinstance(leaf.outcome, FellThrough)
-        found: Tree = back(self, stage, leaf, others if decided else rest, then)
+        found: Tree = back(self, stage, came, leaf, others if decided else rest, then)
         return found
 
     return faulty

@@ -49,27 +49,29 @@ def called_as(change: Any) -> Fault:
 
 
 def policy_ignored(right: Any) -> Any:
-    def faulty(self: Hooks, stage: Any, leaf: Leaf, rest: Any, then: Any) -> Any:
+    def faulty(self: Hooks, stage: Any, came: Any, leaf: Leaf, *on: Any) -> Any:
         if isinstance(leaf.outcome, FellThrough):
-            return self._run(rest, leaf.packet, then)
-        return right(self, stage, leaf, rest, then)
+            return self._run(on[0], leaf.packet, on[1])
+        return right(self, stage, came, leaf, *on)
 
     return faulty
 
 
 def accept_ends_the_hook(right: Any) -> Any:
-    def faulty(self: Hooks, stage: Any, leaf: Leaf, rest: Any, then: Any) -> Any:
+    def faulty(self: Hooks, stage: Any, came: Any, leaf: Leaf, *on: Any) -> Any:
         decided = not isinstance(leaf.outcome, FellThrough)
-        return right(self, stage, leaf, () if decided else rest, then)
+        rest, then = on
+        return right(self, stage, came, leaf, () if decided else rest, then)
 
     return faulty
 
 
 def all_of_nat_asked(right: Any) -> Any:
-    def faulty(self: Hooks, stage: Any, leaf: Leaf, rest: Any, then: Any) -> Any:
+    def faulty(self: Hooks, stage: Any, came: Any, leaf: Leaf, *on: Any) -> Any:
         back = FellThrough() if stage.is_nat and stage.policy == "ACCEPT" else leaf.outcome
         drops = type(leaf.outcome).__name__ in {"Drop", "Reject"}
-        return right(self, stage, leaf if drops else replace(leaf, outcome=back), rest, then)
+        other = leaf if drops else replace(leaf, outcome=back)
+        return right(self, stage, came, other, *on)
 
     return faulty
 

@@ -54,14 +54,14 @@ _OTHERS: Final = st.sampled_from(
 
 @st.composite
 def iptables(draw: st.DrawFn, *, hook: str, ends: str = "sd") -> str:
-    """Return a nat table that is entered at a hook, and leads to DNAT or MASQUERADE."""
+    """Return a table that is entered at a hook: nat leads to DNAT or MASQUERADE, filter to ends."""
     asked = st.one_of(*map(_ends, ends), _OTHERS)
-    last = (
-        ["MASQUERADE", "SNAT --to-source 192.0.2.1"]
-        if hook == "POSTROUTING"
-        else [f"DNAT --to-destination 10.0.0.{at}:80" for at in (1, 5, 9)]
-    )
-    lines = ["*nat", f":{hook} {draw(st.sampled_from(['ACCEPT', 'ACCEPT', 'DROP']))} [0:0]"]
+    last = {
+        "POSTROUTING": ["MASQUERADE", "SNAT --to-source 192.0.2.1"],
+        "FORWARD": ["DROP", "REJECT --reject-with icmp-port-unreachable"],
+    }.get(hook, [f"DNAT --to-destination 10.0.0.{at}:80" for at in (1, 5, 9)])
+    table = "filter" if hook == "FORWARD" else "nat"
+    lines = [f"*{table}", f":{hook} {draw(st.sampled_from(['ACCEPT', 'ACCEPT', 'DROP']))} [0:0]"]
     lines += [f":{chain} - [0:0]" for chain in CHAINS]
     for at, chain in enumerate((hook, *CHAINS)):
         leads = [f"{how} {to}" for to in CHAINS[at:] for how in ("-j", "-g")] * 2
@@ -106,12 +106,15 @@ set ports { type ipv4_addr . inet_service; elements = { 10.0.0.3 . 80, 10.0.0.1 
 
 @st.composite
 def nft(draw: st.DrawFn, *, hook: str) -> str:
-    """Return a table of nft that is entered at a hook, and leads to DNAT or masquerade."""
+    """Return a table of nft that is entered at a hook, and leads to DNAT, masquerade or reject."""
     asked = st.one_of(_compared("saddr"), _compared("daddr"), _NFT_OTHERS)
-    last = ["masquerade"] if hook == "postrouting" else ["dnat to 10.0.0.1:80", "dnat to 10.0.0.9"]
+    last = {"postrouting": ["masquerade"], "forward": ["reject"]}.get(
+        hook, ["dnat to 10.0.0.1:80", "dnat to 10.0.0.9"]
+    )
+    kind = "filter" if hook == "forward" else "nat"
     lines = ["table ip nat {", _SETS]
     for at, chain in enumerate(("main", *CHAINS)):
-        head = f"type nat hook {hook} priority 0; policy accept;" if chain == "main" else ""
+        head = f"type {kind} hook {hook} priority 0; policy accept;" if chain == "main" else ""
         leads = [f"{how} {to}" for to in CHAINS[at:] for how in ("jump", "goto")] * 2
         looked_up = [
             f"ip saddr vmap {{ 10.0.0.1 : {to}, 10.0.0.2-10.0.0.3 : return, 10.0.0.6 : drop }}"

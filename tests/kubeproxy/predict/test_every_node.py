@@ -1,0 +1,89 @@
+"""What is predicted from objects is what the generated rules of every node say, walked in whole."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, node_name, service_ports
+from analyzer.kubeproxy.generate.reach import reach
+from analyzer.kubeproxy.predict.reaches import Reaches
+from analyzer.kubeproxy.predict.settings import LocalMode, Mode, Settings, proxies
+from analyzer.model.value import replace
+from tests.support.clusters import GeneratedCluster, clusters
+from tests.support.effort import examples
+from tests.support.predictions import differences, predicted, read, settings_of
+
+CASES = [
+    (layout, mode)
+    for layout in Layout
+    for mode in Mode
+    if mode is Mode.IPTABLES or layout in (Layout.V1_30, Layout.V1_36)
+]
+every_case = pytest.mark.parametrize(
+    ("layout", "mode"), CASES, ids=[f"{layout.value}-{mode.value}" for layout, mode in CASES]
+)
+
+
+def check(cluster: GeneratedCluster, settings: Settings) -> None:
+    found = predicted(cluster.items, settings, cluster.family)
+    for node, services in read(cluster.items, settings, cluster.family).items():
+        told = [*differences(found, node, services)]
+        assert not told, told
+
+
+@every_case
+@examples(2, 200)
+@given(data=st.data())
+def test_prediction_is_what_rules_of_each_node_say(
+    layout: Layout, mode: Mode, data: st.DataObject
+) -> None:
+    cluster = data.draw(clusters(layout))
+    check(cluster, settings_of(layout, cluster.flags, mode))
+
+
+@every_case
+@examples(2, 100)
+@given(data=st.data())
+def test_prediction_is_what_rules_say_where_each_node_has_a_network(
+    layout: Layout, mode: Mode, data: st.DataObject
+) -> None:
+    cluster = data.draw(clusters(layout))
+    texts = {4: "10.244.{}.0/24", 6: "fd00:244:0:{}::/64"}
+    numbers = [item for item in cluster.items if item["kind"] == "Node"]
+    for at, item in enumerate(numbers):
+        item["spec"]["podCIDRs"] = [texts[cluster.family].format(at)]
+    settings = settings_of(layout, cluster.flags, mode)
+    if data.draw(st.booleans()):
+        settings = replace(settings, local_mode=LocalMode.NODE_CIDR)
+        if data.draw(st.booleans()):
+            del numbers[0]["spec"]["podCIDRs"]
+    check(cluster, settings)
+
+
+@examples(20, 2_000)
+@given(data=st.data(), layout=st.sampled_from([*Layout][1:]))
+def test_endpoints_of_every_node_are_those_of_one(data: st.DataObject, layout: Layout) -> None:
+    cluster = data.draw(clusters(layout))
+    known = proxies(cluster.items, settings_of(layout, (), Mode.IPTABLES), cluster.family)
+    for service in service_ports(cluster.items, layout, cluster.family):
+        reaches = Reaches(service, layout)
+        for proxy in known.values():
+            one, all_of_them = reach(service, proxy), reaches.at(proxy)
+            assert all_of_them.cluster == tuple(t.endpoint for t in one.cluster)
+            assert all_of_them.local == tuple(t.endpoint for t in one.local)
+            assert reaches.any_at_all == one.any_at_all or not service.uses_cluster
+
+
+@pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.value)
+def test_services_of_all_kinds_are_predicted(mode: Mode) -> None:
+    items = mixed(40, 6)
+    settings = settings_of(Layout.V1_36, FLAGS, mode)
+    found = predicted(items, settings, 4)
+    every = {node_name(at) for at in range(6)}
+    assert all(frozenset().union(*[each.nodes for each in of.at]) == every for of in found)
+    assert any(len(each.at) > 1 for each in found)
+    assert sum(len(each.at) == 1 for each in found) > 20
+    services = read(items, settings, 4, node_name(3))[node_name(3)]
+    assert not [*differences(found, node_name(3), services)]

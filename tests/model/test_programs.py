@@ -1,0 +1,115 @@
+"""Who wrote a rule: told by names and comments, and by nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from analyzer.model.programs import PROGRAMS, program_of, program_of_chain
+from tests.support.captures import ROOT
+
+NOISE = ROOT / "fixtures" / "noise"
+
+
+@pytest.mark.parametrize(
+    ("chain", "name"),
+    [
+        ("cali-FORWARD", "Calico"),
+        ("felix-INPUT", "Calico"),
+        ("CILIUM_PRE_raw", "Cilium"),
+        ("OLD_CILIUM_POST_nat", "Cilium"),
+        ("DOCKER", "Docker"),
+        ("DOCKER-USER", "Docker"),
+        ("ufw-before-input", "ufw"),
+        ("ufw6-user-input", "ufw"),
+        ("INPUT_ZONES", "firewalld"),
+        ("IN_public_allow", "firewalld"),
+        ("PRE_public", "firewalld"),
+        ("KUBE-POD-FW-ABCDEF", "kube-router"),
+        ("KUBE-ROUTER-FORWARD", "kube-router"),
+        ("CNI-HOSTPORT-DNAT", "CNI portmap"),
+        ("CNI-DN-0123456789abcdef01234", "CNI portmap"),
+        ("CNI-0123456789abcdef01234567", "CNI"),
+        ("FLANNEL-POSTRTG", "flannel"),
+        ("AWS-SNAT-CHAIN-0", "AWS VPC CNI"),
+        ("KUBE-KUBELET-CANARY", "kubelet"),
+        ("KUBE-FIREWALL", "kubelet"),
+        ("KUBE-HP-ABCDEFGH", "kubelet's host ports"),
+        ("KUBE-SVC-ABCDEFGH", "kube-proxy"),
+        ("KUBE-PROXY-CANARY", "kube-proxy"),
+        ("ISTIO_OUTPUT", "Istio"),
+        ("WEAVE-NPC", "Weave Net"),
+        ("LIBVIRT_FWX", "libvirt"),
+        ("ts-input", "Tailscale"),
+        ("f2b-sshd", "fail2ban"),
+        ("FORWARD", None),
+        ("my-chain", None),
+        ("DOCKERISH", None),
+        ("INPUT", None),
+    ],
+)
+def test_a_chain_is_known_by_its_name(chain: str, name: str | None) -> None:
+    assert program_of_chain(chain) == name
+
+
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [
+        ('-A FORWARD -m comment --comment "cali:wUHhoiAYhphO9Mso" -j cali-FORWARD', "Calico"),
+        ("-A FORWARD -m comment --comment cali:abc -j ACCEPT", "Calico"),
+        ("-A FORWARD -j DOCKER-USER", "Docker"),
+        ("-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE", "Docker"),
+        (
+            '-A FORWARD -m comment --comment "kubernetes forwarding rules" -j KUBE-FORWARD',
+            "kube-proxy",
+        ),
+        (
+            '-A PREROUTING -m comment --comment "NodeLocal DNS Cache: skip conntrack" -j NOTRACK',
+            "NodeLocal DNSCache",
+        ),
+        ("-A FORWARD -s 10.0.0.0/8 -j DROP", None),
+        ('-A FORWARD -m comment --comment "not cali:x" -j DROP', None),
+        ('iifname "docker0" accept', "Docker"),
+        ('ip daddr 10.0.0.1 jump cali-x comment "mine"', "Calico"),
+        ('tcp dport 22 drop comment "cali:xyz"', "Calico"),
+    ],
+)
+def test_a_rule_in_a_chain_of_nobody_is_known_by_what_it_says(rule: str, name: str | None) -> None:
+    assert program_of("FORWARD", rule) == name
+
+
+def test_a_chain_is_its_program_s_whatever_others_put_into_it() -> None:
+    assert program_of("DOCKER-USER", "-A DOCKER-USER -j cali-FORWARD") == "Docker"
+    assert program_of("services", "", "ip kube-proxy") == "kube-proxy"
+    assert program_of("filter_INPUT", "", "inet firewalld") == "firewalld"
+
+
+def test_each_program_is_named_once_and_its_patterns_are_such() -> None:
+    assert len({each.name for each in PROGRAMS}) == len(PROGRAMS)
+    for each in PROGRAMS:
+        assert any((each.chains, each.comments, each.devices, each.tables))
+        for pattern in (each.chains, each.comments, each.devices, each.tables):
+            assert re.compile(pattern).match("") is None or not pattern
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("calico", "Calico"),
+        ("flannel", "flannel"),
+        ("portmap", "CNI portmap"),
+        ("aws-vpc-cni", "AWS VPC CNI"),
+        ("nodelocaldns", "NodeLocal DNSCache"),
+    ],
+)
+def test_all_that_a_program_adds_to_a_node_is_known_as_its_own(file: str, name: str) -> None:
+    base = set((NOISE / "base.txt").read_text().splitlines())
+    rules = [
+        line
+        for line in (NOISE / f"{file}.txt").read_text().splitlines()
+        if line.startswith("-A ") and line not in base
+    ]
+    assert len(rules) > 3
+    told = {line: program_of(line.split()[1], line) for line in rules}
+    assert [line for line, found in told.items() if found != name] == []

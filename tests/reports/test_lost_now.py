@@ -1,0 +1,62 @@
+"""The first line of an answer: what is lost with nothing dead."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.captures import ROOT
+from tests.support.commands import Command
+
+NOISE = ROOT / "fixtures" / "noise"
+KNOWN = "--objects", str(NOISE / "objects.json"), "--node", "worker1"
+DNS = r"kube-system/kube-dns:dns: 100.0% of new flows from pod, pod-elsewhere, external are never "
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (
+            "ufw",
+            r"default/app and 4 more: 100.0% of new flows from pod, pod-elsewhere are dropped now "
+            r"\(table filter, policy DROP of FORWARD\)\.",
+        ),
+        (
+            "kube-router",
+            r"default/app: 50.0% of new flows from pod, pod-elsewhere, external, an endpoint to "
+            r"itself are rejected now "
+            r"\(kube-router, table filter, \S+/kube-router.txt:\d+: -A KUBE-POD-FW-ABC .*\)\.",
+        ),
+        (
+            "nodelocaldns",
+            DNS + r"translated now \(NodeLocal DNSCache, table raw, \S+: -A PREROUTING -d 10\.96",
+        ),
+    ],
+)
+@pytest.mark.parametrize("verb", ["services", "loss"])
+def test_what_is_lost_now_is_said_first(command: Command, verb: str, name: str, says: str) -> None:
+    done = command(verb, str(NOISE / f"{name}.txt"), *KNOWN)
+    assert done.status == 0
+    assert re.match(says, done.out.splitlines()[0])
+
+
+@pytest.mark.parametrize("name", ["base", "docker-first", "portmap", "flannel", "aws-vpc-cni"])
+def test_where_nothing_is_lost_nothing_is_said(command: Command, name: str) -> None:
+    for verb in ("services", "loss"):
+        out = command(verb, str(NOISE / f"{name}.txt"), *KNOWN).out
+        assert " now (" not in out
+        assert "new flows from" not in out
+
+
+def test_what_only_may_be_lost_is_said_so(command: Command) -> None:
+    out = command("loss", str(NOISE / "docker.txt"), *KNOWN, "--assume-nothing").out
+    assert re.search(r": up to 100.0% of new flows from .* may be dropped now \(", out)
+
+
+def test_a_threshold_counts_what_is_dropped_and_may_leave_it_out(command: Command) -> None:
+    asked = str(NOISE / "ufw.txt"), *KNOWN, "--dead", "10.244.0.3", "--service", "app"
+    assert command("loss", *asked, "--max-loss", "99%").status == 1
+    assert command("loss", *asked, "--max-loss", "99%", "--count", "dead").status == 0
+    untouched = str(NOISE / "base.txt"), *asked[1:]
+    assert command("loss", *untouched, "--max-loss", "0").status == 0

@@ -1,0 +1,104 @@
+"""What is predicted from objects, beside what rules of a node say when they are walked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from analyzer.kubeproxy.generate import Layout, service_ports
+from analyzer.kubeproxy.predict.every_node import EveryNode, every_node
+from analyzer.kubeproxy.predict.settings import Mode, Settings, proxies
+from analyzer.kubeproxy.predict.versions import Version
+from analyzer.kubeproxy.predict.walked import walked
+from analyzer.kubeproxy.view import ServicePort, Source
+from analyzer.model.addresses import Network, network_from_text
+from analyzer.model.cluster import Cluster
+from analyzer.parsers.kubernetes import parse_objects
+
+#: A minor version of each layout.
+MINORS = {Layout.V1_20: 20, Layout.V1_25: 25, Layout.V1_30: 30, Layout.V1_36: 36}
+
+
+def settings_of(layout: Layout, flags: Sequence[str], mode: Mode) -> Settings:
+    """Return what the flags of a kube-proxy say of all."""
+    given = dict(flag.lstrip("-").partition("=")[::2] for flag in flags)
+    texts = [text for text in given.get("cluster-cidr", "").split(",") if text]
+    networks: list[Network] = [n for n in map(network_from_text, texts) if n is not None]
+    return Settings(
+        version=Version(minor=MINORS[layout], layout=layout),
+        mode=mode,
+        cluster_cidrs=tuple(networks),
+        masquerade_all="masquerade-all" in given,
+    )
+
+
+def cluster_of(items: Sequence[Any]) -> Cluster:
+    return parse_objects([("objects.json", json.dumps({"items": list(items)}).encode())])
+
+
+def predicted(items: Sequence[Any], settings: Settings, family: int) -> tuple[EveryNode, ...]:
+    services = service_ports(items, settings.version.layout, family)
+    known = proxies(items, settings, family)
+    return every_node(services, known, settings.mode, cluster_of(items))
+
+
+def read(items: Sequence[Any], settings: Settings, family: int, *nodes: str) -> Mapping[str, Any]:
+    """Return the ServicePorts of each node, or of these, as rules generated in whole show them."""
+    services = list(service_ports(items, settings.version.layout, family))
+    cluster = cluster_of(items)
+    return {
+        name: walked(services, proxy, settings.mode, cluster).services
+        for name, proxy in proxies(items, settings, family).items()
+        if not nodes or name in nodes
+    }
+
+
+def differences(
+    found: Sequence[EveryNode], node: str, services: Sequence[ServicePort]
+) -> Iterator[str]:
+    """Give what is not the same at a node."""
+    mine = {}
+    for each in found:
+        at = [of for of in each.at if node in of.nodes]
+        assert len(at) == 1, each
+        mine[at[0].service.name.text, at[0].service.protocol] = at[0].service
+    theirs = {(each.name.text, each.protocol): each for each in services}
+    for name in mine.keys() ^ theirs.keys():
+        yield f"{node}: {name} is only {'predicted' if name in mine else 'read'}"
+    for name in mine.keys() & theirs.keys():
+        one, other = mine[name], theirs[name]
+        for what in ("affinity", "unfilled", "protocol"):
+            if getattr(one, what) != getattr(other, what):
+                yield f"{node}: {name}: {what}"
+        for what in ("frontends", "refusals"):
+            if set(getattr(one, what)) != set(getattr(other, what)):
+                yield f"{node}: {name}: {what} {getattr(one, what)} {getattr(other, what)}"
+        routes, walks = _routes(one), _routes(other)
+        for key in routes.keys() ^ walks.keys():
+            told, others = ("predicted", walks) if key in routes else ("read", routes)
+            # Which networks a walk tells apart the rest of a dump decides too.
+            alike = [each for k, (each, _) in others.items() if k[0] == key[0]]
+            if key[3] is None or (routes | walks)[key][0] not in alike:
+                yield f"{node}: {name}: a route is only {told}: {key}"
+        for key in routes.keys() & walks.keys():
+            (ours, masked), (drawn, marks) = routes[key], walks[key]
+            if ours != drawn:
+                yield f"{node}: {name}: {key}: {ours} {drawn}"
+            if any(m not in (None, marks.get(end)) for end, m in masked.items()):
+                yield f"{node}: {name}: {key}: masquerade {masked} {marks}"
+
+
+def _routes(service: ServicePort) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for route in service.routes:
+        if route.source is not Source.HAIRPIN:
+            endpoints, shares = route.draws()
+            key = str(route.frontend), route.frontend.kind, route.source, route.network
+            # In which order a walk finds endpoints of equal shares tells nothing.
+            assert not route.losses()
+            astray = {(each.kind, each.how): number for each, number in route.astray}
+            drawn = dict(zip(endpoints, shares, strict=True)), route.unresolved, astray
+            assert key not in found, key
+            found[key] = drawn, dict(zip(endpoints, route.masquerades(), strict=True))
+    return found
