@@ -48,6 +48,8 @@ kernel-check: setup
 	for backend in legacy nft; do \
 	    PYTHONPATH=netns-lab $(BIN)/python -m tests.support.lab.kernel_check --rulesets $(or $(N),200) \
 	        --seed $(or $(SEED),0) --backend $$backend || exit 1; \
+	    PYTHONPATH=netns-lab $(BIN)/python -m tests.support.lab.kernel_check --foreign \
+	        --rulesets $(or $(N),200) --seed $(or $(SEED),0) --backend $$backend || exit 1; \
 	done
 	PYTHONPATH=netns-lab $(BIN)/python -m tests.support.lab.nft_check --rulesets $(or $(N),200) \
 	    --seed $(or $(SEED),0)
