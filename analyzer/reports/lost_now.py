@@ -26,9 +26,12 @@ _WORDS: Final = {
     EndKind.REFUSED: ("are refused", "may be refused"),
     EndKind.DROPPED: ("are dropped", "may be dropped"),
     EndKind.REJECTED: ("are rejected", "may be rejected"),
-    EndKind.NOT_TRANSLATED: ("are never translated",) * 2,
-    EndKind.LEFT_OVER: ("are taken by no draw of the Service's chain",) * 2,
-    EndKind.UNCHANGED: ("are sent to no endpoint",) * 2,
+    EndKind.NOT_TRANSLATED: ("are never translated", "may never be translated"),
+    EndKind.LEFT_OVER: (
+        "are taken by no draw of the Service's chain",
+        "may be taken by no draw of the Service's chain",
+    ),
+    EndKind.UNCHANGED: ("are sent to no endpoint", "may be sent to no endpoint"),
     EndKind.UNKNOWN: ("are lost", "may be lost"),
 }
 _UNKNOWN: Final = " (the dump does not tell what becomes of them)"
@@ -58,8 +61,11 @@ def sentences(services: Iterable[ServicePort]) -> Iterator[Line]:
     for loss in _losing(services):
         route = loss.otherwise
         if route is not None:
-            ending, share = max(route.otherwise, key=lambda each: (each[1].lower, each[1].upper))
-            groups.setdefault((ending, share, _sources(loss, ending, share)), []).append(loss)
+            ending, counted = max(route.otherwise, key=lambda each: (each[1].lower, each[1].upper))
+            # Of some it is certain what becomes of them, and not whether that is a loss.
+            share = dict(route.route.astray).get(ending, counted)
+            where = _sources(loss, ending, counted)
+            groups.setdefault((ending, share, where), []).append(loss)
     order = sorted(groups, key=lambda each: (-float(each[1].lower), -float(each[1].upper)))
     for key in order[:_MOST]:
         yield _sentence(*key, groups[key])
@@ -73,10 +79,8 @@ def _sentence(ending: Ending, share: Bounds, where: str, losses: Sequence[Servic
     first = losses[0].service.name.text
     who = f"{first} and {len(losses) - 1:,} more" if losses[1:] else first
     certain, perhaps = _WORDS[ending.kind]
-    # Of some it is certain what becomes of them, and not whether that is a loss.
-    known = Bounds(share.upper, share.upper) if certain == perhaps else share
-    most = bounds_percent(known if known.lower else Bounds(known.upper, known.upper))
-    many = f"{'' if known.lower else 'up to '}{most} of"
+    most = bounds_percent(share if share.lower else Bounds(share.upper, share.upper))
+    many = f"{'' if share.lower else 'up to '}{most} of"
     verb = certain if share.lower else perhaps
     style = Style.BAD if share.lower == ALWAYS else Style.WARNING
     told = f"{who}: {many} new flows {where} {verb} now{_by(ending)}."
