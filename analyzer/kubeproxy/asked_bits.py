@@ -7,7 +7,7 @@ tell apart the flows that it sets it on.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from analyzer.model.matches import MatchConnmark, MatchMark, MatchNot
 from analyzer.model.nft import Chain, NftRuleset
@@ -29,12 +29,15 @@ if TYPE_CHECKING:
 _IN_ROWS: Final = re.compile(r" --(?:mark (\S+)|(?:save|restore)-mark\b)")
 
 
-def asked_bits(rulesets: Iterable[Rules]) -> int:
-    """Return the bits of packets' and flows' marks that rules of `rulesets` match on."""
+def asked_bits(rulesets: Iterable[Rules], without: Collection[str] = ()) -> int:
+    """Return the bits of packets' and flows' marks that rules of `rulesets` match on.
+
+    Tables of iptables of some names are left out.
+    """
     bits = 0
     for ruleset in rulesets:
         if isinstance(ruleset, Ruleset):
-            for table in ruleset.tables.values():
+            for table in (t for t in ruleset.tables.values() if t.name not in without):
                 bits |= _of_text(text_of(table))
                 for rule in _other_rules(table):
                     bits |= _of_rule(rule)

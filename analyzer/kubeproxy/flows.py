@@ -282,6 +282,14 @@ class FlowWalks:
         asked = self._leaving.asked(self._sent(source, None, UNKNOWN_MARK), most)
         return None if asked is None else self.networks(asked)
 
+    def spares_all(self, mark: Mark, most: int) -> bool:
+        """Tell whether no flow is lost that nat sends on with a mark.
+
+        False, too, where rules tell more than `most` destinations apart.
+        """
+        ways = (self._sent(source, None, mark) for source in Source)
+        return all(self._leaving.spares_all(each, most) for each in ways)
+
     def networks(self, asked: Iterable[Intervals]) -> frozenset[Network]:
         """Return the networks of what was asked of sources."""
         version = VERSIONS[self._family]

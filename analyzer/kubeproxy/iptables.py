@@ -232,6 +232,11 @@ class Recogniser:
         return known if len(known) == len(asked) else None
 
     @cached_property
+    def _spares_plain(self) -> bool:
+        """Whether no plain flow is lost behind its DNAT, certainly or perhaps."""
+        return self._masquerade.is_plain() or self._walks.spares_plain(_MOST_DESTINATIONS)
+
+    @cached_property
     def _is_quiet(self) -> bool:
         """Whether rules besides nat's let all plain flows pass as they are."""
         if self._plain.mark is None:
@@ -496,7 +501,7 @@ class Recogniser:
         """Return the routes of a ServicePort: at once, or when they are asked for if plain."""
         if all(map(self._is_direct, entrances)):
             return PlainRoutes(
-                lambda source: self._made(entrances, source), self._masquerade.is_plain
+                lambda source: self._made(entrances, source), lambda: self._spares_plain
             )
         return tuple([route for e in entrances for route in self._all(e)])
 

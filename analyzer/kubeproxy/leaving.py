@@ -166,6 +166,16 @@ class Leaving:
         pairs = ((to, where) for to, (_, asked) in every for where in asked)
         return {where for to, where in pairs if not (where == to and is_one(where))}
 
+    def spares_all(self, packet: Packet, most: int) -> bool:
+        """Tell whether no such packet is lost, wherever it comes from and is sent to.
+
+        Where rules tell more than `most` destinations apart that is not looked at: False.
+        """
+        every = self._destinations(replace(self._wide(packet), destination_port=None)).all(most)
+        return every is not None and not any(
+            onward.lost for _, (parts, _) in every for _, onward in parts
+        )
+
     def _walked(self, packet: Packet) -> OnwardBySource:
         return self._hooks.onward(packet, made_here=packet.in_interface == "")
 

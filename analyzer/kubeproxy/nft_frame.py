@@ -34,12 +34,14 @@ from analyzer.model.nft_expressions import (
 from analyzer.model.nft_statements import (
     Counter,
     CtSet,
+    Dnat,
     Limit,
     Log,
     Masquerade,
     Match,
     MetaSet,
     Notrack,
+    Redirect,
     Reject,
     SetUpdate,
     Snat,
@@ -137,16 +139,16 @@ class Frame:
                         self.is_plain = False
                 case MetaSet(_, operand) | CtSet(_, operand) if not _depends(operand):
                     pass
-                case Snat() | Masquerade() if not self._picks(statement):
+                case Dnat() | Redirect() | Snat() | Masquerade() if not self._picks(statement):
                     pass
                 case _ if isinstance(statement, _SILENT):
                     pass
                 case _:
                     self.is_plain = False
 
-    def _picks(self, given: Snat | Masquerade) -> bool:
-        """Tell whether it depends on what is asked what a source becomes, or whether it does."""
-        parts = [given.port, given.address if isinstance(given, Snat) else None]
+    def _picks(self, given: Dnat | Redirect | Snat | Masquerade) -> bool:
+        """Tell whether it depends on what is asked what an address becomes, or whether it does."""
+        parts = [given.port, given.address if isinstance(given, Dnat | Snat) else None]
         return any(part is not None and _depends(part) for part in parts)
 
     @cached_property

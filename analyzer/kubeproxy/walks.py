@@ -94,9 +94,25 @@ class NatWalks(FlowWalks):
     def _comes_to_nat(self, source: Source, packet: Packet) -> bool:
         match self._hooks.before_nat(HOOKS[source], packet):
             case Leaf(FellThrough() | Accept(), reached):
-                return reached == packet
+                unseen = replace(reached, mark=packet.mark)
+                return unseen == packet and self._is_unseen(source, packet.mark, reached.mark)
             case _:
                 return False
+
+    def _is_unseen(self, source: Source, before: Mark, behind: Mark) -> bool:
+        """Tell whether nobody asks for the bits of a mark that were changed before nat."""
+        changed = (before.value ^ behind.value) | (before.unknown ^ behind.unknown)
+        if not changed:
+            return True
+        # What the node makes for itself comes back through PREROUTING, and so to raw again.
+        asked = self._asked_bits() if source is Source.NODE else self._asked_behind_raw
+        return not changed & asked
+
+    @cached_property
+    def _asked_behind_raw(self) -> int:
+        from analyzer.kubeproxy.asked_bits import asked_bits
+
+        return asked_bits(self._rulesets, without={"raw"})
 
     def _reaches_services(self, source: Source, packet: Packet) -> bool:
         """Tell whether a packet comes to KUBE-SERVICES before all else in nat, unchanged.
@@ -120,6 +136,14 @@ class NatWalks(FlowWalks):
         }
         chains[names.SERVICES] = Chain(names.SERVICES, (_HERE,))
         return replace(self._table, chains=chains)
+
+    def spares_plain(self, most: int) -> bool:
+        """Tell whether no flow is lost that is marked by KUBE-MARK-MASQ, or is not marked.
+
+        False, too, where rules tell more than `most` destinations apart.
+        """
+        mark = self.mark_of_masquerade()
+        return self.spares_all(Mark(), most) and (mark is None or self.spares_all(mark, most))
 
     def mark_of_masquerade(self) -> Mark | None:
         """Return the mark that KUBE-MARK-MASQ gives to a packet without one.
