@@ -35,9 +35,8 @@ from analyzer.semantics.assumptions import assumptions
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.fate import End, ends
-from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.situation import Situation
+from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.tree import Tree
 
 _BROADCAST: Final = IPv4Address("255.255.255.255")

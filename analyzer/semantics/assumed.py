@@ -31,6 +31,7 @@ LIMITS: Final = "limits"
 POLICY: Final = "policy"
 POD_INTERFACE: Final = "pod-interface"
 SOCKET: Final = "socket"
+SOURCE_PORT: Final = "source-port"
 
 
 @value
@@ -102,6 +103,10 @@ ASSUMPTIONS: Final = (
     ),
     Assumption(POLICY, {"none": "no IPsec policy applies to the packet (-m policy, ipsec)"}),
     Assumption(SOCKET, {"none": "no socket of the node waits for the packet (-m socket, socket)"}),
+    Assumption(
+        SOURCE_PORT,
+        {"ephemeral": "new flows come from ephemeral ports, 32768 and above (--sport, th sport)"},
+    ),
 )
 #: The same, by name.
 BY_NAME: Final[Mapping[str, Assumption]] = {each.name: each for each in ASSUMPTIONS}

@@ -10,8 +10,7 @@ from analyzer.model.nft import NftRuleset
 from analyzer.model.nft_statements import SetUpdate
 from analyzer.model.rules import Ruleset
 from analyzer.semantics.base_chains import Rules
-from analyzer.semantics.flow_matching import FIRST
-from analyzer.semantics.situation import Situation
+from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.tree import Delivered, Leaf, Tree, every_node
 
 #: Tables whose absence means that nobody has put a rule into them.

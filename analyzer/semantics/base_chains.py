@@ -18,7 +18,7 @@ from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.semantics.calling_order import NAT, BaseChain, Stage, in_order
 from analyzer.semantics.effort import Effort
-from analyzer.semantics.situation import Situation
+from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.traverse import Traversal
 
 Rules: TypeAlias = Ruleset | NftRuleset
@@ -57,7 +57,8 @@ def base_chains(
 
 def before_conntrack(situation: Situation) -> Situation:
     """Return what is so for a packet that conntrack has not seen."""
-    return replace(situation, state="INVALID", has_entry=False)
+    is_first = situation.state in FIRST
+    return replace(situation, state="INVALID", has_entry=False, is_first=is_first)
 
 
 def _of_iptables(

@@ -16,12 +16,10 @@ from analyzer.model.packet import Packet
 from analyzer.model.region import Region, span
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import LIMITS
-from analyzer.semantics.situation import Situation
+from analyzer.semantics.situation import FIRST, Situation
 
 T = TypeVar("T")
 
-#: States of the packet that nat's chains see for certain: the first one of a flow of its own.
-FIRST: Final = frozenset({"NEW"})
 _UNDER: Final = {"under": Ternary.TRUE, "over": Ternary.FALSE}
 
 

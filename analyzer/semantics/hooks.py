@@ -46,10 +46,9 @@ from analyzer.semantics.calling_order import (
 from analyzer.semantics.conditions import Label, questions, telling
 from analyzer.semantics.depth import deep
 from analyzer.semantics.effort import Effort
-from analyzer.semantics.flow_matching import FIRST
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.onward import OnwardBySource, onward
-from analyzer.semantics.situation import Situation
+from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.tree import (
     Delivered,
     Either,

@@ -60,7 +60,6 @@ from analyzer.model.region import Parted, Region, span
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.flow_matching import (
-    FIRST,
     conntrack,
     flow_mark,
     limit,
@@ -68,7 +67,7 @@ from analyzer.semantics.flow_matching import (
     state_is,
 )
 from analyzer.semantics.node_matching import physdev, policy, rpfilter, socket
-from analyzer.semantics.situation import Situation
+from analyzer.semantics.situation import FIRST, Situation
 
 T = TypeVar("T")
 
@@ -215,20 +214,42 @@ def _port(port: int | None, option: Option[Range] | None) -> Ternary:
     return _signed(option, Ternary.of(port in option.value))
 
 
-def _multiport(match: MatchMultiport, packet: Packet) -> Ternary:
-    source, destination = packet.source_port, packet.destination_port
-    either = _port_in(source, match.ports) | _port_in(destination, match.ports)
+def _source_port(packet: Packet, option: Option[Range] | None, situation: Situation) -> Ternary:
+    if option is None or packet.source_port is not None or option.value == _ALL_PORTS:
+        return _port(packet.source_port, option)
+    return _signed(option, _source_port_in(packet, (option.value,), situation))
+
+
+def _source_port_in(packet: Packet, ports: tuple[Range, ...], situation: Situation) -> Ternary:
+    held = situation.source_port(packet)
+    among = (held.is_within(each.first, each.last) for each in ports)
+    return situation.told_by_port(held, reduce(Ternary.__or__, among, Ternary.FALSE))
+
+
+def _multiport(match: MatchMultiport, packet: Packet, situation: Situation) -> Ternary:
+    def source(option: Option[tuple[Range, ...]]) -> Ternary:
+        return _source_port_in(packet, option.value, situation)
+
+    def destination(option: Option[tuple[Range, ...]]) -> Ternary:
+        port = packet.destination_port
+        if port is None:
+            return Ternary.UNKNOWN
+        return Ternary.of(any(port in each for each in option.value))
+
+    def either(option: Option[tuple[Range, ...]]) -> Ternary:
+        return source(option) | destination(option)
+
     return _all(
-        _signed(match.source_ports, _port_in(source, match.source_ports)),
-        _signed(match.destination_ports, _port_in(destination, match.destination_ports)),
-        _signed(match.ports, either),
+        *(
+            _signed(option, judge(option))
+            for option, judge in (
+                (match.source_ports, source),
+                (match.destination_ports, destination),
+                (match.ports, either),
+            )
+            if option is not None
+        )
     )
-
-
-def _port_in(port: int | None, option: Option[tuple[Range, ...]] | None) -> Ternary:
-    if option is None or port is None:
-        return Ternary.UNKNOWN
-    return Ternary.of(any(port in each for each in option.value))
 
 
 def _in_range(
@@ -251,7 +272,7 @@ def _transport(
     ports = _all(
         # The kernel refuses these matches without the -p of the same name.
         _protocol(packet, names[type(match)]),
-        _port(packet.source_port, match.source_port),
+        _source_port(packet, match.source_port, situation),
         _port(packet.destination_port, match.destination_port),
     )
     match match:
@@ -366,7 +387,7 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchTcp: _transport,
     MatchUdp: _transport,
     MatchSctp: _transport,
-    MatchMultiport: lambda match, packet, _: _multiport(match, packet),
+    MatchMultiport: _multiport,
     MatchIprange: _iprange,
     MatchState: lambda match, packet, situation: state_is(match.states, packet, situation),
     MatchMark: lambda match, packet, _: packet.mark.equals(match.mark.value, match.mark.mask),

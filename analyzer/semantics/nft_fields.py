@@ -37,10 +37,10 @@ from analyzer.model.region import Region
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import POLICY
-from analyzer.semantics.flow_matching import FIRST, state_of
+from analyzer.semantics.flow_matching import state_of
 from analyzer.semantics.nft_held import Draw, Held, Read, Route, Type
 from analyzer.semantics.node_matching import has_socket, passes_reverse_path
-from analyzer.semantics.situation import Situation
+from analyzer.semantics.situation import FIRST, Situation
 
 #: The packet's protocol, as iptables prints it, as a number. Source: IANA, protocol numbers.
 _NUMBERS: Final = {"ipv6-icmp": 58, **names.PROTOCOLS}
@@ -165,7 +165,7 @@ def _payload(protocol: str, field: str, packet: Packet, family: str, situation: 
         case "th", "sport" | "dport":
             if packet.protocol not in _WITH_PORTS:
                 return Read(Ternary.TRUE, ANY)  # whatever stands there
-            return Read(Ternary.TRUE, _port(packet, field))
+            return Read(Ternary.TRUE, _port(packet, field, situation))
         case "tcp", "flags":
             first = situation.state in FIRST
             flags = names.TCP_FLAGS
@@ -179,7 +179,7 @@ def _payload(protocol: str, field: str, packet: Packet, family: str, situation: 
             of_icmp = _is(packet, "ipv6-icmp") & Ternary.of(family == "ip6")
             return Read(of_icmp, _icmp(packet, field), names.ICMPV6_TYPES)
         case _, "sport" | "dport":
-            return Read(_is(packet, protocol), _port(packet, field))
+            return Read(_is(packet, protocol), _port(packet, field, situation))
         case _:
             known = protocol in _NUMBERS
             return Read(_is(packet, protocol) & Ternary.UNKNOWN if known else Ternary.UNKNOWN, ANY)
@@ -197,7 +197,9 @@ def _address(address: Address | None, among: Region | None) -> Bits | Region:
     return Bits(int(address))
 
 
-def _port(packet: Packet, field: str) -> Bits:
+def _port(packet: Packet, field: str, situation: Situation | None = None) -> Bits:
+    if field == "sport" and situation is not None:
+        return situation.source_port(packet)
     port = packet.source_port if field == "sport" else packet.destination_port
     return ANY if port is None else Bits(port)
 

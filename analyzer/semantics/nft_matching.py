@@ -101,10 +101,12 @@ class Lookups:
         return MatchResult(result.known & left.applies, result.chance)
 
     def _note(self, read: Read, found: Ternary) -> None:
-        """Note that what was found rests on what is assumed of devices, if it does."""
-        parts = read.held if isinstance(read.held, tuple) else (read.held,)
-        if any(isinstance(part, Devices) for part in parts):
-            self.situation.told_by_devices(found)
+        """Note that what was found rests on what is assumed of devices or ports, if it does."""
+        for part in read.held if isinstance(read.held, tuple) else (read.held,):
+            if isinstance(part, Devices):
+                self.situation.told_by_devices(found)
+            elif isinstance(part, Bits):
+                self.situation.told_by_port(part, found)
 
     def _compared(self, match: Match, left: Read) -> MatchResult:
         operator, right = match.operator, match.right

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from analyzer.model.addresses import Address
+from analyzer.model.bits import ANY, Bits
 from analyzer.model.packet import Packet
 from analyzer.model.region import LOOPBACK, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
-from analyzer.semantics.assumed import CLUSTER_IP, POD_INTERFACE, Assumed
+from analyzer.semantics.assumed import CLUSTER_IP, POD_INTERFACE, SOURCE_PORT, Assumed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Final
 
     from analyzer.model.devices import Devices, Side
     from analyzer.semantics.devices import NodeDevices
     from analyzer.semantics.ipsets import NodeIpsets
+
+#: States of the packet that nat's chains see for certain: the first one of a flow of its own.
+FIRST: Final = frozenset({"NEW"})
+#: What a socket gets that does not ask for a port; other systems' are of these too. Source: Linux,
+#: Documentation/networking/ip-sysctl.rst, ``ip_local_port_range``: 32768 to 60999; RFC 6335.
+EPHEMERAL: Final = Bits(0x8000, 0x7FFF)
 
 
 @value(kw_only=True)
@@ -26,6 +34,8 @@ class Situation:
         local_addresses: all addresses of the node; None when they are not known. 127.0.0.0/8
             and ::1 are always local.
         state: what conntrack calls the packet; a flow's first one is NEW.
+        is_first: whether the packet is a flow's first one, which conntrack will call NEW, though
+            it has not looked at it yet.
         has_entry: whether conntrack has looked at the packet yet.
         flow: the packet as it was when conntrack looked; None: not said.
         lists: names of the lists, of those that `affinity_lists` begin, that hold the client,
@@ -39,6 +49,7 @@ class Situation:
 
     local_addresses: frozenset[Address] | None = None
     state: str = "NEW"
+    is_first: bool = False
     has_entry: bool = True
     flow: Packet | None = None
     lists: frozenset[str] | None = frozenset()
@@ -69,6 +80,20 @@ class Situation:
         """Note that a match would rest on an assumption, were its packet one that it is made of."""
         if self.assumed is not None:
             self.assumed.wanted.add(name)
+
+    def source_port(self, packet: Packet) -> Bits:
+        """Return the port that `packet` comes from; `EPHEMERAL` itself: that is assumed."""
+        if packet.source_port is not None:
+            return Bits(packet.source_port)
+        is_first = (self.is_first or self.state in FIRST) and packet.masqueraded is False
+        is_assumed = self.assumed is not None and SOURCE_PORT in self.assumed.values
+        return EPHEMERAL if is_first and is_assumed else ANY
+
+    def told_by_port(self, port: Bits, found: Ternary) -> Ternary:
+        """Return what was found of a port, and note that an answer rests on it if it is known."""
+        if port is EPHEMERAL and found is not Ternary.UNKNOWN:
+            self.assume(SOURCE_PORT)
+        return found
 
     def came_by(self, packet: Packet) -> str | Devices | None:
         """Return the device that `packet` came in by; the empty string: none; None: not known."""

@@ -29,6 +29,7 @@ OF_IPTABLES: Final = {
     "limits": ("raw", "PREROUTING", "-m limit --limit 9/sec -j ACCEPT"),
     "policy": ("nat", "POSTROUTING", "-m policy --dir out --pol ipsec -j ACCEPT"),
     "socket": ("mangle", "PREROUTING", "-m socket --transparent -j DROP"),
+    "source-port": ("raw", "PREROUTING", "-p tcp -m tcp --sport 53 -j DROP"),
 }
 OF_NFT: Final = {
     "reverse-path": ("prerouting priority -300", "fib saddr . iif oif missing drop"),
@@ -36,6 +37,7 @@ OF_NFT: Final = {
     "limits": ("prerouting priority -300", "limit rate over 9/second drop"),
     "policy": ("prerouting priority -300", "meta ipsec exists drop"),
     "socket": ("prerouting priority -300", "socket transparent 1 drop"),
+    "source-port": ("prerouting priority -300", "tcp sport 53 drop"),
 }
 NODE: Final = ip_address("192.168.0.11")
 NFT: Final = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"

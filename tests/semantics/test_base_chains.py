@@ -105,7 +105,8 @@ def test_chains_before_conntrack_meet_packets_it_has_not_seen(
 def test_conntrack_has_no_entry_of_a_packet_it_has_not_seen() -> None:
     assumed = Assumed()
     before = before_conntrack(Situation(assumed=assumed))
-    assert before == Situation(state="INVALID", has_entry=False, assumed=assumed)
+    assert before == Situation(state="INVALID", is_first=True, has_entry=False, assumed=assumed)
+    assert not before_conntrack(Situation(state="ESTABLISHED")).is_first
 
 
 def test_a_chain_of_type_nat_changes_flows_at_its_hooks() -> None:

@@ -62,7 +62,7 @@ FAULTS: Final[dict[str, Fault]] = {
         lambda found: replace(found, hits=tuple([Hit(h.element) for h in found.hits[:1]]))
     ),
     "ports that are not known as none": method(
-        nft_fields, "_port", lambda right: lambda packet, field: Bits(right(packet, field).value)
+        nft_fields, "_port", lambda right: lambda *a: Bits(right(*a).value)
     ),
     "unknown bits of a computed mark as zeros": method(
         nft_changes, "_mark", lambda right: lambda held: Mark(right(held).value)
