@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.commands import Command
 from tests.support.json_reader import read
-from tests.support.noise import DEAD, KNOWN, NOISE, REVERSE_PATH, assumed, dump, shares, told
+from tests.support.noise import DEAD, KNOWN, NOISE, PODS, REVERSE_PATH, assumed, dump, shares, told
 
 
 def test_which_devices_are_pods_can_be_said(command: Command) -> None:
@@ -231,3 +231,44 @@ def test_a_rule_that_keeps_other_flows_from_conntrack_is_not_taken_for_it(
     assert "node-local-dns" not in done.out
     # What the node makes is not kept from it.
     assert {f["state"] for s in read(done.out)["services"] for f in s["frontends"]} == {"endpoints"}
+
+
+def test_pods_with_calicos_profiles_lose_nothing(command: Command) -> None:
+    """Each pod is behind one of the devices that are named, and all their chains accept."""
+    for verb in (("services",), ("loss", *DEAD)):
+        base, found = (
+            command(verb[0], dump(each), *verb[1:], *KNOWN).out.splitlines()
+            for each in ("base", "calico-profiles")
+        )
+        assert not [line for line in found if " now (" in line]
+        rows = [line for line in base if "%" in line]
+        assert rows
+        assert [line for line in found if "%" in line] == rows
+    assert assumed(told(command, "services", "calico-profiles", *KNOWN)) == [REVERSE_PATH, PODS]
+
+
+@pytest.mark.parametrize(
+    ("chains", "said"),
+    [
+        (("1",), "up to 50.0% of new flows from {} may be dropped now"),
+        (("1", "2"), "50.0% of new flows from {} are dropped now"),
+    ],
+)
+def test_of_a_device_that_is_not_known_some_or_all_may_drop(
+    command: Command, chains: tuple[str, ...], said: str
+) -> None:
+    text = (NOISE / "calico-profiles.txt").read_text()
+    for each in chains:
+        head = f"-A cali-tw-cali{each} "
+        text = text.replace(head, f"{head}-p tcp -m tcp --dport 8080 -j DROP\n{head}", 1)
+    out = command("services", command.file("policies.txt", text), *KNOWN).out
+    (line,) = [line for line in out.splitlines() if " now (" in line]
+    whose = "pod, pod-elsewhere, external, an endpoint to itself"
+    assert line.startswith(f"default/app: {said.format(whose)} (Calico, table filter, ")
+
+
+def test_what_rules_do_by_device_is_not_told_where_nothing_is_assumed(command: Command) -> None:
+    out = command(
+        "services", dump("calico-profiles"), *KNOWN, "--assume", "pod-interface=unknown"
+    ).out
+    assert "may be dropped now (Calico, table filter, " in out

@@ -121,9 +121,13 @@ class ServiceLoss:
 
     @property
     def otherwise(self) -> RouteLoss | None:
-        """The first route of those that lose most though nothing is dead; None: none does."""
-        some = [each for each in self.routes if each.otherwise]
-        return max(some, key=lambda r: _greatness(total(r.otherwise)), default=None)
+        """The first route of those that certainly lose most though nothing is dead, or may.
+
+        None: none does.
+        """
+        some = [(each, total(each.otherwise)) for each in self.routes if each.otherwise]
+        found = max(some, key=lambda each: (each[1].lower, each[1].upper), default=None)
+        return None if found is None else found[0]
 
     @property
     def nowhere(self) -> Bounds:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.asked_bits import rows_of, saying
 from analyzer.model.nft import NftRuleset
-from analyzer.model.rules import Ruleset
+from analyzer.model.rules import LazyRules, Rule, Ruleset, Table
 from analyzer.semantics.base_chains import Rules
 
 TYPE_CHECKING = False
@@ -20,6 +20,9 @@ _IN_ROWS: Final = re.compile(r' (?:-[io]|--(?:in|out)-interface) "?([^\s"]+)')
 _NAMES: Final = re.compile(r"[^\s\"'{},]+")
 #: Of rules of nft and types of sets that have to do with devices.
 _WORDS: Final = ("iif", "oif")
+#: What stands in a row besides its matches and its target.
+_BARE: Final = re.compile(r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+)|^\[\d+:\d+\] ')
+_STOPS: Final = re.compile(r"-A \S+ -j (?:DROP|REJECT(?: --reject-with \S+)?)")
 _DEVICES: Final = frozenset({"ifname", "iface_index", "unknown"})
 
 
@@ -36,6 +39,32 @@ def asks_where_from(rulesets: Iterable[Rules]) -> bool:
         else any(True for _ in saying(each, "iif"))
         for each in rulesets
     )
+
+
+def dispatched(rulesets: Iterable[Rules], *, leaving: bool) -> frozenset[str]:
+    """Return the devices by which chains send packets on one by one, and drop all others.
+
+    Those by which they come in, or with `leaving` leave.
+    """
+    option = "o" if leaving else "i"
+    tables = (t for each in rulesets if isinstance(each, Ruleset) for t in each.tables.values())
+    return frozenset(name for table in tables for name in _sent_on(table, option))
+
+
+def _sent_on(table: Table, option: str) -> Iterator[str]:
+    sends = re.compile(rf"-A \S+ -{option} (\S+) -g \S+")
+    asking = re.findall(rf"(?m)^(?:\[\d+:\d+\] )?-A (\S+) -{option} \S+ .*-g \S+$", rows_of(table))
+    for chain in dict.fromkeys(asking):
+        held = table.chains[chain].rules if chain in table.chains else ()
+        rows = [_BARE.sub("", rule) for rule in _text(held)]
+        found = [sends.fullmatch(row) for row in rows[:-1]]
+        if rows and _STOPS.fullmatch(rows[-1]) and None not in found:
+            names = [each[1].strip('"') for each in found if each is not None]
+            yield from (name for name in names if not name.endswith("+"))
+
+
+def _text(rules: Sequence[Rule]) -> Sequence[str]:
+    return (rules.texts() or ()) if isinstance(rules, LazyRules) else [rule.raw for rule in rules]
 
 
 def _named(ruleset: Rules) -> Iterator[str]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.asked_devices import asked_devices
+from analyzer.kubeproxy.asked_devices import asked_devices, dispatched
 from analyzer.kubeproxy.asked_sets import asks_sets, node_ipsets
 from analyzer.kubeproxy.explored import Explored
 from analyzer.kubeproxy.leaving import Leaving, Towards
@@ -24,7 +24,7 @@ from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.onward import Onward, OnwardBySource, one_of
-from analyzer.semantics.parts import at
+from analyzer.semantics.parts import Parts, at
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
 
@@ -88,7 +88,11 @@ class FlowWalks:
         self._sources = sources
         self._own = frozenset(own)
         self._assumed = Assumed(DEFAULTS if assumed is None else assumed)
-        self._devices = NodeDevices(lambda: asked_devices(rulesets), places)
+        self._devices = NodeDevices(
+            lambda: asked_devices(rulesets),
+            places,
+            lambda leaving: dispatched(rulesets, leaving=leaving),
+        )
         self._ipsets = node_ipsets(rulesets)
         self._situation = Situation(
             assumed=self._assumed,
@@ -105,7 +109,9 @@ class FlowWalks:
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
         self.trees_used: set[str] = set()
         self._leaving = Leaving(self._hooks, family)
-        self._towards: dict[tuple[Source, str, Mark], Towards] = {}
+        self._towards: dict[tuple[Source, str, Mark, Side | None], Towards] = {}
+        # With the parts, so that no others get their identity.
+        self._told: dict[tuple[int, Address | None], tuple[Parts[Onward], Onward]] = {}
         self._bridge_port = bridge_port(self.assumed)
         # A flow to a NodePort goes to some address of the node, known or not.
         self._node_port_address = node_port_address or (own[0] if own else None)
@@ -231,9 +237,14 @@ class FlowWalks:
         protocol: str,
         source: Source,
         of: Region | Address | str | None = USUAL,
+        side: Side | None = None,
     ) -> Explored:
-        """Return the ways of a frontend's flows `of` some sources, or of one; None: not known."""
+        """Return the ways of a frontend's flows `of` some sources, or of one; None: not known.
+
+        `side` is that of all of them, of a source of which the kind does not tell it.
+        """
         packet = self._flow(self._packet(source, of), frontend, protocol)
+        packet = packet if side is None else replace(packet, comes_from=side)
         self._asks_own_sources = False
         tree = self._hooks.to_nat(HOOKS[source], packet)
         return self._explored(tree, source, asks_own_sources=self._asks_own_sources)
@@ -261,14 +272,28 @@ class FlowWalks:
     ) -> Onward:
         """Tell what becomes of a flow that was sent to `endpoint` with `mark`, if any."""
         known = self._sources[source] if isinstance(address, str) else address
-        parts, _ = self.towards(source, protocol, mark or Mark())(
+        # An endpoint that sends to itself lives where it is known to live.
+        side = self.side_of(known) if source is Source.HAIRPIN else None
+        parts, _ = self.towards(source, protocol, mark or Mark(), side)(
             int(endpoint.address), endpoint.port
         )
-        return one_of(at(parts, known))
+        key = id(parts), known
+        if key not in self._told:  # of flows to many endpoints it is one and the same
+            self._told[key] = parts, one_of(at(parts, known))
+        return self._told[key][1]
 
-    def towards(self, source: Source, protocol: str, mark: Mark) -> Towards:
-        """Return what tells what becomes of flows to each endpoint, by their sources."""
-        key = source, protocol, mark
+    def side_of(self, address: Address | None) -> Side | None:
+        """Return the side that an endpoint's own flows come from; None: not known, or not asked."""
+        return self._devices.side(address) if address is not None and self.asks_where_from else None
+
+    def towards(
+        self, source: Source, protocol: str, mark: Mark, side: Side | None = None
+    ) -> Towards:
+        """Return what tells what becomes of flows to each endpoint, by their sources.
+
+        `side` is that of a source of which the kind does not tell it.
+        """
+        key = source, protocol, mark, side
         found = self._towards.get(key)
         if found is None:
             found = self._towards[key] = self._leaving.towards(self._sent(*key))
@@ -304,9 +329,11 @@ class FlowWalks:
         }
         return _out(packet, source) == replace(sent, **addressed)
 
-    def _sent(self, source: Source, protocol: str | None, mark: Mark) -> Packet:
+    def _sent(
+        self, source: Source, protocol: str | None, mark: Mark, side: Side | None = None
+    ) -> Packet:
         packet = replace(self._packet(source, None), protocol=protocol, mark=mark, translated=True)
-        return _out(packet, source)
+        return _out(packet if side is None else replace(packet, comes_from=side), source)
 
 
 def _out(packet: Packet, source: Source) -> Packet:

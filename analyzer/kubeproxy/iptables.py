@@ -577,7 +577,7 @@ class Recogniser:
     def _are_plain(self) -> bool:
         # A flow that is marked must come back from where it is, or its Service is not plain.
         plainly = bool(self._plain.services) and (
-            self._plain.mark is not None or self._walks.mark_of_masquerade() is not None
+            self._plain.mark is not None or self._walks.mark_of_masquerade is not None
         )
         return plainly and self._asked_behind is not None
 

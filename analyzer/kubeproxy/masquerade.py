@@ -82,7 +82,7 @@ class Masquerade:
 
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             walks = self._walks()
-            mark = walks.mark_of_masquerade()
+            mark = walks.mark_of_masquerade
             # From its own address the node has made the flow.
             source = Source.NODE if endpoint.address in self._own else Source.HAIRPIN
             way = source, protocol, endpoint, mark, endpoint.address
@@ -98,17 +98,23 @@ class Masquerade:
         from analyzer.semantics.onward import one_of
 
         walks = self._walks()
-        mark = walks.mark_of_masquerade()
+        mark = walks.mark_of_masquerade
+
+        #: By what walks told, which keep it: of many endpoints it is the same.
+        known: dict[tuple[int, ...], Judged] = {}
 
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             own = endpoint.address == address
             certain = marked | (Ternary.UNKNOWN if address is None else Ternary.of(own))
-            marks = {
+            marks = (
                 *([mark] if certain is not Ternary.FALSE else []),
                 *([None] if certain is not Ternary.TRUE else []),
-            }
-            answers = (walks.onward(source, protocol, endpoint, m, address) for m in marks)
-            return _judged(one_of(answers))
+            )
+            answers = [walks.onward(source, protocol, endpoint, m, address) for m in marks]
+            key = tuple(map(id, answers))
+            if key not in known:
+                known[key] = _judged(one_of(answers))
+            return known[key]
 
         return judge
 

@@ -315,7 +315,8 @@ class PlainServices:
             marks = self._returning.get(key)
             if marks is None:
                 way = place.frontend, protocol, source
-                marks = self._walks.explored(*way, address).marks(endpoint, address)
+                side = self._walks.side_of(address) if source is Source.HAIRPIN else None
+                marks = self._walks.explored(*way, address, side).marks(endpoint, address)
                 self._returning[key] = marks
             return self._onward(source, protocol, endpoint, marks, address)
 

@@ -13,6 +13,7 @@ from analyzer.kubeproxy.flows import FlowWalks
 from analyzer.kubeproxy.source_parts import SourceParts
 from analyzer.kubeproxy.view import Frontend, Route, Share, Source, open_as
 from analyzer.model.addresses import Address, Network
+from analyzer.model.devices import Side
 from analyzer.model.probability import NEVER
 from analyzer.model.region import Region, everything, joined
 from analyzer.model.value import replace
@@ -20,7 +21,7 @@ from analyzer.model.value import replace
 #: A route, and the address that stands for its sources; None: where they are is not known.
 Way: TypeAlias = "tuple[Route, Address | None]"
 #: What gives the ways of flows from some sources of one kind.
-Explore: TypeAlias = Callable[[Source, Region], Explored]
+Explore: TypeAlias = "Callable[[Source, Region, Side | None], Explored]"
 
 #: The kinds of sources that are not just endpoints.
 _KINDS: Final = tuple([source for source in Source if source is not Source.HAIRPIN])
@@ -46,8 +47,8 @@ class SourceRoutes:
     def ways(self, frontend: Frontend, protocol: str) -> Iterator[Way]:
         """Give the routes of flows to a frontend."""
 
-        def explore(source: Source, of: Region) -> Explored:
-            return self._walks.explored(frontend, protocol, source, of)
+        def explore(source: Source, of: Region, side: Side | None) -> Explored:
+            return self._walks.explored(frontend, protocol, source, of, side)
 
         return self.explored(frontend, explore)
 
@@ -80,10 +81,10 @@ class SourceRoutes:
         alike = self._alike
         together = [self._of(regions[source]) for source in alike]
         every = (interval for region in together for interval in region.intervals)
-        ways = dict.fromkeys(alike, explore(alike[0], Region(self._version, joined(every))))
+        ways = dict.fromkeys(alike, explore(alike[0], Region(self._version, joined(every)), None))
         for source, region in regions.items():
             if source not in ways:
-                ways[source] = explore(source, self._of(region))
+                ways[source] = explore(source, self._of(region), None)
         return ways
 
     @property
@@ -131,22 +132,22 @@ class SourceRoutes:
         """Return, for each endpoint, the share of its own flows that come back to it."""
         endpoints = dict.fromkeys(s.endpoint for route in routes for s in route.shares)
         ways: dict[Address, Explored] = {}
-        rest: dict[Source, list[Address]] = {Source.NODE: [], Source.HAIRPIN: []}
+        rest: dict[tuple[Source, Side | None], list[Address]] = {}
         for address in dict.fromkeys(endpoint.address for endpoint in endpoints):
             if address in self._own:
-                rest[Source.NODE].append(address)
+                rest.setdefault((Source.NODE, None), []).append(address)
                 continue
             held = (walked for region, walked in within.values() if address in region)
             known = next(held, None)
             if known is None:
-                rest[Source.HAIRPIN].append(address)
+                way = Source.HAIRPIN, self._walks.side_of(address)
+                rest.setdefault(way, []).append(address)
             else:
                 ways[address] = known
-        for source, addresses in rest.items():
-            if addresses:
-                numbers = joined((int(address), int(address)) for address in addresses)
-                region = Region(addresses[0].version, numbers)
-                ways |= dict.fromkeys(addresses, explore(source, region))
+        for (source, side), addresses in rest.items():
+            numbers = joined((int(address), int(address)) for address in addresses)
+            region = Region(addresses[0].version, numbers)
+            ways |= dict.fromkeys(addresses, explore(source, region, side))
         found: list[Share] = []
         unresolved = NEVER
         for endpoint in endpoints:

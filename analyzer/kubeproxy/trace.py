@@ -10,7 +10,7 @@ from typing import Final
 from analyzer.errors import UsageError
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.asked_bits import asked_bits
-from analyzer.kubeproxy.asked_devices import asked_devices
+from analyzer.kubeproxy.asked_devices import asked_devices, dispatched
 from analyzer.kubeproxy.asked_sets import node_ipsets
 from analyzer.kubeproxy.conntrack_need import is_tracking
 from analyzer.kubeproxy.view import Endpoint
@@ -207,7 +207,11 @@ def _walk(
 
 
 def _devices(rulesets: Sequence[Rules], places: Callable[[], PodPlaces] = PodPlaces) -> NodeDevices:
-    return NodeDevices(lambda: asked_devices(rulesets), places)
+    return NodeDevices(
+        lambda: asked_devices(rulesets),
+        places,
+        lambda leaving: dispatched(rulesets, leaving=leaving),
+    )
 
 
 def _lists(

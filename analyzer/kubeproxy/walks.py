@@ -142,11 +142,12 @@ class NatWalks(FlowWalks):
 
         False, too, where rules tell more than `most` destinations apart.
         """
-        mark = self.mark_of_masquerade()
+        mark = self.mark_of_masquerade
         return self.spares_all(Mark(), most) and (mark is None or self.spares_all(mark, most))
 
+    @cached_property
     def mark_of_masquerade(self) -> Mark | None:
-        """Return the mark that KUBE-MARK-MASQ gives to a packet without one.
+        """The mark that KUBE-MARK-MASQ gives to a packet without one.
 
         None: it is not certain, or not all that the chain does.
         """

@@ -27,16 +27,23 @@ class Devices:
         patterns: names as iptables prints them: with ``+`` at the end all that begin so.
         inside: whether it is one that a pattern names, or one that none of them does.
         open: patterns of names of which nothing is told.
+        names: all that it may be, where they are known one by one; then `inside` holds.
     """
 
     patterns: tuple[str, ...]
     inside: bool
     open: tuple[str, ...] = ()
+    names: frozenset[str] | None = None
 
     def is_named(self, name: str) -> Ternary:
         """Tell whether the device is one that `name`, a pattern too, stands for."""
         if name == "+":
             return Ternary.TRUE
+        if self.names is not None:
+            held = len(self._held(name))
+            if held == len(self.names):
+                return Ternary.TRUE
+            return Ternary.UNKNOWN if held else Ternary.FALSE
         if any(meets(name, each) for each in self.open):
             return Ternary.UNKNOWN
         if not self.inside:
@@ -46,6 +53,19 @@ class Devices:
             return Ternary.TRUE
         none = not any(meets(name, each) for each in self.patterns)
         return Ternary.FALSE if none else Ternary.UNKNOWN
+
+    def parted(self, name: str) -> tuple[Devices, Devices]:
+        """Return those of devices known one by one for which `name` stands, and the others."""
+        assert self.names is not None
+        inside = self._held(name)
+        parts = (inside, self.names - inside)
+        return Devices((), True, (), parts[0]), Devices((), True, (), parts[1])
+
+    def _held(self, name: str) -> frozenset[str]:
+        assert self.names is not None
+        if name.endswith("+"):
+            return frozenset([each for each in self.names if each.startswith(name[:-1])])
+        return frozenset((name,)) & self.names
 
 
 def covers(pattern: str, other: str) -> bool:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from analyzer.model.addresses import Address
-    from analyzer.model.devices import Side
+    from analyzer.model.devices import Devices, Side
     from analyzer.model.region import Parted, Region
 
 #: Every bit of a mark.
@@ -72,6 +72,8 @@ class Packet:
         in_interface: the device it came in by; the empty string: none.
         out_interface: the device it leaves by; the empty string: none.
         comes_from: from where, of a packet that came in by a device that is not known.
+        came_by: devices that rules have told it came in by one of, where only these are known.
+        leaves_by: likewise, that it leaves by one of.
         is_routed: whether it leaves by a device that is not known, on a route to `destination`,
             which is none of the node's own addresses.
         bridge_port: whether it passes a port of a bridge on its way.
@@ -97,6 +99,8 @@ class Packet:
     in_interface: str | None = None
     out_interface: str | None = None
     comes_from: Side | None = None
+    came_by: Devices | None = None
+    leaves_by: Devices | None = None
     is_routed: bool = False
     bridge_port: bool | None = None
     to_node: bool | None = None

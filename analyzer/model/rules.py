@@ -56,6 +56,10 @@ class LazyRules(Sequence[Rule]):
         match a packet to another one, nor one that asks for a port, of its own protocol.
         """
 
+    @abstractmethod
+    def texts(self) -> Sequence[str] | None:
+        """Return the text of each rule, without a look at what it means; None: not all is there."""
+
 
 @value
 class Chain:

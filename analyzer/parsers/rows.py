@@ -76,6 +76,10 @@ class RuleRows(LazyRules):
         found = [_key(line) for line in self.lines]
         return found if self.complete else [*found, (None, None)]
 
+    def texts(self) -> Sequence[str] | None:
+        """Return the text of each rule; None where some may be lost."""
+        return self.lines if self.complete else None
+
     def _rule(self, at: int) -> Rule:
         held = self._hold()
         rule = self._understood[at]

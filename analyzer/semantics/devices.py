@@ -9,6 +9,10 @@ its rules name. What comes from elsewhere, or goes there, passes none of these. 
 of these names stands for is then no pod's, as Docker's bridge. Whether a flow is one of a pod of
 this node, its source says where it comes in (`Packet.comes_from`), and where it leaves its
 destination, as far as it is known where that address lives.
+
+Some plugins send the flows of each pod to a chain of its own, by its device, and drop those of all
+devices that they do not know, as Calico does. There each pod is taken to be behind one of those
+that are named: it is known which devices there are, and not which is whose.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from analyzer.model.addresses import Address
-from analyzer.model.devices import Devices, Side, meets
+from analyzer.model.devices import Devices, Side, covers, meets
 from analyzer.model.region import Intervals, Region, holds
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
@@ -57,15 +61,20 @@ class PodPlaces:
 class NodeDevices:
     """The devices of one node.
 
-    `named` gives the devices that its rules name; `places` tells where addresses live. Both are
-    asked when a rule asks for a device, and not before.
+    `named` gives the devices that its rules name; `places` tells where addresses live;
+    `dispatched` gives those by which rules send flows on one by one, and drop all others: of what
+    comes in, or of what leaves. All are asked when a rule asks for a device, and not before.
     """
 
     def __init__(
-        self, named: Callable[[], frozenset[str]], places: Callable[[], PodPlaces] = PodPlaces
+        self,
+        named: Callable[[], frozenset[str]],
+        places: Callable[[], PodPlaces] = PodPlaces,
+        dispatched: Callable[[bool], frozenset[str]] = lambda _: frozenset(),
     ) -> None:
         self._find_named = named
         self._find_places = places
+        self._dispatched = dispatched
         self._named: frozenset[str] | None = None
         self._places: PodPlaces | None = None
         self._known: dict[tuple[str, Side, bool], Devices] = {}
@@ -94,6 +103,10 @@ class NodeDevices:
         if side is not Side.POD:
             beside = LOCAL if side is Side.ELSEWHERE else (LOOPBACK,)
             return Devices((*pods, *beside), inside=False, open=shared)
+        one_by_one = self._dispatched(leaving)
+        theirs = frozenset([n for n in one_by_one if any(covers(each, n) for each in pods)])
+        if theirs:  # else the rules would drop all that the pod sends, or is sent
+            return Devices((), inside=True, names=theirs)
         if not is_usual:  # who names them knows
             return Devices(pods, inside=True)
         if leaving and _TO_LXC[0] in self.named:

@@ -29,6 +29,9 @@ MOST_FORKS: Final = {False: 8, True: 32}
 
 #: Times that rules part the sources of one packet; what they ask from then on is not known.
 MOST_PARTS: Final = 20_000
+#: Rules of all the chains to which one chain sends flows by their device that are followed where it
+#: is not known which device it is; of more of them nothing is known.
+MOST_BY_DEVICE: Final = 400
 
 
 class TooMany(Exception):  # noqa: N818  # a bound that was met, not an error
@@ -73,6 +76,12 @@ class Effort:
         self._cut_off(f"rules tell sources apart more than {MOST_PARTS:,} times")
         return False
 
+    def too_many_devices(self) -> str:
+        """Note that the chains of some devices were not walked, and return why."""
+        return self._cut_off(
+            f"rules send flows on by their device to chains of more than {MOST_BY_DEVICE:,} rules"
+        )
+
     def too_many_branches(self) -> str:
         """Note that a tree was cut off, and return why."""
         return self._cut_off(f"the ways of a packet have more than {MOST_BRANCHES:,} branches")
@@ -109,11 +118,15 @@ class Effort:
             self._cut_off("too many rules that may match or not set marks that others match on")
         return widest
 
-    def _are_asked(self, one: Packet, other: Packet) -> bool:
-        """Tell whether a rule matches on a bit of the marks in which two packets differ."""
+    def asked_bits(self) -> int:
+        """Return the bits of marks that rules match on."""
         if self._asked is None:
             self._asked = self._ask()  # which looks at all rules
-        return bool(_differing(one, other) & self._asked)
+        return self._asked
+
+    def _are_asked(self, one: Packet, other: Packet) -> bool:
+        """Tell whether a rule matches on a bit of the marks in which two packets differ."""
+        return bool(_differing(one, other) & self.asked_bits())
 
     def _cut_off(self, bound: str) -> str:
         self.note(f"{bound}: answers that rest on more are ranges")

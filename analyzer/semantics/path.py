@@ -51,7 +51,11 @@ class Path:
         """Add a branch that an unknown match may allow, to be drawn with `chance`."""
         self._close()
         self._around.append(
-            lambda rest: Either(because, (chance_of([(chance, taken), (~chance, rest)]), rest))
+            lambda rest: (
+                rest
+                if rest is taken
+                else Either(because, (chance_of([(chance, taken), (~chance, rest)]), rest))
+            )
         )
 
     def passes(self, *rules: AnyRule) -> None:

@@ -97,8 +97,8 @@ class Situation:
 
     def came_by(self, packet: Packet) -> str | Devices | None:
         """Return the device that `packet` came in by; the empty string: none; None: not known."""
-        if packet.in_interface is not None:
-            return packet.in_interface
+        if packet.in_interface is not None or packet.came_by is not None:
+            return packet.came_by if packet.in_interface is None else packet.in_interface
         if packet.comes_from is None:
             self.want(POD_INTERFACE)
         return self._devices(packet.comes_from, leaving=False)
@@ -111,6 +111,8 @@ class Situation:
         """
         if packet.out_interface is not None or not packet.is_routed or self.devices is None:
             return packet.out_interface
+        if packet.leaves_by is not None:
+            return packet.leaves_by
         side = self.devices.side(packet.destination, packet.destinations)
         return self._devices(side, leaving=True)
 

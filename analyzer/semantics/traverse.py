@@ -51,7 +51,9 @@ from analyzer.model.targets import (
 )
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics.effort import Effort
+from analyzer.semantics.by_device import ByDevice, as_before, asks_device, told_apart
+from analyzer.semantics.effort import MOST_BY_DEVICE, Effort
+from analyzer.semantics.grow import Grown
 from analyzer.semantics.index import ChainIndex
 from analyzer.semantics.matching import MatchResult, match_all
 from analyzer.semantics.path import Path
@@ -74,6 +76,7 @@ class Traversal(Walks):
         self._table = table
         self._situation = situation or Situation()
         self._indexes: dict[str, ChainIndex] = {}
+        self._by_device = ByDevice(table, self.effort.asked_bits)
 
     @property
     def visited(self) -> list[str]:
@@ -85,6 +88,15 @@ class Traversal(Walks):
         return chain is not None and place.at >= len(chain.rules)
 
     def _meets(self, start: Place, packet: Packet) -> Tree:
+        told: list[Packet] = []
+        tree = self._along(start, packet, told)
+        if not told:
+            return tree
+        # What the rules of this chain told of its device is forgotten where it leaves the chain.
+        return Grown(lambda leaf: _as_before(leaf, packet)).of(tree)
+
+    def _along(self, start: Place, packet: Packet, told: list[Packet]) -> Tree:
+        """Walk a packet along a chain; `told` gets it as rules tell more of its device."""
         chain = self._table.chains.get(start.chain)
         if chain is None:
             return missing(start.chain, packet)
@@ -94,6 +106,9 @@ class Traversal(Walks):
             index = self._indexes[start.chain] = ChainIndex.of(rules)
         index.tell_apart(packet)
         path = Path()
+        #: What becomes of it in chains to which rules send it by its device.
+        sent: dict[str, Tree] = {}
+        came = packet
         position = start.at
         while True:
             for at in index.candidates(packet, position):
@@ -127,6 +142,27 @@ class Traversal(Walks):
                         return path.tree(self.onward(behind, both))
                 elif passed is not None and not (drawn and isinstance(rule.target, Jump)):
                     continue  # whether it matches or not, the walk goes on alike
+                if result.known is Ternary.UNKNOWN and asks_device(rule):
+                    if isinstance(rule.target, Jump) and self._by_device.is_inert(
+                        rule.target.chain
+                    ):
+                        continue
+                    if self._by_device.leads_to(start.chain) > MOST_BY_DEVICE:
+                        # Some of them would say no more than that the others may do anything.
+                        why = self.effort.too_many_devices()
+                        return path.tree(Leaf(Unresolved(why), UNKNOWN_PACKET))
+                    inside, outside = told_apart(rule, packet, self._situation)
+                    key = self._by_device.key(rule)
+                    if key not in sent or result.chance != ALWAYS:
+                        taken = self._take_by_device(rule, inside, as_before(packet, came))
+                        sent[key] = after(rule, taken or self._take(rule, behind, packet))
+                        path.may_branch(result.chance, sent[key], f"{rule.location}: {rule.raw}")
+                    if outside is not packet:
+                        packet = outside
+                        told.append(packet)
+                    continue
+                if told and result == _CERTAIN and self._by_device.key(rule) in sent:
+                    return path.tree(sent[self._by_device.key(rule)])  # of the last device
                 taken = after(rule, self._take(rule, behind, packet))
                 if result.known is Ternary.UNKNOWN:
                     path.may_branch(result.chance, taken, f"{rule.location}: {rule.raw}")
@@ -152,6 +188,20 @@ class Traversal(Walks):
                     return None
         passed = _passed(packet, rule, self._situation)
         return None if passed is None else Leaf(FellThrough(), passed)
+
+    def _take_by_device(self, rule: Rule, inside: Packet, packet: Packet) -> Tree | None:
+        """Return what becomes of a packet that a rule sends on if it passes a certain device.
+
+        None: the rule sends it to no chain for good.
+        """
+        if not isinstance(rule.target, Goto):
+            return None
+        chain = rule.target.chain
+        if self._by_device.is_inert(chain):
+            return left(packet)
+        if self._by_device.asks_device(chain):
+            return self.goto(chain, inside)
+        return self.goto(self._by_device.like(chain), packet)
 
     def _take(self, rule: Rule, behind: Place, packet: Packet) -> Tree:
         match rule.target:
@@ -199,6 +249,11 @@ class Traversal(Walks):
                 return Leaf(Unresolved(text), UNKNOWN_PACKET)
             case _:
                 assert_never(rule.target)
+
+
+def _as_before(leaf: Leaf, came: Packet) -> Leaf:
+    packet = as_before(leaf.packet, came)
+    return leaf if packet is leaf.packet else replace(leaf, packet=packet, rules=())
 
 
 def _passed(packet: Packet, rule: Rule, situation: Situation) -> Packet | None:

@@ -104,10 +104,7 @@ def _policies(folder: Path, rounds: int) -> None:
     text = iptables_save(list(services(_SOME)))
     paths = [folder / name for name in ("policies-without", "policies", "rows")]
     rows = "".join(_calico())
-    filled = text.replace("*filter\n", f"*filter\n{_chains()}", 1) if "*filter\n" in text else text
-    at = filled.index("COMMIT", filled.index("*filter\n")) if "*filter\n" in filled else 0
-    table = f"*filter\n:FORWARD ACCEPT [0:0]\n{_chains()}{rows}COMMIT\n"
-    whole = filled[:at] + rows + filled[at:] if at else text + table
+    whole = f"{text}*filter\n:FORWARD ACCEPT [0:0]\n{_chains()}{rows}COMMIT\n"
     for path, content in zip(paths, (text, whole, rows), strict=True):
         path.write_text(content, encoding="ascii")
     runs = [
@@ -126,16 +123,31 @@ def _policies(folder: Path, rounds: int) -> None:
 
 
 def _chains() -> str:
-    return "".join(f":cali-tw-cali{at} - [0:0]\n" for at in range(_ROWS // _ROWS_OF_CHAIN))
+    return "".join(f":{chain} - [0:0]\n" for chain in ("cali-to-wl-dispatch", *_of_pods()))
+
+
+def _of_pods() -> list[str]:
+    return [f"cali-tw-cali{at}" for at in range(_ROWS // _ROWS_OF_CHAIN)]
 
 
 def _calico() -> Iterator[str]:
-    """Give the rows of chains of policies, as Calico writes them, and what leads to them."""
-    for at in range(_ROWS // _ROWS_OF_CHAIN):
-        chain = f"cali-tw-cali{at}"
-        yield f"-A FORWARD -o cali{at} -m comment --comment cali:x -g {chain}\n"
-        for number in range(_ROWS_OF_CHAIN - 1):
+    """Give rows as Calico writes them: one for the device of each pod, and a chain for each pod."""
+    named = '-m comment --comment "cali:x"'
+    yield f"-A FORWARD -o cali+ {named} -j cali-to-wl-dispatch\n"
+    yield f'-A FORWARD {named} -m comment --comment "Policy explicitly accepted packet." '
+    yield "-m mark --mark 0x10000/0x10000 -j ACCEPT\n"
+    for chain in _of_pods():
+        device = chain.removeprefix("cali-tw-")
+        yield f"-A cali-to-wl-dispatch -o {device} {named} -g {chain}\n"
+    yield f'-A cali-to-wl-dispatch {named} -m comment --comment "Unknown interface" -j DROP\n'
+    for at, chain in enumerate(_of_pods()):
+        yield f"-A {chain} {named} -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n"
+        yield f"-A {chain} {named} -m conntrack --ctstate INVALID -j DROP\n"
+        yield f"-A {chain} {named} -j MARK --set-xmark 0x0/0x10000\n"
+        for number in range(_ROWS_OF_CHAIN - 6):
             yield (
-                f"-A {chain} -s 10.{at % 250}.{number}.0/24 -p tcp -m comment --comment cali:y "
-                f"-m tcp --dport {1000 + number} -j MARK --set-xmark 0x10000/0x10000\n"
+                f"-A {chain} -s 10.{at % 250}.{number}.0/24 -p tcp {named} -m multiport "
+                f"--dports {1000 + number} -j MARK --set-xmark 0x10000/0x10000\n"
             )
+        yield f"-A {chain} {named} -m mark --mark 0x10000/0x10000 -j RETURN\n"
+        yield f'-A {chain} {named} -m comment --comment "Drop if no policies passed" -j DROP\n'

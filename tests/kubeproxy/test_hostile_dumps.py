@@ -69,8 +69,10 @@ def test_work_grows_with_rules_that_may_set_a_bit_and_does_not_double_with_each(
 
     for text in texts:  # what is made once is made
         services(text)
-    fewest, *_, most = [steps(partial(services, text)) for text in texts]
-    assert most <= 2 * fewest
+    # 10, 12 and 14 bits, none of which kube-proxy asks for; 16 and 20, which hold one that it does.
+    fewest, _, more, some, most = [steps(partial(services, text)) for text in texts]
+    assert more <= 2 * fewest
+    assert most <= 2 * some <= 20 * fewest
     fewest, *_, most = [steps(partial(traced, text)) for text in texts]
     assert most <= 2 * fewest
 

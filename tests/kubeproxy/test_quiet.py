@@ -74,7 +74,7 @@ def told(found: View) -> object:
         ("-A FORWARD -j MARK --set-xmark 0x0/0x4000", False),
         ("-A FORWARD -m made-up -j ACCEPT", False),
         ("-A FORWARD -j MADEUP", False),
-        ("-A FORWARD -g KUBE-FIREWALL", False),
+        ("-A FORWARD -g KUBE-FIREWALL", True),
         ('-A FORWARD -m comment --comment "x -d 10.96.0.77/32 y" -j DROP', False),
         ("-A INPUT -j DROP", False),
         ("-A OUTPUT -j DROP", False),

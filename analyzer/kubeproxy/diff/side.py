@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.errors import UsageError
-from analyzer.kubeproxy.asked_devices import asked_devices
+from analyzer.kubeproxy.asked_devices import asked_devices, dispatched
 from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, Way
 from analyzer.kubeproxy.flows import SIDES, bridge_port
 from analyzer.kubeproxy.trace import Question, trace, way
@@ -77,7 +77,11 @@ class Side:
         self._assumed = assumed
         self._bridge_port = bridge_port(assumed)
         self._rulesets = rulesets
-        self._devices = NodeDevices(lambda: asked_devices(rulesets), places)
+        self._devices = NodeDevices(
+            lambda: asked_devices(rulesets),
+            places,
+            lambda leaving: dispatched(rulesets, leaving=leaving),
+        )
         self._cluster = cluster
         self._version = version
         self._sources = sources

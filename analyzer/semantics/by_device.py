@@ -1,0 +1,179 @@
+"""Rules that send flows on by the device they pass, of which it is not known which one it is.
+
+Theory of operation
+===================
+
+A network plugin may write a chain for each pod, and a rule that leads there by the pod's device. Of
+a flow it is known that its device is one of many, so that each of these rules may match, and after
+each it is known of the rest that its device is another one (`Devices.parted`): behind the last of
+them nothing is left.
+
+Most of these chains say the same but for their names. So a chain that reads like one that was
+walked is told by that one (`like`), and one that can do nothing to a flow but to set bits of its
+mark that no rule asks for is not walked (`is_inert`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from analyzer.model.devices import Devices
+from analyzer.model.matches import MatchInInterface, MatchOutInterface
+from analyzer.model.packet import Packet
+from analyzer.model.probability import ALWAYS
+from analyzer.model.rules import LazyRules, Rule, Table
+from analyzer.model.targets import Goto
+from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
+from analyzer.semantics.matching import judge
+from analyzer.semantics.situation import Situation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_COMMENT: Final = re.compile(r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+)')
+_HEAD: Final = re.compile(r"^(?:\[\d+:\d+\] )?-A \S+")
+#: A row that may match, and then sets bits of the mark, returns, or leads to another chain.
+_PLAIN: Final = re.compile(
+    r" -(?:j MARK --set-xmark (?P<value>0x[\da-f]+)/(?P<mask>0x[\da-f]+)"
+    r"|j (?P<back>RETURN)|[jg] (?P<chain>\S+))$"
+)
+_SENDS: Final = re.compile(r" -[io] \S+(?: .*)? -g (\S+)$")
+_ASKS_DEVICE: Final = re.compile(r" (?:-[io]|--physdev-(?:in|out)) ")
+#: Chains of which each leads into the next that are looked at.
+_DEEPEST: Final = 8
+
+
+class ByDevice:
+    """The chains of a table to which rules send flows by their device.
+
+    `asked_bits` gives the bits of marks that rules match on.
+    """
+
+    def __init__(self, table: Table, asked_bits: Callable[[], int]) -> None:
+        self._table = table
+        self._asked_bits = asked_bits
+        self._bits: int | None = None
+        self._inert: dict[str, bool] = {}
+        self._like: dict[str, str] = {}
+        self._weights: dict[str, int] = {}
+        self._first: dict[tuple[str, ...], str] = {}
+
+    def is_inert(self, chain: str, depth: int = 0) -> bool:
+        """Tell whether no packet fares otherwise for having been in a chain, which it leaves."""
+        found = self._inert.get(chain)
+        if found is None:
+            rows = self._rows(chain) if depth < _DEEPEST else None
+            found = rows is not None and all(self._does_nothing(row, depth) for row in rows)
+            self._inert[chain] = found
+        return found
+
+    def like(self, chain: str) -> str:
+        """Return the first chain that was asked for and says the same, which may be itself."""
+        found = self._like.get(chain)
+        if found is None:
+            said = tuple(self._rows(chain) or (f"no {chain}",))
+            is_plain = not any(map(_ASKS_DEVICE.search, said))
+            found = self._first.setdefault(said, chain) if is_plain else chain
+            self._like[chain] = found
+        return found
+
+    def key(self, rule: Rule) -> str:
+        """Return what is the same of rules that send packets to chains that say the same.
+
+        Each rule that sends them to none, or to one that asks for devices again, has its own.
+        """
+        match rule.target:
+            case Goto(chain) if not self.asks_device(chain):
+                return self.like(chain)
+            case _:
+                return f"{rule.location}: {rule.raw}"
+
+    def leads_to(self, chain: str) -> int:
+        """Return how many rules there are in chains to which a chain sends packets by their device.
+
+        Of chains that say the same one counts, and none of those that can do nothing.
+        """
+        found = self._weights.get(chain)
+        if found is None:
+            named = (_SENDS.search(row) for row in self._rows(chain) or ())
+            likes = {self.like(each[1]) for each in named if each and not self.is_inert(each[1])}
+            found = self._weights[chain] = sum(len(self._rows(each) or ()) for each in likes)
+        return found
+
+    def asks_device(self, chain: str) -> bool:
+        """Tell whether a chain itself asks for devices."""
+        return any(map(_ASKS_DEVICE.search, self._rows(chain) or ()))
+
+    def _rows(self, chain: str) -> Sequence[str] | None:
+        """Return what the rules of a chain say, without its name; None: not all is known."""
+        known = self._table.chains.get(chain)
+        if known is None:
+            return None
+        said = _text(known.rules)
+        return None if said is None else [_COMMENT.sub("", _HEAD.sub("", row)) for row in said]
+
+    def _does_nothing(self, row: str, depth: int) -> bool:
+        found = _PLAIN.search(row)
+        if found is None or " -m recent " in row:
+            return False
+        if found["value"] is not None:
+            changed = int(found["value"], 16) | int(found["mask"], 16)
+            if self._bits is None:
+                self._bits = self._asked_bits()
+            return not changed & self._bits
+        return found["chain"] is None or (
+            found["chain"] in self._table.chains and self.is_inert(found["chain"], depth + 1)
+        )
+
+
+def _text(rules: Sequence[Rule]) -> Sequence[str] | None:
+    return rules.texts() if isinstance(rules, LazyRules) else [rule.raw for rule in rules]
+
+
+def asks_device(rule: Rule) -> bool:
+    """Tell whether a rule asks by which device a packet comes in or leaves."""
+    return any(isinstance(each, MatchInInterface | MatchOutInterface) for each in rule.matches)
+
+
+def told_apart(rule: Rule, packet: Packet, situation: Situation) -> tuple[Packet, Packet]:
+    """Return a packet as a rule that may match has it, and as it goes on where that does not.
+
+    It is the packet itself where the rule tells nothing of its device.
+    """
+    for match in rule.matches:
+        if isinstance(match, MatchInInterface):
+            device = situation.came_by(packet)
+        elif isinstance(match, MatchOutInterface):
+            device = situation.leaves_by(packet)
+        else:
+            continue
+        if not isinstance(device, Devices) or device.names is None:
+            continue
+        if device.is_named(match.name) is not Ternary.UNKNOWN:
+            continue
+        inside, outside = (_with(match, packet, each) for each in device.parted(match.name))
+        others = (each for each in rule.matches if each is not match)
+        certain = all(_is_certain(each, packet, situation) for each in others)
+        return inside, outside if certain else packet
+    return packet, packet
+
+
+def _is_certain(match: object, packet: Packet, situation: Situation) -> bool:
+    result = judge(match, packet, situation)  # type: ignore[arg-type]  # one of a rule's matches
+    return result.known is Ternary.TRUE and result.chance == ALWAYS
+
+
+def _with(match: object, packet: Packet, devices: Devices) -> Packet:
+    if isinstance(match, MatchInInterface):
+        return replace(packet, came_by=devices)
+    return replace(packet, leaves_by=devices)
+
+
+def as_before(packet: Packet, came: Packet) -> Packet:
+    """Return a packet of which no more is known of its devices than when it `came`."""
+    if packet.came_by is came.came_by and packet.leaves_by is came.leaves_by:
+        return packet
+    return replace(packet, came_by=came.came_by, leaves_by=came.leaves_by)
