@@ -341,6 +341,14 @@ def _client_options(parser: ArgumentParser) -> None:
     _add_all(parser, OPTIONS)
 
 
+def _advise_options(parser: ArgumentParser) -> None:
+    from analyzer.advise_arguments import EPILOG, OPTIONS
+
+    parser.epilog = f"{EPILOG}\n{_LISTS}"
+    _add_filters(parser)
+    _add_all(parser, OPTIONS)
+
+
 def _collect_options(parser: ArgumentParser) -> None:
     from analyzer.collect import EPILOG, add_options
 
@@ -389,6 +397,7 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "loss": ("the share of new flows that is lost: on dead endpoints, or to rules", _loss_options),
     "whatif": ("what every node, zone and pair of nodes would cost", _whatif_options),
     "timeline": ("what an outage costs as time goes on: frozen, or healing", _timeline_options),
+    "advise": ("what each known measure would buy a Service, before and after", _advise_options),
     "client": ("how often clients fail, how long they wait, and why", _client_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
     "collect": ("print a script that collects rules and state on a node", _collect_options),

@@ -250,6 +250,12 @@ def _timeline(options: SimpleNamespace) -> int:
     return timeline(options)
 
 
+def _advise(options: SimpleNamespace) -> int:
+    from analyzer.advise_verb import advise
+
+    return advise(options)
+
+
 def _client(options: SimpleNamespace) -> int:
     from analyzer.client_verbs import client
 
@@ -311,6 +317,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "loss": _loss,
     "whatif": _whatif,
     "timeline": _timeline,
+    "advise": _advise,
     "client": _client,
     "diff": _diff,
     "collect": _collect,

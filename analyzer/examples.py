@@ -38,6 +38,11 @@ EXAMPLES: Final = {
         "kubeodds timeline dump.txt --objects objects.json --dead-node worker1 --start-up 10s-1m",
         "kubeodds timeline dump.txt --objects objects.json --dead-node master --api-back-after 20m",
     ),
+    "advise": (
+        "kubeodds advise --from-objects objects.json",
+        "kubeodds advise --from-objects objects.json --service app --dead-node master",
+        "kubeodds advise --from-objects objects.json --service app --objects-of local",
+    ),
     "client": (
         "kubeodds client dump.txt --objects objects.json --dead-node master",
         "kubeodds client dump.txt --dead 10.244.0.3 --client glibc,musl --lookup app.default",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.view import Endpoint
     from analyzer.outage.control_plane import Topology
     from analyzer.outage.scenario import Asked
+    from analyzer.outage.topologies import Said
 
 #: Failures of one kind that a person sees, and sets of several nodes that a program gets.
 _TOP_OF_TEXT: Final = 3
@@ -96,15 +97,21 @@ def topology_of(options: SimpleNamespace, objects: ApiObjects) -> Topology | Non
     Raises:
         UsageError: a name that is no node's, or options that contradict each other.
     """
-    from analyzer.outage.topologies import Said, topology
+    from analyzer.outage.topologies import topology
 
-    said = Said(
+    return topology(said_of(options), objects.roles(), objects.cluster.node_names)
+
+
+def said_of(options: SimpleNamespace) -> Said:
+    """Return what the options say of the control plane."""
+    from analyzer.outage.topologies import Said
+
+    return Said(
         preset=options.topology,
         control_plane=tuple(options.control_plane),
         etcd=tuple(options.etcd),
         load_balancer=tuple(options.api_load_balancer),
     )
-    return topology(said, objects.roles(), objects.cluster.node_names)
 
 
 def _components(options: SimpleNamespace) -> int:

@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from analyzer.model.addresses import Network
 
 #: The verbs that take them.
-VERBS: Final = frozenset({"services", "loss", "whatif"})
+VERBS: Final = frozenset({"services", "loss", "whatif", "advise"})
 _MOST_SEED: Final = 1 << 32
+#: Where rules are predicted, by verb.
+_WHERE: Final = {"services": "at --node", "advise": "at every node"}
 
 
 def add_prediction_options(parser: ArgumentParser, verb: str) -> None:
     """Add what says from what to predict rules, and of which kube-proxy."""
     group = parser.add_argument_group("without a dump")
-    where = "at --node" if verb == "services" else "at every node, or at --node"
+    where = _WHERE.get(verb, "at every node, or at --node")
     group.add_argument(
         "--from-objects",
         metavar="FILE",
@@ -68,6 +70,8 @@ def check_prediction_options(options: SimpleNamespace) -> str:
             if getattr(options, name, None) not in (None, []):
                 option = name.replace("_", "-")
                 return f"--{option}: it goes with --from-objects"
+        if options.verb == "advise":
+            return "the following arguments are required: --from-objects"
         return "" if options.dumps else "the following arguments are required: DUMP"
     if options.verb == "services" and options.dumps:
         return "--from-objects: services takes a DUMP or objects to predict from, not both"

@@ -52,7 +52,7 @@ def finish(
         if each.severity is not Severity.INFO or options.verbose:
             say(_diagnostic(each))
     rendered = renderer(verb, options.format)(answer)
-    _show(rendered, options)
+    show(rendered, options)
     if options.strict and any(each.partial for each in diagnostics):
         return PARTLY
     return NO if no else DONE
@@ -63,7 +63,7 @@ def _diagnostic(each: Diagnostic) -> str:
     return f"{each.file}{place}: {each.severity.value}: {each.message}"
 
 
-def _show(rendered: Document | str | Iterator[str], options: SimpleNamespace) -> None:
+def show(rendered: Document | str | Iterator[str], options: SimpleNamespace) -> None:
     """Write a report where the options say: fitted and coloured only for a terminal."""
     if not isinstance(rendered, (str, Iterator)):
         rendered = _text(rendered, options)

@@ -63,6 +63,22 @@ ANALYZER: Final = (
         "what failures cost at every node, against asking each living node in turn",
     ),
     Row(
+        "advise_verb advise_arguments advice/behind",
+        "test_cli_advise.py",
+        "measures before and after, as a user sees them",
+    ),
+    Row(
+        "reports/advise_answer reports/advise_json reports/advise_text reports/advise_tsv",
+        "test_cli_advise.py golden/test_commands.py",
+        "measures before and after, in each format",
+    ),
+    Row(
+        "advice/advise advice/hints advice/measure advice/measures/* "
+        "advice/objects advice/placing advice/proxied advice/scores advice/takers advice/zones",
+        "advice/test_measures.py",
+        "what each measure changes, its laws, and its numbers against a naive look",
+    ),
+    Row(
         "client_verbs client_names client_arguments clients/world clients/callers "
         "clients/operations",
         "test_cli_client.py",

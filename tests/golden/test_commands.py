@@ -78,6 +78,7 @@ _TIMELINES = {
 _PREDICTED = {
     "whatif": "--min-survives 1",
     "loss-cluster": "--dead-node worker1",
+    "advise": "--all",
 }
 #: What clients see: of each fate, with each way to end, and held to one thing that they do.
 _CLIENTS = {

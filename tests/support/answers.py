@@ -64,7 +64,7 @@ from analyzer.reports.document import Document
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import renderer
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
-from tests.support.predicted_answers import loss_cluster_answer
+from tests.support.predicted_answers import advise_answer, loss_cluster_answer
 
 #: A match nobody reads, session affinity, a NodePort of its own, and a refusal.
 RICH = dump(
@@ -240,6 +240,8 @@ class Answers:
                 return whatif_answer(self.text)
             case "timeline":
                 return timeline_answer(self.text)
+            case "advise":
+                return advise_answer(self.text)
             case "client":
                 return client_answer(self.text)
             case "whatif --components":

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 
+from analyzer.advice.advise import Advice, Failures, Judged, Outcome
+from analyzer.advice.behind import Behind
+from analyzer.advice.measure import Measure, Refused, Subject
+from analyzer.advice.scores import score
 from analyzer.failure.loss_at_every_node import losses_at_every_node
 from analyzer.failure.models import dead
 from analyzer.failure.whatif import Asked, what_if
@@ -15,9 +19,10 @@ from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.sampled import Sampled
 from analyzer.kubeproxy.predict.settings import Settings
 from analyzer.kubeproxy.view import View
-from analyzer.model.cluster import Cluster
+from analyzer.model.cluster import Cluster, Placement
 from analyzer.model.value import replace
 from analyzer.parsers.iptables_save import parse
+from analyzer.reports.advise_answer import AdviseAnswer
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.cluster_answer import LossClusterAnswer
 
@@ -64,6 +69,52 @@ def loss_cluster_answer(text: str, died: Collection[str]) -> LossClusterAnswer:
         alive=("n1", "n2"),
         gone=("n3",),
         diagnostics=view.diagnostics,
+    )
+
+
+def advise_answer(text: str) -> AdviseAnswer:
+    """Return what measures would buy the first Service: one is better, one worse, one refused."""
+    view, services = _views(text)
+    placed = Cluster(placements={IPv4Address("10.0.0.1"): Placement("n1", None)})
+    known, less = (score(services[:1], placed, failures) for failures in ([("n1",)], [("n2",)]))
+    assert known is not None
+    assert less is not None
+    now = Outcome(score=known, places=("n1", None), api=0)
+    name = services[0].service.name
+
+    def measure(is_: str) -> Measure:
+        unsaid = (f"what {is_} rests on",)
+        refused = Refused("never")
+        return Measure(
+            name=is_,
+            says=f"it is {is_}",
+            subject=Subject.SERVICE,
+            change=lambda *_: refused,
+            unsaid=unsaid,
+        )
+
+    return AdviseAnswer(
+        advice=(
+            Advice(
+                key=(name.namespace or "", name.service or ""),
+                ports=(name.text,),
+                now=now,
+                measures=(
+                    Judged(measure=measure("better"), outcome=replace(now, api=1)),
+                    Judged(measure=measure("worse"), outcome=replace(now, api=-1)),
+                    Judged(measure=measure("refused"), outcome=Refused(f"{name.text} is odd")),
+                ),
+                behind=Behind(endpoints=2, listed=1, owners=("ReplicaSet",), held=1),
+                predicted=Outcome(score=less, places=()),
+            ),
+        ),
+        failures=Failures(),
+        prediction=PREDICTION,
+        not_judged=PREDICTION.left_out,
+        without=("ns/none",),
+        more=1,
+        diagnostics=view.diagnostics,
+        checked=3,
     )
 
 

@@ -1,0 +1,244 @@
+"""What measures buy a Service: each is applied to the objects, and what comes of it is judged."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from analyzer.advice.behind import Behind, behind
+from analyzer.advice.measure import API, Key, Measure, Refused, Situation, is_for
+from analyzer.advice.objects import key_of, nodes_of, service_of
+from analyzer.advice.placing import places_of
+from analyzer.advice.proxied import proxied
+from analyzer.advice.scores import Failing, Score, either_of, of_service, score
+from analyzer.errors import UsageError, suggestion
+from analyzer.kubeproxy.predict.cluster import predict
+from analyzer.kubeproxy.predict.every_node import EveryNode
+from analyzer.kubeproxy.predict.settings import Settings
+from analyzer.model.cluster import Cluster
+from analyzer.model.value import replace, value
+from analyzer.outage.control_plane import Topology, survives
+from analyzer.outage.topologies import topology
+from analyzer.parsers.api_objects import Object, at, text
+from analyzer.parsers.kubernetes import cluster_of
+from analyzer.parsers.roles import roles_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: So many sets of nodes are judged one by one.
+_MOST_SETS: Final = 20_000
+_OF_SERVICE: Final = "kubernetes.io/service-name"
+
+
+@value(kw_only=True)
+class Failures:
+    """Which failures are judged: those that are named, or any of so many nodes together.
+
+    Attributes:
+        dead: names of nodes that fail together; none: any nodes.
+        depth: how many nodes fail together, where none is named.
+    """
+
+    dead: Failing = ()
+    depth: int = 1
+
+    def of(self, names: Sequence[str]) -> Sequence[Failing]:
+        """Return the sets of nodes, of those named, that fail together.
+
+        Raises:
+            UsageError: there are too many of them, or a node that fails is none.
+        """
+        for name in self.dead:
+            if name not in names:
+                raise UsageError(f"--dead-node {name}: no such node" + suggestion(name, names))
+        if self.dead:
+            return [self.dead]
+        size = min(self.depth, len(names))
+        number = math.comb(len(names), size)
+        if number > _MOST_SETS:
+            raise UsageError(
+                f"--depth {self.depth}: {len(names):,} nodes have {number:,} sets of so many, and "
+                f"at most {_MOST_SETS:,} are judged; name some with --dead-node"
+            )
+        return [*itertools.combinations(names, size)]
+
+
+@value(kw_only=True)
+class Outcome:
+    """How a Service fares.
+
+    Attributes:
+        places: the node of each of its ready endpoints; None where it is not known.
+        api: how many nodes the control plane survives, whichever; None: it is not the API's
+            Service, or nothing is known of the control plane. -1: not even that is certain.
+    """
+
+    score: Score
+    places: tuple[str | None, ...]
+    api: int | None = None
+    topology: Topology | None = None
+
+    def key(self) -> tuple[int, ...]:
+        """Return what outcomes are ordered by, the best first."""
+        return (0 if self.api is None else -self.api, *self.score.key())
+
+
+@value(kw_only=True)
+class Judged:
+    """A measure, and what comes of it: an outcome, or why there is none."""
+
+    measure: Measure
+    outcome: Outcome | Refused
+
+
+@value(kw_only=True)
+class Advice:
+    """What measures buy a Service, the most first.
+
+    Attributes:
+        ports: names of its ServicePorts.
+        predicted: how it would fare now by its objects alone, where dumps say otherwise; else None.
+    """
+
+    key: Key
+    ports: tuple[str, ...]
+    now: Outcome
+    measures: tuple[Judged, ...]
+    behind: Behind
+    predicted: Outcome | None = None
+
+    @property
+    def name(self) -> str:
+        """Namespace and name."""
+        return "/".join(self.key)
+
+
+class Adviser:
+    """Judges measures for Services of one cluster."""
+
+    def __init__(
+        self,
+        situation: Situation,
+        settings: Settings,
+        failures: Failures,
+        seed: int,
+        advance: Callable[[int, int | None], None] | None = None,
+    ) -> None:
+        self._situation = situation
+        self._settings = settings
+        self._failures = failures
+        self._seed = seed
+        self._advance = advance
+        #: ServicePorts of which a walk of generated rules says otherwise than was predicted.
+        self.differing: list[str] = []
+        #: How many predictions were held against such walks.
+        self.checked = 0
+
+    def advice(
+        self, key: Key, now: Sequence[EveryNode], cluster: Cluster, measures: Iterable[Measure]
+    ) -> Advice | None:
+        """Return what measures buy a Service, of which `now` are the ServicePorts.
+
+        None: it has no endpoints, so that nothing can be lost.
+        """
+        first = self._outcome(self._situation, key, now, cluster)
+        if first is None:
+            return None
+        predicted = self.judged(self._situation, key)
+        assert isinstance(predicted, Outcome)  # it has the endpoints that it has
+        found = [Judged(measure=m, outcome=self._after(m, key)) for m in measures if is_for(m, key)]
+        return Advice(
+            key=key,
+            ports=tuple(dict.fromkeys(each.service.name.text for each in now)),
+            now=first,
+            measures=tuple(sorted(found, key=_order)),
+            behind=behind(self._situation.items, key),
+            predicted=None if predicted.score == first.score else predicted,
+        )
+
+    def _after(self, measure: Measure, key: Key) -> Outcome | Refused:
+        changed = measure.change(self._situation, key)
+        if isinstance(changed, Refused):
+            return changed
+        found = self.judged(changed, key)
+        if self._advance is not None:
+            self._advance(1, None)
+        return found
+
+    def judged(self, situation: Situation, key: Key) -> Outcome | Refused:
+        """Return how a Service fares in a situation."""
+        scores = []
+        for each in situation.either or (key,):
+            items = items_of(situation.items, each)
+            cluster = cluster_of(items, "objects")
+            services, prediction = predict(items, cluster, self._settings, self._seed)
+            self.differing += prediction.left_out
+            self.checked += sum(w.services - len(w.differing) for w in prediction.walked)
+            services = tuple(of_service(services, each))
+            found = self._outcome(situation, each, services, cluster)
+            if found is None:
+                return Refused("nothing of it would be left to judge")
+            scores.append(found)
+        if len(scores) == 1:
+            return scores[0]
+        return replace(scores[0], score=either_of([each.score for each in scores]))
+
+    def _outcome(
+        self, situation: Situation, key: Key, services: Sequence[EveryNode], cluster: Cluster
+    ) -> Outcome | None:
+        names = sorted(cluster.node_names)
+        failures = self._failures.of(names)
+        found = score(services, cluster, failures)
+        if found is None:
+            return None
+        if situation.client is not None:
+            found = proxied(situation.client, found, services, cluster, failures)
+        plane = _topology(situation) if key == API else None
+        return Outcome(
+            score=found,
+            places=tuple(places_of(situation.items, key, cluster)),
+            api=None if plane is None else survives(plane),
+            topology=plane,
+        )
+
+
+def _order(judged: Judged) -> tuple[bool, tuple[int, ...]]:
+    outcome = judged.outcome
+    return (True, ()) if isinstance(outcome, Refused) else (False, outcome.key())
+
+
+def _topology(situation: Situation) -> Topology | None:
+    names = nodes_of(situation.items)
+    return topology(situation.said, roles_of(situation.items), names)
+
+
+def items_of(items: Sequence[Object], key: Key) -> list[Object]:
+    """Return the objects that decide what one Service's rules are: its own, and all nodes."""
+    return [item for item in items if _is_of(item, key)]
+
+
+def _is_of(item: Object, key: Key) -> bool:
+    match item.get("kind"):
+        case "Service" | "Endpoints":
+            return key_of(item) == key
+        case "EndpointSlice":
+            name = text(at(item, "metadata", "labels", _OF_SERVICE)) or ""
+            return (key_of(item)[0], name) == key
+        case "Node" | "ServiceCIDR" | "Pod":
+            return True
+        case _:
+            return False
+
+
+def keys_of(services: Iterable[EveryNode], items: Sequence[Object]) -> Iterator[Key]:
+    """Give the Services of ServicePorts, each once, that are among the objects."""
+    told: set[Key] = set()
+    for each in services:
+        name = each.service.name
+        key = name.namespace or "", name.service or ""
+        if key not in told and service_of(items, key) is not None:
+            told.add(key)
+            yield key

@@ -1,0 +1,90 @@
+"""What a measure is, what it changes, and whether it can be judged."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+
+from analyzer.model.value import value
+from analyzer.outage.topologies import Said
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.parsers.api_objects import Object
+
+#: A Service: its namespace and its name.
+Key = tuple[str, str]
+
+
+@value(kw_only=True)
+class Situation:
+    """What measures change.
+
+    Attributes:
+        items: the API objects, decoded; no measure changes one in place.
+        said: what the options say of the control plane, which no object tells.
+        client: the client that reaches the Service without kube-proxy; None: by its ClusterIP.
+        either: of flows to the Service each is to one of these, and no object tells to which; none:
+            they are to the Service itself.
+    """
+
+    items: Sequence[Object]
+    said: Said = Said()
+    client: str | None = None
+    either: tuple[Key, ...] = ()
+
+
+@value
+class Refused:
+    """Why a measure changes nothing, or cannot be judged: a sentence without its end."""
+
+    why: str
+
+
+#: What is changed for a Service, or why it is not.
+Change = Callable[[Situation, Key], Situation | Refused]
+
+
+@enum.unique
+class Subject(enum.Enum):
+    """Which Services a measure is for: any that pods answer, the cluster's DNS, the API's own."""
+
+    SERVICE = "service"
+    DNS = "dns"
+    API = "api"
+
+
+@value(kw_only=True)
+class Measure:
+    """A measure.
+
+    Attributes:
+        says: what it does, in few words.
+        unsaid: what the objects do not show, and the answer rests on.
+    """
+
+    name: str
+    says: str
+    subject: Subject
+    change: Change
+    unsaid: tuple[str, ...] = ()
+
+
+def is_for(measure: Measure, key: Key) -> bool:
+    """Tell whether a measure is for a Service at all."""
+    match measure.subject:
+        case Subject.API:
+            return key == API
+        case Subject.DNS:
+            return is_dns(key)
+        case Subject.SERVICE:
+            return key != API
+
+
+def is_dns(key: Key) -> bool:
+    """Tell whether a Service is the cluster's DNS, which CoreDNS too calls by the older name."""
+    return key == ("kube-system", "kube-dns")
+
+
+#: The Service that the API servers themselves keep.
+API = ("default", "kubernetes")

@@ -1,0 +1,34 @@
+"""``internalTrafficPolicy: Local``: flows of pods stay on their node, and are dropped elsewhere."""
+
+from __future__ import annotations
+
+from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject
+from analyzer.advice.objects import service_of, with_service, with_spec
+from analyzer.model.value import replace
+from analyzer.parsers.api_objects import at
+
+
+def change(situation: Situation, key: Key) -> Situation | Refused:
+    """Return a situation in which a Service has that policy.
+
+    Source: KEP-2086; kube-proxy looks at it since 1.22.
+    """
+    service = service_of(situation.items, key)
+    if service is None:
+        return Refused("the Service itself is not among the objects")
+    if at(service, "spec", "internalTrafficPolicy") == "Local":
+        return Refused("its internalTrafficPolicy is Local already")
+    changed = with_spec(service, internalTrafficPolicy="Local")
+    return replace(situation, items=with_service(situation.items, key, changed))
+
+
+MEASURE = Measure(
+    name="local",
+    says="internalTrafficPolicy: Local",
+    subject=Subject.SERVICE,
+    change=change,
+    unsaid=(
+        "where clients run: a pod on a node without an endpoint reaches nothing",
+        "an endpoint that dies while its node lives is all that the node's pods had",
+    ),
+)

@@ -1,0 +1,60 @@
+"""A node more, and nothing on it yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject
+from analyzer.advice.objects import nodes_of
+from analyzer.advice.takers import Addresses
+from analyzer.model.addresses import address_from_text
+from analyzer.model.value import replace
+from analyzer.parsers.api_objects import Object, at, elements
+
+
+def change(situation: Situation, _key: Key) -> Situation | Refused:
+    """Return a situation with a node more, in no zone."""
+    nodes = nodes_of(situation.items)
+    if not nodes:
+        return Refused("the objects have no nodes")
+    name = unused("new-node", nodes)
+    like = nodes[max(nodes)]
+    made = node_like(like, name, Addresses(situation.items), {})
+    return replace(situation, items=[*situation.items, made])
+
+
+def unused(name: str, known: Any) -> str:
+    """Return a name that no object has: this, or with a number."""
+    number, found = 1, name
+    while found in known:
+        number += 1
+        found = f"{name}-{number}"
+    return found
+
+
+def node_like(node: Object, name: str, free: Addresses, labels: dict[str, str]) -> Object:
+    """Return a Node like another one, which has its own name and addresses, and these labels."""
+    listed = []
+    for each in elements(node, "status", "addresses"):
+        address = address_from_text(str(at(each, "address")))
+        if address is not None:
+            listed.append({"type": at(each, "type"), "address": str(free.new("", address))})
+    info = at(node, "status", "nodeInfo")
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+        "spec": {},
+        "status": {
+            "addresses": [*listed, {"type": "Hostname", "address": name}],
+            **({"nodeInfo": info} if info else {}),
+        },
+    }
+
+
+MEASURE = Measure(
+    name="new-node",
+    says="an empty node more",
+    subject=Subject.SERVICE,
+    change=change,
+)

@@ -1,0 +1,27 @@
+"""A proxy that goes to pods itself and tries the next: no rule of kube-proxy draws for it."""
+
+from __future__ import annotations
+
+from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject
+from analyzer.advice.objects import is_usable, slices_of
+from analyzer.model.value import replace
+from analyzer.parsers.api_objects import elements
+
+_CLIENT = "proxy-by-pod-ip"
+
+
+def change(situation: Situation, key: Key) -> Situation | Refused:
+    """Return a situation in which that proxy asks, and the objects are as they were."""
+    slices = slices_of(situation.items, key)
+    if not any(is_usable(end) for each in slices for end in elements(each, "endpoints")):
+        return Refused("it has no ready endpoints")
+    return replace(situation, client=_CLIENT)
+
+
+MEASURE = Measure(
+    name="pod-ips",
+    says="a proxy that tries up to 3 pods",
+    subject=Subject.SERVICE,
+    change=change,
+    unsaid=("whether clients come by a proxy that keeps its own list of pods (ingress)",),
+)

@@ -1,0 +1,14 @@
+"""Two nodes that carry the control plane."""
+
+from __future__ import annotations
+
+from analyzer.advice.measure import Measure, Subject
+from analyzer.advice.measures.masters import masters
+
+MEASURE = Measure(
+    name="second-master",
+    says="two masters",
+    subject=Subject.API,
+    change=masters(2),
+    unsaid=("two members of etcd survive no more than one does",),
+)

@@ -1,0 +1,36 @@
+"""The same pods on different nodes, as required anti-affinity or topology spread places them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject
+from analyzer.advice.measures.replica import why_not
+from analyzer.advice.placing import placed
+from analyzer.advice.takers import Takers
+
+
+def change(situation: Situation, key: Key) -> Situation | Refused:
+    """Return a situation in which no node has two pods while another that can has none."""
+    return placed(situation, key, _placing)
+
+
+def _placing(now: Sequence[str], can: Takers) -> Sequence[str] | Refused:
+    kept = list(dict.fromkeys(now))
+    if len(kept) == len(now):
+        return Refused("its pods are on different nodes already")
+    free = [name for name in can.names if name not in kept]
+    if not free:
+        return Refused("no other node can take one" + why_not(can))
+    kept += free[: len(now) - len(kept)]
+    # What is left has no node of its own: it stays, by turns.
+    return [*kept, *(kept * len(now))[: len(now) - len(kept)]]
+
+
+MEASURE = Measure(
+    name="spread",
+    says="the same pods on different nodes",
+    subject=Subject.SERVICE,
+    change=change,
+    unsaid=("anti-affinity that is required keeps pods Pending where nodes are too few",),
+)

@@ -1,0 +1,167 @@
+"""A Service whose pods are on other nodes: what each measure of placement is made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from analyzer.advice.hints import rehinted
+from analyzer.advice.measure import Refused, Situation
+from analyzer.advice.objects import (
+    address_of,
+    is_usable,
+    moved,
+    node_of,
+    nodes_of,
+    service_of,
+    slices_of,
+    with_slices,
+    zone_of,
+)
+from analyzer.advice.takers import Addresses, Takers, takers
+from analyzer.model.value import replace
+from analyzer.parsers.api_objects import Object, elements
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+
+    from analyzer.advice.measure import Key
+    from analyzer.model.addresses import Address
+    from analyzer.model.cluster import Cluster
+
+    #: Of the nodes where pods are, each as often as it has one, the nodes where they would be.
+    Placing: TypeAlias = Callable[[Sequence[str], Takers], Sequence[str] | Refused]
+
+
+def places_of(items: Sequence[Object], key: Key, cluster: Cluster) -> list[str | None]:
+    """Return the node of each ready pod behind a Service, of one IP version, in their order."""
+    pods = _pods(slices_of(items, key))
+    family = min((address.version for address in pods), default=0)
+    return [cluster.placement(address).node for address in pods if address.version == family]
+
+
+def placed(situation: Situation, key: Key, placing: Placing) -> Situation | Refused:
+    """Return a situation in which the pods of a Service are where `placing` wants them."""
+    free = Addresses(situation.items)
+    slices = [_with_nodes(each, free.cluster) for each in slices_of(situation.items, key)]
+    pods = _pods(slices)
+    if not pods:
+        return Refused("it has no ready endpoints")
+    unknown = sum(node_of(ends[0][2]) is None for ends in pods.values())
+    if unknown:
+        return Refused(f"the node of {unknown:,} of its endpoints is not known")
+    service = service_of(situation.items, key)
+    if service is None:
+        return Refused("the Service itself is not among the objects")
+    made = [{**each, "endpoints": [*elements(each, "endpoints")]} for each in slices]
+    gone: list[Address] = []
+    for family in sorted({address.version for address in pods}):
+        own = {a: ends for a, ends in pods.items() if a.version == family}
+        now = [str(node_of(ends[0][2])) for ends in own.values()]
+        can = takers(situation.items, now)
+        wanted = placing(now, can)
+        if isinstance(wanted, Refused):
+            return wanted
+        refused = _place(_Family(own, made, free, situation.items), wanted, gone)
+        if refused is not None:
+            return refused
+    hinted = rehinted(service, slices, [_compact(each) for each in made])
+    if isinstance(hinted, Refused):
+        return hinted
+    return replace(situation, items=with_slices(situation.items, key, hinted, gone))
+
+
+def _with_nodes(item: Object, cluster: Cluster) -> Object:
+    """Return a slice that names the nodes of its endpoints where anything else tells them."""
+
+    def named(endpoint: Any) -> Any:
+        address = address_of(endpoint)
+        if node_of(endpoint) is not None or address is None:
+            return endpoint
+        node = cluster.placement(address).node
+        return endpoint if node is None else {**endpoint, "nodeName": node}
+
+    return {**item, "endpoints": [named(each) for each in elements(item, "endpoints")]}
+
+
+class _Family:
+    """The pods of one IP version, and where changes to them are written."""
+
+    def __init__(
+        self,
+        pods: dict[Address, list[tuple[int, int, Any]]],
+        slices: list[dict[str, Any]],
+        free: Addresses,
+        items: Sequence[Object],
+    ) -> None:
+        self.pods = pods
+        self.slices = slices
+        self.zones = {name: zone_of(node) for name, node in nodes_of(items).items()}
+        self.free = free
+        first = next(iter(pods))
+        self.is_host = free.is_of_node(first)
+        self.first = first
+
+    def address(self, node: str) -> Address | None:
+        """Return an address for a pod more on a node; None: it has no other than those in use."""
+        if not self.is_host:
+            return self.free.new(node, self.first)
+        return self.free.of_node(node, self.first.version)
+
+    def put(self, address: Address | None, node: str, to: Address) -> None:
+        """Move a pod to a node, or add one like the first where there is none to move."""
+        ends = self.pods[self.first if address is None else address]
+        for number, at, endpoint in ends:
+            new = moved(endpoint, to, node, self.zones.get(node))
+            if address is None:
+                self.slices[number]["endpoints"].append(new)
+            else:
+                self.slices[number]["endpoints"][at] = new
+
+    def drop(self, address: Address) -> None:
+        """Take a pod away."""
+        for number, at, _ in self.pods[address]:
+            self.slices[number]["endpoints"][at] = None
+
+
+def _place(family: _Family, wanted: Sequence[str], gone: list[Address]) -> Refused | None:
+    """Move as few pods as it takes, and add or drop what is left."""
+    if family.is_host and max(Counter(wanted).values(), default=0) > 1:
+        return Refused("its pods have their nodes' addresses: no node can have two of them")
+    missing = Counter(wanted)
+    surplus = []
+    for address, ends in family.pods.items():
+        node = str(node_of(ends[0][2]))
+        if missing[node]:
+            missing[node] -= 1
+        else:
+            surplus.append(address)
+    for node in (node for node in wanted if missing[node] > 0):
+        missing[node] -= 1
+        to = family.address(node)
+        if to is None:
+            return Refused(f"{node} has no address that its pods could have")
+        source = surplus.pop(0) if surplus else None
+        family.put(source, node, to)
+        if source is not None:
+            gone.append(source)
+    for address in surplus:
+        family.drop(address)
+        gone.append(address)
+    return None
+
+
+def _compact(item: Object) -> Object:
+    return {**item, "endpoints": [each for each in item["endpoints"] if each is not None]}
+
+
+def _pods(slices: Sequence[Object]) -> dict[Address, list[tuple[int, int, Any]]]:
+    """Return where each ready pod stands: the number of the slice, the place there, and itself."""
+    found: dict[Address, list[tuple[int, int, Any]]] = {}
+    for number, item in enumerate(slices):
+        for at, endpoint in enumerate(elements(item, "endpoints")):
+            address = address_of(endpoint) if is_usable(endpoint) else None
+            if address is not None and item.get("addressType") != "FQDN":
+                found.setdefault(address, []).append((number, at, endpoint))
+    return found

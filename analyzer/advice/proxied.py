@@ -1,0 +1,71 @@
+"""How a Service fares by a client that goes to its pods itself, past the rules of kube-proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzer.advice.scores import Failing, Score, Worst
+from analyzer.clients.connect import connect_to_pods
+from analyzer.clients.connectors import CONNECTORS
+from analyzer.clients.fates import Fate, counted
+from analyzer.clients.operations import ends
+from analyzer.clients.outcome import fails
+from analyzer.failure.incidence import BITS, ONE, rank
+from analyzer.failure.models import Dead
+from analyzer.kubeproxy.predict.every_node import EveryNode
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.cluster import Cluster
+from analyzer.model.probability import Bounds, Dyadic
+from analyzer.model.value import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+
+def proxied(
+    client: str,
+    score: Score,
+    services: Sequence[EveryNode],
+    cluster: Cluster,
+    failures: Sequence[Failing],
+) -> Score:
+    """Return the score of flows by that client, whose plan says how often it fails.
+
+    What a Service survives stays: with no living pod left every client fails.
+    """
+    worst, means = Worst(), [(0, 0)]
+    for each in services:
+        endpoints = each.together.endpoints
+        lower = upper = 0
+        for names in failures:
+            low, high = _fails(client, endpoints, cluster, names)
+            loss = Bounds(_dyadic(low), _dyadic(high, up=True))
+            if rank(loss.upper.over(BITS)) > rank(worst.loss.upper.over(BITS)):
+                worst = Worst(nodes=names, loss=loss)
+            lower += loss.lower.over(BITS)
+            upper += loss.upper.over(BITS)
+        number = max(1, len(failures))
+        means.append((lower // number, upper // number))
+    mean = max(means, key=lambda each: (each[1], each[0]))
+    return replace(score, worst=worst, mean=mean, dropped=0)
+
+
+def _fails(
+    client: str, endpoints: Sequence[Endpoint], cluster: Cluster, names: Failing
+) -> tuple[Fraction, Fraction]:
+    """Return the chance that a request fails when these nodes do; what is dead is silent."""
+    places = {each: cluster.placement(each.address).node for each in endpoints}
+    dead = Dead(
+        endpoints=frozenset(e for e, node in places.items() if node in names),
+        uncertain=frozenset(e for e, node in places.items() if node is None),
+    )
+    sure, perhaps = counted(endpoints, dead, lambda _: Fate.SILENT)
+    return fails(connect_to_pods(CONNECTORS[client], sure, perhaps, (), ends))
+
+
+def _dyadic(chance: Fraction, *, up: bool = False) -> Dyadic:
+    """Return a chance, rounded outwards to 2**-256 where it is no multiple of that."""
+    scaled = chance * ONE
+    whole = scaled.numerator // scaled.denominator
+    return Dyadic.of(min(ONE, whole + (up and scaled.denominator != 1)), BITS)

@@ -1,0 +1,137 @@
+"""Which nodes can take a pod of a Service, as far as objects tell; and addresses for new pods.
+
+Source: Kubernetes, pkg/scheduler/framework/plugins: nodeunschedulable, tainttoleration and
+nodeaffinity. What else keeps a pod from a node (requests, volumes, affinity) is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from analyzer.advice.objects import key_of, nodes_of
+from analyzer.model.addresses import Address
+from analyzer.model.cluster import Cluster
+from analyzer.model.value import value
+from analyzer.parsers.api_objects import Object, addresses, at, elements, text
+from analyzer.parsers.kubernetes import cluster_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+    #: Key, value and effect.
+    Taint: TypeAlias = tuple[str, str, str]
+
+_KEPT_OUT: Final = ("NoSchedule", "NoExecute")
+#: The first addresses of a node's network are its bridge's.
+_FIRST: Final = 2
+_MOST_LOOKED_AT: Final = 4096
+
+
+@value(kw_only=True)
+class Takers:
+    """Nodes for pods of a Service.
+
+    Attributes:
+        names: of those that can take one, in the order of their names.
+        refused: of the others each with the reason.
+    """
+
+    names: tuple[str, ...]
+    refused: Mapping[str, str]
+
+
+def takers(items: Sequence[Object], now: Iterable[str]) -> Takers:
+    """Return the nodes that can take a pod beside those that are `now` there.
+
+    A taint is tolerated where the pods that are listed on those nodes say so, or where such a pod
+    runs on a node that has it.
+    """
+    nodes = nodes_of(items)
+    there = [name for name in dict.fromkeys(now) if name in nodes]
+    known = {taint for name in there for taint in _taints(nodes[name])}
+    refused: dict[str, str] = {}
+    for name, node in nodes.items():
+        if name in there:
+            continue
+        keeping = [taint for taint in _taints(node) if taint not in known]
+        if at(node, "spec", "unschedulable") is True:
+            refused[name] = "cordoned"
+        elif not _is_ready(node):
+            refused[name] = "not ready"
+        elif keeping:
+            key, _, effect = keeping[0]
+            refused[name] = f"tainted {key}:{effect}"
+    return Takers(names=tuple(sorted(n for n in nodes if n not in refused)), refused=refused)
+
+
+def _taints(node: Object) -> list[Taint]:
+    found = []
+    for each in elements(node, "spec", "taints"):
+        effect = text(at(each, "effect")) or ""
+        if effect in _KEPT_OUT:
+            found.append((text(at(each, "key")) or "", text(at(each, "value")) or "", effect))
+    return found
+
+
+def _is_ready(node: Object) -> bool:
+    told = [c for c in elements(node, "status", "conditions") if at(c, "type") == "Ready"]
+    return all(at(each, "status") == "True" for each in told)
+
+
+class Addresses:
+    """Gives addresses that no object has."""
+
+    def __init__(self, items: Sequence[Object], cluster: Cluster | None = None) -> None:
+        self.cluster = cluster_of(items, "objects") if cluster is None else cluster
+        self._taken = set(self.cluster.placements)
+        for item in items:
+            spec = at(item, "spec")
+            if item.get("kind") == "Service":
+                self._taken.update(
+                    addresses([at(spec, "clusterIP"), *elements(spec, "clusterIPs")])
+                )
+            elif item.get("kind") == "Pod":
+                self._taken.update(addresses([at(item, "status", "podIP")]))
+        self._own = {name: frozenset(node.addresses) for name, node in self.cluster.nodes.items()}
+
+    def is_of_node(self, address: Address) -> bool:
+        """Tell whether it is a node's own, as that of pods in the host's network."""
+        return any(address in own for own in self._own.values())
+
+    def of_node(self, node: str, family: int) -> Address | None:
+        """Return a node's own address."""
+        known = self.cluster.nodes.get(node)
+        listed = () if known is None else known.addresses
+        return next((each for each in listed if each.version == family), None)
+
+    def new(self, node: str, like: Address) -> Address:
+        """Return an address of the node's network, or of no known one the next behind `like`."""
+        known = self.cluster.nodes.get(node)
+        networks = () if known is None else known.pod_networks
+        if self.cluster.pod_networks.by_length:  # else the network plugin does not go by them
+            for network in (each for each in networks if each.version == like.version):
+                most = min(network.num_addresses, _MOST_LOOKED_AT)
+                for number in range(min(_FIRST, most - 1), most):
+                    if network[number] not in self._taken:
+                        return self._take(network[number])
+        found = like
+        while found in self._taken:
+            found = found + 1
+        return self._take(found)
+
+    def _take(self, address: Address) -> Address:
+        self._taken.add(address)
+        return address
+
+
+def control_plane_of(items: Iterable[Object]) -> tuple[str, ...]:
+    """Return the nodes with the control plane's role label, in the order of their names."""
+    from analyzer.parsers.roles import roles_of
+
+    return tuple(sorted(roles_of([i for i in items if i.get("kind") == "Node"]).control_plane))
+
+
+def names_in(items: Iterable[Object], kind: str) -> set[str]:
+    """Return the names of all objects of a kind."""
+    return {key_of(item)[1] for item in items if item.get("kind") == kind}

@@ -1,0 +1,265 @@
+"""``advise`` for people: a table for each Service, what is better than now above what is not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from analyzer.advice.advise import Advice, Failures, Judged, Outcome
+from analyzer.advice.measure import Refused
+from analyzer.model.probability import ALWAYS, Bounds
+from analyzer.reports.advise_answer import AdviseAnswer
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.phrases import count, listed
+from analyzer.reports.predicted_text import grounds, head
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_COLUMNS: Final = (
+    Column("MEASURE", shortens=True),
+    Column("API SURVIVES", right=True),
+    Column("SURVIVES", right=True),
+    Column("WORST", right=True),
+    Column("MEAN", right=True),
+    Column("DROPPED AT", right=True),
+    Column("PODS", right=True, spare=2),
+    Column("WHAT IT IS", foldable=True, spare=1),
+)
+_NOW: Final = "now"
+
+
+def render(answer: AdviseAnswer) -> Document:
+    """Return what measures buy, Service by Service, and what the numbers rest on."""
+    blocks: list[Block] = [*_summary(answer), *_scope(answer), *head(answer.prediction)]
+    for each in answer.advice:
+        blocks += [Line(), *_service(answer, each)]
+    blocks += [
+        Line(),
+        *_more(answer),
+        *_not_judged(answer),
+        *_unsaid(answer),
+        *grounds(answer.prediction),
+    ]
+    if answer.checked:
+        says = f"Checked: {count(answer.checked, 'prediction')} of changed objects in the same way."
+        blocks.append(Line((Span(says, Style.FAINT),)))
+    return Document(blocks)
+
+
+def better(advice: Advice) -> list[Judged]:
+    """Return the measures with which the Service fares better than now."""
+    now = advice.now.key()
+    known = [m for m in advice.measures if isinstance(m.outcome, Outcome)]
+    return [m for m in known if _key(m) < now]
+
+
+# --- the first lines -------------------------------------------------------
+
+
+def _summary(answer: AdviseAnswer) -> Iterator[Line]:
+    """Give the best of the Service that fares worst."""
+    if not answer.advice:
+        yield Line((Span("No Service with endpoints: no measure buys anything.", Style.STRONG),))
+        return
+    first = answer.advice[0]
+    found = better(first)
+    if not found:
+        says = f"No measure that was judged is better for {first.name}."
+        yield Line((Span(says, Style.STRONG),))
+        return
+    best = found[0]
+    assert isinstance(best.outcome, Outcome)  # the others are no better
+    was, now = first.now, best.outcome
+    says = f"{first.name} fares worst. Best for it: {best.measure.name}."
+    yield Line((Span(says, Style.STRONG),))
+    yield Line((f"{_from_to(was, now)}.",))
+
+
+def _from_to(was: Outcome, now: Outcome) -> str:
+    old, new = was.score, now.score
+    parts = []
+    if old.dropped != new.dropped:
+        parts.append(f"drops flows at {count(new.dropped, 'node')} (now {old.dropped:,})")
+    if old.survives != new.survives:
+        parts.append(f"survives {_nodes(new.survives)} (now {_number(old.survives)})")
+    if old.worst.loss != new.worst.loss:
+        loses = bounds_percent(new.worst.loss)
+        parts.append(f"loses at most {loses} (now {bounds_percent(old.worst.loss)})")
+    if was.api != now.api:
+        parts.append(f"the API survives {_nodes(now.api)} (now {_number(was.api)})")
+    found = ", ".join(parts) or "it loses less on average"
+    return f"With it {found}" if found.startswith("it ") else f"With it the Service {found}"
+
+
+def _nodes(number: int | None) -> str:
+    told = _number(number)
+    return (
+        f"any {told} nodes"
+        if number is not None and number > 1
+        else (f"any {told} node" if number == 1 else f"{told} nodes")
+    )
+
+
+def _number(number: int | None) -> str:
+    return "?" if number is None or number < 0 else f"{number:,}"
+
+
+def _scope(answer: AdviseAnswer) -> Iterator[Line]:
+    """Give which failures are judged, and what the columns are."""
+    says = f"Worst and mean loss of new flows {_if(answer.failures)}."
+    yield Line((Span(says, Style.FAINT),))
+
+
+def _if(failures: Failures) -> str:
+    if failures.dead:
+        verb = "fails" if len(failures.dead) == 1 else "fail together"
+        return f"if {listed(failures.dead)} {verb}"
+    if failures.depth == 1:
+        return "if any one node fails"
+    return f"if any {failures.depth} nodes fail together"
+
+
+# --- a Service -------------------------------------------------------------
+
+
+def _service(answer: AdviseAnswer, advice: Advice) -> Iterator[Block]:
+    yield Line((Span(advice.name, Style.STRONG), f": {_now(advice)}"))
+    gains = better(advice)
+    known = [m for m in advice.measures if isinstance(m.outcome, Outcome)]
+    shown = [(m.measure.name, m.measure.says, m.outcome) for m in known if m in gains]
+    rows = [(name, says, out) for name, says, out in shown if isinstance(out, Outcome)]
+    rows.append((_NOW, "", advice.now))
+    rest = [m for m in known if m not in gains]
+    if answer.every:
+        for each in rest:
+            assert isinstance(each.outcome, Outcome)
+            rows.append((each.measure.name, each.measure.says, each.outcome))
+    cells = [_row(name, says, outcome) for name, says, outcome in rows]
+    kept = [at for at in range(len(_COLUMNS)) if any(row[at] != "" for row in cells)]
+    columns = tuple(_COLUMNS[at] for at in kept)
+    yield Table(columns, tuple(tuple(row[at] for at in kept) for row in cells))
+    if not answer.every:
+        now = advice.now.key()
+        for what, is_worse in (("The same", False), ("Worse", True)):
+            names = [m.measure.name for m in rest if (_key(m) > now) is is_worse]
+            if names:
+                yield Line((Span(f"{what}: {', '.join(names)}.", Style.FAINT),))
+    yield from _refused(answer, advice)
+    yield from _pods(advice)
+
+
+def _key(judged: Judged) -> tuple[int, ...]:
+    assert isinstance(judged.outcome, Outcome)  # what is refused has none
+    return judged.outcome.key()
+
+
+def _now(advice: Advice) -> str:
+    held = Counter(node or "an unknown node" for node in advice.now.places)
+    if not held:
+        return "no ready endpoint."
+    told = [f"{name} {number:,}" if number > 1 else name for name, number in sorted(held.items())]
+    where = listed(told)
+    if not any(advice.now.places):
+        return f"{count(len(advice.now.places), 'endpoint')}."
+    return f"{count(len(advice.now.places), 'endpoint')}, on {where}."
+
+
+def _row(name: str, says: str, outcome: Outcome) -> tuple[Cell, ...]:
+    found, is_now = outcome.score, name == _NOW
+    loss = found.worst.loss
+    pods = "" if not any(outcome.places) else f"{len(outcome.places):,}"
+    nodes = len({each for each in outcome.places if each})
+    return (
+        Span(name, Style.FAINT if is_now else Style.STRONG),
+        "" if outcome.api is None else _survives(outcome.api, outcome.api),
+        _survives(found.survives, found.at_most),
+        Span(bounds_percent(loss), _style(loss)),
+        bounds_percent(found.mean_loss),
+        "" if not found.dropped else Span(_dropped(outcome), Style.BAD),
+        "" if not pods else f"{pods} on {nodes:,}",
+        says,
+    )
+
+
+def _survives(survives: int | None, at_most: int | None) -> Span:
+    if survives is None:
+        return Span("not known", Style.WARNING)
+    if survives < 0:
+        return Span("?", Style.WARNING)
+    more = "" if survives == at_most else ">="
+    style = Style.PLAIN if survives else Style.BAD
+    return Span(f"{more}{count(survives, 'node')}", style)
+
+
+def _dropped(outcome: Outcome) -> str:
+    return f"{outcome.score.dropped:,} of {outcome.score.nodes:,}"
+
+
+def _style(loss: Bounds) -> Style:
+    if not loss.upper:
+        return Style.GOOD
+    return Style.BAD if loss.lower == ALWAYS else Style.WARNING
+
+
+def _refused(answer: AdviseAnswer, advice: Advice) -> Iterator[Line]:
+    """Give what cannot be judged; measures that change nothing only where all is asked for."""
+    refused = [
+        (m.measure, m.outcome.why) for m in advice.measures if isinstance(m.outcome, Refused)
+    ]
+    if not answer.every:
+        if refused:
+            says = f"Not for it: {', '.join(measure.name for measure, _ in refused)}. Why: --all."
+            yield Line((Span(says, Style.FAINT),))
+        return
+    for measure, why in refused:
+        yield Line((Span(f"{measure.name}: {why}.", Style.FAINT),))
+
+
+def _pods(advice: Advice) -> Iterator[Line]:
+    """Give what the objects say of who stands behind the endpoints."""
+    found = advice.behind
+    if found.held:
+        says = f"Volumes, claims or affinity may hold {count(found.held, 'pod')} where they are."
+        yield Line((Span(says, Style.WARNING),))
+
+
+# --- the last lines --------------------------------------------------------
+
+
+def _more(answer: AdviseAnswer) -> Iterator[Line]:
+    if answer.more:
+        says = f"{count(answer.more, 'more Service')} with endpoints: --all, --top N, --service."
+        yield Line((Span(says, Style.FAINT),))
+
+
+def _not_judged(answer: AdviseAnswer) -> Iterator[Line]:
+    if answer.not_judged:
+        says = f"Not judged: {listed(answer.not_judged)}."
+        yield Line((Span(says, Style.WARNING),))
+    if answer.without:
+        yield Line((f"Without endpoints, whatever fails: {listed(answer.without)}.",))
+
+
+def _unsaid(answer: AdviseAnswer) -> Iterator[Line]:
+    """Give what the objects do not show, of measures that are shown."""
+    if not answer.advice:
+        return
+    listed_pods = all(a.behind.listed == a.behind.endpoints for a in answer.advice)
+    what = "" if listed_pods else "who owns the pods, "
+    yield Line((f"Not shown by objects: why pods are where they are, {what}room on other nodes.",))
+    for name, why in _reasons(answer.advice, every=answer.every):
+        yield Line((f"  {name}: {why}.",))
+
+
+def _reasons(advice: Sequence[Advice], *, every: bool) -> Iterator[tuple[str, str]]:
+    told: set[str] = set()
+    for each in advice:
+        shown = each.measures if every else better(each)
+        for judged in (m for m in shown if isinstance(m.outcome, Outcome)):
+            for why in judged.measure.unsaid:
+                if why not in told and "+" not in judged.measure.name:
+                    told.add(why)
+                    yield judged.measure.name, why
