@@ -13,6 +13,7 @@ from analyzer.advice.measure import Refused
 from analyzer.failure.incidence import ONE, rank
 from analyzer.reports import json_values as values
 from analyzer.reports.advise_answer import AdviseAnswer
+from analyzer.reports.advise_text import assumed_of
 from analyzer.reports.predicted_json import prediction
 from analyzer.reports.whatif_json import rounded
 
@@ -31,6 +32,7 @@ def render(answer: AdviseAnswer) -> Iterator[str]:
             ),
             "services": map(_service, answer.advice),
             "more_services": values.encode(answer.more),
+            "assumed": map(values.encode, assumed_of(answer)),
             "checked": values.encode(answer.checked),
             "not_judged": map(values.encode, answer.not_judged),
             "no_endpoints": map(values.encode, answer.without),

@@ -26,7 +26,7 @@ _COLUMNS: Final = (
     Column("MEAN", right=True),
     Column("DROPPED AT", right=True),
     Column("PODS", right=True, spare=2),
-    Column("WHAT IT IS", foldable=True, spare=1),
+    Column("WHAT IT IS", spare=3),
 )
 _NOW: Final = "now"
 
@@ -160,7 +160,7 @@ def _now(advice: Advice) -> str:
     held = Counter(node or "an unknown node" for node in advice.now.places)
     if not held:
         return "no ready endpoint."
-    told = [f"{name} {number:,}" if number > 1 else name for name, number in sorted(held.items())]
+    told = [f"{name} ({number:,})" if number > 1 else name for name, number in sorted(held.items())]
     where = listed(told)
     if not any(advice.now.places):
         return f"{count(len(advice.now.places), 'endpoint')}."
@@ -252,14 +252,24 @@ def _unsaid(answer: AdviseAnswer) -> Iterator[Line]:
     yield Line((f"Not shown by objects: why pods are where they are, {what}room on other nodes.",))
     for name, why in _reasons(answer.advice, every=answer.every):
         yield Line((f"  {name}: {why}.",))
+    for each in assumed_of(answer):
+        yield Line((Span(f"Assumed: {each}.", Style.FAINT),))
+
+
+def assumed_of(answer: AdviseAnswer) -> list[str]:
+    """Return what is assumed of the control plane, where one is judged."""
+    outcomes = [o for a in answer.advice for o in (a.now, *(m.outcome for m in a.measures))]
+    planes = [o.topology for o in outcomes if isinstance(o, Outcome) and o.topology is not None]
+    return [*dict.fromkeys(each for plane in planes for each in plane.assumed)]
 
 
 def _reasons(advice: Sequence[Advice], *, every: bool) -> Iterator[tuple[str, str]]:
     told: set[str] = set()
-    for each in advice:
-        shown = each.measures if every else better(each)
-        for judged in (m for m in shown if isinstance(m.outcome, Outcome)):
-            for why in judged.measure.unsaid:
-                if why not in told and "+" not in judged.measure.name:
-                    told.add(why)
-                    yield judged.measure.name, why
+    shown = [m for each in advice for m in (each.measures if every else better(each))]
+    known = [m.measure for m in shown if isinstance(m.outcome, Outcome)]
+    # What several measures rest on is told of one that is done alone, where there is one.
+    for measure in sorted(known, key=lambda m: "+" in m.name):
+        for why in measure.unsaid:
+            if why not in told:
+                told.add(why)
+                yield measure.name, why

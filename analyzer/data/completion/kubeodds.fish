@@ -50,8 +50,8 @@ function _shtab_kubeodds_using
   test "$_shtab_kubeodds_cmdpath" = "$argv"
 end
 
-set -g _shtab_kubeodds_commands services tree trace loss whatif timeline client diff collect completion lab 'lab run' 'lab clients' 'lab verify'
-set -g _shtab_kubeodds_opts_with_value --addresses --affinity --api-back-after --api-lease --api-load-balancer --api-reconcile --assume --backend --balancer --caller --client --cluster-cidr --color --control-plane --count --ctstate --dead --dead-connection --dead-node --dead-zone --depth --detect-local-mode --dies-with-api --endpoint-reconciler-type --etcd --fate --flows --for --format --from --from-objects --icmp-type --in-interface --input-format --ipsets --kube-proxy --large-cluster-size-threshold --latency --leader-elect-lease-duration --leader-elect-retry-period --lease-renewal --lookup --mark --max-failure --max-input --max-loss --min-survives --min-sync-period --mode --namespace --node --node-b --node-eviction-rate --node-ip --node-ip-b --node-monitor-grace-period --node-monitor-period --node-of --objects --only --output --pod-interface --protocol --rate --reboots-after --requires --resolv-conf --routes --runs --secondary-node-eviction-rate --seed --service --settle --slo --slo-window --sort --sport --start-up --table --timeout --to --toleration --top --topology --tries --twice --unhealthy-zone-threshold --with --with-b -n -o
+set -g _shtab_kubeodds_commands services tree trace loss whatif timeline advise client diff collect completion lab 'lab run' 'lab clients' 'lab verify'
+set -g _shtab_kubeodds_opts_with_value --addresses --affinity --api-back-after --api-lease --api-load-balancer --api-reconcile --assume --backend --balancer --caller --client --cluster-cidr --color --control-plane --count --ctstate --dead --dead-connection --dead-node --dead-zone --depth --detect-local-mode --dies-with-api --endpoint-reconciler-type --etcd --fate --flows --for --format --from --from-objects --icmp-type --in-interface --input-format --ipsets --kube-proxy --large-cluster-size-threshold --latency --leader-elect-lease-duration --leader-elect-retry-period --lease-renewal --lookup --mark --max-failure --max-input --max-loss --measure --min-survives --min-sync-period --mode --namespace --node --node-b --node-eviction-rate --node-ip --node-ip-b --node-monitor-grace-period --node-monitor-period --node-of --objects --objects-of --only --output --pod-interface --protocol --rate --reboots-after --requires --resolv-conf --routes --runs --secondary-node-eviction-rate --seed --service --settle --slo --slo-window --sort --sport --start-up --table --timeout --to --toleration --top --topology --tries --twice --unhealthy-zone-threshold --with --with-b -n -o
 
 complete -c kubeodds -e
 complete -c kubeodds -f
@@ -291,6 +291,46 @@ complete -c kubeodds -n '_shtab_kubeodds_using timeline' -l settle -x -d 'living
 complete -c kubeodds -n '_shtab_kubeodds_using timeline' -l api-lease -x -d 'an API server stays an endpoint of default/kubernetes so long (default: 15s)'
 complete -c kubeodds -n '_shtab_kubeodds_using timeline' -l api-reconcile -x -d 'API servers renew that, and look at the others'"'"', so often (default: 10s)'
 complete -c kubeodds -n '_shtab_kubeodds_using timeline; and test $_shtab_kubeodds_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'output of iptables-save or `nft list ruleset`, or a bundle of `kubeodds collect`; - for stdin; several of one node are told apart by content; loss, and client with --balancer: also of several nodes'
+complete -c kubeodds -n '_shtab_kubeodds_using; and test $_shtab_kubeodds_npos -eq 0' -a advise -d 'what each known measure would buy a Service, before and after'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -s h -l help -d 'show this help message and exit'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l input-format -xka "iptables-save nft nft-json" -d 'how to read each DUMP (default: by its text)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l with -xka "(__fish_complete_path (commandline -ct))" -d 'other rules of the same node, for example iptables-legacy beside nft'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l table -x -d 'the table, where DUMP is of `iptables -S`: nat, filter'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l objects -xka "(__fish_complete_path (commandline -ct))" -d 'kubectl get services,endpointslices,nodes,pods -A -o json; files or folders'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l node-of -x -d 'which node'"'"'s pods have addresses of a network, where no objects say it'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l node -x -d 'the node whose dump it is; of several dumps their nodes, in their order'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l node-ip -x -d 'that node'"'"'s addresses, where no objects say them'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l ipsets -xka "(__fish_complete_path (commandline -ct))" -d 'output of `ipset save` on the node, for rules with -m set'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l assume -x -d 'what the rules do not tell (default: reverse-path=pass, bridge-port=none, pod-interface=usual, cluster-ip=not-local, limits=under, policy=none, socket=none); of each also unknown, of reverse-path fail, of limits over; printed where an answer rests on it'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l pod-interface -x -d 'devices that belong to pods, for example cali+ (default: as network plugins name them); the same as --assume pod-interface=PATTERN'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l assume-nothing -d 'none of these but what --assume names: bounds, which hold whatever is true'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l max-input -x -d 'refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l strict -d 'exit with 3 if the dump was read only in part'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -s v -l verbose -d 'also print what is only informative'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l from-objects -xka "(__fish_complete_path (commandline -ct))" -d 'predict what kube-proxy writes at every node, from kubectl get services,endpointslices,nodes,pods -A -o json'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l kube-proxy -x -d 'its version, for example 1.30 (default: that of the nodes'"'"' kubelets)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l mode -xka "iptables nftables" -d '--proxy-mode (default: iptables)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l cluster-cidr -x -d 'as kube-proxy is given it (default: the smallest network around all podCIDRs)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l detect-local-mode -xka "ClusterCIDR NodeCIDR" -d 'as kube-proxy is given it (default: ClusterCIDR)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l seed -x -d 'draws the nodes and Services whose rules are walked as a check (default: random)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -s o -l format -xka "json text tsv" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l no-color -d '--color never'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -s n -l namespace -x -d 'only Services of these namespaces'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l measure -x -d 'judge these only, for example spread; with + one after the other: spread+local'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l objects-of -x -d 'print the objects as that measure leaves them, for the Services asked for, as a v1 List: kubeodds whatif --from-objects reads it'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l dead-node -x -d 'judge the failure of these nodes, together (default: of any one node)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l dead-zone -x -d 'the same of all nodes of a zone'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l depth -x -d 'judge the failure of any K nodes together (default: 1)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l control-plane -x -d 'the control plane'"'"'s nodes (default: those with its role label)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l etcd -x -d 'the nodes of etcd'"'"'s members, or external (default: by pods and labels, else not known)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l api-load-balancer -x -d 'the nodes of which one has to live for the API to be reached; or external, or client-side: each node has its own (default: not known, of more than one API server)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l topology -xka "kubeadm-stacked external-etcd k3s one-load-balancer client-side-load-balancer" -d 'how the control plane was built, in place of --etcd and --api-load-balancer'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l top -x -d 'judge measures for the N Services that fare worst (default: 3)'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l all -d 'for every Service, and show measures that are no better than none, or refused'
+complete -c kubeodds -n '_shtab_kubeodds_using advise; and test $_shtab_kubeodds_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'output of iptables-save or `nft list ruleset`, or a bundle of `kubeodds collect`; - for stdin; several of one node are told apart by content; loss, and client with --balancer: also of several nodes'
 complete -c kubeodds -n '_shtab_kubeodds_using; and test $_shtab_kubeodds_npos -eq 0' -a client -d 'how often clients fail, how long they wait, and why'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -s h -l help -d 'show this help message and exit'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l input-format -xka "iptables-save nft nft-json" -d 'how to read each DUMP (default: by its text)'

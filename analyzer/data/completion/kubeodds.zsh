@@ -10,6 +10,7 @@
 
 _shtab_kubeodds_commands() {
   local _commands=(
+    advise:'what each known measure would buy a Service, before and after'
     client:'how often clients fail, how long they wait, and why'
     collect:'print a script that collects rules and state on a node'
     completion:'print what completes this command line in a shell'
@@ -41,6 +42,51 @@ _shtab_kubeodds_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_defaults_added=0
+
+_shtab_kubeodds_advise_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
+  "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
+  "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
+  "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
+  "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if the dump was read only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  "*--from-objects[predict what kube-proxy writes at every node, from kubectl get services,endpointslices,nodes,pods -A -o json]:FILE:_files"
+  "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
+  "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
+  "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
+  "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
+  "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
+  {-o,--format}"[format]:format:(json text tsv)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "*--measure[judge these only, for example spread\; with \+ one after the other\: spread\+local]:NAME:"
+  "--objects-of[print the objects as that measure leaves them, for the Services asked for, as a v1 List\: kubeodds whatif --from-objects reads it]:NAME:"
+  "*--dead-node[judge the failure of these nodes, together (default\: of any one node)]:NODE:"
+  "*--dead-zone[the same of all nodes of a zone]:ZONE:"
+  "--depth[judge the failure of any K nodes together (default\: 1)]:K:"
+  "*--control-plane[the control plane\'s nodes (default\: those with its role label)]:NODE:"
+  "*--etcd[the nodes of etcd\'s members, or external (default\: by pods and labels, else not known)]:NODE:"
+  "*--api-load-balancer[the nodes of which one has to live for the API to be reached\; or external, or client-side\: each node has its own (default\: not known, of more than one API server)]:NODE:"
+  "--topology[how the control plane was built, in place of --etcd and --api-load-balancer]:topology:(kubeadm-stacked external-etcd k3s one-load-balancer client-side-load-balancer)"
+  "--top[judge measures for the N Services that fare worst (default\: 3)]:N:"
+  "--all[for every Service, and show measures that are no better than none, or refused]"
+  "(*)::output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_advise_defaults_added=0
 
 _shtab_kubeodds_client_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -503,6 +549,7 @@ _shtab_kubeodds() {
       (( CURRENT += 1 ))
       curcontext="${curcontext%:*:*}:_shtab_kubeodds-$line[1]:"
       case $line[1] in
+        advise) _arguments -C -s $_shtab_kubeodds_advise_options ;;
         client) _arguments -C -s $_shtab_kubeodds_client_options ;;
         collect) _arguments -C -s $_shtab_kubeodds_collect_options ;;
         completion) _arguments -C -s $_shtab_kubeodds_completion_options ;;
