@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from analyzer.advice.behind import Behind, behind
 from analyzer.advice.measure import API, Key, Measure, Refused, Situation, is_for
-from analyzer.advice.objects import key_of, nodes_of, service_of
+from analyzer.advice.objects import key_of, nodes_of
 from analyzer.advice.placing import places_of
 from analyzer.advice.proxied import proxied
-from analyzer.advice.scores import Failing, Score, either_of, of_service, score
+from analyzer.advice.scores import Failing, Score, either_of, of_service, port_of, score
 from analyzer.errors import UsageError, suggestion
 from analyzer.kubeproxy.predict.cluster import predict
 from analyzer.kubeproxy.predict.every_node import EveryNode
@@ -147,9 +147,14 @@ class Adviser:
         first = self._outcome(self._situation, key, now, cluster)
         if first is None:
             return None
-        predicted = self.judged(self._situation, key)
+        ports = frozenset(map(port_of, now))
+        predicted = self.judged(self._situation, key, ports)
         assert isinstance(predicted, Outcome)  # it has the endpoints that it has
-        found = [Judged(measure=m, outcome=self._after(m, key)) for m in measures if is_for(m, key)]
+        found = [
+            Judged(measure=m, outcome=self._after(m, key, ports))
+            for m in measures
+            if is_for(m, key)
+        ]
         return Advice(
             key=key,
             ports=tuple(dict.fromkeys(each.service.name.text for each in now)),
@@ -159,17 +164,19 @@ class Adviser:
             predicted=None if predicted.score == first.score else predicted,
         )
 
-    def _after(self, measure: Measure, key: Key) -> Outcome | Refused:
+    def _after(self, measure: Measure, key: Key, ports: Collection[object]) -> Outcome | Refused:
         changed = measure.change(self._situation, key)
         if isinstance(changed, Refused):
             return changed
-        found = self.judged(changed, key)
+        found = self.judged(changed, key, ports)
         if self._advance is not None:
             self._advance(1, None)
         return found
 
-    def judged(self, situation: Situation, key: Key) -> Outcome | Refused:
-        """Return how a Service fares in a situation."""
+    def judged(
+        self, situation: Situation, key: Key, ports: Collection[object] | None = None
+    ) -> Outcome | Refused:
+        """Return how a Service fares in a situation, all of it or these ports of it."""
         scores = []
         for each in situation.either or (key,):
             items = items_of(situation.items, each)
@@ -177,7 +184,7 @@ class Adviser:
             services, prediction = predict(items, cluster, self._settings, self._seed)
             self.differing += prediction.left_out
             self.checked += sum(w.services - len(w.differing) for w in prediction.walked)
-            services = tuple(of_service(services, each))
+            services = tuple(of_service(services, each, ports))
             found = self._outcome(situation, each, services, cluster)
             if found is None:
                 return Refused("nothing of it would be left to judge")
@@ -235,10 +242,8 @@ def _is_of(item: Object, key: Key) -> bool:
 
 def keys_of(services: Iterable[EveryNode], items: Sequence[Object]) -> Iterator[Key]:
     """Give the Services of ServicePorts, each once, that are among the objects."""
-    told: set[Key] = set()
-    for each in services:
-        name = each.service.name
-        key = name.namespace or "", name.service or ""
-        if key not in told and service_of(items, key) is not None:
-            told.add(key)
-            yield key
+    there = {key_of(item) for item in items if item.get("kind") == "Service"}
+    names = (each.service.name for each in services)
+    yield from dict.fromkeys(
+        key for n in names if (key := (n.namespace or "", n.service or "")) in there
+    )

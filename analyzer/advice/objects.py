@@ -73,18 +73,23 @@ def with_service(items: Sequence[Object], key: Key, changed: Object) -> list[Obj
 
 def with_spec(service: Object, **fields: object) -> Object:
     """Return a Service with other fields in its spec."""
-    return {**service, "spec": {**(at(service, "spec") or {}), **fields}}
+    return {**service, "spec": {**mapping(at(service, "spec")), **fields}}
 
 
 def is_usable(endpoint: object) -> bool:
     """Tell whether an endpoint is ready, as it is where nothing is said of it."""
-    return at(endpoint, "conditions", "ready") is not False
+    return isinstance(endpoint, dict) and at(endpoint, "conditions", "ready") is not False
 
 
 def address_of(endpoint: object) -> Address | None:
     """Return the address that kube-proxy takes, the first."""
     first = next(iter(elements(endpoint, "addresses")), None)
     return address_from_text(first) if isinstance(first, str) else None
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return what labels, annotations or a spec hold; nothing where they are none."""
+    return value if isinstance(value, dict) else {}
 
 
 def node_of(endpoint: object) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from analyzer.failure.incidence import ONE, rank
 from analyzer.failure.reaching import reaching_at_every_node
@@ -206,9 +206,16 @@ def _loss(worst: Worst) -> tuple[int, int]:
     return _exactly(worst.loss.upper), _exactly(worst.loss.lower)
 
 
-def of_service(services: Iterable[EveryNode], key: tuple[str, str]) -> Iterator[EveryNode]:
-    """Give the ServicePorts of one Service."""
+def of_service(
+    services: Iterable[EveryNode], key: tuple[str, str], ports: Collection[object] | None = None
+) -> Iterator[EveryNode]:
+    """Give the ServicePorts of one Service, all of them or those of these ports (`port_of`)."""
     for each in services:
         name = each.service.name
-        if (name.namespace, name.service) == key:
+        if (name.namespace, name.service) == key and (ports is None or port_of(each) in ports):
             yield each
+
+
+def port_of(service: EveryNode) -> object:
+    """Return what tells a ServicePort from others of its Service, whatever that is called."""
+    return service.service.name.port, service.service.protocol

@@ -6,9 +6,9 @@ nodeaffinity. What else keeps a pod from a node (requests, volumes, affinity) is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from analyzer.advice.objects import key_of, nodes_of
+from analyzer.advice.objects import nodes_of
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import value
@@ -82,17 +82,17 @@ def _is_ready(node: Object) -> bool:
 class Addresses:
     """Gives addresses that no object has."""
 
-    def __init__(self, items: Sequence[Object], cluster: Cluster | None = None) -> None:
-        self.cluster = cluster_of(items, "objects") if cluster is None else cluster
-        self._taken = set(self.cluster.placements)
-        for item in items:
-            spec = at(item, "spec")
-            if item.get("kind") == "Service":
-                self._taken.update(
-                    addresses([at(spec, "clusterIP"), *elements(spec, "clusterIPs")])
-                )
-            elif item.get("kind") == "Pod":
-                self._taken.update(addresses([at(item, "status", "podIP")]))
+    #: Of the objects that were asked about last, which several measures begin with. By identity;
+    #: they are kept, so that no others get theirs.
+    _last: tuple[Sequence[Object], Cluster, frozenset[Address]] | None = None
+
+    def __init__(self, items: Sequence[Object]) -> None:
+        last = Addresses._last
+        if last is None or last[0] is not items:
+            cluster = cluster_of(items, "objects")
+            last = Addresses._last = items, cluster, frozenset(_taken(items, cluster))
+        _, self.cluster, taken = last
+        self._taken = set(taken)
         self._own = {name: frozenset(node.addresses) for name, node in self.cluster.nodes.items()}
 
     def is_of_node(self, address: Address) -> bool:
@@ -117,7 +117,7 @@ class Addresses:
                         return self._take(network[number])
         found = like
         while found in self._taken:
-            found = found + 1
+            found = type(like)((int(found) + 1) % (1 << like.max_prefixlen))
         return self._take(found)
 
     def _take(self, address: Address) -> Address:
@@ -125,13 +125,19 @@ class Addresses:
         return address
 
 
+def _taken(items: Iterable[Object], cluster: Cluster) -> Iterator[Address]:
+    """Give the addresses that objects have."""
+    yield from cluster.placements
+    for item in items:
+        if item.get("kind") == "Service":
+            spec = at(item, "spec")
+            yield from addresses([at(spec, "clusterIP"), *elements(spec, "clusterIPs")])
+        elif item.get("kind") == "Pod":
+            yield from addresses([at(item, "status", "podIP")])
+
+
 def control_plane_of(items: Iterable[Object]) -> tuple[str, ...]:
     """Return the nodes with the control plane's role label, in the order of their names."""
     from analyzer.parsers.roles import roles_of
 
     return tuple(sorted(roles_of([i for i in items if i.get("kind") == "Node"]).control_plane))
-
-
-def names_in(items: Iterable[Object], kind: str) -> set[str]:
-    """Return the names of all objects of a kind."""
-    return {key_of(item)[1] for item in items if item.get("kind") == kind}

@@ -376,6 +376,38 @@ def test_a_proxy_fails_when_three_pods_in_turn_are_dead(ends: tuple[int, ...], l
     assert float(outcome.score.worst.loss.upper) == pytest.approx(lost, abs=1e-12)
 
 
+_ODD: list[Any] = [None, "x", [None], {"a": 1}]
+
+
+@pytest.mark.parametrize("odd", _ODD, ids=str)
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("metadata", "labels"),
+        ("metadata", "annotations"),
+        ("spec",),
+        ("status", "addresses"),
+        ("status", "conditions"),
+        ("spec", "taints"),
+        ("endpoints",),
+        ("ports",),
+    ],
+    ids="/".join,
+)
+def test_what_is_odd_in_objects_breaks_no_measure(path: tuple[str, ...], odd: object) -> None:
+    """Files can be edited; what cannot be read is refused, or as if it were not there."""
+    items = copy.deepcopy([node("master0", 7, "a"), *cluster(0, 0), *_api("master")[-2:]])
+    for item in items:
+        for at in range(len(path)):
+            if item.get(path[0]) is not None and at == len(path) - 1:
+                place = item if not at else item[path[0]]
+                if path[-1] in place:
+                    place[path[-1]] = odd
+    for name in USUAL:
+        for key in (KEY, API):
+            after(name, items, key)
+
+
 def test_every_measure_is_usual_or_a_part_of_one() -> None:
     parts = {part for name in USUAL for part in name.split("+")}
     assert parts == set(MEASURES)

@@ -7,7 +7,7 @@ from typing import Any
 
 from analyzer.advice.measure import API, Change, Key, Refused, Situation
 from analyzer.advice.measures.new_node import node_like, unused
-from analyzer.advice.objects import address_of, nodes_of, slices_of, with_slices
+from analyzer.advice.objects import address_of, mapping, nodes_of, slices_of, with_slices
 from analyzer.advice.takers import Addresses
 from analyzer.model.value import replace
 from analyzer.outage.topologies import EXTERNAL, Said
@@ -40,7 +40,7 @@ def _one_more(situation: Situation, first: Object) -> Situation:
     free = Addresses(situation.items)
     old = str(at(first, "metadata", "name"))
     name = unused(old, nodes_of(situation.items))
-    labels = at(first, "metadata", "labels") or {}
+    labels = mapping(at(first, "metadata", "labels"))
     roles = {k: v for k, v in labels.items() if k.startswith(_ROLES)}
     made = node_like(first, name, free, roles)
     address = at(made["status"]["addresses"][0], "address")
@@ -70,8 +70,9 @@ def _static_pods(items: Sequence[Object], old: str, name: str, address: Any) -> 
 def _with_server(item: Object, node: Object) -> Object:
     """Return a slice of default/kubernetes with the API server of a node more."""
     listed = elements(item, "endpoints")
-    first = listed[0] if listed else {"conditions": {"ready": True}}
-    family = None if not listed or (known := address_of(first)) is None else known.version
+    first = next(filter(mapping, listed), {"conditions": {"ready": True}})
+    known = address_of(first)
+    family = None if known is None else known.version
     for each in elements(node, "status", "addresses"):
         found = address_of({"addresses": [at(each, "address")]})
         if found is not None and family in (None, found.version):

@@ -13,6 +13,7 @@ from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject
 from analyzer.advice.objects import (
     address_of,
     is_usable,
+    mapping,
     nodes_of,
     service_of,
     slices_of,
@@ -71,7 +72,7 @@ def _caches(item: Object, situation: Situation, free: Addresses) -> Object:
 
 def _upstream(service: Object, free: Addresses) -> Object:
     """Return the Service that caches ask, at addresses of its own."""
-    spec = {**service["spec"]}
+    spec = {**mapping(at(service, "spec"))}
     first = [at(spec, "clusterIP"), *elements(spec, "clusterIPs")]
     new = {str(a): str(free.new("", ip_address(str(a)))) for a in dict.fromkeys(first) if a}
     spec["clusterIP"] = new.get(str(at(spec, "clusterIP")))
@@ -82,14 +83,15 @@ def _upstream(service: Object, free: Addresses) -> Object:
         spec.pop(field, None)
     spec["type"] = "ClusterIP"
     spec["ports"] = [
-        {k: v for k, v in port.items() if k != "nodePort"} for port in elements(spec, "ports")
+        {k: v for k, v in mapping(port).items() if k != "nodePort"}
+        for port in elements(spec, "ports")
     ]
     metadata = {"name": _UPSTREAM, "namespace": service["metadata"]["namespace"]}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec, "status": {}}
 
 
 def _of_upstream(item: Object) -> Object:
-    labels = {**(at(item, "metadata", "labels") or {}), "kubernetes.io/service-name": _UPSTREAM}
+    labels = {**mapping(at(item, "metadata", "labels")), "kubernetes.io/service-name": _UPSTREAM}
     name = f"{_UPSTREAM}-{at(item, 'metadata', 'name')}"
     namespace = at(item, "metadata", "namespace")
     return {**item, "metadata": {"name": name, "namespace": namespace, "labels": labels}}

@@ -6,6 +6,7 @@ from analyzer.advice.hints import SAME_NODE, SAME_ZONE, hinted
 from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject
 from analyzer.advice.objects import (
     is_usable,
+    mapping,
     nodes_of,
     service_of,
     slices_of,
@@ -37,7 +38,7 @@ def change(situation: Situation, key: Key) -> Situation | Refused:
         return Refused("the zone of some of its endpoints is not known")
     items = with_slices(situation.items, key, hinted(slices, by_node=False))
     annotations = {
-        **(at(service, "metadata", "annotations") or {}),
+        **mapping(at(service, "metadata", "annotations")),
         "service.kubernetes.io/topology-mode": "Auto",
     }
     changed = with_spec(service, trafficDistribution=SAME_ZONE[0])
