@@ -35,7 +35,11 @@ def advise(options: SimpleNamespace) -> int:
     measures = [_measure(name) for name in options.measure or USUAL]
     objects = ApiObjects(options)
     every = everywhere(options, objects)
-    situation = Situation(items=tuple(objects.items), said=_said(options, objects))
+    situation = Situation(
+        items=tuple(objects.items),
+        said=_said(options, objects),
+        minor=every.prediction.settings.version.minor,
+    )
     keys = [*keys_of(every.services, objects.items)]
     if options.objects_of is not None:
         return _objects_of(options, situation, keys)

@@ -233,6 +233,29 @@ def test_the_control_plane_of_the_options_is_that_of_measures(command: Command) 
 
 
 @pytest.mark.parametrize(
+    ("version", "measure", "why"),
+    [
+        ("1.20", "local", "kube-proxy 1.20 does not look at internalTrafficPolicy: since 1.22"),
+        ("1.20", "same-zone", "kube-proxy 1.20 does not look at hints for zones: since 1.24"),
+        ("1.33", "same-node", "kube-proxy 1.33 does not look at hints for nodes: since 1.34"),
+        ("1.33", "same-zone", None),
+        ("1.30", "same-zone", None),
+    ],
+)
+def test_what_a_kube_proxy_does_not_look_at_is_no_measure(
+    command: Command, version: str, measure: str, why: str | None
+) -> None:
+    items = copy.deepcopy(SMALL)
+    items[-1] = slice_of([("worker1", 1), ("worker3", 3)])
+    given = (*written(command, items), "--kube-proxy", version, "--measure", measure)
+    (judged,) = document(command, "advise", *given)["services"][0]["measures"]
+    if why is not None:
+        assert judged["refused"].startswith(why)
+    else:  # each zone has one endpoint, and asks no other
+        assert judged["then"]["worst_loss"]["upper"]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
     ("words", "says"),
     [
         ((), "the following arguments are required: --from-objects"),

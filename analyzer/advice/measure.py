@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 
+from analyzer.kubeproxy.predict.versions import NEWEST
 from analyzer.model.value import value
 from analyzer.outage.topologies import Said
 
@@ -24,6 +25,7 @@ class Situation:
         items: the API objects, decoded; no measure changes one in place.
         said: what the options say of the control plane, which no object tells.
         client: the client that reaches the Service without kube-proxy; None: by its ClusterIP.
+        minor: of the version of kube-proxy, 36 of 1.36: older ones do not look at all policies.
         either: of flows to the Service each is to one of these, and no object tells to which; none:
             they are to the Service itself.
     """
@@ -31,6 +33,7 @@ class Situation:
     items: Sequence[Object]
     said: Said = Said()
     client: str | None = None
+    minor: int = NEWEST.minor
     either: tuple[Key, ...] = ()
 
 
@@ -39,6 +42,15 @@ class Refused:
     """Why a measure changes nothing, or cannot be judged: a sentence without its end."""
 
     why: str
+
+
+def too_old(situation: Situation, since: int, what: str) -> Refused | None:
+    """Return why a kube-proxy before 1.`since` does not do what a measure asks for."""
+    if situation.minor >= since:
+        return None
+    return Refused(
+        f"kube-proxy 1.{situation.minor} does not look at {what}: since 1.{since} it does"
+    )
 
 
 #: What is changed for a Service, or why it is not.

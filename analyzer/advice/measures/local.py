@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject
+from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject, too_old
 from analyzer.advice.objects import service_of, with_service, with_spec
 from analyzer.model.value import replace
 from analyzer.parsers.api_objects import at
+
+_SINCE = 22
 
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
@@ -18,6 +20,9 @@ def change(situation: Situation, key: Key) -> Situation | Refused:
         return Refused("the Service itself is not among the objects")
     if at(service, "spec", "internalTrafficPolicy") == "Local":
         return Refused("its internalTrafficPolicy is Local already")
+    old = too_old(situation, _SINCE, "internalTrafficPolicy")
+    if old is not None:
+        return old
     changed = with_spec(service, internalTrafficPolicy="Local")
     return replace(situation, items=with_service(situation.items, key, changed))
 

@@ -6,7 +6,7 @@ It is what ``topologyKeys: ["kubernetes.io/hostname", "*"]`` of ServiceTopology 
 from __future__ import annotations
 
 from analyzer.advice.hints import SAME_NODE, hinted
-from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject
+from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject, too_old
 from analyzer.advice.objects import (
     is_usable,
     node_of,
@@ -20,6 +20,8 @@ from analyzer.advice.zones import with_zones
 from analyzer.model.value import replace
 from analyzer.parsers.api_objects import at, elements
 
+_SINCE = 34
+
 
 def change(situation: Situation, key: Key) -> Situation | Refused:
     """Return a situation in which each ready endpoint is hinted for its own node, and zone.
@@ -31,6 +33,9 @@ def change(situation: Situation, key: Key) -> Situation | Refused:
         return Refused("the Service itself is not among the objects")
     if at(service, "spec", "trafficDistribution") == SAME_NODE:
         return Refused("its trafficDistribution is PreferSameNode already")
+    old = too_old(situation, _SINCE, "hints for nodes")
+    if old is not None:
+        return old
     slices = with_zones(situation.items, slices_of(situation.items, key))
     ready = [e for item in slices for e in elements(item, "endpoints") if is_usable(e)]
     if not all(map(node_of, ready)):
@@ -42,7 +47,7 @@ def change(situation: Situation, key: Key) -> Situation | Refused:
 
 MEASURE = Measure(
     name="same-node",
-    says="trafficDistribution: PreferSameNode",
+    says="topology hints for nodes",
     subject=Subject.SERVICE,
     change=change,
     unsaid=(
