@@ -59,7 +59,9 @@ def placed(situation: Situation, key: Key, placing: Placing) -> Situation | Refu
     for family in sorted({address.version for address in pods}):
         own = {a: ends for a, ends in pods.items() if a.version == family}
         now = [str(node_of(ends[0][2])) for ends in own.values()]
-        can = takers(situation.items, now)
+        # The address of a node is that of all pods in its network.
+        are_own = not free.is_of_node(next(iter(own)))
+        can = takers(situation.items, now, own if are_own else ())
         wanted = placing(now, can)
         if isinstance(wanted, Refused):
             return wanted

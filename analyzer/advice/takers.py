@@ -6,9 +6,9 @@ nodeaffinity. What else keeps a pod from a node (requests, volumes, affinity) is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from analyzer.advice.objects import nodes_of
+from analyzer.advice.objects import mapping, nodes_of
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import value
@@ -41,21 +41,30 @@ class Takers:
     refused: Mapping[str, str]
 
 
-def takers(items: Sequence[Object], now: Iterable[str]) -> Takers:
-    """Return the nodes that can take a pod beside those that are `now` there.
+def takers(
+    items: Sequence[Object], now: Iterable[str], addresses_now: Collection[Address] = ()
+) -> Takers:
+    """Return the nodes that can take a pod beside those that are `now` there, at these addresses.
 
-    A taint is tolerated where the pods that are listed on those nodes say so, or where such a pod
-    runs on a node that has it.
+    Which taints are tolerated pods say, where any of them is among the objects; else those are
+    that a node has where such a pod runs.
     """
     nodes = nodes_of(items)
     there = [name for name in dict.fromkeys(now) if name in nodes]
+    pods = [pod for pod in items if _is_one_of(pod, addresses_now)]
     known = {taint for name in there for taint in _taints(nodes[name])}
     refused: dict[str, str] = {}
     for name, node in nodes.items():
         if name in there:
             continue
-        keeping = [taint for taint in _taints(node) if taint not in known]
-        if at(node, "spec", "unschedulable") is True:
+        keeping = [
+            taint
+            for taint in _taints(node)
+            if not (all(_tolerates(pod, taint) for pod in pods) if pods else taint in known)
+        ]
+        if not all(_selects(pod, node) for pod in pods):
+            refused[name] = "without a label that the pods select"
+        elif at(node, "spec", "unschedulable") is True:
             refused[name] = "cordoned"
         elif not _is_ready(node):
             refused[name] = "not ready"
@@ -63,6 +72,35 @@ def takers(items: Sequence[Object], now: Iterable[str]) -> Takers:
             key, _, effect = keeping[0]
             refused[name] = f"tainted {key}:{effect}"
     return Takers(names=tuple(sorted(n for n in nodes if n not in refused)), refused=refused)
+
+
+def _is_one_of(pod: Object, known: Collection[Address]) -> bool:
+    if pod.get("kind") != "Pod" or not known:
+        return False
+    listed = [at(each, "ip") for each in elements(pod, "status", "podIPs")]
+    return any(each in known for each in addresses(listed or [at(pod, "status", "podIP")]))
+
+
+def _selects(pod: Object, node: Object) -> bool:
+    """Tell whether a node has all labels that a pod asks for."""
+    labels = mapping(at(node, "metadata", "labels"))
+    wanted = mapping(at(pod, "spec", "nodeSelector"))
+    return all(labels.get(key) == value for key, value in wanted.items())
+
+
+def _tolerates(pod: Object, taint: Taint) -> bool:
+    """Tell whether a pod tolerates a taint.
+
+    Source: Kubernetes, staging/src/k8s.io/api/core/v1/toleration.go, ``ToleratesTaint``.
+    """
+    key, value, effect = taint
+    for each in elements(pod, "spec", "tolerations"):
+        if (at(each, "effect") or effect) != effect or (at(each, "key") or key) != key:
+            continue
+        operator = at(each, "operator") or "Equal"
+        if operator == "Exists" or (operator == "Equal" and (at(each, "value") or "") == value):
+            return True
+    return False
 
 
 def _taints(node: Object) -> list[Taint]:

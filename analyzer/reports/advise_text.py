@@ -86,8 +86,9 @@ def _from_to(was: Outcome, now: Outcome) -> str:
     if old.survives != new.survives:
         parts.append(f"survives {_nodes(new.survives)} (now {_number(old.survives)})")
     if old.worst.loss != new.worst.loss:
-        loses = bounds_percent(new.worst.loss)
-        parts.append(f"loses at most {loses} (now {bounds_percent(old.worst.loss)})")
+        loses = f"loses at most {bounds_percent(new.worst.loss)}"
+        loses = loses if new.worst.loss.upper else "loses nothing"
+        parts.append(f"{loses} (now {bounds_percent(old.worst.loss)})")
     if was.api != now.api:
         parts.append(f"the API survives {_nodes(now.api)} (now {_number(was.api)})")
     found = ", ".join(parts) or "it loses less on average"

@@ -238,6 +238,36 @@ def test_a_taint_is_tolerated_where_one_of_its_pods_lives_with_it() -> None:
     assert places(items_after("replica", items)) == {"a": 1, "b": 1}
 
 
+_TAINT: dict[str, Any] = {"key": "gpu", "value": "a", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "takes"),
+    [
+        ({}, False),
+        ({"tolerations": [{"operator": "Exists"}]}, True),
+        ({"tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]}, True),
+        ({"tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoExecute"}]}, False),
+        ({"tolerations": [{"key": "gpu", "value": "a"}]}, True),
+        ({"tolerations": [{"key": "gpu", "value": "b"}]}, False),
+        ({"tolerations": [{"operator": "Exists"}], "nodeSelector": {"disk": "ssd"}}, False),
+    ],
+)
+def test_what_pods_tolerate_and_select_they_say_themselves(
+    spec: dict[str, Any], takes: bool
+) -> None:
+    pod = {
+        "kind": "Pod",
+        "metadata": {"namespace": "shop", "name": "web-0"},
+        "spec": spec,
+        "status": {"phase": "Running", "podIP": "10.244.0.50"},
+    }
+    # It runs on a node with the taint, as it did before that was there.
+    nodes = [node("a", 0, None, taints=[_TAINT]), node("b", 1, None, taints=[_TAINT])]
+    found = after("replica", [*nodes, service(), slice_of([("a", 0)]), pod])
+    assert isinstance(found, Situation) is takes
+
+
 def test_new_pods_have_addresses_that_nobody_has() -> None:
     items = cluster(0, 0, 1)
     for name in NAMES:
