@@ -61,7 +61,26 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
 }
 
+#: Names of `advice.measures`, which are loaded only where they are asked; a test compares.
+MEASURES: Final = (
+    "replica",
+    "replica-beside",
+    "spread",
+    "every-node",
+    "off-control-plane",
+    "on-control-plane",
+    "local",
+    "same-zone",
+    "same-node",
+    "new-node",
+    "node-local-dns",
+    "pod-ips",
+    "second-master",
+    "third-master",
+    "load-balancer",
+)
 EPILOG: Final = (
+    f"Measures: {', '.join(MEASURES)}. "
     "Each measure is applied to the objects of one Service, and the rules of every node are "
     "predicted again: the numbers are those that whatif gives of the objects of --objects-of. "
     "Worst loss is that of the failure that costs most, on the worst route at the worst node; mean "

@@ -32,6 +32,8 @@ def advise(options: SimpleNamespace) -> int:
     """Say what measures would buy, or print the objects as one would leave them."""
     if options.node is not None and not options.dumps:
         raise UsageError("--node: advise is of every node; it names the node of a DUMP")
+    if options.node_of:
+        raise UsageError("--node-of: advise goes by the nodes that the objects name")
     measures = [_measure(name) for name in options.measure or USUAL]
     objects = ApiObjects(options)
     every = everywhere(options, objects)

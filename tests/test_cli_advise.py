@@ -260,6 +260,7 @@ def test_what_a_kube_proxy_does_not_look_at_is_no_measure(
     [
         ((), "the following arguments are required: --from-objects"),
         ((*FROM, "--node", "worker1"), "--node: advise is of every node"),
+        ((*FROM, "--node-of", "10.0.0.0/8=x"), "--node-of: advise goes by the nodes that the"),
         ((*FROM, "--measure", "sprea"), "did you mean spread?"),
         ((*FROM, "--measure", "spread+third-master"), "or they do not go together"),
         ((*FROM, "--dead-node", "worker9"), "--dead-node worker9: no such node; did you mean wor"),

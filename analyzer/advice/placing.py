@@ -11,7 +11,6 @@ from analyzer.advice.objects import (
     address_of,
     is_usable,
     moved,
-    node_of,
     nodes_of,
     service_of,
     slices_of,
@@ -44,11 +43,12 @@ def places_of(items: Sequence[Object], key: Key, cluster: Cluster) -> list[str |
 def placed(situation: Situation, key: Key, placing: Placing) -> Situation | Refused:
     """Return a situation in which the pods of a Service are where `placing` wants them."""
     free = Addresses(situation.items)
-    slices = [_with_nodes(each, free.cluster) for each in slices_of(situation.items, key)]
+    slices = slices_of(situation.items, key)
     pods = _pods(slices)
     if not pods:
         return Refused("it has no ready endpoints")
-    unknown = sum(node_of(ends[0][2]) is None for ends in pods.values())
+    places = {address: free.cluster.placement(address).node for address in pods}
+    unknown = sum(node is None for node in places.values())
     if unknown:
         return Refused(f"the node of {unknown:,} of its endpoints is not known")
     service = service_of(situation.items, key)
@@ -58,7 +58,7 @@ def placed(situation: Situation, key: Key, placing: Placing) -> Situation | Refu
     gone: list[Address] = []
     for family in sorted({address.version for address in pods}):
         own = {a: ends for a, ends in pods.items() if a.version == family}
-        now = [str(node_of(ends[0][2])) for ends in own.values()]
+        now = [str(places[address]) for address in own]
         # The address of a node is that of all pods in its network.
         are_own = not free.is_of_node(next(iter(own)))
         can = takers(situation.items, now, own if are_own else ())
@@ -72,19 +72,6 @@ def placed(situation: Situation, key: Key, placing: Placing) -> Situation | Refu
     if isinstance(hinted, Refused):
         return hinted
     return replace(situation, items=with_slices(situation.items, key, hinted, gone))
-
-
-def _with_nodes(item: Object, cluster: Cluster) -> Object:
-    """Return a slice that names the nodes of its endpoints where anything else tells them."""
-
-    def named(endpoint: Any) -> Any:
-        address = address_of(endpoint)
-        if node_of(endpoint) is not None or address is None:
-            return endpoint
-        node = cluster.placement(address).node
-        return endpoint if node is None else {**endpoint, "nodeName": node}
-
-    return {**item, "endpoints": [named(each) for each in elements(item, "endpoints")]}
 
 
 class _Family:
@@ -133,8 +120,8 @@ def _place(family: _Family, wanted: Sequence[str], gone: list[Address]) -> Refus
         return Refused("its pods have their nodes' addresses: no node can have two of them")
     missing = Counter(wanted)
     surplus = []
-    for address, ends in family.pods.items():
-        node = str(node_of(ends[0][2]))
+    for address in family.pods:
+        node = str(family.free.cluster.placement(address).node)
         if missing[node]:
             missing[node] -= 1
         else:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from analyzer.advice.advise import Adviser, Failures, Outcome, items_of
 from analyzer.advice.measure import API, Refused, Situation, Subject
 from analyzer.advice.measures import MEASURES, USUAL, measure_of
+from analyzer.advise_arguments import MEASURES as NAMED
 from analyzer.failure.incidence import ONE
 from tests.support.advised import (
     KEY,
@@ -323,6 +324,23 @@ def test_endpoints_of_which_no_node_is_known_are_not_placed() -> None:
     assert found == Refused("the node of 1 of its endpoints is not known")
 
 
+def test_where_a_pod_is_its_own_object_may_say() -> None:
+    items = cluster(0, 0)
+    far = items[-1]["endpoints"][1]
+    del far["nodeName"]
+    pod = {
+        "kind": "Pod",
+        "metadata": {"namespace": "shop", "name": "web-1"},
+        "spec": {"nodeName": "worker3"},
+        "status": {"phase": "Running", "podIP": far["addresses"][0]},
+    }
+    found = after("spread", [*items, pod])
+    assert found == Refused("its pods are on different nodes already")
+    more = items_after("replica", [*items, pod])
+    ends = [e for i in more if i["kind"] == "EndpointSlice" for e in i["endpoints"]]
+    assert [e.get("nodeName") for e in ends] == ["worker0", None, "worker1"]  # it stays as it is
+
+
 def test_both_ip_versions_are_changed_alike() -> None:
     items = cluster(0, 0)
     items[-2]["spec"]["clusterIPs"] = ["10.96.0.7", "fd00:96::7"]
@@ -443,3 +461,4 @@ def test_every_measure_is_usual_or_a_part_of_one() -> None:
     assert parts == set(MEASURES)
     assert all(name == measure.name for name, measure in MEASURES.items())
     assert measure_of("spread+nonesuch") is None
+    assert tuple(MEASURES) == NAMED
