@@ -86,6 +86,21 @@ def test_what_is_told_is_what_whatif_says_of_the_changed_objects(
         assert then["mean_loss"]["upper"] == pytest.approx(average, abs=1e-9)
 
 
+def test_a_cache_on_each_node_stands_for_two_services(command: Command) -> None:
+    asked = ("--service", "kube-dns")
+    given = (*FROM, *asked, "--measure", "node-local-dns")
+    (judged,) = document(command, "advise", *given)["services"][0]["measures"]
+    changed = command("advise", *FROM, *asked, "--objects-of", "node-local-dns").out
+    after = written(command, json.loads(changed)["items"], "after.json")
+    told = {each["name"]: each for each in document(command, "whatif", *after)["services"]}
+    assert told["kube-system/kube-dns:dns"]["worst_single"] is None  # as nodes answer themselves
+    upstream = told["kube-system/kube-dns-upstream:dns"]
+    worst = judged["then"]["worst_loss"]
+    assert worst["lower"]["value"] == 0.0
+    assert worst["upper"] == upstream["worst_single"]["loss"]["upper"]
+    assert judged["then"]["survives"] == upstream["survives"]
+
+
 def mean(command: Command, given: tuple[str, ...]) -> float:
     """Return the mean of what `loss` says of each node's failure, over the nodes that live."""
     nodes = document(command, "whatif", *given)["vantage"]

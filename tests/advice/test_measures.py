@@ -34,6 +34,9 @@ from tests.support.effort import examples
 NAMES = [
     n for n in USUAL if (m := measure_of(n)) and m.subject is Subject.SERVICE and n != "pod-ips"
 ]
+NAMED_OR_PAIRS = st.sampled_from(["", *NAMES]) | st.builds(
+    "{}+{}".format, st.sampled_from(["same-zone", "same-node", "local"]), st.sampled_from(NAMES)
+)
 NEAR = Fraction(1, 1 << 26)
 WORKERS = [node(f"worker{n}", n) for n in range(4)]
 
@@ -72,7 +75,7 @@ def cluster(*ends: int, **spec: Any) -> list[Any]:
 # --- what is judged, against a look at every node -----------------------------------
 
 
-@given(items=clusters(), name=st.sampled_from(["", *NAMES]), size=st.integers(1, 2))
+@given(items=clusters(), name=NAMED_OR_PAIRS, size=st.integers(1, 2))
 @examples(60, 1_000)
 def test_what_a_measure_leaves_is_what_a_naive_look_says(
     items: list[Any], name: str, size: int

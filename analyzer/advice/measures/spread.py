@@ -32,5 +32,8 @@ MEASURE = Measure(
     says="the same pods on different nodes",
     subject=Subject.SERVICE,
     change=change,
-    unsaid=("anti-affinity that is required keeps pods Pending where nodes are too few",),
+    unsaid=(
+        "pods that run are not moved by new rules: it takes a rollout, or a pod that is deleted",
+        "anti-affinity that is required keeps pods Pending where nodes are too few",
+    ),
 )
