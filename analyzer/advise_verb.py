@@ -45,7 +45,8 @@ def advise(options: SimpleNamespace) -> int:
     keys = [*keys_of(every.services, objects.items)]
     if options.objects_of is not None:
         return _objects_of(options, situation, keys)
-    ordered = _worst_first(every, objects, keys)
+    fitting = [key for key in keys if any(is_for(each, key) for each in measures)]
+    ordered = _worst_first(every, objects, fitting)
     shown = ordered if options.all else ordered[: options.top]
     adviser, found = _advice(options, objects, every, situation, shown, measures)
     diagnostics = [*every.diagnostics, *_differing(options, adviser, found)]
@@ -56,7 +57,7 @@ def advise(options: SimpleNamespace) -> int:
             [*every.view.left_out, *_unknown(every, keys)]
             + ["/".join(key) for key in shown if key not in judged]
         ),
-        without=tuple("/".join(key) for key in keys if key not in ordered),
+        without=tuple("/".join(key) for key in fitting if key not in ordered),
         failures=_failures(options, objects),
         prediction=every.prediction,
         more=len(ordered) - len(shown),

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from analyzer.errors import suggestion
+from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
 from analyzer.parsers.contents import size_from_text
 
 TYPE_CHECKING = False
@@ -70,6 +71,33 @@ def percentage(text: str) -> Fraction:
     if not 0 <= value <= 100:  # noqa: PLR2004  # per cent
         raise argparse.ArgumentTypeError(f"{text!r} is not between 0% and 100%")
     return value / 100
+
+
+def address_of(text: str) -> Address:
+    """Return an address, of the value of an option.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    address = address_from_text(text)
+    if address is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no IP address")
+    return address
+
+
+def network_of_node(text: str) -> tuple[Network, str]:
+    """Return a network and the node whose it is.
+
+    Raises:
+        ArgumentTypeError: it is no pair of these.
+    """
+    cidr, sign, node = text.partition("=")
+    network = network_from_text(cidr)
+    if network is None or not sign or not node:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not CIDR=NODE, for example 10.1.0.0/24=worker1"
+        )
+    return network, node
 
 
 class Parser(argparse.ArgumentParser):

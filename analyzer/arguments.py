@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 
 from analyzer import __version__
-from analyzer.argument_parser import Joined, Parser, several, size_of
+from analyzer.argument_parser import (
+    Joined,
+    Parser,
+    address_of,
+    network_of_node,
+    several,
+    size_of,
+)
 from analyzer.assumed_arguments import add_assumed_options
 from analyzer.errors import suggestion
 from analyzer.examples import EXAMPLES
-from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
 from analyzer.objects_arguments import VERBS, add_prediction_options, check_prediction_options
 from analyzer.parsers.contents import MOST_BYTES
 from analyzer.parsers.formats import FORMATS
@@ -136,7 +142,7 @@ def _add_two_dumps(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--node-ip-b",
         metavar="IP",
-        **several(_address),
+        **several(address_of),
         help="that node's addresses, where no objects say them",
     )
     parser.add_argument(
@@ -174,7 +180,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--node-of",
         metavar="CIDR=NODE",
-        **several(_network_of_node),
+        **several(network_of_node),
         help="which node's pods have addresses of a network, where no objects say it",
     )
     parser.add_argument(
@@ -186,7 +192,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--node-ip",
         metavar="IP",
-        **several(_address),
+        **several(address_of),
         help="that node's addresses, where no objects say them",
     )
     parser.add_argument(
@@ -223,6 +229,15 @@ def add_dead_options(parser: ArgumentParser) -> None:
 def _add_all(parser: ArgumentParser, options: Mapping[str, Mapping[str, Any]]) -> None:
     for names, kinds in options.items():
         parser.add_argument(*names.split(), **kinds)
+
+
+def _add_filtered(
+    parser: ArgumentParser, epilog: str, options: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Add what says which Services are shown, and options of the verb's own."""
+    parser.epilog = f"{epilog}\n{_LISTS}"
+    _add_filters(parser)
+    _add_all(parser, options)
 
 
 def _add_filters(parser: ArgumentParser) -> None:
@@ -315,18 +330,14 @@ def _loss_options(parser: ArgumentParser) -> None:
 def _whatif_options(parser: ArgumentParser) -> None:
     from analyzer.whatif_arguments import EPILOG, OPTIONS
 
-    parser.epilog = f"{EPILOG}\n{_LISTS}"
-    _add_filters(parser)
-    _add_all(parser, OPTIONS)
+    _add_filtered(parser, EPILOG, OPTIONS)
 
 
 def _timeline_options(parser: ArgumentParser) -> None:
     from analyzer.timeline_arguments import EPILOG, OPTIONS, TIMES
 
-    parser.epilog = f"{EPILOG}\n{_LISTS}"
     add_dead_options(parser)
-    _add_filters(parser)
-    _add_all(parser, OPTIONS)
+    _add_filtered(parser, EPILOG, OPTIONS)
     times = parser.add_argument_group("durations")
     for option, kinds in TIMES.items():
         times.add_argument(option, **kinds)
@@ -335,18 +346,14 @@ def _timeline_options(parser: ArgumentParser) -> None:
 def _client_options(parser: ArgumentParser) -> None:
     from analyzer.client_arguments import EPILOG, OPTIONS
 
-    parser.epilog = f"{EPILOG}\n{_LISTS}"
     add_dead_options(parser)
-    _add_filters(parser)
-    _add_all(parser, OPTIONS)
+    _add_filtered(parser, EPILOG, OPTIONS)
 
 
 def _advise_options(parser: ArgumentParser) -> None:
     from analyzer.advise_arguments import EPILOG, OPTIONS
 
-    parser.epilog = f"{EPILOG}\n{_LISTS}"
-    _add_filters(parser)
-    _add_all(parser, OPTIONS)
+    _add_filtered(parser, EPILOG, OPTIONS)
 
 
 def _collect_options(parser: ArgumentParser) -> None:
@@ -370,21 +377,6 @@ def _diff_options(parser: ArgumentParser) -> None:
         action="store_true",
         help="exit with 1 also if only what nftables mode is meant to change differs",
     )
-
-
-def _address(text: str) -> Address:
-    address = address_from_text(text)
-    if address is None:
-        raise ArgumentTypeError(f"{text!r} is no IP address")
-    return address
-
-
-def _network_of_node(text: str) -> tuple[Network, str]:
-    cidr, sign, node = text.partition("=")
-    network = network_from_text(cidr)
-    if network is None or not sign or not node:
-        raise ArgumentTypeError(f"{text!r} is not CIDR=NODE, for example 10.1.0.0/24=worker1")
-    return network, node
 
 
 _LISTS: Final = "Options that take several values are repeated, or the values are joined by commas."

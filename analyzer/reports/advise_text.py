@@ -89,10 +89,11 @@ def _from_to(was: Outcome, now: Outcome) -> str:
         loses = f"loses at most {bounds_percent(new.worst.loss)}"
         loses = loses if new.worst.loss.upper else "loses nothing"
         parts.append(f"{loses} (now {bounds_percent(old.worst.loss)})")
-    if was.api != now.api:
-        parts.append(f"the API survives {_nodes(now.api)} (now {_number(was.api)})")
-    found = ", ".join(parts) or "it loses less on average"
-    return f"With it {found}" if found.startswith("it ") else f"With it the Service {found}"
+    told = f"With it the Service {', '.join(parts)}" if parts else "With it less is lost on average"
+    if was.api == now.api:
+        return told
+    api = f"the API survives {_nodes(now.api)} (now {_number(was.api)})"
+    return f"{told}; {api}" if parts else f"With it {api}"
 
 
 def _nodes(number: int | None) -> str:
