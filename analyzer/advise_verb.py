@@ -33,7 +33,9 @@ def advise(options: SimpleNamespace) -> int:
     if options.node is not None and not options.dumps:
         raise UsageError("--node: advise is of every node; it names the node of a DUMP")
     if options.node_of:
-        raise UsageError("--node-of: advise goes by the nodes that the objects name; add pods to them")
+        raise UsageError(
+            "--node-of: advise goes by the nodes that the objects name; add pods to them"
+        )
     measures = [_measure(name) for name in options.measure or USUAL]
     objects = ApiObjects(options)
     every = everywhere(options, objects)

@@ -198,7 +198,10 @@ def test_objects_that_are_none_are_refused(command: Command, content: str, error
         (["loss", "--objects", "a", "b", "c"], "not plain which word is DUMP; repeat"),
         (["los", DUMP], "no verb 'los'; did you mean loss?"),
         (["service", DUMP], "no verb 'service'; did you mean services?"),
-        (["nonsense"], "no verb 'nonsense'; there are advise, client, collect, completion, diff, ..."),
+        (
+            ["nonsense"],
+            "no verb 'nonsense'; there are advise, client, collect, completion, diff, ...",
+        ),
         (["loss", DUMP, "--max-loss", "ten"], "'ten' is not a percentage (for example 10%)"),
         (["loss", DUMP, "--max-loss", "101%"], "'101%' is not between 0% and 100%"),
         (["services", DUMP, "--node-ip", "worker1"], "'worker1' is no IP address"),

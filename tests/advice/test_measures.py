@@ -437,6 +437,8 @@ _ODD: list[Any] = [None, "x", [None], {"a": 1}]
         ("metadata", "labels"),
         ("metadata", "annotations"),
         ("spec",),
+        ("spec", "clusterIP"),
+        ("spec", "clusterIPs"),
         ("status", "addresses"),
         ("status", "conditions"),
         ("spec", "taints"),

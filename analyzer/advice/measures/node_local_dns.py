@@ -6,7 +6,6 @@ nodelocaldns.yaml: the Service ``kube-dns-upstream`` has the selector of kube-dn
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import Any
 
 from analyzer.advice.measure import Key, Measure, Refused, Situation, Subject
@@ -24,7 +23,7 @@ from analyzer.advice.objects import (
 )
 from analyzer.advice.takers import Addresses
 from analyzer.model.value import replace
-from analyzer.parsers.api_objects import Object, at, elements
+from analyzer.parsers.api_objects import Object, addresses, at, elements
 
 _UPSTREAM = "kube-dns-upstream"
 
@@ -73,11 +72,9 @@ def _caches(item: Object, situation: Situation, free: Addresses) -> Object:
 def _upstream(service: Object, free: Addresses) -> Object:
     """Return the Service that caches ask, at addresses of its own."""
     spec = {**mapping(at(service, "spec"))}
-    first = [at(spec, "clusterIP"), *elements(spec, "clusterIPs")]
-    new = {str(a): str(free.new("", ip_address(str(a)))) for a in dict.fromkeys(first) if a}
-    spec["clusterIP"] = new.get(str(at(spec, "clusterIP")))
-    if elements(spec, "clusterIPs"):
-        spec["clusterIPs"] = [new[str(each)] for each in spec["clusterIPs"]]
+    now = addresses(elements(spec, "clusterIPs") or [at(spec, "clusterIP")])
+    spec["clusterIPs"] = [str(free.new("", each)) for each in now]
+    spec["clusterIP"] = next(iter(spec["clusterIPs"]), None)
     # Only the ClusterIP is asked.
     for field in ("externalIPs", "healthCheckNodePort"):
         spec.pop(field, None)
