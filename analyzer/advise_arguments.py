@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 
+from analyzer.advice.measures import MEASURES
 from analyzer.argument_parser import several
 from analyzer.control_plane_arguments import OPTIONS as CONTROL_PLANE
 
@@ -61,24 +62,6 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
 }
 
-#: Names of `advice.measures`, which are loaded only where they are asked; a test compares.
-MEASURES: Final = (
-    "replica",
-    "replica-beside",
-    "spread",
-    "every-node",
-    "off-control-plane",
-    "on-control-plane",
-    "local",
-    "same-zone",
-    "same-node",
-    "new-node",
-    "node-local-dns",
-    "pod-ips",
-    "second-master",
-    "third-master",
-    "load-balancer",
-)
 EPILOG: Final = (
     f"Measures: {', '.join(MEASURES)}. "
     "Each measure is applied to the objects of one Service, and the rules of every node are "

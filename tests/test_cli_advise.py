@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from analyzer.advice.measures import USUAL
+from analyzer.advice.measures import MEASURES, USUAL
 from tests.support.advised import node, service, slice_of
 from tests.support.commands import CAPTURE, DUMP, Command
-from tests.support.documents import schema
+from tests.support.documents import DOCS, schema
 
+_NAME = re.compile(r"`([a-z][a-z-]+)`")
 FILE = str(CAPTURE / "objects.json")
 FROM = ("--from-objects", FILE, "--seed", "1")
 ITEMS: list[Any] = json.loads((CAPTURE / "objects.json").read_text())["items"]
@@ -298,6 +300,20 @@ def test_what_cannot_be_answered_is_said(
     assert (done.status, done.out) == (2, "")
     assert says in done.err
     assert "Traceback" not in done.err
+
+
+def test_the_help_names_every_measure(command: Command) -> None:
+    shown = "".join(command("advise", "--help").out.split())  # lines end at hyphens, too
+    assert f"Measures:{','.join(MEASURES)}." in shown
+
+
+def test_the_page_describes_every_measure() -> None:
+    page = (DOCS / "advice.md").read_text(encoding="utf-8")
+    table = page.partition("\n## The measures\n")[2].partition("\n## ")[0]
+    told = [
+        name for line in table.splitlines() for name in _NAME.findall("".join(line.split("|")[1:2]))
+    ]
+    assert told == [*MEASURES]
 
 
 def test_many_sets_of_nodes_are_refused(command: Command) -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from analyzer.advice.advise import Adviser, Failures, Outcome, items_of
 from analyzer.advice.measure import API, Refused, Situation, Subject
 from analyzer.advice.measures import MEASURES, USUAL, measure_of
-from analyzer.advise_arguments import MEASURES as NAMED
 from analyzer.failure.incidence import ONE
 from tests.support.advised import (
     KEY,
@@ -466,4 +465,3 @@ def test_every_measure_is_usual_or_a_part_of_one() -> None:
     assert parts == set(MEASURES)
     assert all(name == measure.name for name, measure in MEASURES.items())
     assert measure_of("spread+nonesuch") is None
-    assert tuple(MEASURES) == NAMED
