@@ -16,6 +16,8 @@ from analyzer.advice.advise import Adviser, Failures, Outcome, items_of
 from analyzer.advice.measure import API, Refused, Situation, Subject
 from analyzer.advice.measures import MEASURES, USUAL, measure_of
 from analyzer.failure.incidence import ONE
+from analyzer.model.value import replace
+from analyzer.outage.topologies import Said
 from tests.support.advised import (
     KEY,
     OTHER,
@@ -326,6 +328,22 @@ def test_endpoints_of_which_no_node_is_known_are_not_placed() -> None:
     assert found == Refused("the node of 1 of its endpoints is not known")
 
 
+def test_the_pod_of_an_endpoint_that_moves_is_there_no_more() -> None:
+    items = cluster(0, 0, 1)
+    pods = [
+        {
+            "kind": "Pod",
+            "metadata": {"namespace": "shop", "name": f"web-{at}"},
+            "spec": {"nodeName": each["nodeName"]},
+            "status": {"phase": "Running", "podIP": each["addresses"][0]},
+        }
+        for at, each in enumerate(items[-1]["endpoints"])
+    ]
+    more = items_after("spread", [*items, *pods])
+    names = [i["metadata"]["name"] for i in more if i["kind"] == "Pod"]
+    assert names == ["web-0", "web-2"]
+
+
 def test_where_a_pod_is_its_own_object_may_say() -> None:
     items = cluster(0, 0)
     far = items[-1]["endpoints"][1]
@@ -390,6 +408,20 @@ def test_a_load_balancer_goes_with_several_api_servers() -> None:
     assert after("load-balancer", _api("master"), API) == Refused("one API server needs none")
     found = after("load-balancer", _api("m0", "m1"), API)
     assert isinstance(found, Refused)  # neither has the role's label
+
+
+def test_what_was_said_of_the_control_plane_holds_of_more_masters() -> None:
+    measure = measure_of("third-master")
+    assert measure is not None
+    said = Said(control_plane=("master",), etcd=("master",), load_balancer=("client-side",))
+    found = measure.change(Situation(items=_api("master"), said=said), API)
+    assert isinstance(found, Situation)
+    names = ("master", "master-2", "master-3")
+    assert (found.said.control_plane, found.said.etcd) == (names, names)
+    outside = replace(said, etcd=("external",))
+    found = measure.change(Situation(items=_api("master"), said=outside), API)
+    assert isinstance(found, Situation)
+    assert found.said.etcd == ("external",)
 
 
 def test_static_pods_of_the_control_plane_are_copied() -> None:
@@ -458,6 +490,17 @@ def test_what_is_odd_in_objects_breaks_no_measure(path: tuple[str, ...], odd: ob
     for name in USUAL:
         for key in (KEY, API):
             after(name, items, key)
+
+
+def test_a_proxy_may_fail_by_pods_that_nobody_places() -> None:
+    items = cluster(0, 1, 1)
+    items[-1]["endpoints"][1] = {"addresses": ["198.51.100.7"], "conditions": {"ready": True}}
+    found = after("pod-ips", items)
+    assert isinstance(found, Situation)
+    outcome = Adviser(found, SETTINGS, Failures(dead=("worker0", "worker1")), 1).judged(found, KEY)
+    assert isinstance(outcome, Outcome)
+    loss = outcome.score.worst.loss
+    assert (float(loss.lower), float(loss.upper)) == (0.0, 1.0)
 
 
 def test_every_measure_is_usual_or_a_part_of_one() -> None:
