@@ -301,7 +301,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using advise' -l node-of -x -d 'which n
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l node -x -d 'the node whose dump it is; of several dumps their nodes, in their order'
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l node-ip -x -d 'that node'"'"'s addresses, where no objects say them'
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l ipsets -xka "(__fish_complete_path (commandline -ct))" -d 'output of `ipset save` on the node, for rules with -m set'
-complete -c kubeodds -n '_shtab_kubeodds_using advise' -l assume -x -d 'what the rules do not tell (default: reverse-path=pass, bridge-port=none, pod-interface=usual, cluster-ip=not-local, limits=under, policy=none, socket=none); of each also unknown, of reverse-path fail, of limits over; printed where an answer rests on it'
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -l assume -x -d 'what the rules do not tell (default: reverse-path=pass, bridge-port=none, pod-interface=usual, cluster-ip=not-local, limits=under, policy=none, socket=none, source-port=ephemeral); of each also unknown, of reverse-path fail, of limits over; printed where an answer rests on it'
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l pod-interface -x -d 'devices that belong to pods, for example cali+ (default: as network plugins name them); the same as --assume pod-interface=PATTERN'
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l assume-nothing -d 'none of these but what --assume names: bounds, which hold whatever is true'
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l max-input -x -d 'refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)'

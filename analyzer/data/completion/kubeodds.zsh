@@ -53,7 +53,7 @@ _shtab_kubeodds_advise_options=(
   "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
   "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
-  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
   "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
   "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
