@@ -10,14 +10,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from analyzer.model.matches import MatchConnmark, MatchMark, MatchNot
-from analyzer.model.nft import Chain, NftRuleset
-from analyzer.model.nft import Rule as NftRule
-from analyzer.model.nft_expressions import Binary, Ct, Expression, Meta
-from analyzer.model.nft_statements import CtSet, Match, MetaSet, Statement
 from analyzer.model.packet import ALL_BITS
 from analyzer.model.rules import Rule, Ruleset, Table
 from analyzer.model.targets import CopyConnmark
-from analyzer.parsers.nft.lazy import Lazy
 from analyzer.parsers.rows import Chains, RuleRows
 from analyzer.semantics.base_chains import Rules
 
@@ -42,7 +37,9 @@ def asked_bits(rulesets: Iterable[Rules], without: Collection[str] = ()) -> int:
                 for rule in _other_rules(table):
                     bits |= _of_rule(rule)
         else:
-            bits |= _of_nft(ruleset)
+            from analyzer.kubeproxy import asked_nft  # not for nodes without nft
+
+            bits |= asked_nft.asked_bits(ruleset)
     return bits
 
 
@@ -90,51 +87,3 @@ def _of_rule(rule: Rule) -> int:
             case _:
                 pass
     return bits
-
-
-def _of_nft(ruleset: NftRuleset) -> int:
-    bits = 0
-    for chain in saying(ruleset, "mark"):
-        for rule in chain.rules:
-            bits |= bits_of_rule(rule)
-    return bits
-
-
-def saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
-    """Give the chains that may have some word; few do, and to understand the others takes long."""
-    for table in ruleset.tables.values():
-        for chain in table.chains.values():
-            source = repr(chain.rules.source) if isinstance(chain.rules, Lazy) else None
-            if source is None or any(word in source for word in words):
-                yield chain
-
-
-def bits_of_rule(rule: NftRule) -> int:
-    """Return the bits of marks that a rule of nft matches on."""
-    bits = 0
-    for statement in rule.statements if "mark" in rule.raw else ():
-        bits |= _of_statement(statement)
-    return bits
-
-
-def _of_statement(statement: Statement) -> int:
-    match statement:
-        case Match(_, Binary("&", Meta("mark") | Ct("mark"), int() as mask), int()):
-            return mask
-        case MetaSet("mark", operand) if _is_changed(operand, Meta("mark")):
-            return 0
-        case CtSet("mark", operand) if _is_changed(operand, Ct("mark")):
-            return 0
-        case _:
-            return ALL_BITS if "mark" in repr(statement) else 0
-
-
-def _is_changed(given: Expression, mark: Expression) -> bool:
-    """Tell whether an operand is a constant, or the mark itself with some bits changed."""
-    match given:
-        case int():
-            return True
-        case Binary("&" | "|" | "^", left, int()):
-            return left == mark or (isinstance(left, Binary) and _is_changed(left, mark))
-        case _:
-            return False

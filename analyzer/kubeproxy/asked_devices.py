@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from analyzer.kubeproxy.asked_bits import rows_of, saying
-from analyzer.model.nft import NftRuleset
+from analyzer.kubeproxy.asked_bits import rows_of
 from analyzer.model.rules import LazyRules, Rule, Ruleset, Table
 from analyzer.semantics.base_chains import Rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
+
+    from analyzer.model.nft import Chain, NftRuleset
 
 #: In rows of iptables-save: the device of -i or -o.
 _IN_ROWS: Final = re.compile(r' (?:-[io]|--(?:in|out)-interface) "?([^\s"]+)')
@@ -36,9 +37,15 @@ def asks_where_from(rulesets: Iterable[Rules]) -> bool:
     return any(
         any(re.search(r" (?:-i|--in-interface) ", rows_of(table)) for table in each.tables.values())
         if isinstance(each, Ruleset)
-        else any(True for _ in saying(each, "iif"))
+        else any(True for _ in _saying(each, "iif"))
         for each in rulesets
     )
+
+
+def _saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
+    from analyzer.kubeproxy.asked_nft import saying  # not for nodes without nft
+
+    return saying(ruleset, *words)
 
 
 def dispatched(rulesets: Iterable[Rules], *, leaving: bool) -> frozenset[str]:
@@ -76,7 +83,7 @@ def _named(ruleset: Rules) -> Iterator[str]:
 
 
 def _of_nft(ruleset: NftRuleset) -> Iterator[str]:
-    for chain in saying(ruleset, *_WORDS):
+    for chain in _saying(ruleset, *_WORDS):
         for rule in chain.rules:
             if any(word in rule.raw for word in _WORDS):
                 yield from map(_as_pattern, _NAMES.findall(rule.raw))

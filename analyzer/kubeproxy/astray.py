@@ -17,16 +17,11 @@ from analyzer.kubeproxy.view import Frontend, Route
 from analyzer.model.addresses import Address
 from analyzer.model.endings import UNKNOWN_END, Ending, Endings, EndKind, any_of, part, summed
 from analyzer.model.nft import Rule as NftRule
-from analyzer.model.nft_expressions import Accept as NftAccept
-from analyzer.model.nft_expressions import Return as NftReturn
-from analyzer.model.nft_expressions import SetRef
-from analyzer.model.nft_statements import Notrack, Vmap
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
 from analyzer.model.region import Region
 from analyzer.model.targets import Accept, ConnectionTracking, Dnat, Goto, Jump, NoTrack, Return
 from analyzer.model.value import replace
-from analyzer.semantics.assumptions import every_leaf
 from analyzer.semantics.conditions import from_source
 from analyzer.semantics.fate import ways
 from analyzer.semantics.onward import chain_of, decided, ending_of
@@ -38,6 +33,7 @@ from analyzer.semantics.tree import (
     Shares,
     Tree,
     Unresolved,
+    every_leaf,
     shares,
     shares_by_source,
 )
@@ -208,7 +204,9 @@ def _refused(ending: Ending) -> Ending:
 
 def _untracks(rule: AnyRule) -> bool:
     if isinstance(rule, NftRule):
-        return any(isinstance(statement, Notrack) for statement in rule.statements)
+        from analyzer.kubeproxy.astray_nft import untracks  # not for nodes without nft
+
+        return untracks(rule)
     match rule.target:
         case NoTrack() | ConnectionTracking(no_track=True):
             return True
@@ -219,15 +217,18 @@ def _untracks(rule: AnyRule) -> bool:
 def _lets_go(rule: AnyRule) -> bool:
     """Tell whether a rule keeps a packet from the rules behind it."""
     if isinstance(rule, NftRule):
-        return any(isinstance(each, NftAccept | NftReturn) for each in rule.statements)
+        from analyzer.kubeproxy.astray_nft import lets_go
+
+        return lets_go(rule)
     return isinstance(rule.target, Accept | Return)
 
 
 def _led_to(rule: AnyRule) -> Iterator[str]:
     """Give the chains that a rule leads to, or what stands for them in nft."""
     if isinstance(rule, NftRule):
-        maps = (each.map for each in rule.statements if isinstance(each, Vmap))
-        if any(isinstance(m, SetRef) and m.name in names.NFT_SERVICE_MAPS for m in maps):
+        from analyzer.kubeproxy.astray_nft import leads_to_service
+
+        if leads_to_service(rule):
             yield names.ENTERED_PREFIXES[0]
         return
     match rule.target:

@@ -15,7 +15,6 @@ Flows that nat sends to no endpoint go astray (`astray`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from functools import cached_property
 
 from analyzer.kubeproxy.astray import Astray
@@ -93,8 +92,8 @@ class Explored:
 
     def leaving_as(self, leaving: Callable[[Packet], OnwardBySource]) -> Explored:
         """Return the same ways, of flows that leave otherwise."""
-        other = copy(self)
-        other.__dict__.update(_leaving=leaving, _arrivals={})
+        other = object.__new__(Explored)
+        other.__dict__.update(vars(self), _leaving=leaving, _arrivals={})
         return other
 
     def _arriving(self, endpoint: Endpoint) -> list[Arrival]:

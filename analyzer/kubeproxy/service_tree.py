@@ -18,12 +18,11 @@ from analyzer.model.rules import Rule
 from analyzer.model.targets import Dnat
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import Assumed
-from analyzer.semantics.assumptions import every_leaf
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.depth import deep
 from analyzer.semantics.devices import NodeDevices
 from analyzer.semantics.fate import fate_of
-from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree, Unresolved
+from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree, Unresolved, every_leaf
 
 
 def service_tree(

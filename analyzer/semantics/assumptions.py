@@ -11,7 +11,7 @@ from analyzer.model.nft_statements import SetUpdate
 from analyzer.model.rules import Ruleset
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.situation import FIRST, Situation
-from analyzer.semantics.tree import Delivered, Leaf, Tree, every_node
+from analyzer.semantics.tree import Delivered, Leaf, Tree, every_leaf
 
 #: Tables whose absence means that nobody has put a rule into them.
 _TABLES = ("raw", "mangle", "nat", "filter", "security")
@@ -98,8 +98,3 @@ def _of_nft(ruleset: NftRuleset) -> Iterator[str]:
 def is_forwarded(leaf: Leaf) -> bool:
     """Tell whether the packet left the node."""
     return leaf.outcome == Delivered(here=False)
-
-
-def every_leaf(tree: Tree) -> Iterator[Leaf]:
-    """Give each leaf once, however many ways lead there."""
-    return (each for each in every_node(tree) if isinstance(each, Leaf))

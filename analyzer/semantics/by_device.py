@@ -107,6 +107,29 @@ class ByDevice:
         """Tell whether a chain itself asks for devices."""
         return any(map(_ASKS_DEVICE.search, self._rows(chain) or ()))
 
+    @staticmethod
+    def told_apart(rule: Rule, packet: Packet, situation: Situation) -> tuple[Packet, Packet]:
+        """Return a packet as a rule that may match has it, and as it goes on where that does not.
+
+        It is the packet itself where the rule tells nothing of its device.
+        """
+        for match in rule.matches:
+            if isinstance(match, MatchInInterface):
+                device = situation.came_by(packet)
+            elif isinstance(match, MatchOutInterface):
+                device = situation.leaves_by(packet)
+            else:
+                continue
+            if not isinstance(device, Devices) or device.names is None:
+                continue
+            if device.is_named(match.name) is not Ternary.UNKNOWN:
+                continue
+            inside, outside = (_with(match, packet, each) for each in device.parted(match.name))
+            others = (each for each in rule.matches if each is not match)
+            certain = all(_is_certain(each, packet, situation) for each in others)
+            return inside, outside if certain else packet
+        return packet, packet
+
     def _rows(self, chain: str) -> Sequence[str] | None:
         """Return what the rules of a chain say, without its name; None: not all is known."""
         known = self._table.chains.get(chain)
@@ -133,34 +156,6 @@ def _text(rules: Sequence[Rule]) -> Sequence[str] | None:
     return rules.texts() if isinstance(rules, LazyRules) else [rule.raw for rule in rules]
 
 
-def asks_device(rule: Rule) -> bool:
-    """Tell whether a rule asks by which device a packet comes in or leaves."""
-    return any(isinstance(each, MatchInInterface | MatchOutInterface) for each in rule.matches)
-
-
-def told_apart(rule: Rule, packet: Packet, situation: Situation) -> tuple[Packet, Packet]:
-    """Return a packet as a rule that may match has it, and as it goes on where that does not.
-
-    It is the packet itself where the rule tells nothing of its device.
-    """
-    for match in rule.matches:
-        if isinstance(match, MatchInInterface):
-            device = situation.came_by(packet)
-        elif isinstance(match, MatchOutInterface):
-            device = situation.leaves_by(packet)
-        else:
-            continue
-        if not isinstance(device, Devices) or device.names is None:
-            continue
-        if device.is_named(match.name) is not Ternary.UNKNOWN:
-            continue
-        inside, outside = (_with(match, packet, each) for each in device.parted(match.name))
-        others = (each for each in rule.matches if each is not match)
-        certain = all(_is_certain(each, packet, situation) for each in others)
-        return inside, outside if certain else packet
-    return packet, packet
-
-
 def _is_certain(match: object, packet: Packet, situation: Situation) -> bool:
     result = judge(match, packet, situation)  # type: ignore[arg-type]  # one of a rule's matches
     return result.known is Ternary.TRUE and result.chance == ALWAYS
@@ -170,10 +165,3 @@ def _with(match: object, packet: Packet, devices: Devices) -> Packet:
     if isinstance(match, MatchInInterface):
         return replace(packet, came_by=devices)
     return replace(packet, leaves_by=devices)
-
-
-def as_before(packet: Packet, came: Packet) -> Packet:
-    """Return a packet of which no more is known of its devices than when it `came`."""
-    if packet.came_by is came.came_by and packet.leaves_by is came.leaves_by:
-        return packet
-    return replace(packet, came_by=came.came_by, leaves_by=came.leaves_by)

@@ -16,9 +16,10 @@ Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Final, assert_never
 
+from analyzer.model.matches import MatchInInterface, MatchOutInterface
 from analyzer.model.packet import UNKNOWN_MARK, UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS
 from analyzer.model.region import Parted
@@ -51,7 +52,6 @@ from analyzer.model.targets import (
 )
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics.by_device import ByDevice, as_before, asks_device, told_apart
 from analyzer.semantics.effort import MOST_BY_DEVICE, Effort
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.index import ChainIndex
@@ -61,6 +61,10 @@ from analyzer.semantics.positions import Place, Walks, left, missing
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.translation import redirected, sourced, translated, with_source
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved, after
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.semantics.by_device import ByDevice
 
 #: What a rule is that the packet matches, whatever is drawn.
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
@@ -76,7 +80,12 @@ class Traversal(Walks):
         self._table = table
         self._situation = situation or Situation()
         self._indexes: dict[str, ChainIndex] = {}
-        self._by_device = ByDevice(table, self.effort.asked_bits)
+
+    @cached_property
+    def _by_device(self) -> ByDevice:
+        from analyzer.semantics.by_device import ByDevice  # few dumps need it
+
+        return ByDevice(self._table, self.effort.asked_bits)
 
     @property
     def visited(self) -> list[str]:
@@ -142,7 +151,7 @@ class Traversal(Walks):
                         return path.tree(self.onward(behind, both))
                 elif passed is not None and not (drawn and isinstance(rule.target, Jump)):
                     continue  # whether it matches or not, the walk goes on alike
-                if result.known is Ternary.UNKNOWN and asks_device(rule):
+                if result.known is Ternary.UNKNOWN and _asks_device(rule):
                     if isinstance(rule.target, Jump) and self._by_device.is_inert(
                         rule.target.chain
                     ):
@@ -151,10 +160,10 @@ class Traversal(Walks):
                         # Some of them would say no more than that the others may do anything.
                         why = self.effort.too_many_devices()
                         return path.tree(Leaf(Unresolved(why), UNKNOWN_PACKET))
-                    inside, outside = told_apart(rule, packet, self._situation)
+                    inside, outside = self._by_device.told_apart(rule, packet, self._situation)
                     key = self._by_device.key(rule)
                     if key not in sent or result.chance != ALWAYS:
-                        taken = self._take_by_device(rule, inside, as_before(packet, came))
+                        taken = self._take_by_device(rule, inside, _with_devices_of(packet, came))
                         sent[key] = after(rule, taken or self._take(rule, behind, packet))
                         path.may_branch(result.chance, sent[key], f"{rule.location}: {rule.raw}")
                     if outside is not packet:
@@ -251,8 +260,19 @@ class Traversal(Walks):
                 assert_never(rule.target)
 
 
+def _asks_device(rule: Rule) -> bool:
+    return any(isinstance(each, MatchInInterface | MatchOutInterface) for each in rule.matches)
+
+
+def _with_devices_of(packet: Packet, came: Packet) -> Packet:
+    """Return a packet of which no more is known of its devices than when it `came`."""
+    if packet.came_by is came.came_by and packet.leaves_by is came.leaves_by:
+        return packet
+    return replace(packet, came_by=came.came_by, leaves_by=came.leaves_by)
+
+
 def _as_before(leaf: Leaf, came: Packet) -> Leaf:
-    packet = as_before(leaf.packet, came)
+    packet = _with_devices_of(leaf.packet, came)
     return leaf if packet is leaf.packet else replace(leaf, packet=packet, rules=())
 
 

@@ -287,6 +287,11 @@ def distribution(tree: Tree) -> Distribution[Outcome]:
     return Distribution.collect((leaf.outcome, w) for leaf, w in leaves(tree, ALWAYS))
 
 
+def every_leaf(tree: Tree) -> Iterator[Leaf]:
+    """Give each leaf once, however many ways lead there."""
+    return (each for each in every_node(tree) if isinstance(each, Leaf))
+
+
 def every_node(tree: Tree) -> Iterator[Tree]:
     """Give each node once, however many ways lead there, in the order of rules."""
     seen: set[int] = set()

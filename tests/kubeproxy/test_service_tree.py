@@ -9,9 +9,8 @@ from analyzer.model.probability import Dyadic
 from analyzer.model.targets import Drop
 from analyzer.model.value import replace
 from analyzer.parsers import iptables_save, nft_text
-from analyzer.semantics.assumptions import every_leaf
 from analyzer.semantics.fate import Fate, fate_of
-from analyzer.semantics.tree import Chance, Either, Leaf, Tree, Unresolved
+from analyzer.semantics.tree import Chance, Either, Leaf, Tree, Unresolved, every_leaf
 from tests.support.dumps import dump, two_endpoints
 
 NODE, ONE, TWO = map(ip_address, ("172.16.0.1", "10.0.0.1", "10.0.0.2"))

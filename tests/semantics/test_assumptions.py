@@ -13,10 +13,10 @@ from analyzer.model.targets import Drop
 from analyzer.model.value import replace
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.semantics.assumed import DEFAULTS, Assumed
-from analyzer.semantics.assumptions import assumptions, every_leaf, is_forwarded
+from analyzer.semantics.assumptions import assumptions, is_forwarded
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.tree import Chance, Delivered, Either, Leaf, Tree
+from analyzer.semantics.tree import Chance, Delivered, Either, Leaf, Tree, every_leaf
 
 CLIENT, NODE = ip_address("203.0.113.7"), ip_address("172.16.0.1")
 FIRST = Situation(flow=Packet(source=CLIENT, mark=Mark(0x4000), in_interface="eth0"))

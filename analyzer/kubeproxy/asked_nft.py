@@ -1,0 +1,61 @@
+"""Which bits of marks the rules of nft match on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.model.nft import Chain, NftRuleset
+from analyzer.model.nft import Rule as NftRule
+from analyzer.model.nft_expressions import Binary, Ct, Expression, Meta
+from analyzer.model.nft_statements import CtSet, Match, MetaSet, Statement
+from analyzer.model.packet import ALL_BITS
+from analyzer.parsers.nft.lazy import Lazy
+
+
+def asked_bits(ruleset: NftRuleset) -> int:
+    """Return the bits of packets' and flows' marks that rules match on."""
+    bits = 0
+    for chain in saying(ruleset, "mark"):
+        for rule in chain.rules:
+            bits |= bits_of_rule(rule)
+    return bits
+
+
+def saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
+    """Give the chains that may have some word; few do, and to understand the others takes long."""
+    for table in ruleset.tables.values():
+        for chain in table.chains.values():
+            source = repr(chain.rules.source) if isinstance(chain.rules, Lazy) else None
+            if source is None or any(word in source for word in words):
+                yield chain
+
+
+def bits_of_rule(rule: NftRule) -> int:
+    """Return the bits of marks that a rule of nft matches on."""
+    bits = 0
+    for statement in rule.statements if "mark" in rule.raw else ():
+        bits |= _of_statement(statement)
+    return bits
+
+
+def _of_statement(statement: Statement) -> int:
+    match statement:
+        case Match(_, Binary("&", Meta("mark") | Ct("mark"), int() as mask), int()):
+            return mask
+        case MetaSet("mark", operand) if _is_changed(operand, Meta("mark")):
+            return 0
+        case CtSet("mark", operand) if _is_changed(operand, Ct("mark")):
+            return 0
+        case _:
+            return ALL_BITS if "mark" in repr(statement) else 0
+
+
+def _is_changed(given: Expression, mark: Expression) -> bool:
+    """Tell whether an operand is a constant, or the mark itself with some bits changed."""
+    match given:
+        case int():
+            return True
+        case Binary("&" | "|" | "^", left, int()):
+            return left == mark or (isinstance(left, Binary) and _is_changed(left, mark))
+        case _:
+            return False

@@ -1,0 +1,24 @@
+"""What rules of nft do to flows that nat sends nowhere."""
+
+from __future__ import annotations
+
+from analyzer.kubeproxy import names
+from analyzer.model.nft import Rule
+from analyzer.model.nft_expressions import Accept, Return, SetRef
+from analyzer.model.nft_statements import Notrack, Vmap
+
+
+def untracks(rule: Rule) -> bool:
+    """Tell whether a rule keeps flows from conntrack."""
+    return any(isinstance(each, Notrack) for each in rule.statements)
+
+
+def lets_go(rule: Rule) -> bool:
+    """Tell whether a rule keeps a packet from the rules behind it."""
+    return any(isinstance(each, Accept | Return) for each in rule.statements)
+
+
+def leads_to_service(rule: Rule) -> bool:
+    """Tell whether a rule looks for the chain of a Service."""
+    maps = (each.map for each in rule.statements if isinstance(each, Vmap))
+    return any(isinstance(m, SetRef) and m.name in names.NFT_SERVICE_MAPS for m in maps)
