@@ -50,8 +50,8 @@ def _later(module: str) -> Format:
         found: bool = loaded().sniff(text)
         return found
 
-    def parse(text: str, file: str, *given: Any) -> NftRuleset:
-        found: NftRuleset = loaded().parse(text, file, *given)
+    def parse(text: str, file: str, *given: Any) -> Ruleset | NftRuleset:
+        found: Ruleset | NftRuleset = loaded().parse(text, file, *given)
         return found
 
     return Format(sniff, parse)
@@ -61,6 +61,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "iptables-save": Format(iptables_save.sniff, iptables_save.parse),
     "nft-json": _later("analyzer.parsers.nft_json"),
     "nft": _later("analyzer.parsers.nft_text"),
+    "iptables-list": _later("analyzer.parsers.listing"),
 }
 
 
@@ -132,11 +133,6 @@ def _text(file: BinaryIO, most: int) -> str:
 
 def _recognised_but_refused(text: str) -> str:
     head = text.lstrip()[:4096]
-    if head.startswith("Chain ") or "\nChain " in head:
-        return (
-            "a listing of `iptables -L`, which leaves out what is needed; "
-            "run `iptables-save` on the node instead"
-        )
     if "iptables-legacy tables present" in head:
         return "no rules of iptables-nft; run `iptables-legacy-save` on the node instead"
     return (

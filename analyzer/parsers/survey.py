@@ -81,7 +81,7 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
         return
     from analyzer.model.matches import MatchUnknown
     from analyzer.model.targets import Goto, Jump, TargetUnknown
-    from analyzer.parsers.xt.rule import OLD_BINARY
+    from analyzer.parsers.xt.rule import OLD_BINARY, UNREAD
 
     unread: dict[str, list[int]] = {}
     missing: dict[str, list[int]] = {}
@@ -90,11 +90,14 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
     for rule in strange:
         line = rule.location.line
         for match in rule.matches:
-            if isinstance(match, MatchUnknown):
+            # Of a listing its reader says where it does not tell all.
+            if isinstance(match, MatchUnknown) and UNREAD not in match.text:
                 unread.setdefault(f"match {_first(match.text)}", []).append(line)
         match rule.target:
             case TargetUnknown(text) if OLD_BINARY.search(text):
                 old.setdefault(f"target {_first(text)}", []).append(line)
+            case TargetUnknown(text) if UNREAD in text:
+                pass
             case TargetUnknown(text):
                 unread.setdefault(f"target {_first(text)}", []).append(line)
             case Jump(chain) | Goto(chain) if chain not in table.chains:

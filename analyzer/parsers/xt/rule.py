@@ -54,8 +54,11 @@ _LONG: Final = {
     "--ipv4": "-4",
     "--ipv6": "-6",
 }
+#: What stands for the options of a match or a target that a listing of iptables -L leaves out.
+UNREAD: Final = "[not read in the listing]"
 #: What an iptables that is older than the rules prints of a target that it cannot read.
 OLD_BINARY: Final = re.compile(r"\[unsupported revision\]|--to-destination(?=\s+--|\s*$)")
+_NOT_TOLD: Final = re.compile(rf"{re.escape(UNREAD)}|{OLD_BINARY.pattern}")
 _BASE: Final = frozenset(_LONG.values()) | frozenset(_LONG)
 
 
@@ -240,7 +243,7 @@ class _Reader:
         elif name in self._chains or (reader is None and name not in XTABLES_TARGETS):
             # A chain that is not declared stays a jump: what it does is unknown, not its kind.
             self._target = Jump(name)
-        elif reader is not None and not OLD_BINARY.search(words.line, words.next_column):
+        elif reader is not None and not _NOT_TOLD.search(words.line, words.next_column):
             self._target = reader.parse(words)
         if not self._at_end() or self._target is None:
             self._skip()

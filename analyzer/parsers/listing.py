@@ -1,0 +1,287 @@
+"""Listings of ``iptables -nvL``: what tickets and sosreport have where iptables-save was not run.
+
+Theory of operation: each row is said again in the words of iptables-save (`listed_rule`), and is
+a rule like others from there on; its line is that of the listing. A listing has no names of
+tables: they are told by their base chains, by ``iptables -t nat ...`` before them, or by
+``--table``. It has no end either. That it is whole is told by what each chain says of how many
+rules lead to it: where that is not what there is, rules are missing, and what a chain does behind
+those that are shown is unknown. The last chain of a nat table is taken for whole only where its
+last rule takes all flows, as kube-proxy's do.
+
+Source: iptables, iptables/iptables.c, ``print_header`` and ``list_entries``; iptables/nft.c,
+``nft_rule_list``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from analyzer.errors import InputError
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.hooks import POLICIES
+from analyzer.model.rules import Counters, Ruleset, Table
+from analyzer.model.value import replace
+from analyzer.parsers.listed_rule import save_row
+from analyzer.parsers.open_table import BASE_CHAINS, OpenTable
+from analyzer.parsers.rows import ListedRows, Skim
+from analyzer.parsers.xt.rule import UNREAD
+
+FORMAT: Final = "iptables-list"
+_CHAIN: Final = re.compile(
+    r"\s*Chain (\S+) \((?:policy ([A-Z]+)(?: (\d+)([KMGTP]?) packets, (\d+)([KMGTP]?) bytes)?"
+    r"|(\d{1,10}) references?)\)\s*"
+)
+_HEAD: Final = re.compile(
+    r"\s*(num\s+)?(pkts\s+bytes\s+)?target\s+prot(?:\s+opt)?(\s+in\s+out)?\s+source\s+destination\s*"
+)
+_SNIFF: Final = re.compile(r"^\s*Chain \S+ \((?:policy [A-Z]+|\d+ references?)", re.MULTILINE)
+#: What runs it, in a paste, or where a program puts the command before its output.
+_COMMAND: Final = re.compile(r"\bip(6)?tables(?:-legacy|-nft)?\s(?:.*\s)?-\S*L|--list\b")
+_TABLE: Final = re.compile(r"(?:-t|--table)[ =]*([a-z]+)\b")
+#: What the log collector of Amazon EKS writes behind a listing.
+_COUNTED: Final = re.compile(r"Total Number of Rules: (\d{1,10})\s*")
+_RULER: Final = re.compile(r"\s*=*\s*")
+#: What iptables says of its own tables beside a listing.
+_SAID: Final = re.compile(r"# (?:Warning: ip6?tables-legacy tables present|Table `)")
+_LEGACY_BESIDE: Final = "tables-legacy tables present"
+_ANY_V6: Final = re.compile(r"\s!?[0-9a-f]{0,4}:[0-9a-f:]*:[0-9a-f:]*(?:/\d+)?\s")
+#: Rows whose rule takes whatever comes to it, or all of one protocol, to an end.
+_LAST: Final = re.compile(
+    r'(?:\[\d+:\d+\] )?-A \S+ (?:-p \w+ )?(?:-m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+) )?'
+    r"(?:-m (?:tcp|udp|sctp) )?-j (?:DNAT --to-destination \S+|KUBE-\S+)"
+)
+
+
+def sniff(text: str) -> bool:
+    """Tell whether `text` has the head of a chain, as ``iptables -L`` prints it."""
+    return _SNIFF.search(text) is not None
+
+
+def parse(
+    text: str,
+    file: str,
+    table: str | None = None,
+    advance: Callable[[int, int | None], None] | None = None,
+    skim: Skim | None = None,
+) -> Ruleset:
+    """Read a listing; `table` names the table where nothing in the listing tells it.
+
+    Raises:
+        InputError: it is of ``iptables -L`` without ``-v``, or holds no chain.
+    """
+    del skim
+    return _Reader(file, table, advance).read(text)
+
+
+class _Reader:
+    """Reads one file."""
+
+    def __init__(
+        self, file: str, table: str | None, advance: Callable[[int, int | None], None] | None
+    ) -> None:
+        self._file = file
+        self._wanted = table
+        self._advance = advance
+        self._family = "ip"
+        self._tables: dict[str, Table] = {}
+        self._open: OpenTable | None = None
+        #: By chain, how many rules lead to it: as it says, and as the listing shows.
+        self._references: dict[str, int] = {}
+        self._leads: Counter[str] = Counter()
+        self._named: str | None = None
+        self._chain: str | None = None
+        self._numbered = False
+        self._counted: int | None = None
+        self._headless = False
+        self._diagnostics: list[Diagnostic] = []
+        self._noise: list[int] = []
+        self._unread: list[int] = []
+
+    def read(self, text: str) -> Ruleset:
+        self._family = "ip6" if _ANY_V6.search(text) else "ip"
+        lines = text.split("\n")
+        cut = lines.pop() if lines[-1] else None
+        for number, line in enumerate(lines, 1):
+            self._line(line.rstrip("\r"), number)
+            if self._advance is not None:
+                self._advance(1, len(lines))
+        if cut is not None:
+            self._last_line(cut, len(lines) + 1)
+        self._close()
+        if not self._tables:
+            raise InputError(f"{self._file}: no chain of iptables -nvL in it")
+        self._tell(
+            "unread-listing",
+            "the listing does not tell all of this rule, which leaves ranges; iptables-save does",
+            self._unread,
+        )
+        self._tell("noise", "not a line of iptables -nvL; left out", self._noise)
+        ruleset = Ruleset(
+            tables=self._tables,
+            family=self._family,
+            input_format=FORMAT,
+            file=self._file,
+            diagnostics=tuple(self._diagnostics),
+        )
+        return replace(ruleset, legacy_beside=True) if _LEGACY_BESIDE in text else ruleset
+
+    def _line(self, line: str, number: int) -> None:
+        if found := _CHAIN.fullmatch(line):
+            self._begin(found, number)
+        elif found := _HEAD.fullmatch(line):
+            if found[3] is None:
+                raise self._refused(number)
+            self._numbered, self._headless = found[1] is not None, False
+        elif found := _COUNTED.fullmatch(line):
+            self._counted = int(found[1])
+        elif _COMMAND.search(line) and not line.lstrip()[:1].isdigit():
+            self._close()
+            named = _TABLE.search(line)
+            self._named = named[1] if named is not None else "filter"
+        elif _RULER.fullmatch(line) or _SAID.match(line):
+            pass
+        else:
+            self._row(line, number)
+
+    def _row(self, line: str, number: int) -> None:
+        chain = self._chain
+        found = None
+        if chain is not None and not self._headless:
+            found = save_row(chain, line, numbered=self._numbered)
+        if found is None or chain is None or self._open is None:
+            self._noise.append(number)
+            if self._open is not None and chain is not None:
+                self._open.rows[chain].lose(number, line, at_start=False)
+            return
+        row, target = found
+        self._leads[target] += 1
+        if UNREAD in row:
+            self._unread.append(number)
+        self._open.rows[chain].append(number, row)
+
+    def _last_line(self, line: str, number: int) -> None:
+        """Meet a last line that nothing ends: it may have lost its end."""
+        self._warn("cut-off", "the listing ends within this line, which is left out", number)
+        if _CHAIN.fullmatch(line):
+            self._line(line, number)
+        if self._open is not None and self._chain is not None:
+            self._open.rows[self._chain].complete = False
+            self._open.damaged = True
+
+    def _begin(self, found: re.Match[str], number: int) -> None:
+        name, policy = found[1], found[2]
+        if self._open is not None and self._is_next(name, policy):
+            self._close()
+        if self._open is None:
+            self._open = OpenTable(self._named, self._family, number, implied=True)
+            self._references, self._leads = {}, Counter()
+        counters: Counters | None = None
+        if found[3] is not None and not found[4] and not found[6]:
+            counters = (int(found[3]), int(found[5]))
+        if policy is not None and policy not in POLICIES:
+            self._warn(
+                "unknown-policy", f"policy {policy} is not known: it may drop or not", number
+            )
+        self._open.policies[name] = (policy, counters)
+        self._open.rows[name] = ListedRows(self._file, self._open.rows)
+        if found[7] is not None:
+            self._references[name] = int(found[7])
+        self._chain, self._headless = name, True
+
+    def _is_next(self, name: str, policy: str | None) -> bool:
+        """Tell whether a chain is of another table: names come once, and base chains first."""
+        assert self._open is not None
+        if name in self._open.rows:
+            return True
+        policies = self._open.policies
+        bases = frozenset(each for each, (known, _) in policies.items() if known is not None)
+        return policy is not None and bases in BASE_CHAINS and len(policies) > len(bases)
+
+    def _refused(self, number: int) -> InputError:
+        return InputError(
+            f"{self._file}:{number}: a listing of `iptables -L` without -v, which leaves out the "
+            "devices that rules ask for: any rule may be for some of them only; run "
+            "`iptables-save` on the node, or `iptables -t nat -nvL`, and give its output"
+        )
+
+    def _close(self) -> None:
+        table, self._open = self._open, None
+        self._chain, named, self._named = None, self._named, None
+        counted, self._counted = self._counted, None
+        if table is None:
+            return
+        bases = frozenset(n for n, (policy, _) in table.policies.items() if policy is not None)
+        name = self._wanted or named or table.guess()
+        if not self._wanted and not named and bases not in BASE_CHAINS:
+            self._note("guessed-table", f"taken for table {name}; --table says", table.line)
+        whole = bases in BASE_CHAINS and not table.damaged
+        missing = self._missing(table, counted)
+        if missing is not None:
+            whole = False
+            self._warn("incomplete-listing", f"table {name}: {missing}; {_UNKNOWN}", table.line)
+        elif bases not in BASE_CHAINS:
+            self._warn(
+                "fragment", f"table {name}: not all of its base chains are listed", table.line
+            )
+        if missing is not None:
+            for rows in table.rows.values():
+                rows.complete = False
+        elif name == "nat" and table.rows:
+            last = next(reversed(table.rows.values()))
+            if not (last.lines and _LAST.fullmatch(last.lines[-1])) and len(table.rows) > len(
+                bases
+            ):
+                last.complete = False
+        if name in self._tables:
+            if not table.same_as(self._tables[name]):
+                self._warn(
+                    "two-dumps",
+                    f"table {name} again, with other rules: two nodes, or two times? "
+                    "Only the first is read",
+                    table.line,
+                )
+            return
+        table.implied = False
+        self._tables[name] = replace(table.close(name, complete=whole), complete=whole)
+
+    def _missing(self, table: OpenTable, counted: int | None) -> str | None:
+        """Return what shows that rules are missing; None: nothing does."""
+        shown = sum(len(rows.lines) for rows in table.rows.values())
+        if counted is not None and counted != shown:
+            return f"{shown} rules are listed, and {counted} were counted"
+        for name, number in self._references.items():
+            if self._leads[name] != number:
+                return (
+                    f"chain {name} has {number} references, and {self._leads[name]} rules of the "
+                    "listing lead to it"
+                )
+        return None
+
+    def _tell(self, code: str, message: str, lines: list[int]) -> None:
+        if lines:
+            more = f" (and {len(lines) - 1} more)" if lines[1:] else ""
+            self._warn(code, f"{message}{more}", lines[0])
+
+    def _warn(self, code: str, message: str, line: int) -> None:
+        self._diagnose(Severity.WARNING, code, message, line)
+
+    def _note(self, code: str, message: str, line: int) -> None:
+        self._diagnose(Severity.INFO, code, message, line)
+
+    def _diagnose(self, severity: Severity, code: str, message: str, line: int) -> None:
+        self._diagnostics.append(
+            Diagnostic(
+                severity=severity,
+                code=code,
+                message=message,
+                file=self._file,
+                line=line,
+                partial=severity is not Severity.INFO,
+            )
+        )
+
+
+_UNKNOWN: Final = "what may follow in its chains is taken as unknown"
