@@ -6,8 +6,8 @@ left by what each extension can print, and in the end must be what the target pr
 character. What is left over is no guess: it becomes a match that nobody can read, and the target
 keeps its name only, unless it prints nothing (a chain, ACCEPT) or its text ends the row (``to:``).
 
-A comment is printed as it is. One that holds ``*/`` could spell anything, so a row with more than
-one comment is not read behind the first. Names of sets and lists that hold blanks are not read.
+A comment is printed as it is. One that holds ``*/`` could spell anything, so a row in which
+something stands between two comments is not read. Names that hold blanks are not read either.
 
 Source: iptables, iptables/iptables.c, ``print_rule4``; iptables/xshared.c,
 ``print_rule_details``; extensions/libxt_*.c, libipt_*.c, ``*_print``. Each form here was printed by
@@ -45,6 +45,7 @@ _PROTOCOLS: Final = {
 _ANY_ADDRESS: Final = frozenset({"0.0.0.0/0", "::/0", "anywhere"})
 _ANY_DEVICE: Final = frozenset({"*", "any"})
 _ADDRESS: Final = re.compile(r"[0-9a-f]*[.:][0-9a-f.:]*(?:/[0-9a-f.:]+)?")
+_COMMENTS: Final = re.compile(r"(?:/\*(?:(?!\*/).)*\*/ ?)+(?<! )")
 #: Targets that print nothing, ever.
 _WORDLESS: Final = frozenset({"", "ACCEPT", "DROP", "RETURN", "TRACE", "QUEUE", "MIRROR"})
 _FLAGS: Final = ("FIN", "SYN", "RST", "ACK", "PSH", "URG")
@@ -59,6 +60,7 @@ _LOG_FLAGS: Final = {
 }
 
 _N: Final = r"\d{1,20}"
+_RANGE: Final = r"(?:source|destination) IP range (?:! )?[0-9a-f.:]+-[0-9a-f.:]+"
 _MASK: Final = r"0x[0-9a-f]{1,8}(?:/0x[0-9a-f]{1,8})?"
 
 
@@ -146,6 +148,13 @@ def _owner(found: re.Match[str]) -> list[str]:
     return words
 
 
+def _iprange(found: re.Match[str]) -> list[str]:
+    words = ["-m", "iprange"]
+    for side, negation, value in re.findall(r"(\w+) IP range (! )?(\S+)", found[0]):
+        words += [*_not(negation), f"--{'src' if side == 'source' else 'dst'}-range", value]
+    return words
+
+
 def _negated(name: str, option: str) -> Callable[[re.Match[str]], list[str]]:
     """Return what says a match of one option: group 1 is its negation, group 2 its value."""
     return lambda found: ["-m", name, *_not(found[1]), option, found[2]]
@@ -213,13 +222,7 @@ _MATCHES: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[str]
             r"PKTTYPE (!?)= (unicast|broadcast|multicast)",
             _negated("pkttype", "--pkt-type"),
         ),
-        (
-            r"(source|destination) IP range (! )?([0-9a-f.:]+-[0-9a-f.:]+)",
-            lambda found: [
-                *("-m", "iprange", *_not(found[2])),
-                *(f"--{'src' if found[1] == 'source' else 'dst'}-range", found[3]),
-            ],
-        ),
+        (rf"{_RANGE}(?: {_RANGE})?", _iprange),
         (
             r"nfacct-name  (\S+)",
             lambda found: ["-m", "nfacct", "--nfacct-name", quoted(found[1])],
@@ -280,6 +283,13 @@ def _log(found: re.Match[str]) -> list[str]:
     return [*words, *(word for bit, word in _LOG_FLAGS.items() if flags & bit)]
 
 
+def _nflog(found: re.Match[str]) -> list[str]:
+    words = [] if found[1] is None else ["--nflog-prefix", quoted(found[1])]
+    for name, value in (("group", found[2]), (found[3], found[4]), ("threshold", found[5])):
+        words += [] if value is None else [f"--nflog-{name}", value]
+    return words
+
+
 def _masquerade(found: re.Match[str]) -> list[str]:
     words = [] if found[1] is None else ["--to-ports", found[1]]
     return [*words, *(f"--{word}" for word in found[2].split())]
@@ -292,6 +302,10 @@ def _set(found: re.Match[str]) -> list[str]:
 
 
 _VALUE: Final = r"(0x[0-9a-f]{1,8})(?:/(0x[0-9a-f]{1,8}))?"
+_NFLOG: Final = (
+    r'(?:nflog-prefix "?(.*?)"?)?(?: ?nflog-group (\d+))?(?: ?nflog-(range|size) (\d+))?'
+    r"(?: ?nflog-threshold (\d+))?"
+)
 _ONES: Final = r"[0-9]{1,5}"
 _TO: Final = r"to:(\S*)((?: (?:random-fully|random|persistent))*)"
 
@@ -310,7 +324,7 @@ _TARGETS: Final[dict[str, tuple[tuple[str, Callable[[re.Match[str]], list[str]]]
         (r"CONNMARK (save|restore)(?: mask (0x[0-9a-f]{1,8}))?", _copied_mark),
     ),
     "LOG": ((r'LOG flags (\d{1,3}) level (\d)(?: prefix "(.*)")?', _log),),
-    "NFLOG": ((r"nflog-.*", lambda _: []),),
+    "NFLOG": ((_NFLOG, _nflog),),
     "CT": (
         (r"CT notrack", lambda _: ["--notrack"]),
         (rf"CT zone ({_ONES})", lambda found: ["--zone", found[1]]),
@@ -382,21 +396,26 @@ def _columns(found: re.Match[str]) -> list[str]:
 def _details(target: str, leads: str, text: str) -> list[str]:
     """Return what matches and the target print, which is `text`."""
     words: list[str] = []
-    at = 0
+    last: list[str] = []
+    at = before = 0
     if target in XTABLES_TARGETS and target not in _TARGETS and target not in _WORDLESS:
         return [*(_unread(text) if text else []), leads, target, UNREAD]
-    # Where comments may end elsewhere than at the first */ nothing is told of what follows.
-    doubtful = text.count("*/") > 1 or text.count("/*") > 1
+    # What stands between two comments may be a part of one.
+    comments = text[text.find("/*") : text.rfind("*/") + 2] if "/*" in text else ""
+    doubtful = bool(comments) and not _COMMENTS.fullmatch(comments)
     while True:
         said = _target(target, leads, text[at:])
         if said is not None:
-            return [*words, *said]
+            return [*words, *last, *said]
         found = None if doubtful else _next_match(text, at)
         if found is None:
-            unread = _unread(text[at:]) if text[at:] else []
+            if last[1:2] == ["comment"] or text[at:] == "":
+                words, before = [*words, *last], at
+            # Else it may be an option of the match before, which that does not mean without.
+            unread = _unread(text[before:]) if text[before:] else []
             return [*words, *unread, *_target_alone(target, leads, text[at:])]
-        words += found[0]
-        at = found[1]
+        words, before = [*words, *last], at
+        last, at = found
 
 
 def _next_match(text: str, at: int) -> tuple[list[str], int] | None:

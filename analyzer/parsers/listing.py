@@ -5,8 +5,9 @@ a rule like others from there on; its line is that of the listing. A listing has
 tables: they are told by their base chains, by ``iptables -t nat ...`` before them, or by
 ``--table``. It has no end either. That it is whole is told by what each chain says of how many
 rules lead to it: where that is not what there is, rules are missing, and what a chain does behind
-those that are shown is unknown. The last chain of a nat table is taken for whole only where its
-last rule takes all flows, as kube-proxy's do.
+those that are shown is unknown. A Service's or endpoint's chain that comes last is taken for whole
+only where its last rule takes all flows, as kube-proxy's does. (That rules which lead to no chain
+are missing at the end of another last chain nothing tells, as in ``iptables -S``.)
 
 Source: iptables, iptables/iptables.c, ``print_header`` and ``list_entries``; iptables/nft.c,
 ``nft_rule_list``.
@@ -48,6 +49,8 @@ _RULER: Final = re.compile(r"\s*=*\s*")
 _SAID: Final = re.compile(r"# (?:Warning: ip6?tables-legacy tables present|Table `)")
 _LEGACY_BESIDE: Final = "tables-legacy tables present"
 _ANY_V6: Final = re.compile(r"\s!?[0-9a-f]{0,4}:[0-9a-f:]*:[0-9a-f:]*(?:/\d+)?\s")
+#: Chains of kube-proxy's that have such a rule at their end.
+_ENDING: Final = ("KUBE-SEP-", "KUBE-SVC-", "KUBE-SVL-")
 #: Rows whose rule takes whatever comes to it, or all of one protocol, to an end.
 _LAST: Final = re.compile(
     r'(?:\[\d+:\d+\] )?-A \S+ (?:-p \w+ )?(?:-m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+) )?'
@@ -229,12 +232,10 @@ class _Reader:
         if missing is not None:
             for rows in table.rows.values():
                 rows.complete = False
-        elif name == "nat" and table.rows:
-            last = next(reversed(table.rows.values()))
-            if not (last.lines and _LAST.fullmatch(last.lines[-1])) and len(table.rows) > len(
-                bases
-            ):
-                last.complete = False
+        elif table.rows:
+            last, rows = next(reversed(table.rows.items()))
+            if last.startswith(_ENDING) and not (rows.lines and _LAST.fullmatch(rows.lines[-1])):
+                rows.complete = False
         if name in self._tables:
             if not table.same_as(self._tables[name]):
                 self._warn(

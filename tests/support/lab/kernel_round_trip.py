@@ -22,6 +22,7 @@ from analyzer.model import targets as t
 from analyzer.model.diagnostics import Location
 from analyzer.model.rules import Rule
 from analyzer.model.value import fields_of, replace
+from analyzer.parsers import listing
 from analyzer.parsers.iptables_save import parse
 from analyzer.parsers.xt.matches import MATCH_NAMES
 from analyzer.parsers.xt.rule import render_rule
@@ -29,6 +30,7 @@ from analyzer.parsers.xt.targets import TARGET_NAMES
 from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace, leave_host
+from tests.support.lab import kernel_listings
 from tests.support.strategies.iptables_matches import MATCHES
 from tests.support.strategies.iptables_targets import TARGETS
 
@@ -80,6 +82,8 @@ class Trial:
         self._namespace = Namespace(binary)
         self.accepted: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
+        #: Rules of which a listing told all.
+        self.told: Counter[str] = Counter()
         self.faults: list[str] = []
         self.witnessed = 0
 
@@ -106,6 +110,19 @@ class Trial:
             self._fault(f"python-iptables sees {seen}", text, row)
         elif self._pass(table, row) != saved:
             self._fault("not the same the second time", text, row)
+        else:
+            self._list(kind, table, read)
+
+    def _list(self, kind: type, table: str, saved: Rule) -> None:
+        """Hold what is listed of the rule against it."""
+        printed = run(self._namespace, [self._binary, "-t", table, "-nvL"]).stdout
+        (listed,) = listing.parse(printed, "listed").tables[table].chains["X"].rules
+        wrong = kernel_listings.fault(listed, saved)
+        if wrong is not None:
+            row = printed.split("Chain X ")[1].split("\n")[2]
+            self._fault(f"listed as {listed.raw}: {wrong}", row, saved.raw)
+        elif kernel_listings.is_whole(listed):
+            self.told[kind.__name__] += 1
 
     def _second_witness(self, table: str) -> list[str]:
         """Return the extensions that python-iptables finds in the rule; none: not its table."""
@@ -287,6 +304,7 @@ def main(words: Sequence[str] | None = None) -> int:
         found[binary] = {
             "accepted": trial.accepted,
             "refused": trial.refused,
+            "told": trial.told,
             "faults": trial.faults,
             "witnessed": trial.witnessed,
         }
