@@ -27,8 +27,9 @@ WANTED = "expected the output of `kubectl get services,endpointslices,nodes,pods
         ),
         (
             b"Chain INPUT (policy ACCEPT)\ntarget prot opt source destination\n",
-            "a listing of `iptables -L`, which leaves out what is needed; run `iptables-save` on "
-            "the node instead",
+            "a listing of `iptables -L` without -v, which leaves out the devices that rules "
+            "ask for: any rule may be for some of them only; run `iptables-save` on the node, or "
+            "`iptables -t nat -nvL`, and give its output",
         ),
         (
             gzip.compress(b"*nat\nCOMMIT\n" * 99, mtime=0)[:-9],

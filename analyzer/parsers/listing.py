@@ -136,7 +136,7 @@ class _Reader:
             self._begin(found, number)
         elif found := _HEAD.fullmatch(line):
             if found[3] is None:
-                raise self._refused(number)
+                raise self._refused()
             self._numbered, self._headless = found[1] is not None, False
         elif found := _COUNTED.fullmatch(line):
             self._counted = int(found[1])
@@ -203,9 +203,9 @@ class _Reader:
         bases = frozenset(each for each, (known, _) in policies.items() if known is not None)
         return policy is not None and bases in BASE_CHAINS and len(policies) > len(bases)
 
-    def _refused(self, number: int) -> InputError:
+    def _refused(self) -> InputError:
         return InputError(
-            f"{self._file}:{number}: a listing of `iptables -L` without -v, which leaves out the "
+            f"{self._file}: a listing of `iptables -L` without -v, which leaves out the "
             "devices that rules ask for: any rule may be for some of them only; run "
             "`iptables-save` on the node, or `iptables -t nat -nvL`, and give its output"
         )

@@ -75,8 +75,10 @@ def test_damaged_gzip_is_refused() -> None:
         (b" \n\t\r\n", "the file holds nothing but blanks"),
         (gzip.compress(b"", mtime=0), "the file holds nothing but blanks"),
         (b"\x7fELF\0\0\0", "a binary file, not a dump of rules"),
-        (b"Chain INPUT (policy ACCEPT)\ntarget prot opt", "a listing of `iptables -L`"),
-        (b"# iptables -L -n\nChain INPUT (policy ACCEPT)\n", "a listing of `iptables -L`"),
+        (
+            b"Chain INPUT (policy ACCEPT)\ntarget prot opt source destination\n",
+            "a listing of `iptables -L` without -v",
+        ),
         (b'{"nftables": [{"metainfo": {}}]}', "no table of nft in it"),
         (b"hello\n", "no dump of rules; run `iptables-save`"),
         (b"apiVersion: v1\nkind: List\n", "no dump of rules; run `iptables-save`"),
@@ -115,6 +117,7 @@ def test_a_ruleset_names_its_format(name: str) -> None:
         "iptables-save": DUMP,
         "nft": "table ip nat {\n}\n",
         "nft-json": json.dumps({"nftables": [{"table": table}]}),
+        "iptables-list": "Chain X (0 references)\n",
     }
     assert formats.read_ruleset(samples[name].encode(), "dump").input_format == name
 
