@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from analyzer.errors import InputError
+from analyzer.model.rules import Ruleset
+from analyzer.model.value import replace
 from analyzer.parsers.contents import too_large
 from analyzer.parsers.formats import read_ruleset
 
@@ -22,10 +24,6 @@ if TYPE_CHECKING:  # only what is asked for is loaded
 _MOST_FILES: Final = 100_000
 _OF_OBJECTS: Final = frozenset(("json", "jsonl", "ndjson", "yaml", "yml"))
 _PACKED: Final = frozenset(("gz", "bz2", "xz", "zst"))
-_BLOCK: Final = 512
-#: `collect` takes half of that.
-_MOST_OF_BUNDLE: Final = 1 << 30
-_MOST_OF_MEMBERS: Final = 10_000
 
 
 class Member(str):
@@ -34,12 +32,16 @@ class Member(str):
     Attributes:
         bundle: what the bundle is called on the command line.
         node: the node that it was taken from; empty where it does not say.
+        backend: which backend rules are of that do not say it; None: it is not known.
+        synced: when kube-proxy last wrote its rules, in seconds since 1970; None: it is not told.
     """
 
-    __slots__ = ("bundle", "data", "node")
+    __slots__ = ("backend", "bundle", "data", "node", "synced")
     data: bytes
     bundle: str
     node: str
+    backend: str | None
+    synced: float | None
 
     @classmethod
     def of(cls, bundle: str, file: str, data: bytes, node: str) -> Self:
@@ -47,6 +49,7 @@ class Member(str):
         found = cls(f"{bundle}:{file}")
         found.data = data
         found.bundle, found.node = bundle, node
+        found.backend = found.synced = None
         return found
 
 
@@ -67,7 +70,9 @@ def read_rules(
     """
     given = input_format, table, advance, skim
     if isinstance(name, Member):
-        return read_ruleset(name.data, name, *given, most=most)
+        found = read_ruleset(name.data, name, *given, most=most)
+        is_silent = isinstance(found, Ruleset) and found.backend is None and name.backend
+        return replace(found, backend=name.backend) if is_silent else found
     if name == "-":
         return read_ruleset(sys.stdin.buffer, "<stdin>", *given, most=most)
     with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
@@ -83,7 +88,7 @@ def files_of_objects(names: Sequence[str], most: int) -> Iterator[tuple[str, byt
     """
     for name in names:
         if not os.path.isdir(name):  # noqa: PTH112  # pathlib is slow to load
-            yield name, read_file(name, most)
+            yield from _objects_of_file(name, most)
             continue
         from analyzer.parsers.api_objects import holds_objects
 
@@ -101,6 +106,23 @@ def files_of_objects(names: Sequence[str], most: int) -> Iterator[tuple[str, byt
             raise InputError(
                 f"{name}: no file *.json or *.yaml in this folder or below holds API objects"
             )
+
+
+def _objects_of_file(name: str, most: int) -> Iterator[tuple[str, bytes]]:
+    """Give the file itself; of an archive, those in it that hold objects."""
+    if isinstance(name, Member) or name == "-":
+        yield name, read_file(name, most)
+        return
+    from analyzer.bundle_files import kept_files
+
+    bundled = kept_files(name, most)
+    if bundled is None:
+        yield name, read_file(name, most)
+        return
+    found = [each for each in bundled if each.kind == "objects"]
+    if not found:
+        raise InputError(f"{name}: no file in this archive holds API objects")
+    yield from ((f"{name}:{each.path}", each.data) for each in found)
 
 
 def _files_below(folder: str) -> Iterator[str]:
@@ -163,61 +185,3 @@ def read_file(name: str, most: int) -> bytes:
             return decompress(bytes(contents(file, most)), most)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
-
-
-def files_of_bundle(name: str, most: int) -> Mapping[str, bytes] | None:
-    """Return what a folder or an archive holds, by names of files; None: it is neither.
-
-    Of a folder that are the plain files in it, and none below it.
-
-    Raises:
-        InputError: there is too much of it, or it is damaged.
-        OSError: it cannot be read.
-    """
-    most = min(most, _MOST_OF_BUNDLE)
-    if os.path.isdir(name):  # noqa: PTH112  # pathlib is slow to load
-        return _files_of_folder(name, most)
-    if not os.path.isfile(name) or not _begins_an_archive(name):  # noqa: PTH113  # as above
-        return None
-    from analyzer.parsers.archive import plain_files
-
-    try:
-        return plain_files(read_file(name, most))
-    except InputError as error:
-        text = str(error)
-        raise InputError(text if text.startswith(f"{name}: ") else f"{name}: {text}") from None
-
-
-def _files_of_folder(name: str, most: int) -> dict[str, bytes]:
-    with os.scandir(name) as listed:
-        plain = [each for each in listed if each.is_file(follow_symlinks=False)]
-    if len(plain) > _MOST_OF_MEMBERS:
-        raise InputError(f"{name}: more than {_MOST_OF_MEMBERS:,} files in this folder")
-    if sum(each.stat(follow_symlinks=False).st_size for each in plain) > most:
-        from analyzer.parsers.contents import too_large
-
-        raise InputError(f"{name}: {too_large(most)}")
-    found = {}
-    for each in plain:
-        with open(each.path, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
-            found[each.name] = file.read(most)
-    return found
-
-
-def _begins_an_archive(name: str) -> bool:
-    """Tell whether a file is an archive, packed by gzip or not; other packing holds dumps only."""
-    with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
-        head = file.read(_BLOCK)
-        if head.startswith(b"\x1f\x8b"):
-            import gzip
-            import zlib
-
-            file.seek(0)
-            try:
-                with gzip.open(file) as packed:
-                    head = packed.read(_BLOCK)
-            except (OSError, EOFError, zlib.error):
-                return False  # who reads it says what is wrong
-    from analyzer.parsers.archive import is_archive
-
-    return is_archive(head)

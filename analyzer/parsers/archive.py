@@ -1,27 +1,74 @@
-"""Files in a tar archive, which may come from anybody: none of it is ever written anywhere.
+"""Files in archives, which may come from anybody: none of it is ever written anywhere.
 
-The archive is walked header by header, and only plain files are taken. What an archive of a node's
-state has no use for (links, devices, names that lead out of it, more members than anybody made) is
-refused. tarfile would read all of that, and older ones can be held in a loop by a header.
+A tar archive is walked header by header, and only plain files are given: links, devices and folders
+are passed by, as nothing follows them. A name that leads out of the archive, a file with holes,
+more members than anybody made and whatever does not add up are refused. tarfile would read all of
+that, and older ones can be held in a loop by a header.
 
-Source: POSIX, pax(1), ustar and pax formats; GNU tar, tar.h, of long names (`L`).
+A zip archive has its list of members at its end, which zipfile reads whole: one that is too long is
+refused before that.
+
+Source: POSIX, pax(1), ustar and pax formats; GNU tar, tar.h, of long names (`L`, `K`); PKWARE,
+APPNOTE.TXT, 4.3.16, the end of central directory record.
 """
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable, Iterator
+
 from analyzer.errors import InputError
 from analyzer.model.text import printable
+from analyzer.parsers.unpacking import Budget, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
+    from typing import IO, BinaryIO, Final
 
+#: Of a file, so that it can be told what it is.
+HEAD: Final = 4096
 _BLOCK: Final = 512
 _MAGIC: Final = slice(257, 262)
 _CHECKSUM: Final = slice(148, 156)
-_MOST_MEMBERS: Final = 10_000
 #: Of what stands before a member: a long name, or pax attributes.
 _MOST_BEFORE: Final = 1 << 16
+_PLAIN: Final = (b"0", b"\0")
+#: Links, devices, folders, pipes: nothing of them is of use.
+_PASSED_BY: Final = b"1234567"
+_ZIP: Final = b"PK\x03\x04"
+_END_OF_LIST: Final = b"PK\x05\x06"
+_LENGTH_OF_LIST: Final = slice(12, 16)
+#: Of the list of members in a zip archive: of 100,000 with names of 60 letters.
+_MOST_LISTED: Final = 10 << 20
+_LONGEST_END: Final = 22 + 0xFFFF
+
+
+class Entry:
+    """A file that an archive or a folder has; its content is there until the next is asked for."""
+
+    def __init__(self, name: str, size: int, read: Callable[[int], bytes], budget: Budget) -> None:
+        self.name = name
+        self.size = size
+        self._read = read
+        self._budget = budget
+        self._head: bytes | None = None
+
+    @property
+    def head(self) -> bytes:
+        """The first bytes, `HEAD` of them at the most."""
+        if self._head is None:
+            self._head = self._read(min(self.size, HEAD))
+        return self._head
+
+    def content(self) -> bytes:
+        """Return all of the file.
+
+        Raises:
+            InputError: it is more than may be kept.
+        """
+        self._budget.keep(self.size)
+        head = self.head
+        return head + self._read(self.size - len(head)) if self.size > len(head) else head
 
 
 def is_archive(head: bytes) -> bool:
@@ -29,49 +76,162 @@ def is_archive(head: bytes) -> bool:
     return head[_MAGIC] == b"ustar"
 
 
-def plain_files(data: bytes) -> dict[str, bytes]:
-    """Return the plain files of an archive by their paths in it.
+def is_zip(head: bytes) -> bool:
+    """Tell whether the first bytes are those of a zip archive with something in it."""
+    return head.startswith(_ZIP)
+
+
+def plain_files(data: bytes, most: int = 1 << 30) -> dict[str, bytes]:
+    """Return the plain files of a tar archive by their paths in it.
 
     Raises:
         InputError: it is damaged or cut off, or holds what no bundle does.
     """
-    found: dict[str, bytes] = {}
-    at = members = 0
+    budget = Budget(most)
+    stream = Stream(io.BytesIO(data), budget)
+    return {entry.name: entry.content() for entry in files_of_tar(stream, budget)}
+
+
+def files_of_tar(stream: Stream, budget: Budget) -> Iterator[Entry]:
+    """Give the plain files of a tar archive one after the other.
+
+    Raises:
+        InputError: it is damaged or cut off, or holds what no bundle does.
+    """
+    seen: set[str] = set()
     long_name = None
     while True:
-        header = data[at : at + _BLOCK]
+        header = stream.take(_BLOCK)
         if len(header) < _BLOCK:
             raise InputError("the archive is cut off")
         if not any(header):
-            return found
+            return
         kind, size = header[156:157], _number(header[124:136])
         if not is_archive(header) or _number(header[_CHECKSUM]) != _sum(header):
             raise InputError("the archive is damaged")
-        content = data[at + _BLOCK : at + _BLOCK + size]
-        if len(content) < size:
-            raise InputError("the archive is cut off")
-        at += _BLOCK + -(-size // _BLOCK) * _BLOCK
-        members += 1
-        if members > _MOST_MEMBERS:
-            raise InputError(f"more than {_MOST_MEMBERS} members in the archive")
-        if kind in b"Lxg" and size > _MOST_BEFORE:
-            raise InputError("a name in the archive is too long")
-        if kind == b"L":
-            long_name = _text(content)
-            continue
-        if kind == b"x":
-            long_name = _pax_path(content) or long_name
-            continue
-        if kind == b"g":
+        budget.member()
+        behind = -size % _BLOCK
+        if kind in b"LKxg":
+            if size > _MOST_BEFORE:
+                raise InputError("a name in the archive is too long")
+            long_name = _name_before(kind, _whole(stream, size), long_name)
+            _pass_by(stream, behind)
             continue
         name, long_name = long_name or _name(header), None
         _check_name(name)
-        if kind in (b"0", b"\0"):
-            if name in found:
+        if kind in _PLAIN:
+            if name in seen:
                 raise InputError(f"{printable(name)} is twice in the archive")
-            found[name] = content
-        elif kind != b"5":
+            seen.add(name)
+            left = _Left(stream, size)
+            yield Entry(name, size, left.read, budget)
+            _pass_by(stream, left.size + behind)
+        elif kind in _PASSED_BY:
+            # Of a link the size is that of what it leads to, which does not follow here.
+            _pass_by(stream, size + behind if kind == b"7" else 0)
+        else:
             raise InputError(f"{printable(name)} in the archive is no plain file")
+
+
+class _Left:
+    """What is left of a member."""
+
+    def __init__(self, stream: Stream, size: int) -> None:
+        self._stream = stream
+        self.size = size
+
+    def read(self, number: int) -> bytes:
+        found = _whole(self._stream, min(number, self.size))
+        self.size -= len(found)
+        return found
+
+
+def _whole(stream: Stream, number: int) -> bytes:
+    found = stream.take(number)
+    if len(found) < number:
+        raise InputError("the archive is cut off")
+    return found
+
+
+def _pass_by(stream: Stream, number: int) -> None:
+    if stream.skip(number) < number:
+        raise InputError("the archive is cut off")
+
+
+def _name_before(kind: bytes, content: bytes, before: str | None) -> str | None:
+    """Return the name of the next member, as what stands before it has it."""
+    if kind == b"L":
+        return _text(content)
+    return _pax_path(content) or before if kind == b"x" else before
+
+
+def files_of_zip(file: BinaryIO, budget: Budget) -> Iterator[Entry]:
+    """Give the plain files of a zip archive one after the other.
+
+    Raises:
+        InputError: it is damaged, or holds what no bundle does.
+    """
+    import zipfile
+    import zlib
+
+    _check_list(file)
+    seen: set[str] = set()
+    damaged = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError)
+    others = (NotImplementedError, RuntimeError)  # packed as no Python unpacks, or with a password
+    try:
+        archive = zipfile.ZipFile(file)
+    except (*damaged, *others) as error:
+        raise InputError(f"the zip archive is damaged: {error}") from None
+    for each in archive.infolist():
+        budget.member()
+        _check_name(each.filename)
+        if each.is_dir() or _is_link(each.external_attr >> 16):
+            continue
+        if each.filename in seen:
+            raise InputError(f"{printable(each.filename)} is twice in the archive")
+        seen.add(each.filename)
+        try:
+            with archive.open(each) as packed:
+                yield Entry(each.filename, each.file_size, _reader(packed, budget), budget)
+        except damaged as error:
+            raise InputError(f"the zip archive is damaged: {error}") from None
+        except others as error:
+            raise InputError(f"{printable(each.filename)} in the zip archive: {error}") from None
+
+
+def _reader(packed: IO[bytes], budget: Budget) -> Callable[[int], bytes]:
+    """Return what reads so many bytes of a member of a zip archive."""
+
+    def read(number: int) -> bytes:
+        found = bytearray()
+        while len(found) < number:
+            piece = packed.read(min(_MOST_BEFORE, number - len(found)))
+            if not piece:
+                raise EOFError("a member is shorter than the list says")
+            budget.passed(len(piece))
+            found += piece
+        return bytes(found)
+
+    return read
+
+
+def _check_list(file: BinaryIO) -> None:
+    """Refuse a zip archive whose list of members is too long to be read whole."""
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(0, size - _LONGEST_END))
+    end = file.read(_LONGEST_END)
+    at = end.rfind(_END_OF_LIST)
+    file.seek(0)
+    if at < 0:
+        raise InputError("the zip archive is cut off")
+    if int.from_bytes(end[at:][_LENGTH_OF_LIST], "little") > _MOST_LISTED:
+        raise InputError("more members in the zip archive than any bundle has")
+
+
+def _is_link(mode: int) -> bool:
+    """Tell whether a member's mode, as of stat(2), is of a link, a device or a pipe."""
+    kind = mode & 0o170000
+    return kind not in {0, 0o100000}
 
 
 def _number(field: bytes) -> int:

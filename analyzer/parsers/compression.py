@@ -11,7 +11,7 @@ from analyzer.parsers.contents import MOST_BYTES, too_large
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
+    from typing import Any, BinaryIO, Final
 
 #: Unpacked at a time.
 _PIECE: Final = 1 << 20
@@ -39,14 +39,19 @@ def _library(name: str) -> Callable[[bytes, int], bytes]:
     return unpack
 
 
-def _zstd(data: bytes, most: int) -> bytes:
+def _zstandard() -> Any:
+    """Return the module zstandard, which the standard library has nothing like before 3.14."""
     try:
-        zstandard = importlib.import_module("zstandard")
+        return importlib.import_module("zstandard")
     except ImportError:
         raise InputError(
             "compressed with zstd, which needs the package zstandard: "
             "pip install 'kubeodds[zstd]', or unpack it with `zstd -d` first"
         ) from None
+
+
+def _zstd(data: bytes, most: int) -> bytes:
+    zstandard = _zstandard()
     unpacked = bytearray()
     try:
         while data:  # one frame after the other
@@ -73,6 +78,40 @@ _FORMATS: Final[Mapping[bytes, Callable[[bytes, int], bytes]]] = {
     b"\xfd7zXZ\x00": _library("lzma"),
     b"\x28\xb5\x2f\xfd": _zstd,
 }
+
+
+#: A file that unpacks, and what it raises where the data is damaged.
+Opened = tuple["BinaryIO", tuple[type[Exception], ...]]
+
+
+def _stream(name: str) -> Callable[[BinaryIO], Opened]:
+    """Return what opens a file that is packed as a module of the standard library does it."""
+
+    def opened(file: BinaryIO) -> Opened:
+        module, zlib = importlib.import_module(name), importlib.import_module("zlib")
+        of_lzma: type[Exception] = getattr(module, "LZMAError", EOFError)
+        return module.open(file), (OSError, EOFError, ValueError, zlib.error, of_lzma)
+
+    return opened
+
+
+def _zstd_stream(file: BinaryIO) -> Opened:
+    zstandard = _zstandard()
+    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return reader, (zstandard.ZstdError, OSError, ValueError)
+
+
+_STREAMS: Final[Mapping[bytes, Callable[[BinaryIO], Opened]]] = {
+    b"\x1f\x8b": _stream("gzip"),
+    b"BZh": _stream("bz2"),
+    b"\xfd7zXZ\x00": _stream("lzma"),
+    b"\x28\xb5\x2f\xfd": _zstd_stream,
+}
+
+
+def opener(head: bytes) -> Callable[[BinaryIO], Opened] | None:
+    """Return what opens a file that begins so, to be read piece by piece; None: it is plain."""
+    return next((made for magic, made in _STREAMS.items() if head.startswith(magic)), None)
 
 
 def is_compressed(data: bytes) -> bool:

@@ -104,7 +104,11 @@ class _Reader:
         self._unread: list[int] = []
 
     def read(self, text: str) -> Ruleset:
-        self._family = "ip6" if _ANY_V6.search(text) else "ip"
+        # Where no row has an address, the program that is in the name of the file tells.
+        named = "ip6tables" in re.split(r"[/:]", self._file)[-1]
+        self._family = (
+            "ip6" if _ANY_V6.search(text) or (named and " 0.0.0.0/0 " not in text) else "ip"
+        )
         lines = text.split("\n")
         cut = lines.pop() if lines[-1] else None
         for number, line in enumerate(lines, 1):

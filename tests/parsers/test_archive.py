@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.errors import InputError
-from analyzer.parsers import archive
+from analyzer.parsers import unpacking
 from analyzer.parsers.archive import is_archive, plain_files
 from tests.support.archives import packed
 
@@ -69,16 +69,29 @@ def test_names_that_lead_out_are_refused(name: str, form: int) -> None:
         tarfile.CHRTYPE,
         tarfile.BLKTYPE,
         tarfile.FIFOTYPE,
-        tarfile.CONTTYPE,
-        tarfile.GNUTYPE_SPARSE,
-        tarfile.GNUTYPE_LONGLINK,
+        tarfile.DIRTYPE,
     ],
 )
-def test_links_devices_and_their_like_are_refused(kind: bytes) -> None:
+def test_links_devices_and_their_like_are_passed_by(kind: bytes) -> None:
     row = tarfile.TarInfo("f/a")
     row.type, row.linkname = kind, "/etc/passwd"
+    data = row.tobuf(tarfile.GNU_FORMAT) + packed({"f/b": b"two"})
+    assert plain_files(data) == {"f/b": b"two"}
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_SPARSE, b"Z"])
+def test_files_of_other_kinds_are_refused(kind: bytes) -> None:
+    row = tarfile.TarInfo("f/a")
+    row.type = kind
     with pytest.raises(InputError, match="is no plain file"):
         plain_files(row.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
+
+
+def test_a_link_with_a_long_name_is_passed_by() -> None:
+    row = tarfile.TarInfo("f/" + "a" * 300)
+    row.type, row.linkname = tarfile.SYMTYPE, "b" * 300
+    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        assert plain_files(row.tobuf(form) + packed({"c": b"two"})) == {"c": b"two"}
 
 
 def test_a_file_that_is_there_twice_is_refused() -> None:
@@ -88,7 +101,7 @@ def test_a_file_that_is_there_twice_is_refused() -> None:
 
 
 def test_members_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "_MOST_MEMBERS", 5)
+    monkeypatch.setattr(unpacking, "_MOST_MEMBERS", 5)
     assert len(plain_files(packed({str(number): b"" for number in range(5)}))) == 5
     with pytest.raises(InputError, match="more than 5 members"):
         plain_files(packed({str(number): b"" for number in range(6)}))

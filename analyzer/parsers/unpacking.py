@@ -1,0 +1,134 @@
+"""Archives and packed files as streams, and how much of them is read at the most.
+
+An archive may come from anybody. What it unpacks to is never held as a whole and never written:
+it passes by, and only what is asked for is kept. A `Budget` counts all that passes by, archives in
+archives included, so that no packing can make a small file take long or fill the memory.
+"""
+
+from __future__ import annotations
+
+import io
+
+from analyzer.errors import InputError
+from analyzer.parsers.contents import too_large
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import BinaryIO, Final
+
+_MAGIC: Final = 6
+_PIECE: Final = 1 << 16
+#: Bytes that a packed one may stand for. Logs of nodes come to 10 to 50, zeros to 1,000 and more.
+_MOST_OF_ONE: Final = 250
+#: From so many bytes on: a short file of zeros harms nobody.
+_HARMLESS: Final = 1 << 26
+#: Of all archives that a bundle is made of.
+_MOST_MEMBERS: Final = 200_000
+#: What passes by, of each byte that may be kept.
+_PASSES: Final = 4
+
+
+class Budget:
+    """What is left to be read of one bundle.
+
+    Args:
+        most: bytes that may be kept; four times as many may pass by.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._kept = self._passed = self._members = 0
+
+    def passed(self, number: int) -> None:
+        """Count bytes that were unpacked.
+
+        Raises:
+            InputError: there were too many.
+        """
+        self._passed += number
+        if self._passed > _PASSES * self.most:
+            raise too_large(_PASSES * self.most)
+
+    def keep(self, number: int) -> None:
+        """Count bytes that are kept.
+
+        Raises:
+            InputError: there were too many.
+        """
+        self._kept += number
+        if self._kept > self.most:
+            raise too_large(self.most)
+
+    def release(self, number: int) -> None:
+        """Count bytes that are no longer kept."""
+        self._kept -= number
+
+    def member(self) -> None:
+        """Count a member of an archive, or a file of a folder.
+
+        Raises:
+            InputError: there were too many.
+        """
+        self._members += 1
+        if self._members > _MOST_MEMBERS:
+            raise InputError(f"more than {_MOST_MEMBERS:,} members in the archive")
+
+
+class Stream:
+    """A file that is read once from its beginning, unpacked if it is packed."""
+
+    def __init__(self, file: BinaryIO, budget: Budget) -> None:
+        self._packed = file
+        self._budget = budget
+        self._file, self._errors = _opened(file)
+        self._count = 0
+
+    def take(self, number: int) -> bytes:
+        """Return so many bytes; fewer where the file ends before.
+
+        Raises:
+            InputError: it is damaged, or more than may be read.
+        """
+        found = bytearray()
+        while len(found) < number:
+            try:
+                piece = self._file.read(min(_PIECE, number - len(found)))
+            except self._errors as error:
+                raise InputError(f"damaged compressed data: {error}") from None
+            if not piece:
+                break
+            found += piece
+            self._passes(len(piece))
+        return bytes(found)
+
+    def skip(self, number: int) -> int:
+        """Pass by so many bytes; return how many there were."""
+        left = number
+        while left > 0:
+            piece = len(self.take(min(_PIECE, left)))
+            if not piece:
+                break
+            left -= piece
+        return number - left
+
+    def _passes(self, number: int) -> None:
+        self._budget.passed(number)
+        self._count += number
+        if self._count > _HARMLESS and self._file is not self._packed:
+            packed = max(self._packed.tell(), 1)
+            if self._count > _MOST_OF_ONE * packed:
+                raise InputError(
+                    f"a packed byte stands for more than {_MOST_OF_ONE}, as of an archive that is "
+                    "meant to fill memory; unpack it yourself, and give the folder"
+                )
+
+
+def _opened(file: BinaryIO) -> tuple[BinaryIO, tuple[type[Exception], ...]]:
+    """Return a file that unpacks, and what it raises where it is damaged."""
+    from analyzer.parsers.compression import opener
+
+    head = file.read(_MAGIC)
+    file.seek(-len(head), io.SEEK_CUR)
+    made: Callable[[BinaryIO], tuple[BinaryIO, tuple[type[Exception], ...]]] | None = opener(head)
+    return (file, ()) if made is None else made(file)
