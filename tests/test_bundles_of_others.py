@@ -238,7 +238,7 @@ def test_a_listing_without_devices_is_named(command: Command) -> None:
 def test_a_bundle_may_come_by_standard_input(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = io.BufferedReader(io.BytesIO(packed(SUPPORT_BUNDLE)))  # type: ignore[arg-type]  # raw enough
+    data = io.BufferedReader(io.BytesIO(packed(SUPPORT_BUNDLE)))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data))
     done = command("loss", "-", *LOSS)
     assert (done.status, done.out) == (0, command("loss", DUMP, *OBJECTS, *LOSS).out), done.err

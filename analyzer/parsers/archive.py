@@ -192,22 +192,27 @@ def files_of_zip(file: BinaryIO, budget: Budget) -> Iterator[Entry]:
         seen.add(each.filename)
         try:
             with archive.open(each) as packed:
-                yield Entry(each.filename, each.file_size, _reader(packed, budget), budget)
+                yield Entry(each.filename, each.file_size, _reader(packed, budget, damaged), budget)
         except damaged as error:
             raise InputError(f"the zip archive is damaged: {error}") from None
         except others as error:
             raise InputError(f"{printable(each.filename)} in the zip archive: {error}") from None
 
 
-def _reader(packed: IO[bytes], budget: Budget) -> Callable[[int], bytes]:
+def _reader(
+    packed: IO[bytes], budget: Budget, damaged: tuple[type[Exception], ...]
+) -> Callable[[int], bytes]:
     """Return what reads so many bytes of a member of a zip archive."""
 
     def read(number: int) -> bytes:
         found = bytearray()
         while len(found) < number:
-            piece = packed.read(min(_MOST_BEFORE, number - len(found)))
+            try:
+                piece = packed.read(min(_MOST_BEFORE, number - len(found)))
+            except damaged as error:
+                raise InputError(f"the zip archive is damaged: {error}") from None
             if not piece:
-                raise EOFError("a member is shorter than the list says")
+                raise InputError("the zip archive is damaged: a member is shorter than it says")
             budget.passed(len(piece))
             found += piece
         return bytes(found)

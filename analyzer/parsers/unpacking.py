@@ -90,17 +90,21 @@ class Stream:
         Raises:
             InputError: it is damaged, or more than may be read.
         """
-        found = bytearray()
-        while len(found) < number:
-            try:
-                piece = self._file.read(min(_PIECE, number - len(found)))
-            except self._errors as error:
-                raise InputError(f"damaged compressed data: {error}") from None
-            if not piece:
-                break
+        first = self._piece(number)
+        if len(first) in {number, 0}:  # as of headers, of which there are many
+            return first
+        found = bytearray(first)
+        while len(found) < number and (piece := self._piece(number - len(found))):
             found += piece
-            self._passes(len(piece))
         return bytes(found)
+
+    def _piece(self, number: int) -> bytes:
+        try:
+            piece = self._file.read(min(_PIECE, number))
+        except self._errors as error:
+            raise InputError(f"damaged compressed data: {error}") from None
+        self._passes(len(piece))
+        return piece
 
     def skip(self, number: int) -> int:
         """Pass by so many bytes; return how many there were."""
