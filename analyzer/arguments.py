@@ -122,9 +122,9 @@ def add_input_options(parser: ArgumentParser, number: str = "+") -> None:
         "dumps",
         metavar="DUMP",
         nargs=number,
-        help="output of iptables-save or `nft list ruleset`, or a bundle of `kubeodds collect`; - "
-        "for stdin; several of one node are told apart by content; loss, and client with "
-        "--balancer: also of several nodes",
+        help="output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of "
+        "`kubeodds collect`, sosreport and others; - for stdin; several of one node are told apart "
+        "by content; loss, and client with --balancer: also of several nodes",
     )
     _add_what_is_known(parser)
 

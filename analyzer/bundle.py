@@ -53,7 +53,7 @@ def opened(options: SimpleNamespace, tell: Callable[[str], None]) -> SimpleNames
         if bundle is None:
             dumps.append(name)
             continue
-        chosen, is_name = bundle.chosen(given["node"], several=options.verb == "loss")
+        chosen, is_name = bundle.chosen(given["node"], several=_takes_several(options))
         used = bundle.dumps(chosen)
         dumps += used
         if is_name is not None:  # of the bundle, and not of the API
@@ -73,6 +73,11 @@ def opened(options: SimpleNamespace, tell: Callable[[str], None]) -> SimpleNames
     if objects:
         given = {**given, "objects": objects}
     return _with(options, {**given, "dumps": dumps})
+
+
+def _takes_several(options: SimpleNamespace) -> bool:
+    """Tell whether a verb judges several nodes."""
+    return options.verb == "loss" or bool(getattr(options, "balancer", None))
 
 
 def _with(options: SimpleNamespace, given: Mapping[str, object]) -> SimpleNamespace:

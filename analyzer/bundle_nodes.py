@@ -42,6 +42,7 @@ _RULES: Final = ("iptables-", "ip6tables-", "nft-")
 #: Columns of MANIFEST: a file's name, and what became of it.
 _NAME, _RESULT, _COLUMNS = 0, 5, 7
 _OF_NODE: Final = "# node "
+_BEGUN: Final = re.compile(rb"^# node .*, begun (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)$", re.MULTILINE)
 _PART: Final = ".part"
 _TEXT, _JSON = "nft-list-ruleset.txt", "nft-list-ruleset.json"
 _FORMS: Final = {_TEXT: _JSON, _JSON: _TEXT}
@@ -151,7 +152,7 @@ def _node(
     def member(each: Kept) -> Member:
         found = Member.of(name, each.path.removeprefix(root), each.data, node)
         found.backend = backends.get(each.path)
-        found.synced = synced
+        found.synced, found.taken = synced, begun
         return found
 
     synced = max(
@@ -163,6 +164,7 @@ def _node(
         ),
         default=None,
     )
+    begun = _begun(manifest or b"")
     rules, backends = chosen_rules(groups[root])
     others: dict[str, list[Member]] = {}
     for each in files:
@@ -268,6 +270,14 @@ def _named(manifest: bytes) -> str:
         if line.startswith(_OF_NODE):
             return printable(line.removeprefix(_OF_NODE).partition(",")[0])
     return ""
+
+
+def _begun(manifest: bytes) -> str:
+    """Return when a bundle was begun, in UTC, by its own words; empty: it does not say."""
+    found = re.search(
+        rb"^# node .*, begun (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)$", manifest, re.MULTILINE
+    )
+    return "" if found is None else found[1].decode()
 
 
 def _failed(manifest: bytes) -> Iterator[tuple[str, str]]:

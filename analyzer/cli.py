@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _services(options: SimpleNamespace) -> int:
-    from analyzer.judging import lacking
+    from analyzer.judging import freshness, lacking
     from analyzer.reports.answers import ServicesAnswer
 
     if options.from_objects:
@@ -109,6 +109,7 @@ def _services(options: SimpleNamespace) -> int:
         findings=findings,
         specs=_specs(options, given),
         others=tuple(part.ruleset for part in given.parts[1:]),
+        freshness=freshness(options, given),
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=bool(findings))
 

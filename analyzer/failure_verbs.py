@@ -32,10 +32,11 @@ def whatif(options: SimpleNamespace) -> int:
     from analyzer.failure.reaching import is_lost_beyond, reaching, reaching_at_every_node
     from analyzer.failure.thresholds import breaches
     from analyzer.failure.whatif import Asked, Kind, control_plane_of, what_if
-    from analyzer.judging import judged, warnings_of_places
+    from analyzer.judging import freshness, judged, warnings_of_places
     from analyzer.kubeproxy.absent import Absent
     from analyzer.outage.api_servers import api_processes
     from analyzer.reports.answers import WhatIfAnswer
+    from analyzer.reports.freshness import Freshness
 
     objects = ApiObjects(options)
     every = given = None
@@ -85,6 +86,7 @@ def whatif(options: SimpleNamespace) -> int:
         top=top,
         every=options.all,
         by_name=options.sort == "name",
+        freshness=Freshness() if given is None else freshness(options, given),
         **thresholds,
     )
     status = finish(options, options.verb, answer, answer.diagnostics, no=answer.is_broken)

@@ -34,14 +34,16 @@ class Member(str):
         node: the node that it was taken from; empty where it does not say.
         backend: which backend rules are of that do not say it; None: it is not known.
         synced: when kube-proxy last wrote its rules, in seconds since 1970; None: it is not told.
+        taken: when the file was taken, as RFC 3339 writes it; empty where nothing tells.
     """
 
-    __slots__ = ("backend", "bundle", "data", "node", "synced")
+    __slots__ = ("backend", "bundle", "data", "node", "synced", "taken")
     data: bytes
     bundle: str
     node: str
     backend: str | None
     synced: float | None
+    taken: str
 
     @classmethod
     def of(cls, bundle: str, file: str, data: bytes, node: str) -> Self:
@@ -49,7 +51,7 @@ class Member(str):
         found = cls(f"{bundle}:{file}")
         found.data = data
         found.bundle, found.node = bundle, node
-        found.backend = found.synced = None
+        found.backend, found.synced, found.taken = None, None, ""
         return found
 
 

@@ -11,17 +11,13 @@ from analyzer.reports.phrases import count, listed
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what `services` does not need without objects is not loaded
     from types import SimpleNamespace
-    from typing import Final
 
     from analyzer.failure.models import Dead
     from analyzer.inputs import Input
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.predicting import Shown
-
-
-#: Seconds by which times may differ: kubelets tell of themselves every 5 min at least.
-_SAME_TIME: Final = 900
+    from analyzer.reports.freshness import Freshness
 
 
 def judged(options: SimpleNamespace, given: Input) -> tuple[Absent, tuple[ServicePort, ...]]:
@@ -183,6 +179,29 @@ def warnings_of_places(given: Input) -> Iterator[Diagnostic]:
         yield _by_pod_cidr(given, len(assumed))
 
 
+def freshness(options: SimpleNamespace, given: Input) -> Freshness:
+    """Return of when the rules and the objects are, as far as they or their bundle tell."""
+    from analyzer.files import Member
+    from analyzer.reports.freshness import Freshness
+
+    of_bundle = [each for each in options.dumps or () if isinstance(each, Member)]
+    own = next((each for each in of_bundle if each == given.ruleset.file), None)
+    header = getattr(given.ruleset, "taken", "")  # nft tells none
+    taken = None if own is None else own.taken
+    synced = None if own is None else own.synced
+    if header or taken or synced:
+        from datetime import UTC, datetime
+
+        from analyzer.parsers.ages import dump_taken, time_from_text
+
+        return Freshness(
+            rules=time_from_text(taken) if taken else dump_taken(header),
+            synced=None if synced is None else datetime.fromtimestamp(synced, UTC),
+            objects=given.taken(),
+        )
+    return Freshness(objects=given.taken()) if options.format == "json" else Freshness()
+
+
 def another_time(given: Input) -> Iterator[Diagnostic]:
     """Say that the objects are of another time than the dump, where both tell when they are of."""
     ruleset = given.ruleset
@@ -191,10 +210,11 @@ def another_time(given: Input) -> Iterator[Diagnostic]:
     if seen is None:
         return
     from analyzer.parsers.ages import dump_taken
+    from analyzer.reports.freshness import SAME_TIME, long
 
     dumped = dump_taken(header)
     apart = 0.0 if dumped is None else (dumped - seen).total_seconds()
-    if abs(apart) <= _SAME_TIME:
+    if abs(apart) <= SAME_TIME:
         return
     which = "older" if apart > 0 else "newer"
     yield _told(
@@ -202,17 +222,10 @@ def another_time(given: Input) -> Iterator[Diagnostic]:
         Severity.WARNING,
         "objects-of-another-time",
         f"by the last sign of life of a node in them ({seen:%Y-%m-%d %H:%M %Z}) the objects are "
-        f"{_long(abs(apart))} {which} than the dump, if its node's clock is in UTC: node, zone and "
+        f"{long(abs(apart))} {which} than the dump, if its node's clock is in UTC: node, zone and "
         "pod of each endpoint are as of then, and pods may have moved between; take both anew, or "
         "put right what you know with --node-of",
     )
-
-
-def _long(seconds: float) -> str:
-    for length, unit in ((86_400, "day"), (3_600, "hour")):
-        if seconds >= length:
-            return count(int(seconds // length), unit)
-    return count(int(seconds // 60), "minute")
 
 
 def _by_pod_cidr(given: Input, number: int) -> Diagnostic:

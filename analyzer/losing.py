@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from analyzer.errors import InputError, UsageError
 from analyzer.failure.loss import Count, in_order, losses
 from analyzer.failure.loss_at_nodes import WorstLoss, worst_of
-from analyzer.judging import another_time, check_marked, dead_of, judged, warnings_of_dead
+from analyzer.judging import (
+    another_time,
+    check_marked,
+    dead_of,
+    freshness,
+    judged,
+    warnings_of_dead,
+)
 from analyzer.model.value import replace
 from analyzer.nodes import read_nodes
 from analyzer.output import finish
@@ -78,6 +85,7 @@ def _answer(
         narrowed=bool(options.service or options.namespace),
         rulesets=tuple(part.ruleset for part in given.parts or (given,)),
         quiet=options.quiet,
+        freshness=freshness(options, given),
     )
 
 

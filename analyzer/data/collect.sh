@@ -311,6 +311,18 @@ kube_proxy() {
     [ "$found" -gt 0 ] || left_out kube-proxy-arguments.txt 'no process kube-proxy' cat
 }
 
+# When kube-proxy last wrote its rules; it listens on the node itself only, unless told otherwise.
+metrics() {
+    address=http://127.0.0.1:10249/metrics
+    if [ "$found" -eq 0 ]; then
+        left_out kube-proxy-metrics.txt 'no process kube-proxy' curl "$address"
+    elif has curl; then
+        take kube-proxy-metrics.txt curl -sf --noproxy '*' --max-time 5 "$address"
+    else
+        take kube-proxy-metrics.txt wget -q -Y off -T 5 -O - "$address"
+    fi
+}
+
 # configured PID: the file of --config, as the process sees it
 configured() {
     config='' next=''
@@ -429,6 +441,7 @@ main() {
     network
     machine
     kube_proxy
+    metrics
     objects
 
     cd "$tmp" || die "$tmp: cannot be entered"

@@ -34,6 +34,15 @@ def dump_taken(header: str) -> datetime | None:
     return found.replace(tzinfo=UTC)
 
 
+def time_from_text(text: str) -> datetime | None:
+    """Return a time as RFC 3339 writes it; None: it is none, or of no zone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if found.tzinfo is None else found.astimezone(UTC)
+
+
 def objects_taken(objects: Iterable[Object]) -> datetime | None:
     """Return the youngest sign of life of a node; None: there is none in the objects."""
     return max((found for item in objects for found in _signs(item)), default=None)

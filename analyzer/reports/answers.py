@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from analyzer.model.value import value
+from analyzer.reports.freshness import UNKNOWN, Freshness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class ServicesAnswer:
         specs: what the API says of ServicePorts, by name and protocol.
         findings: how many invariants ``--check`` found broken; None: it was not asked.
         others: dumps of the other IP version, whose Services are there too.
+        freshness: of when the rules and the objects are.
     """
 
     ruleset: Rules
@@ -62,6 +64,7 @@ class ServicesAnswer:
     specs: Mapping[tuple[str, str], ApiServicePort] = MappingProxyType({})
     findings: int | None = None
     others: tuple[Rules, ...] = ()
+    freshness: Freshness = UNKNOWN
 
     @property
     def rules(self) -> int:
@@ -99,6 +102,7 @@ class LossAnswer:
         typed: the command line that asks the same of standard input, behind the program's name.
         quiet: whether nobody wants to be told what to do now.
         place: where this is so, where dumps of several nodes are judged.
+        freshness: of when the rules and the objects are.
     """
 
     cluster: Cluster
@@ -108,6 +112,7 @@ class LossAnswer:
     diagnostics: tuple[Diagnostic, ...]
     absent: Absent
     in_order: bool = False
+    freshness: Freshness = UNKNOWN
     every: bool = False
     brief: bool = False
     narrowed: bool = False
@@ -206,6 +211,7 @@ class WhatIfAnswer:
         top: failures of one kind that a person wants to see.
         every: whether each node, zone and ServicePort.
         by_name: whether failures and ServicePorts stand in the order of their names.
+        freshness: of when the rules and the objects are.
     """
 
     cluster: Cluster
@@ -224,6 +230,7 @@ class WhatIfAnswer:
     top: int = 3
     every: bool = False
     by_name: bool = False
+    freshness: Freshness = UNKNOWN
 
     @property
     def not_judged(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from analyzer.kubeproxy.view import Endpoint, Frontend
 from analyzer.model.probability import Bounds
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import LossAnswer
+from analyzer.reports.freshness import freshness_json
 from analyzer.reports.json_endpoints import EndpointTexts
 
 
@@ -26,6 +27,7 @@ def render(answer: LossAnswer) -> Iterator[str]:
         "loss",
         {
             "node": values.encode(answer.view.node),
+            "freshness": values.encode(freshness_json(answer.freshness)),
             "dead": values.encode(dead(answer.dead)),
             "services": services(answer),
             "totals": values.encode({state.value: counts[state] for state in State}),

@@ -10,6 +10,7 @@ from analyzer.failure.models import Dead
 from analyzer.model.probability import ALWAYS
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Line, Span, Style
+from analyzer.reports.freshness import freshness_line
 from analyzer.reports.loss_words import (
     STYLES,
     WORDS,
@@ -37,6 +38,7 @@ _NAMED: Final = {
 
 def summary(answer: LossAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]:
     """Give the lines; `losses` are all that was judged, the greatest harm first."""
+    yield from freshness_line(answer.freshness)
     yield Line((f"Dead{at_node(answer.view)}: ", Span(dead_words(answer.dead), Style.STRONG)))
     yield from sentences(each.service for each in losses)
     yield from doubts(answer.dead)

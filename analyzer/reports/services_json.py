@@ -15,6 +15,7 @@ from analyzer.model.probability import Bounds
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import ServicesAnswer
+from analyzer.reports.freshness import freshness_json
 from analyzer.reports.json_distributions import Distributions
 from analyzer.reports.json_endpoints import EndpointTexts
 
@@ -32,6 +33,7 @@ def render(answer: ServicesAnswer) -> Iterator[str]:
         "services",
         {
             "source": values.encode(source),
+            "freshness": values.encode(freshness_json(answer.freshness)),
             "services": map(writer.service, answer.services),
             "routes": writer.routes(),
             "distributions": writer.distributions(),

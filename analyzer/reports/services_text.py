@@ -13,6 +13,7 @@ from analyzer.reports.affinity import affinity_note, duration
 from analyzer.reports.answers import ServicesAnswer
 from analyzer.reports.distributions import Group, groups
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.freshness import freshness_line
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
 from analyzer.reports.phrases import assumed, at_node, count, state_of_frontend
@@ -55,7 +56,8 @@ def render(answer: ServicesAnswer) -> Document:
     told = [(service, groups(service)) for service in answer.services]
     differ = any(len(d.distributions) > 1 for _, parts in told for d in parts)
     rows, unknown = _Rows(answer).of(told)
-    blocks: list[Block] = [*sentences(answer.services), Line((head,)), Line()]
+    fresh = freshness_line(answer.freshness)
+    blocks: list[Block] = [*fresh, *sentences(answer.services), Line((head,)), Line()]
     if rows:
         has_pods = any(len(row) == len(_COLUMNS) and row[-1] for row in rows)
         columns: tuple[Column, ...] = _COLUMNS if has_pods else _COLUMNS[:-1]

@@ -19,6 +19,7 @@ from analyzer.outage.api_servers import ApiProcess
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_json import control_plane, topology
+from analyzer.reports.freshness import freshness_json
 from analyzer.reports.predicted_json import prediction
 from analyzer.reports.whatif_order import mean_loss
 from analyzer.reports.whatif_vantages import dead_nodes, mean_numbers, names_at
@@ -39,6 +40,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
         "whatif",
         {
             "vantage": values.encode(vantage),
+            "freshness": values.encode(freshness_json(answer.freshness)),
             "service_ports": values.encode(found.nodes.counted),
             "failures": map(writer.failure, found.failures()),
             "sets": map(writer.sets, found.sets),

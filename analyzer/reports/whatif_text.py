@@ -18,6 +18,7 @@ from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_text import lines as control_plane
 from analyzer.reports.control_plane_text import word
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.freshness import freshness_line
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.not_judged import lines
 from analyzer.reports.numbers import bounds_percent, percent
@@ -61,6 +62,7 @@ def render(answer: WhatIfAnswer) -> Document:
     """Return what a person needs first, then both tables, then what was not judged."""
     services = services_in_order(answer)
     blocks: list[Block] = [
+        *freshness_line(answer.freshness),
         *sentences(answer.view.services),
         *_summary(answer),
         *breaches(answer),

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from analyzer import arguments
 from analyzer.argument_parser import Parser, several
+from analyzer.bundle import opened
 from analyzer.failure.agreement import judge
 from analyzer.failure.models import Dead
 from analyzer.inputs import Input, read_input
@@ -18,7 +19,7 @@ from analyzer.judging import dead_of
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort
 from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.output import finish
+from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.reports.answers import ClientsAnswer, LabAnswer
 from analyzer.reports.progress import progress, up_to
@@ -58,7 +59,7 @@ def main(words: Sequence[str]) -> int:
     """
     options = parser().parse_args(words, SimpleNamespace())
     verb: Callable[[SimpleNamespace], int] = options.run
-    return verb(options)
+    return verb(options if options.verb == "verify" else opened(options, say))
 
 
 def parser() -> argparse.ArgumentParser:

@@ -317,6 +317,7 @@ def test_kube_proxys_arguments_and_configuration_are_taken(
     program.chmod(0o755)
     (place.folder / "good.conf").write_text("kind: KubeProxyConfiguration\nmode: nftables\n")
     (place.folder / "other.conf").write_text("secret\n")
+    place.program("curl", 'echo "$@"')
     words = (
         f"{program} --config {place.folder}/good.conf -v=4 & "
         f'{program} "--config={place.folder}/other.conf" "$(printf "a\\tb")" & '
@@ -328,7 +329,8 @@ def test_kube_proxys_arguments_and_configuration_are_taken(
     assert status == 0, err
     taken = bundle(out)
     of = {name.rpartition("-")[2]: name for name in taken.files if name.startswith("kube-proxy-")}
-    assert of.keys() == {"arguments.txt", "config.txt"}
+    assert of.keys() == {"arguments.txt", "config.txt", "metrics.txt"}
+    assert taken.files["kube-proxy-metrics.txt"].endswith(b" http://127.0.0.1:10249/metrics\n")
     assert b"mode: nftables" in taken.files[of["config.txt"]]
     told = [data for name, data in taken.files.items() if name.endswith("arguments.txt")]
     assert sorted(data.split(b"\n")[-2] for data in told) == [b"-v=4", b"a\tb"]

@@ -90,7 +90,7 @@ _shtab_kubeodds_advise_defaults_added=0
 
 _shtab_kubeodds_client_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
@@ -125,7 +125,7 @@ _shtab_kubeodds_client_options=(
   "--tries[connect so often at most (default\: each client\'s own)]:N:"
   "--max-failure[exit with 1 if an operation may fail more often (for example 10\%)]:PERCENT:"
   "--all[also show every way in which an operation may end]"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -150,7 +150,7 @@ _shtab_kubeodds_completion_defaults_added=0
 
 _shtab_kubeodds_diff_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
@@ -191,7 +191,7 @@ _shtab_kubeodds_lab_defaults_added=0
 
 _shtab_kubeodds_lab_clients_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
@@ -215,7 +215,7 @@ _shtab_kubeodds_lab_clients_options=(
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
   "--runs[runs of each program (default\: 60)]:runs:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -223,7 +223,7 @@ _shtab_kubeodds_lab_clients_defaults_added=0
 
 _shtab_kubeodds_lab_run_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
@@ -248,7 +248,7 @@ _shtab_kubeodds_lab_run_options=(
   "--no-color[--color never]"
   "--flows[new flows for each route (default\: 10000)]:flows:"
   "*--from[where the flows come from (default\: pod)]:{pod,node,external}:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -268,7 +268,7 @@ _shtab_kubeodds_lab_verify_defaults_added=0
 
 _shtab_kubeodds_loss_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
@@ -303,7 +303,7 @@ _shtab_kubeodds_loss_options=(
   {-q,--quiet}"[do not say what to do now]"
   "--max-loss[exit with 1 if a ServicePort may lose more (for example 10\%), or is not judged]:PERCENT:"
   "--count[which flows are lost\: all that reach no living endpoint for whatever rule, or those alone that land on dead endpoints (default\: all)]:count:(all dead)"
-  "(*)::output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -311,7 +311,7 @@ _shtab_kubeodds_loss_defaults_added=0
 
 _shtab_kubeodds_services_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
@@ -340,7 +340,7 @@ _shtab_kubeodds_services_options=(
   "--sort[by name, by the number of endpoints, or by loss, which is what the loss of its busiest endpoint costs\; the most first]:sort:(name endpoints loss)"
   "--all[each endpoint of a Service with many, one by one]"
   "--check[also say where the rules are not as kube-proxy writes them, or not what --objects say\; exit with 1 if so]"
-  "(*)::output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -348,7 +348,7 @@ _shtab_kubeodds_services_defaults_added=0
 
 _shtab_kubeodds_timeline_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
@@ -404,7 +404,7 @@ _shtab_kubeodds_timeline_options=(
   "--settle[living nodes that could not reach the API are ready again after so long (default\: 0s-60s)]:TIME:"
   "--api-lease[an API server stays an endpoint of default\/kubernetes so long (default\: 15s)]:TIME:"
   "--api-reconcile[API servers renew that, and look at the others\', so often (default\: 10s)]:TIME:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -412,7 +412,7 @@ _shtab_kubeodds_timeline_defaults_added=0
 
 _shtab_kubeodds_trace_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
@@ -445,7 +445,7 @@ _shtab_kubeodds_trace_options=(
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -453,7 +453,7 @@ _shtab_kubeodds_trace_defaults_added=0
 
 _shtab_kubeodds_tree_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
@@ -477,7 +477,7 @@ _shtab_kubeodds_tree_options=(
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
   ":ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name:"
 )
 
@@ -486,7 +486,7 @@ _shtab_kubeodds_tree_defaults_added=0
 
 _shtab_kubeodds_whatif_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
@@ -524,7 +524,7 @@ _shtab_kubeodds_whatif_options=(
   "--sort[by the worst loss, the mean of all ServicePorts, or by name (default\: loss)]:sort:(loss mean name)"
   "--max-loss[exit with 1 if a failure may cost a ServicePort more (for example 60\%), or not all is judged]:PERCENT:"
   "--min-survives[exit with 1 if a ServicePort may not survive the loss of any K nodes, or not all is judged]:K:"
-  "(*)::output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session

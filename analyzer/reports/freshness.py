@@ -1,0 +1,73 @@
+"""Of when rules and objects are, said first where that is not the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from analyzer.model.value import value
+from analyzer.reports.document import Line, Span, Style
+from analyzer.reports.phrases import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Seconds by which times may differ: kubelets tell of themselves every 5 min at least.
+SAME_TIME: Final = 900
+
+
+@value(kw_only=True)
+class Freshness:
+    """Of when what an answer rests on is, as far as that is told; None: it is not.
+
+    Attributes:
+        rules: when the dump was taken; by its node's clock, which is taken to be in UTC.
+        synced: when kube-proxy last wrote rules, by its metrics in a bundle.
+        objects: when the objects were taken, or shortly before.
+    """
+
+    rules: datetime | None = None
+    synced: datetime | None = None
+    objects: datetime | None = None
+
+
+#: Where nothing is told.
+UNKNOWN: Final = Freshness()
+
+
+def freshness_line(found: Freshness) -> Iterator[Line]:
+    """Give a line that says so where times are further apart than they look."""
+    told = (
+        ("rules of", found.rules),
+        (
+            "written by kube-proxy at" if found.rules else "rules written by kube-proxy at",
+            found.synced,
+        ),
+        ("objects of", found.objects),
+    )
+    known = [(words, time) for words, time in told if time is not None]
+    times = [time for _, time in known]
+    if not times or (max(times) - min(times)).total_seconds() <= SAME_TIME:
+        return
+    days = {time.date() for time in times}
+    form = "%H:%M" if len(days) == 1 else "%Y-%m-%d %H:%M"
+    said = ", ".join(f"{words} {time:{form}}" for words, time in known)
+    apart = (max(times) - min(times)).total_seconds()
+    yield Line((Span(f"{said[:1].upper()}{said[1:]}: {long(apart)} apart.", Style.WARNING),))
+
+
+def freshness_json(found: Freshness) -> dict[str, str | None]:
+    """Return the times as JSON has them, each as RFC 3339 in UTC."""
+    times = {"rules": found.rules, "last_sync": found.synced, "objects": found.objects}
+    return {
+        name: None if time is None else f"{time:%Y-%m-%dT%H:%M:%SZ}" for name, time in times.items()
+    }
+
+
+def long(seconds: float) -> str:
+    """Return how long that is, in its greatest unit, rounded down."""
+    for length, unit in ((86_400, "day"), (3_600, "hour")):
+        if seconds >= length:
+            return count(int(seconds // length), unit)
+    return count(int(seconds // 60), "minute")
