@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from analyzer.errors import InputError, UsageError, suggestion
-from analyzer.files import Member
+from analyzer.files import Member, may_be_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -171,6 +171,8 @@ class _Bundle:
 
 
 def _read(name: str, options: SimpleNamespace) -> _Bundle | None:
+    if not may_be_bundle(name):
+        return None
     from analyzer.bundle_files import kept_files
 
     files = kept_files(name, options.max_input)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # only what is asked for is loaded
 #: In a folder of objects and below it, of any kind: more than a dump of a large cluster has.
 _MOST_FILES: Final = 100_000
 _OF_OBJECTS: Final = frozenset(("json", "jsonl", "ndjson", "yaml", "yml"))
+_BLOCK: Final = 512
+#: How dumps and objects begin, and no archive of files with other names: nobody calls one so.
+_DUMPS: Final = (b"#", b"*", b"{", b"")
 _PACKED: Final = frozenset(("gz", "bz2", "xz", "zst"))
 
 
@@ -110,14 +113,39 @@ def files_of_objects(names: Sequence[str], most: int) -> Iterator[tuple[str, byt
             )
 
 
+def may_be_bundle(name: str) -> bool:
+    """Tell whether a name is of a folder, or of a file that an archive may be in."""
+    if isinstance(name, Member):
+        return False
+    if name == "-":
+        stdin = getattr(sys.stdin, "buffer", None)
+        if stdin is None or not hasattr(stdin, "peek"):
+            return False
+        return _may_be_archive(stdin.peek(_BLOCK)[:_BLOCK])
+    if os.path.isdir(name):  # noqa: PTH112  # pathlib is slow to load
+        return True
+    if not os.path.isfile(name):  # noqa: PTH113  # as above
+        return False
+    with open(name, "rb") as file:  # noqa: PTH123  # as above
+        return _may_be_archive(file.read(_BLOCK))
+
+
+def _may_be_archive(head: bytes) -> bool:
+    if head[:1] in _DUMPS:  # no need to load what knows archives
+        return False
+    from analyzer.parsers.archive import is_archive, is_zip
+    from analyzer.parsers.compression import is_compressed
+
+    return is_archive(head) or is_zip(head) or is_compressed(head)
+
+
 def _objects_of_file(name: str, most: int) -> Iterator[tuple[str, bytes]]:
     """Give the file itself; of an archive, those in it that hold objects."""
-    if isinstance(name, Member) or name == "-":
-        yield name, read_file(name, most)
-        return
-    from analyzer.bundle_files import kept_files
+    bundled = None
+    if name != "-" and may_be_bundle(name):
+        from analyzer.bundle_files import kept_files
 
-    bundled = kept_files(name, most)
+        bundled = kept_files(name, most)
     if bundled is None:
         yield name, read_file(name, most)
         return

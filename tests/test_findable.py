@@ -43,6 +43,7 @@ ANALYZER: Final = (
         "which words are values of an option",
     ),
     Row("api_objects", "test_inputs.py", "files of objects as options name them"),
+    Row("bundle_nodes", "test_bundle_files.py", "whose files those of a bundle are"),
     Row("reading", "test_inputs.py test_noise_told.py", "files of a node as options name them"),
     Row("output", "test_cli.py", "what is printed, and exit statuses, as a user sees them"),
     Row("loss_arguments", "test_cli_loss_states.py", "thresholds, what counts, and the help"),
@@ -130,6 +131,16 @@ ANALYZER: Final = (
         "parsers/nft/test_round_trip.py parsers/nft/test_captures.py",
         "each expression and statement survives its text and its JSON, which shares no code "
         "with the readers; and what nft prints of all kinds, in both forms, is one model",
+    ),
+    Row(
+        "parsers/listed_rule parsers/listed_matches parsers/listed_targets",
+        "parsers/test_listing.py lab/test_listings.py lab/test_round_trip.py",
+        "rows of listings, against rules and against what the real iptables lists",
+    ),
+    Row(
+        "parsers/unpacking parsers/bundled",
+        "test_hostile_archives.py test_bundle_files.py reports/test_freshness.py",
+        "archives that do harm, and files of bundles told by content",
     ),
     Row("parsers/open_table", "parsers/test_careful.py", "a part of what that reader does"),
     # --- meaning

@@ -80,7 +80,7 @@ PACKINGS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("packing", PACKINGS if PROFILE == "soak" else ["gz", "zst"])
 @pytest.mark.parametrize(
     "begins", [b"", b"*nat\n"] if PROFILE == "soak" else [b"*nat\n"], ids=ascii
 )
@@ -97,10 +97,10 @@ def test_gigabytes_of_zeros_are_not_unpacked(tmp_path: Path, packing: str, begin
 
 def test_zeros_that_a_zip_archive_stands_for_are_not_unpacked(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "b.zip", "w", zipfile.ZIP_DEFLATED) as made:
-        for name, begin in (("a", b""), ("b", b"*nat\n"), ("c", b"\x1f\x8b")):
+        for name, begin in (("a", b""), ("b", b"*nat\n")):
             with made.open(name, "w", force_zip64=True) as file:
                 file.write(begin)
-                for _ in range(4):
+                for _ in range(3):
                     file.write(_ZEROS)
     status, said = asked(tmp_path, "b.zip", "--max-input", "32M")
     assert status == 2
@@ -129,13 +129,11 @@ def test_a_list_of_members_that_is_too_long_is_not_read(tmp_path: Path) -> None:
     assert (status, "more members in the zip archive than any bundle has" in said) == (2, True)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE] if PROFILE == "soak" else [tarfile.SYMTYPE],
-)
+@pytest.mark.skipif(PROFILE != "soak", reason="takes long; test_archive has a short one")
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE])
 def test_a_million_members_are_refused(tmp_path: Path, kind: bytes) -> None:
     with gzip.open(tmp_path / "b.tar.gz", "wb", compresslevel=1) as file:
-        for first in range(0, 1_000_000 if PROFILE == "soak" else 205_000, 1000):
+        for first in range(0, 1_000_000, 1000):
             numbers = range(first, first + 1000)
             file.write(b"".join(named(number, kind) for number in numbers))
     status, said = asked(tmp_path, "b.tar.gz")
@@ -170,13 +168,15 @@ def test_archives_in_archives_come_to_an_end(tmp_path: Path) -> None:
 def test_many_bombs_in_one_archive_are_one_bomb(tmp_path: Path) -> None:
     """Each for itself is harmless; what they unpack to is counted together."""
     bomb = gzip.compress(header("*", 1 << 26) + bytes(1 << 26))
-    (tmp_path / "b.tar").write_bytes(packed({f"{n}.tar.gz": bomb for n in range(40)}))
+    (tmp_path / "b.tar").write_bytes(packed({f"{n}.tar.gz": bomb for n in range(20)}))
     status, said = asked(tmp_path, "b.tar", "--max-input", "256M")
     assert status == 2
     assert "more than 1 GiB" in said or "a packed byte stands for" in said
 
 
-@pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../b"])
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "../up", "a/../../b"] if PROFILE == "soak" else ["../up"]
+)
 def test_names_that_lead_out_are_refused_in_each_form(tmp_path: Path, name: str) -> None:
     (tmp_path / "b.tar.gz").write_bytes(gzip.compress(packed({name: b"*nat\nCOMMIT\n"})))
     room = io.BytesIO()

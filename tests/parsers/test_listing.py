@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from analyzer.errors import InputError
+from analyzer.errors import AnalyzerError, InputError
 from analyzer.kubeproxy.generate import Layout
 from analyzer.model.diagnostics import Severity
 from analyzer.model.matches import (
@@ -39,6 +42,13 @@ BASE = "".join(
     for name in ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING")
 )
 ANY = "--  *      *       0.0.0.0/0            0.0.0.0/0"
+
+
+GOOD = listing_of(
+    iptables_save.parse(
+        (FIXTURES / "1.36.2-iptables-legacy/two-node/iptables-legacy-save.txt").read_text(), "dump"
+    ).tables["nat"]
+).encode()
 
 
 def nat(*rows: str, references: int = 0) -> str:
@@ -229,6 +239,23 @@ def test_bounds_of_a_listing_hold_those_of_the_rules(table: Table) -> None:
     assert lower <= low <= high <= upper
     unknown = "u32" in text or "TEE" in text
     assert unknown or (lower, upper) == (low, high)
+
+
+@examples(30, 2_000)
+@given(st.data())
+def test_any_listing_is_read_or_refused_with_its_place(data: st.DataObject) -> None:
+    """Letters of a good one changed, taken out and doubled."""
+    text = bytearray(GOOD)
+    for _ in range(data.draw(st.integers(1, 8))):
+        at = data.draw(st.integers(0, len(text) - 2))
+        text[at : at + data.draw(st.integers(0, 2))] = data.draw(
+            st.sampled_from([b"", b"x", b"!", b" ", b"\n", b'"', b"/*", b"*/", b"9", b"\\", b":"])
+        )
+    with suppress(AnalyzerError):
+        found = parse(text.decode(), "listing")
+        for table in found.tables.values():
+            for chain in table.chains.values():
+                assert len([*chain.rules]) == len(chain.rules)
 
 
 def test_a_line_of_prose_is_no_row() -> None:

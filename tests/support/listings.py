@@ -130,6 +130,8 @@ def _match(match: Any, bang: str) -> str:
             )
         case m.MatchNfacct(name):
             return f"nfacct-name  {name}"
+        case m.MatchPhysdev(is_in=option) if option is not None:
+            return f"PHYSDEV match {'! ' if option.negated else ''}--physdev-is-in"
         case m.MatchUnknown():
             return "u32 0x0&0x1=0x1"
         case _:
