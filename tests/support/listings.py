@@ -5,6 +5,7 @@ Written from what iptables 1.8.9 was seen to print, not from the reader.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -22,14 +23,14 @@ _ACTIONS: Final = {"set": "SET", "rcheck": "CHECK", "update": "UPDATE", "remove"
 def listing_of(table: Table) -> str:
     """Return a table as it is listed, base chains first."""
     chains = sorted(table.chains.values(), key=lambda chain: chain.policy is None)
-    return "\n".join(_chain(chain, table) for chain in chains)
+    targets = [rule.target for each in table.chains.values() for rule in each.rules]
+    leads = Counter(each.chain for each in targets if isinstance(each, t.Jump | t.Goto))
+    return "\n".join(_chain(chain, table, leads[chain.name]) for chain in chains)
 
 
-def _chain(chain: Chain, table: Table) -> str:
+def _chain(chain: Chain, table: Table, references: int) -> str:
     if chain.policy is None:
-        leads = [rule.target for each in table.chains.values() for rule in each.rules]
-        count = sum(isinstance(x, t.Jump | t.Goto) and x.chain == chain.name for x in leads)
-        head = f"Chain {chain.name} ({count} references)"
+        head = f"Chain {chain.name} ({references} references)"
     else:
         head = f"Chain {chain.name} (policy {chain.policy} 0 packets, 0 bytes)"
     rows = [row(rule, 6 if table.family == "ip6" else 4) for rule in chain.rules]
