@@ -78,7 +78,9 @@ def _first(dumps: Sequence[Rules]) -> Rules:
                 f"{each.file}: it has rules of kube-proxy, as {found[0].file} has; ask about one, "
                 "and give the other by --with"
             )
-    return next(iter(found), dumps[0])
+    # Of listings, of one table each, the one that could have them.
+    could = (each for each in dumps if isinstance(each, Ruleset) and "nat" in each.tables)
+    return next(iter(found), next(could, dumps[0]))
 
 
 def goes_with(one: Rules, other: Rules) -> bool:

@@ -203,9 +203,11 @@ class _Reader:
         assert self._open is not None
         if name in self._open.rows:
             return True
+        if policy is None:
+            return False
         policies = self._open.policies
         bases = frozenset(each for each, (known, _) in policies.items() if known is not None)
-        return policy is not None and bases in BASE_CHAINS and len(policies) > len(bases)
+        return bases in BASE_CHAINS and len(policies) > len(bases)
 
     def _refused(self) -> InputError:
         return InputError(
