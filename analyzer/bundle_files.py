@@ -62,17 +62,18 @@ def kept_files(name: str, most: int) -> list[Kept] | None:
 
 
 def _of_stdin(budget: Budget) -> list[Kept] | None:
-    """Return the files of an archive that comes by standard input; None: it is a dump."""
-    stdin = getattr(sys.stdin, "buffer", None)
-    if stdin is None or not hasattr(stdin, "peek"):
-        return None
-    head = stdin.peek(_BLOCK)[:_BLOCK]
-    if not (is_archive(head) or is_zip(head)):
-        return None  # nor one that is packed, which cannot be given back
+    """Return the files of an archive that comes by standard input; None: it is a dump.
+
+    That can be read from there again.
+    """
     from analyzer.parsers.contents import contents
 
-    found = _entries(io.BytesIO(bytes(contents(stdin, budget.most))), budget)
-    return None if found is None else [*_kept(found, budget, 0)]
+    data = bytes(contents(sys.stdin.buffer, budget.most))
+    found = _entries(io.BytesIO(data), budget)
+    if found is None:
+        sys.stdin = io.TextIOWrapper(io.BytesIO(data))
+        return None
+    return [*_kept(found, budget, 0)]
 
 
 def _entries(file: BinaryIO, budget: Budget) -> Iterator[Entry] | None:

@@ -44,6 +44,8 @@ _NAME, _RESULT, _COLUMNS = 0, 5, 7
 _OF_NODE: Final = "# node "
 _BEGUN: Final = re.compile(rb"^# node .*, begun (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)$", re.MULTILINE)
 _PART: Final = ".part"
+#: Where the header of a dump is.
+_HEADER: Final = 4096
 _TEXT, _JSON = "nft-list-ruleset.txt", "nft-list-ruleset.json"
 _FORMS: Final = {_TEXT: _JSON, _JSON: _TEXT}
 _AGAIN: Final = "again/"
@@ -206,10 +208,13 @@ def chosen_rules(files: Sequence[Kept]) -> tuple[list[Kept], dict[str, str]]:
 
 
 def _different(files: Sequence[Kept]) -> list[Kept]:
-    """Return files without those that hold the same rules as another."""
-    found: dict[bytes, Kept] = {}
+    """Return files without those that hold the same rules of the same backend as another."""
+    from analyzer.parsers.header import headers
+
+    found: dict[tuple[object, bytes], Kept] = {}
     for each in files:
-        found.setdefault(_COUNTERS.sub(b"", each.data), each)
+        said = next(headers(each.data[:_HEADER].decode("utf-8", "replace")), None)
+        found.setdefault((said, _COUNTERS.sub(b"", each.data)), each)
     return [*found.values()]
 
 

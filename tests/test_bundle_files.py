@@ -237,13 +237,16 @@ def test_a_listing_without_devices_is_named(command: Command) -> None:
     assert "x/iptables_-L is a listing of `iptables -L` without -v" in done.err
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["tar", "tar.gz"])
 def test_a_bundle_may_come_by_standard_input(
-    command: Command, monkeypatch: pytest.MonkeyPatch
+    command: Command, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
 ) -> None:
-    data = io.BufferedReader(io.BytesIO(packed(SUPPORT_BUNDLE)))
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data))
-    done = command("loss", "-", *LOSS)
-    assert (done.status, done.out) == (0, command("loss", DUMP, *OBJECTS, *LOSS).out), done.err
+    wanted = command("loss", DUMP, *OBJECTS, *LOSS)
+    for data, objects in ((packed(SUPPORT_BUNDLE), []), (SAVED, OBJECTS)):
+        file = io.BufferedReader(io.BytesIO(pack(data)))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(file))
+        done = command("loss", "-", *objects, *LOSS)
+        assert (done.status, done.out) == (0, wanted.out), done.err
 
 
 def test_what_zstd_needs_is_said(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,3 +256,11 @@ def test_what_zstd_needs_is_said(command: Command, monkeypatch: pytest.MonkeyPat
     assert (done.status, done.out) == (2, "")
     assert "pip install 'kubeodds[zstd]'" in done.err
     assert "zstd -d" in done.err
+
+
+def test_the_same_rules_asked_for_twice_count_once(command: Command) -> None:
+    """As cilium-bugtool has them: by the plain name, and by that of the backend."""
+    counted = SAVED.replace(b"\n-A ", b"\n[7:420] -A ").replace(b"[0:0]\n", b"[3:180]\n")
+    command.file("b.tar", packed({"x/iptables-legacy-save": SAVED, "x/iptables-save-c": counted}))
+    done = command("services", "b.tar", *OBJECTS)
+    assert (done.status, done.err) == (0, "b.tar: goes by iptables-legacy-save\n")
