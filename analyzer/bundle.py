@@ -106,14 +106,19 @@ class _Bundle:
         Raises:
             UsageError: they are several, and the verb takes one.
         """
-        if len(self._nodes) <= 1:
-            return self._nodes, None
-        named = [each for each in self._nodes if each.label == node]
+        from analyzer.bundle_nodes import parted
+
+        nodes = self._nodes
+        if not several:
+            nodes = [part for each in nodes for part in parted(each)]
+        if len(nodes) <= 1:
+            return nodes, None
+        named = [each for each in nodes if each.label == node]
         if named:
             return named, named[0].node
         if several:
-            return self._nodes, None
-        labels = [each.label for each in self._nodes]
+            return nodes, None
+        labels = [each.label for each in nodes]
         raise UsageError(
             f"{self._name}: it holds dumps of {len(labels)} nodes: {', '.join(labels)}; say of "
             f"which by --node NAME{suggestion(node or '', labels)}"

@@ -99,6 +99,33 @@ def nodes_of(bundle: str, files: Sequence[Kept]) -> list[NodeFiles]:
     ]
 
 
+def parted(files: NodeFiles) -> list[NodeFiles]:
+    """Return the nodes whose dumps stand in one folder, each under the name of its files.
+
+    One node has the rules of one backend and IP version once. What tells its name is not parted.
+    """
+    from analyzer.nodes import without_program
+    from analyzer.parsers.header import headers
+
+    found = (
+        next(headers(file.data[:_HEADER].decode("utf-8", "replace")), None)
+        for file in files.rules
+        if b"KUBE-SERVICES" in file.data
+    )
+    heads = Counter(each for each in found if each is not None)  # listings have none
+    groups: dict[str, list[Member]] = {}
+    for file in files.rules:
+        groups.setdefault(without_program(file.rpartition("/")[2].rpartition(":")[2]), []).append(
+            file
+        )
+    if files.node or len(groups) <= 1 or max(heads.values(), default=0) <= 1:
+        return [files]
+    return [
+        replace(files, label=printable(label or files.label), rules=tuple(group), others={})
+        for label, group in groups.items()
+    ]
+
+
 def _roots(files: Sequence[Kept]) -> dict[str, tuple[str, bytes | None]]:
     """Return by folder the name of the machine whose files are below it, and its manifest."""
     found: dict[str, tuple[str, bytes | None]] = {}

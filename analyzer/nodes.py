@@ -168,7 +168,7 @@ def _by_files(
     groups: dict[str, list[int]] = {}
     for at, file in enumerate(files):
         alone = all(map(has_services, dumps)) and len({_versions(each) for each in dumps}) == 1
-        groups.setdefault(str(at) if alone else _without_program(file), []).append(at)
+        groups.setdefault(str(at) if alone else without_program(file), []).append(at)
     of_each = [[dumps[at] for at in group] for group in groups.values()]
     programs = {_program(each) for each in dumps if has_services(each)}
     shown = [_shown(each) for each in of_each]
@@ -223,12 +223,12 @@ def _names(file: str, known: Collection[str], *, is_whole: bool) -> Iterator[str
     folder, _, last = file.rpartition("/")
     bare = re.sub(_SUFFIXES, "", last)
     folder = folder.rpartition("/")[2]
-    core = _without_program(bare)
+    core = without_program(bare)
     said = [bare, core, folder]
     yield from (each for each in said if each in known)
     yield from (each for each in (core, folder, bare) if each)
 
 
-def _without_program(file: str) -> str:
+def without_program(file: str) -> str:
     """Return the name of a file without what tells the program that printed it."""
     return re.sub(r"[-_.]{2,}", "-", re.sub(_PROGRAM, "", file)).strip("-_.")

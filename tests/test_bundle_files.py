@@ -264,3 +264,19 @@ def test_the_same_rules_asked_for_twice_count_once(command: Command) -> None:
     command.file("b.tar", packed({"x/iptables-legacy-save": SAVED, "x/iptables-save-c": counted}))
     done = command("services", "b.tar", *OBJECTS)
     assert (done.status, done.err) == (0, "b.tar: goes by iptables-legacy-save\n")
+
+
+def test_dumps_in_one_folder_are_of_the_nodes_that_their_files_name(command: Command) -> None:
+    """As must-gather of OpenShift SDN has them."""
+    logs = {f"must-gather/network_logs/{name}_iptables": SAVED for name in ("worker1", "worker2")}
+    command.file("b.tar", packed(logs | {"must-gather/network_logs/worker2_iptables": OTHER}))
+    assert command("loss", "b.tar", *OBJECTS, *LOSS).status == 0
+    done = command("services", "b.tar", *OBJECTS)
+    assert (done.status, done.out) == (2, "")
+    assert "it holds dumps of 2 nodes: worker1, worker2; say of which by --node NAME" in done.err
+    for name, dump in (("worker1", SAVED), ("worker2", OTHER)):
+        command.file("dump.txt", dump)
+        wanted = command("services", "dump.txt", *OBJECTS).out.split("\n")
+        assert (
+            command("services", "b.tar", *OBJECTS, "--node", name).out.split("\n")[1:] == wanted[1:]
+        )
