@@ -16,6 +16,7 @@ import sys
 import tarfile
 import time
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -154,6 +155,21 @@ _HEADERS = {
 }
 #: Of all bytes but those of the name; the sum's own eight count as blanks.
 _SUMS = {kind: sum(row[9:148]) + sum(row[156:]) + 8 * 32 for kind, row in _HEADERS.items()}
+
+
+@pytest.mark.parametrize("archive", [True, False], ids=["archive", "dump"])
+def test_xz_that_asks_for_all_memory_is_refused(tmp_path: Path, archive: bool) -> None:
+    """Its header says how large a dictionary is, of which the decoder then makes room."""
+    rules = b"*nat\nCOMMIT\n"
+    data = bytearray(lzma.compress(packed({"iptables-save.txt": rules}) if archive else rules))
+    block = data[12:24]  # size, flags, id and size of properties, dictionary, padding, CRC32
+    assert block[2:4] == b"\x21\x01"
+    block[4] = 40  # 4 GiB
+    block[8:12] = zlib.crc32(bytes(block[:8])).to_bytes(4, "little")
+    data[12:24] = block
+    (tmp_path / "b.xz").write_bytes(data)
+    status, said = asked(tmp_path, "b.xz")
+    assert (status, "more memory than there is" in said) == (2, True), said
 
 
 def test_archives_in_archives_come_to_an_end(tmp_path: Path) -> None:

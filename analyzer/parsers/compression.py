@@ -34,6 +34,8 @@ def _library(name: str) -> Callable[[bytes, int], bytes]:
                         raise too_large(most)
         except (OSError, EOFError, ValueError, zlib.error, of_lzma) as error:
             raise InputError(f"damaged compressed data: {error}") from None
+        except MemoryError:  # as xz may ask for 4 GiB, whatever is in it
+            raise InputError("to unpack it takes more memory than there is") from None
         return bytes(unpacked)
 
     return unpack

@@ -103,6 +103,8 @@ class Stream:
             piece = self._file.read(min(_PIECE, number))
         except self._errors as error:
             raise InputError(f"damaged compressed data: {error}") from None
+        except MemoryError:  # as xz may ask for 4 GiB, whatever is in it
+            raise InputError("to unpack it takes more memory than there is") from None
         self._passes(len(piece))
         return piece
 
