@@ -45,7 +45,7 @@ _shtab_kubeodds_defaults_added=0
 
 _shtab_kubeodds_advise_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
@@ -82,7 +82,7 @@ _shtab_kubeodds_advise_options=(
   "--topology[how the control plane was built, in place of --etcd and --api-load-balancer]:topology:(kubeadm-stacked external-etcd k3s one-load-balancer client-side-load-balancer)"
   "--top[judge measures for the N Services that fare worst (default\: 3)]:N:"
   "--all[for every Service, and show measures that are no better than none, or refused]"
-  "(*)::output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+  "(*)::output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
