@@ -11,8 +11,8 @@ something stands between two comments is not read. Names that hold blanks are no
 
 Source: iptables, iptables/iptables.c, ``print_rule4``; iptables/xshared.c,
 ``print_rule_details``; extensions/libxt_*.c, libipt_*.c, ``*_print``. Each form here was printed by
-iptables 1.8.9 (tests/lab/test_listings.py); older ones (``MARK match``, ``tcp`` for 6) are taken
-from older sources.
+iptables 1.8.9 (tests/lab/test_listings.py); of older ones some are read
+too (``MARK match``, ``tcp`` for 6), which nobody has held against a program that prints them.
 """
 
 from __future__ import annotations
