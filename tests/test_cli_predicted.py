@@ -172,8 +172,8 @@ def test_the_version_is_that_of_the_kubelets(command: Command) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--kube-proxy", "1.22"), "rules of kube-proxy 1.22 are not predicted"),
-        (("--kube-proxy", "1.14"), "rules of kube-proxy 1.14 are not predicted"),
+        (("--kube-proxy", "1.13"), "rules of kube-proxy 1.13 are not predicted"),
+        (("--kube-proxy", "1.9"), "rules of kube-proxy 1.9 are not predicted"),
         (("--kube-proxy", "30"), "'30' is no version of kube-proxy"),
         (("--kube-proxy", "1.25", "--mode", "nftables"), "1.25 has no nftables mode"),
         (("--assume", "limits=over"), "it goes with a dump, or with --node"),

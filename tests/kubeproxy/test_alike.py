@@ -18,6 +18,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.parsers.iptables_save import parse
 from tests.support.clusters import clusters, one_service
 from tests.support.effort import examples
+from tests.support.layouts import PROMISED
 
 #: What the copy of a Service has instead of its own.
 _CHANGES = (
@@ -133,7 +134,7 @@ def strangers(draw: st.DrawFn, text: str) -> str:
 
 @st.composite
 def dumps(draw: st.DrawFn) -> str:
-    layout = draw(st.sampled_from(Layout))
+    layout = draw(st.sampled_from(PROMISED))
     text = doubled(draw(clusters(layout, families=st.just(4))).dump)
     for _ in range(draw(st.integers(0, 2))):
         row = draw(strangers(text))

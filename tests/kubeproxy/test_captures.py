@@ -80,7 +80,7 @@ def test_a_flow_from_outside_is_masqueraded_unless_it_ends_at_the_node(capture: 
 
 @every_capture
 def test_chains_are_named_after_the_hash_of_their_service(capture: Capture) -> None:
-    text = capture.dump.read_text()
+    text = capture.text
     for wanted in capture.wanted():
         chain = names.chain_hash(wanted.raw, wanted.protocol)
         assert f":KUBE-SVC-{chain} " in text

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from analyzer.kubeproxy.view import View
-from tests.support.captures import ROOT
+from tests.support.capture_objects import text_of as capture_text
+from tests.support.captures import FIXTURES, ROOT
 from tests.support.defects import DEFECTS, app, names_of, text_of, view_of
 from tests.support.dumps import at
 
@@ -191,3 +194,17 @@ def test_a_draw_of_no_chance_is_no_hole() -> None:
         ("10.244.1.9:8080", 1.0)
     ]
     assert route.is_exact
+
+
+@pytest.mark.parametrize("version", ["1.16.0", "1.18.2", "1.21.1", "1.23.4"])
+def test_nothing_leads_to_the_local_chain_of_a_service_without_endpoints(version: str) -> None:
+    folder = FIXTURES / f"{version}-iptables-legacy/policies+kubelet"
+    text = capture_text(folder / "iptables-legacy-save.txt.gz")
+    chains = re.findall(r"^:(KUBE-XLB-\S+)", text, re.MULTILINE)
+    assert [name for name in chains if f"-j {name}" not in text and f"-A {name} " not in text]
+    assert not lost(view_of(text))
+    # One that has a chain for all endpoints has rows there, too.
+    (row,) = re.findall(r"^-A KUBE-SERVICES .*pol/ext-local-unready.*\n", text, re.MULTILINE)[:1]
+    chain = row.split()[-1].replace("SVC", "XLB")
+    kept = [r for r in text.splitlines(keepends=True) if chain not in r or r.startswith(":")]
+    assert lost(view_of("".join(kept)))

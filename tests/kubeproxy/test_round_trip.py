@@ -18,12 +18,13 @@ from analyzer.parsers.iptables_save import parse, render
 from analyzer.parsers.kubernetes import parse_objects
 from tests.support.clusters import clusters, one_service
 from tests.support.effort import examples
+from tests.support.layouts import PROMISED
 from tests.support.promised_flows import ends, kept, may_keep
 from tests.support.promises import Source
 from tests.support.reading import read_ruleset
 from tests.support.round_trips import CHANGES, OUTSIDE, Asked, RoundTrip
 
-every_layout = pytest.mark.parametrize("layout", Layout, ids=lambda layout: layout.value)
+every_layout = pytest.mark.parametrize("layout", PROMISED, ids=lambda layout: layout.value)
 
 
 @every_layout

@@ -136,7 +136,7 @@ def captures_in(root: Path, *cases: str) -> list[Capture]:
 @functools.cache
 def expected_shares(version: tuple[int, int], number: int) -> tuple[Dyadic, ...]:
     """Return what the rules of `number` endpoints draw, in the order of their rules."""
-    digits = 10 if version >= (1, 15) else 5
+    digits = 10 if version >= (1, 17) else 5
     # What is left is a number of 31 bits more behind each rule; fractions would be reduced anew.
     left, bits, shares = 1, 0, []
     for behind in range(number, 1, -1):

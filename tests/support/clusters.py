@@ -87,13 +87,41 @@ def clusters(
         items.append(_node(number, family, zoned if draw(st.booleans()) else {}))
     for number in range(count):
         items += draw(_services(number, family, layout, plain=plain))
+    if not layout.reads_slices:
+        items += as_endpoints(items)
     if draw(st.booleans()):
         items.append({"kind": "ServiceCIDR", "spec": {"cidrs": [str(_SERVICES[family])]}})
     flags = [f"--cluster-cidr={_PODS[family]}"] if draw(st.integers(0, 3)) else []
     flags += ["--masquerade-all"] if not draw(st.integers(0, 3)) else []
-    if layout is not Layout.V1_20 and not draw(st.integers(0, 3)):
+    if layout.minor >= Layout.V1_25.minor and not draw(st.integers(0, 3)):
         flags.append("--iptables-localhost-nodeports=false")
     return GeneratedCluster(items, tuple(flags), layout, family, draw(st.sampled_from(NODES)))
+
+
+def as_endpoints(items: Sequence[Any]) -> list[Any]:
+    """Return the Endpoints objects that say what EndpointSlices do, which 1.18 reads."""
+    subsets: dict[tuple[str, str], list[Any]] = {}
+    for item in items:
+        if item["kind"] != "EndpointSlice":
+            continue
+        meta = item["metadata"]
+        owner = meta["namespace"], meta["labels"]["kubernetes.io/service-name"]
+        subset: dict[str, Any] = {"ports": item["ports"]}
+        for each in item["endpoints"]:
+            ready = each["conditions"].get("ready") is not False
+            address = {"ip": each["addresses"][0]}
+            if "nodeName" in each:
+                address["nodeName"] = each["nodeName"]
+            subset.setdefault("addresses" if ready else "notReadyAddresses", []).append(address)
+        subsets.setdefault(owner, []).append(subset)
+    return [
+        {
+            "kind": "Endpoints",
+            "metadata": {"namespace": namespace, "name": name},
+            "subsets": given,
+        }
+        for (namespace, name), given in subsets.items()
+    ]
 
 
 def one_service(layout: Layout, *, endpoints: int, plain: bool = False) -> GeneratedCluster:
@@ -145,7 +173,10 @@ def one_service(layout: Layout, *, endpoints: int, plain: bool = False) -> Gener
     }
     nodes = [_node(number, 4, {}) for number in range(len(NODES))]
     flags = (f"--cluster-cidr={_PODS[4]}",)
-    return GeneratedCluster([*nodes, service, of_it], flags, layout, 4, NODES[0])
+    items = [*nodes, service, of_it]
+    if not layout.reads_slices:
+        items += as_endpoints(items)
+    return GeneratedCluster(items, flags, layout, 4, NODES[0])
 
 
 def _node(number: int, family: int, labels: dict[str, str]) -> Any:
@@ -184,8 +215,8 @@ def _services(
     external = range(0 if plain else draw(st.sampled_from((0, 0, 1, 2))))
     if external:
         spec["externalIPs"] = [str(_EXTERNAL[family][2 * number + at]) for at in external]
-    # An API server of 1.20 refuses the policy where there is nothing but external IPs.
-    if kind != "ClusterIP" or (external and layout is not Layout.V1_20):
+    # An API server of 1.20 refuses it of external IPs alone; kube-proxy heeds it since 1.29.
+    if kind != "ClusterIP" or (external and layout.minor > Layout.V1_28.minor):
         spec["externalTrafficPolicy"] = draw(policies)
     status: dict[str, Any] = {}
     if kind == "LoadBalancer":

@@ -16,9 +16,6 @@ from analyzer.model.addresses import Network, network_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.parsers.kubernetes import parse_objects
 
-#: A minor version of each layout.
-MINORS = {Layout.V1_20: 20, Layout.V1_25: 25, Layout.V1_30: 30, Layout.V1_36: 36}
-
 
 def settings_of(layout: Layout, flags: Sequence[str], mode: Mode) -> Settings:
     """Return what the flags of a kube-proxy say of all."""
@@ -26,7 +23,7 @@ def settings_of(layout: Layout, flags: Sequence[str], mode: Mode) -> Settings:
     texts = [text for text in given.get("cluster-cidr", "").split(",") if text]
     networks: list[Network] = [n for n in map(network_from_text, texts) if n is not None]
     return Settings(
-        version=Version(minor=MINORS[layout], layout=layout),
+        version=Version(minor=layout.minor, layout=layout),
         mode=mode,
         cluster_cidrs=tuple(networks),
         masquerade_all="masquerade-all" in given,

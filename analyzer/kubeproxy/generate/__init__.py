@@ -3,7 +3,7 @@
 Theory of operation: `service_ports` reads API objects into `ServicePortSpec` values, `proxy_config`
 the settings of one kube-proxy; either may be made by hand. `render_rules` gives all tables of the
 layout of that version, `render_nft` those of nftables mode. The layouts are those of the captures
-of 1.20, 1.30 and 1.36, row by row; the rows of one chain stand in kube-proxy's order, but for
+of their versions, row by row; the rows of one chain stand in kube-proxy's order, but for
 chains that hold rows of several Services: kube-proxy itself writes those in any order. `services`
 with `iptables_save`, `nft_text` and `nft_json` make ClusterIP Services alone, of any number.
 """

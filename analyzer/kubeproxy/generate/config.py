@@ -9,16 +9,69 @@ from analyzer.model.value import value
 
 IPV4 = 4
 IPV6 = 6
+_LAST_OF_ENDPOINTS = 18
+_DECLARES_MARKS = 20
+_DROPS_ITSELF = 25
+_DUAL_STACK = 21
+_LAST_OF_FEWER_DIGITS = 16
+_DIGITS = 10
+_FEWER_DIGITS = 5
+_KNOWS_BOTH_ADDRESSES = 28
 
 
 @enum.unique
 class Layout(enum.Enum):
     """The versions of kube-proxy whose chains and rules can be written."""
 
+    V1_14 = "1.14"
+    V1_16 = "1.16"
+    V1_17 = "1.17"
+    V1_18 = "1.18"
     V1_20 = "1.20"
+    V1_21 = "1.21"
+    V1_22 = "1.22"
+    V1_23 = "1.23"
+    V1_24 = "1.24"
     V1_25 = "1.25"
+    V1_26 = "1.26"
+    V1_27 = "1.27"
+    V1_28 = "1.28"
     V1_30 = "1.30"
     V1_36 = "1.36"
+
+    @property
+    def minor(self) -> int:
+        """36 of 1.36."""
+        return int(self.value.partition(".")[2])
+
+    @property
+    def reads_slices(self) -> bool:
+        """Whether it reads EndpointSlices (KEP-752); before 1.19 kube-proxy reads Endpoints."""
+        return self.minor > _LAST_OF_ENDPOINTS
+
+    @property
+    def declares_marks(self) -> bool:
+        """Whether it declares KUBE-MARK-DROP itself, where the kubelet has not done so."""
+        return _DECLARES_MARKS <= self.minor < _DROPS_ITSELF
+
+    @property
+    def digits(self) -> int:
+        """Digits of the probabilities that it writes: five before 1.17 (#83599), then ten."""
+        return _DIGITS if self.minor > _LAST_OF_FEWER_DIGITS else _FEWER_DIGITS
+
+    @property
+    def knows_node_address(self) -> bool:
+        """Whether a node's own address counts where source ranges hold it.
+
+        In dual-stack mode, the default since 1.21, kube-proxy takes 0.0.0.0 for it up to 1.27:
+        cmd/kube-proxy/app/server_others.go, ``nodeIPTuple``.
+        """
+        return not _DUAL_STACK <= self.minor < _KNOWS_BOTH_ADDRESSES
+
+    @property
+    def marks_drops(self) -> bool:
+        """Whether it marks what is to be dropped, which the kubelet's rules then do."""
+        return self.minor < _DROPS_ITSELF
 
 
 @value(kw_only=True)
@@ -33,10 +86,10 @@ class ProxyConfig:
         cluster_cidr: of that family; None as without ``--cluster-cidr``.
         service_cidrs: of that family, of the ServiceCIDRs; nftables mode of 1.36 asks for them.
         masquerade_all: ``--masquerade-all``; nftables mode of 1.30 does not look at it.
-        localhost_node_ports: ``--iptables-localhost-nodeports``; 1.20 has no such flag. False
-            is written after the source of 1.30, as no capture has it.
-        kubelet: whether the kubelet has put its rules in place; 1.20 alone leaves it to those to
-            drop what it marks.
+        localhost_node_ports: ``--iptables-localhost-nodeports``; up to 1.25 there is no such flag.
+            False is written after the source of 1.30, as no capture has it.
+        kubelet: whether the kubelet has put its rules in place; up to 1.24 they drop what
+            kube-proxy marks.
         nfacct: whether counters of nfnetlink_acct were to be had; 1.36 alone looks for them.
     """
 

@@ -21,12 +21,17 @@ _MASQUERADED: Final = comment("kubernetes service traffic requiring SNAT")
 _LAST: Final = comment(
     "kubernetes service nodeports; NOTE: this must be the last rule in this chain"
 )
+#: Minor versions: since 1.16 there are canaries, and what is masqueraded is so at random; up to
+#: 1.18.2 one rule masquerades.
+SINCE_CANARY: Final = 16
+_LAST_WITH_ONE_RULE: Final = 18
 _ALL_HOOKS: Final = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
 
 
-def filter_table(chains: Iterable[str]) -> Table:
+def filter_table(chains: Iterable[str], *, canary: bool = True) -> Table:
     """Return an empty filter table with kube-proxy's `chains` besides those of all layouts."""
-    return Table("filter", ("INPUT", "FORWARD", "OUTPUT"), (CANARY, FORWARD, SERVICES, *chains))
+    own = (*([CANARY] if canary else []), FORWARD, SERVICES, *chains)
+    return Table("filter", ("INPUT", "FORWARD", "OUTPUT"), own)
 
 
 def mangle_table() -> Table:
@@ -34,26 +39,37 @@ def mangle_table() -> Table:
     return Table("mangle", _ALL_HOOKS, (CANARY,))
 
 
-def nat_table() -> Table:
-    """Return the nat table with the rules that no Service changes."""
-    own = (CANARY, MARK_MASQUERADE, NODE_PORTS, _POSTROUTING, SERVICES)
+def nat_table(minor: int) -> Table:
+    """Return the nat table with the rules that no Service changes, of kube-proxy 1.`minor`."""
+    canary = [CANARY] if minor >= SINCE_CANARY else []
+    own = (*canary, MARK_MASQUERADE, NODE_PORTS, _POSTROUTING, SERVICES)
     nat = Table("nat", ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"), own)
     nat.add("PREROUTING", f"{PORTALS} -j {SERVICES}")
     nat.add("OUTPUT", f"{PORTALS} -j {SERVICES}")
     nat.add("POSTROUTING", f"{comment('kubernetes postrouting rules')} -j {_POSTROUTING}")
     nat.add(MARK_MASQUERADE, "-j MARK --set-xmark 0x4000/0x4000")
+    if minor <= _LAST_WITH_ONE_RULE:
+        random = " --random-fully" if minor >= SINCE_CANARY else ""
+        marked = "-m mark --mark 0x4000/0x4000"
+        nat.add(_POSTROUTING, f"{_MASQUERADED} {marked} -j MASQUERADE{random}")
+        return nat
     nat.add(_POSTROUTING, "-m mark ! --mark 0x4000/0x4000 -j RETURN")
     nat.add(_POSTROUTING, "-j MARK --set-xmark 0x4000/0x0")
     nat.add(_POSTROUTING, f"{_MASQUERADED} -j MASQUERADE --random-fully")
     return nat
 
 
-def write_forward(table: Table, invalid: str, established: Iterable[str]) -> None:
-    """Write KUBE-FORWARD: `invalid` counts what is dropped, `established` are comments."""
+def write_forward(
+    table: Table, invalid: str, established: Iterable[str], limits: Iterable[str] = ("", "")
+) -> None:
+    """Write KUBE-FORWARD: `invalid` counts what is dropped, `established` are comments.
+
+    `limits` say of each of these which addresses it is about.
+    """
     table.add(FORWARD, f"-m conntrack --ctstate INVALID{invalid} -j DROP")
     table.add(FORWARD, f"{FORWARDING} -m mark --mark 0x4000/0x4000 -j ACCEPT")
-    for says in established:
-        known = f"{comment(says)} -m conntrack --ctstate RELATED,ESTABLISHED"
+    for limit, says in zip(limits, established, strict=False):
+        known = f"{limit}{comment(says)} -m conntrack --ctstate RELATED,ESTABLISHED"
         table.add(FORWARD, f"{known} -j ACCEPT")
 
 

@@ -1,6 +1,6 @@
-"""The layout of 1.25: that of 1.30 without what 1.26 took over from the kubelet.
+"""The layout of 1.25 and 1.26: that of 1.30 without what 1.27 took over from the kubelet.
 
-Source: kubernetes 1.25, pkg/proxy/iptables/proxier.go, ``syncProxyRules``; the captures of 1.25.
+Source: kubernetes 1.25 and 1.26, pkg/proxy/iptables/proxier.go, ``syncProxyRules``; the captures.
 """
 
 from __future__ import annotations

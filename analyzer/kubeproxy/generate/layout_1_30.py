@@ -1,4 +1,4 @@
-"""The layout of 1.30, and of 1.36 but for what that counts.
+"""The layout of 1.27 to 1.30, and of 1.36 but for what that counts.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``iptablesJumpChains``, ``syncProxyRules``;
 the captures of 1.30.
@@ -26,21 +26,31 @@ def tables(
     invalid: str = "",
     localhost: str = "",
     guards_loopback: bool = True,
+    marks_drops: bool = False,
 ) -> tuple[Table, ...]:
     """Return filter, mangle and nat.
 
     `invalid` and `localhost` are matches that count what is invalid, and NodePorts of localhost;
     `guards_loopback`: kube-proxy itself keeps flows from elsewhere off 127.0.0.0/8, as the
-    kubelet did before, and tells at the end of FW where the rest is dropped.
+    kubelet did before, and tells at the end of FW where the rest is dropped. `marks_drops`: it
+    marks what is to be dropped, as 1.24 does.
     """
-    filter_table = _filter_table(proxy, invalid, guards_loopback=guards_loopback)
-    nat = frame.nat_table()
+    filter_table = _filter_table(
+        proxy, invalid, guards_loopback=guards_loopback, has_firewall=not marks_drops
+    )
+    nat = frame.nat_table(proxy.layout.minor)
     # Endpoints that no rule leads to count as well.
     large = sum(len(service.endpoints) for service in services) > LARGE
     for service in services:
         both = (filter_table, nat)
         PolicyChains(
-            service, proxy, both, large=large, localhost=localhost, tells_end=guards_loopback
+            service,
+            proxy,
+            both,
+            large=large,
+            localhost=localhost,
+            tells_end=guards_loopback,
+            marks_drops=marks_drops,
         ).write()
     # NodePorts of ::1 never work, those of 127.0.0.1 where a sysctl lets them.
     excepts = guards_loopback and (proxy.family != IPV4 or not proxy.localhost_node_ports)
@@ -48,10 +58,14 @@ def tables(
     return filter_table, frame.mangle_table(), nat
 
 
-def _filter_table(proxy: ProxyConfig, invalid: str, *, guards_loopback: bool) -> Table:
+def _filter_table(
+    proxy: ProxyConfig, invalid: str, *, guards_loopback: bool, has_firewall: bool
+) -> Table:
     first = (f"-j {_NODE_FIREWALL}",) if guards_loopback else ()
     own = (_NODE_FIREWALL,) if guards_loopback else ()
-    table = frame.filter_table((EXTERNAL_SERVICES, *own, NODE_PORTS, FIREWALL))
+    if has_firewall:
+        own = (*own, FIREWALL)
+    table = frame.filter_table((EXTERNAL_SERVICES, NODE_PORTS, *own))
     firewall = f"{frame.NEW} {comment('kubernetes load balancer firewall')} -j {FIREWALL}"
     portals = f"{frame.NEW} {frame.PORTALS} -j {SERVICES}"
     outside = f"{frame.NEW} {frame.OUTSIDE_PORTALS} -j {EXTERNAL_SERVICES}"
@@ -62,7 +76,8 @@ def _filter_table(proxy: ProxyConfig, invalid: str, *, guards_loopback: bool) ->
         ("OUTPUT", (*first, firewall, portals)),
     ):
         for row in rows:
-            table.add(chain, row)
+            if has_firewall or row is not firewall:
+                table.add(chain, row)
     if guards_loopback and proxy.family == IPV4 and proxy.localhost_node_ports:
         says = comment("block incoming localnet connections")
         others = f"! -s 127.0.0.0/8 -d 127.0.0.0/8 {says}"

@@ -39,6 +39,9 @@ _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
 _MOST_PORT: Final = 65_535
 #: The API's default of sessionAffinityConfig.clientIP.timeoutSeconds.
 _AFFINITY_SECONDS: Final = 10_800
+_NO_ENDPOINTS: Final = (
+    "EndpointSlices without Endpoints, which kube-proxy {} reads: kubectl get endpoints"
+)
 
 
 class _MalformedError(ValueError):
@@ -67,7 +70,7 @@ def proxy_config(
         layout=layout,
         family=family,
         node=node,
-        node_address=node_address_of(own, family),
+        node_address=node_address_of(own, family) if layout.knows_node_address else None,
         zone=text(at(own, "metadata", "labels", _ZONE)),
         cluster_cidr=networks[0] if networks else None,
         service_cidrs=service_cidrs(objects, family),
@@ -111,8 +114,8 @@ def service_ports(
     """Give the ServicePorts of one family that a kube-proxy makes of Services and EndpointSlices.
 
     Headless Services have none, nor have those of type ExternalName. Of a Service without
-    EndpointSlices its Endpoints tell. What is left out since it is malformed is added to
-    `malformed`, with the reason.
+    EndpointSlices its Endpoints tell, and up to 1.18 of every one. What is left out since it is
+    malformed is added to `malformed`, with the reason.
     """
     # Of an object that several files hold the first counts.
     services: dict[tuple[str, str], Object] = {}
@@ -131,9 +134,7 @@ def service_ports(
             slices.setdefault((namespace, owner), {}).setdefault(name, item)
     for key, service in services.items():
         try:
-            own = [*slices.get(key, {}).values()]
-            if not own and key in endpoints:
-                own = [*_as_slices(endpoints[key])]
+            own = _read([*slices.get(key, {}).values()], endpoints.get(key), layout)
             yield from _service(service, own, layout, family)
         except _MalformedError as error:
             if malformed is not None:
@@ -229,17 +230,21 @@ def _affinity(spec: object) -> int | None:
 
 
 def _may_be_local(spec: object, layout: Layout) -> bool:
-    """Whether externalTrafficPolicy says anything; it does of external IPs alone since 1.23."""
+    """Whether externalTrafficPolicy says anything; it does of external IPs alone since 1.29.
+
+    Source: pkg/api/v1/service/util.go, ``ExternalPolicyLocal``.
+    """
     if at(spec, "type") in ("NodePort", "LoadBalancer"):
         return True
-    return layout is not Layout.V1_20 and bool(elements(spec, "externalIPs"))
+    return layout.minor > Layout.V1_28.minor and bool(elements(spec, "externalIPs"))
 
 
 def _ingress(service: Object, layout: Layout) -> Iterator[object]:
     """Give the addresses of load balancers that keep them as destination."""
     for each in elements(service, "status", "loadBalancer", "ingress"):
         address = at(each, "ip")
-        if address and (layout is Layout.V1_20 or (at(each, "ipMode") or "VIP") == "VIP"):
+        asks = layout.minor >= Layout.V1_30.minor
+        if address and (not asks or (at(each, "ipMode") or "VIP") == "VIP"):
             yield address
 
 
@@ -276,6 +281,17 @@ def _networks(family: int, texts: Iterable[object]) -> tuple[Network, ...]:
 
 
 # --- endpoints -------------------------------------------------------------
+
+
+def _read(slices: list[Object], endpoints: Object | None, layout: Layout) -> Sequence[Object]:
+    """Return what kube-proxy of a version reads of a Service, as EndpointSlices."""
+    if slices and layout.reads_slices:
+        return slices
+    if endpoints is not None:
+        return [*_as_slices(endpoints)]
+    if slices:
+        raise _MalformedError(_NO_ENDPOINTS.format(layout.value))
+    return []
 
 
 def _as_slices(endpoints: Object) -> Iterator[Object]:
@@ -329,7 +345,7 @@ def _endpoint(
         node=text(node),
         ready=at(conditions, "ready") is not False,
         # Endpoints that end are a fallback since 1.26 (KEP-1669, ProxyTerminatingEndpoints).
-        serving=at(conditions, "serving") is not False and layout is not Layout.V1_25,
+        serving=at(conditions, "serving") is not False and layout.minor >= Layout.V1_26.minor,
         terminating=terminating,
         zones=_hinted(given, "forZones"),
         nodes=_hinted(given, "forNodes"),

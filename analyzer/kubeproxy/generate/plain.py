@@ -56,7 +56,7 @@ def services(
 def iptables_save(given: Sequence[GeneratedService], cidr: str = "10.0.0.0/9") -> str:
     """Return the nat table of 1.36 with these Services, with comments however many they are."""
     proxy = ProxyConfig(layout=Layout.V1_36, node="", cluster_cidr=IPv4Network(cidr))
-    nat = frame.nat_table()
+    nat = frame.nat_table(Layout.V1_36.minor)
     tables = (frame.filter_table(()), nat)
     for each in given:
         PolicyChains(_spec(each), proxy, tables, large=False).write()

@@ -1,7 +1,7 @@
-"""The chains of one Service in 1.30 and 1.36: SVC, SVL, EXT and FW, by traffic policy.
+"""The chains of one Service since 1.24: SVC, SVL, EXT and FW, by traffic policy.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``,
-``writeServiceToEndpointRules``; the captures of both versions.
+``writeServiceToEndpointRules``; the captures of these versions.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from analyzer.kubeproxy.generate.rows import (
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 from analyzer.kubeproxy.names import (
     EXTERNAL_SERVICES,
+    MARK_DROP,
     MARK_MASQUERADE,
     NODE_PORTS,
     SERVICES,
@@ -42,6 +43,7 @@ class PolicyChains:
         "_filter",
         "_large",
         "_localhost",
+        "_marks",
         "_name",
         "_nat",
         "_proxy",
@@ -59,10 +61,12 @@ class PolicyChains:
         large: bool,
         localhost: str = "",
         tells_end: bool = True,
+        marks_drops: bool = False,
     ) -> None:
         """Take the filter and the nat table, and what counts NodePorts of localhost, if any.
 
         `tells_end`: a rule without a target at the end of FW says where the rest is dropped.
+        `marks_drops`: there and where no endpoint is local flows are marked, not dropped.
         """
         self._service = service
         self._proxy = proxy
@@ -70,6 +74,7 @@ class PolicyChains:
         self._large = large
         self._localhost = localhost
         self._tells_end = tells_end
+        self._marks = marks_drops
         self._reach: Reach = reach(service, proxy)
         self._name = chain_hash(service.name, service.protocol)
 
@@ -86,6 +91,9 @@ class PolicyChains:
             if self._service.has_firewall:
                 self._firewall_chain()
             self._endpoints_of(self._chain("SVC"), found.cluster)
+            if self._marks and (found.drops_inside or found.drops_outside):
+                says = comment(f"{service.name} has no local endpoints")
+                self._nat.add(self._chain("SVL"), f"{says} -j {MARK_DROP}")
             self._endpoints_of(self._chain("SVL"), found.local)
             for target in found.every:
                 write_endpoint(self._nat, service, target, large=self._large)
@@ -102,7 +110,7 @@ class PolicyChains:
     def _lead_in(self) -> None:
         """Write the rules that lead to the chains, and those that drop for want of endpoints."""
         service, nat, outside = self._service, self._nat, self._chain("EXT")
-        if self._reach.drops_inside:
+        if self._reach.drops_inside and not self._marks:
             self._refuse_inside("has no local endpoints", "DROP")
         else:
             self._write_cluster_ip()
@@ -111,7 +119,7 @@ class PolicyChains:
         first = self._chain("FW") if self._service.has_firewall else outside
         for address in service.load_balancer_ips:
             nat.add(SERVICES, f"{flow(service, address, 'loadbalancer IP')} -j {first}")
-            if self._service.has_firewall:
+            if self._service.has_firewall and not self._marks:
                 dropped = flow(service, address, f"traffic not accepted by {first}")
                 self._filter.add(FIREWALL, f"{dropped} -j DROP")
         if service.node_port:
@@ -120,7 +128,7 @@ class PolicyChains:
             if self._localhost:
                 nat.add(NODE_PORTS, f"-d 127.0.0.0/8 {named}{self._localhost} -j {outside}")
             nat.add(NODE_PORTS, f"{named} -j {outside}")
-        if self._reach.drops_outside:
+        if self._reach.drops_outside and not self._marks:
             self._refuse_outside("has no local endpoints", "DROP")
 
     def _write_cluster_ip(self) -> None:
@@ -161,7 +169,7 @@ class PolicyChains:
         for what, target in (("masquerade", MARK_MASQUERADE), ("route", everywhere)):
             says = comment(f"{what} LOCAL traffic for {name} external destinations")
             nat.add(chain, f"{says} -m addrtype --src-type LOCAL -j {target}")
-        if not self._reach.drops_outside:
+        if self._marks or not self._reach.drops_outside:
             nat.add(chain, f"-j {self._chain('SVL')}")
 
     def _firewall_chain(self) -> None:
@@ -173,8 +181,12 @@ class PolicyChains:
         if own is not None and any(own in n for n in service.load_balancer_source_ranges):
             # On a node that has the address itself, its own flows come from there.
             allowed += map(host, service.load_balancer_ips)
-        for network in allowed:
-            self._nat.add(chain, f"-s {network} {says} -j {outside}")
+        # 1.24 writes all of it for each address anew.
+        for _ in service.load_balancer_ips if self._marks else (None,):
+            for network in allowed:
+                self._nat.add(chain, f"-s {network} {says} -j {outside}")
+            if self._marks:
+                self._nat.add(chain, f"{says} -j {MARK_DROP}")
         if self._tells_end:
             end = comment(f"other traffic to {service.name} will be dropped by {FIREWALL}")
             self._nat.add(chain, end)

@@ -1,4 +1,4 @@
-"""Which endpoints a kube-proxy of 1.30 or 1.36 sends flows to, by traffic policy.
+"""Which endpoints a kube-proxy since 1.24 sends flows to, by traffic policy.
 
 Source: kubernetes, pkg/proxy/topology.go, ``CategorizeEndpoints``.
 """
@@ -66,13 +66,13 @@ def targets(
 ) -> tuple[Target, ...]:
     """Return endpoints of a Service in the order of kube-proxy's rules: that of their text.
 
-    1.36 spells addresses anew, as the captures of dual-stack Services show.
+    Up to 1.18 it is that of the Endpoints object. 1.36 spells addresses anew, as the captures of
+    dual-stack Services show.
     """
-    named = ((e.destination if layout is Layout.V1_36 else e.as_written, e) for e in endpoints)
-    return tuple(
-        Target(endpoint, text, chain(service, text))
-        for text, endpoint in sorted(named, key=itemgetter(0))
-    )
+    named = [(e.destination if layout is Layout.V1_36 else e.as_written, e) for e in endpoints]
+    if layout.reads_slices:
+        named.sort(key=itemgetter(0))
+    return tuple(Target(endpoint, text, chain(service, text)) for text, endpoint in named)
 
 
 def reach(service: ServicePortSpec, proxy: ProxyConfig, chain: ChainName = iptables_chain) -> Reach:
@@ -119,19 +119,19 @@ def _fitting(service: ServicePortSpec, proxy: ProxyConfig) -> Callable[[Endpoint
 def asks_for_zones(service: ServicePortSpec, layout: Layout) -> bool:
     """Tell whether hints for zones are looked at.
 
-    Source: pkg/proxy/topology.go, ``canUseTopology``: up to 1.26 the annotation says Auto, up to
-    1.30 anything but that they are disabled; since 1.31 nobody asks it
-    (ServiceTrafficDistribution).
+    Source: pkg/proxy/topology.go, ``canUseTopology``: up to 1.23 the feature gate is off, up to
+    1.26 the annotation says Auto, up to 1.30 anything but that they are disabled; since 1.31
+    nobody asks it (ServiceTrafficDistribution).
     """
     match layout:
-        case Layout.V1_20:
-            return False
-        case Layout.V1_25:
+        case Layout.V1_24 | Layout.V1_25 | Layout.V1_26:
             return service.topology_mode in ("auto", "Auto")
-        case Layout.V1_30:
+        case Layout.V1_27 | Layout.V1_28 | Layout.V1_30:
             return service.topology_mode not in (None, "", "disabled", "Disabled")
         case Layout.V1_36:
             return True
+        case _:
+            return False
 
 
 def _all_and_here(hints: Sequence[tuple[str, ...]], here: str | None) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from analyzer.kubeproxy.generate import (
-    layout_1_20,
+    layout_1_14,
+    layout_1_24,
     layout_1_25,
     layout_1_30,
     layout_1_36,
@@ -17,8 +18,19 @@ from analyzer.kubeproxy.generate.config import IPV4, IPV6, Layout, ProxyConfig
 from analyzer.kubeproxy.generate.specs import ServicePortSpec
 
 _LAYOUTS: Final = {
-    Layout.V1_20: layout_1_20.tables,
+    Layout.V1_14: layout_1_14.tables,
+    Layout.V1_16: layout_1_14.tables,
+    Layout.V1_17: layout_1_14.tables,
+    Layout.V1_18: layout_1_14.tables,
+    Layout.V1_20: layout_1_14.tables,
+    Layout.V1_21: layout_1_14.tables,
+    Layout.V1_22: layout_1_14.tables,
+    Layout.V1_23: layout_1_14.tables,
+    Layout.V1_24: layout_1_24.tables,
     Layout.V1_25: layout_1_25.tables,
+    Layout.V1_26: layout_1_25.tables,
+    Layout.V1_27: layout_1_30.tables,
+    Layout.V1_28: layout_1_30.tables,
     Layout.V1_30: layout_1_30.tables,
     Layout.V1_36: layout_1_36.tables,
 }

@@ -105,14 +105,17 @@ def write_affinity(
         nat.add(chain, f"{_and(named)}{_recent(known, service, target)} -j {target}")
 
 
-def write_draws(nat: Table, chain: str, jumps: Sequence[tuple[str, str]]) -> None:
-    """Write the rules that draw one endpoint, evenly; `jumps` as of `write_affinity`."""
+def write_draws(nat: Table, chain: str, jumps: Sequence[tuple[str, str]], digits: int = 10) -> None:
+    """Write the rules that draw one endpoint, evenly; `jumps` as of `write_affinity`.
+
+    `digits`: of each probability.
+    """
     left = len(jumps)
     if not left:
         return
     rows = nat.rows.setdefault(chain, [])
     for named, target in jumps:
-        draw = _draw(left) if left > 1 else ""
+        draw = _draw(left, digits) if left > 1 else ""
         rows.append(f"-A {chain} {_and(named)}{draw}-j {target}\n")
         left -= 1
 
@@ -127,7 +130,7 @@ def _recent(what: str, service: ServicePortSpec, chain: str) -> str:
 
 
 @cache
-def _draw(left: int) -> str:
-    """Return the match of kube-proxy's 1/n, of ten digits, as iptables-save prints it back."""
-    threshold = round((1 << 31) * float(f"{1 / left:.10f}"))
+def _draw(left: int, digits: int) -> str:
+    """Return the match of kube-proxy's 1/n, of so many digits, as iptables-save prints it back."""
+    threshold = round((1 << 31) * float(f"{1 / left:.{digits}f}"))
     return f"-m statistic --mode random --probability {threshold / (1 << 31):.11f} "

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from analyzer.kubeproxy.generate.config import Layout
 from analyzer.kubeproxy.generate.objects import pod_networks_of
 from analyzer.kubeproxy.predict.settings import LocalMode, Mode, Settings
-from analyzer.kubeproxy.predict.versions import NEWEST, Version, version_from_text
+from analyzer.kubeproxy.predict.versions import NEWEST, Version, counted_as, version_from_text
 from analyzer.model.addresses import Network
 from analyzer.model.value import value
 from analyzer.parsers.api_objects import Object, at, text
@@ -61,7 +60,7 @@ def assumed(objects: Sequence[Object], said: Said) -> Assumed:
         )
     if not version.is_known:
         words.append(f"rules as {NEWEST.text} writes them, the newest that is known")
-    if version.layout is Layout.V1_20:
+    if version.layout.marks_drops:
         words.append("the kubelet's rules that drop what kube-proxy marks")
     words.append("all other flags and feature gates at their defaults")
     words.append("no rules of anybody else on the nodes")
@@ -78,7 +77,7 @@ def _version(objects: Iterable[Object], said: Said, words: list[str]) -> Version
         for info in nodes
         if (found := text(at(info, "kubeProxyVersion")) or text(at(info, "kubeletVersion")))
     ]
-    minors = Counter(".".join(each.removeprefix("v").split(".")[:2]) for each in told)
+    minors = Counter(map(counted_as, told))
     if not minors:
         words.append(f"kube-proxy {NEWEST.text} (no node tells a version)")
         return NEWEST

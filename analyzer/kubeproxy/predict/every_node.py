@@ -73,12 +73,13 @@ class EveryNode:
 
 @value
 class _Class:
-    """Nodes at which a ServicePort is the same."""
+    """Nodes at which a ServicePort is the same; it is odd where its own rules must be walked."""
 
     reached: Reached
     shape: Shape
     first: str
     nodes: frozenset[str]
+    is_odd: bool
 
 
 def every_node(
@@ -101,7 +102,7 @@ class _Predicted:
         self._cluster = cluster
         self._every = frozenset(proxies)
         self._relations = Relations(self._proxies, cluster)
-        self._draws = Draws(mode)
+        self._draws = Draws(mode, next(iter(proxies.values())).layout.digits)
 
     def of(
         self,
@@ -113,6 +114,8 @@ class _Predicted:
         asked: dict[Shape, Asked] = {}
         for service, own in zip(services, classes, strict=True):
             for each in own:
+                if each.is_odd:
+                    continue
                 asked.setdefault(
                     each.shape, Asked(shape=each.shape, service=service, node=each.first)
                 )
@@ -121,7 +124,7 @@ class _Predicted:
             lists: dict[object, Listed] = {}
             yield EveryNode(
                 at=tuple(
-                    At(self._service(service, each, templates[each.shape], lists), each.nodes)
+                    At(self._service(service, each, templates.get(each.shape), lists), each.nodes)
                     for each in own
                 )
             )
@@ -168,7 +171,7 @@ class _Predicted:
             local=bool(reached.local),
             any_at_all=reaches.any_at_all,
         )
-        return _Class(reached, shape, first, nodes)
+        return _Class(reached, shape, first, nodes, reaches.is_odd)
 
     def _first(self, nodes: frozenset[str]) -> str:
         """Return the first of these nodes, in the order of the objects."""
@@ -185,7 +188,7 @@ class _Predicted:
         template: Template | None,
         lists: dict[object, Listed],
     ) -> ServicePort:
-        if template is None:
+        if template is None or of.is_odd:
             return self._walked(spec, of.first)
         frontends = {place: frontend_at(place, spec) for place in template.frontends}
         reached = of.reached

@@ -135,8 +135,10 @@ class ListedShares(Sequence[Share]):
 class Draws:
     """What the rules of a mode draw of so many endpoints, by their number."""
 
-    def __init__(self, mode: Mode) -> None:
+    def __init__(self, mode: Mode, digits: int) -> None:
+        """Take the digits of the probabilities that kube-proxy writes in iptables mode."""
         self._mode = mode
+        self._digits = digits
         self._known: dict[tuple[int, bool], tuple[Bounds, ...]] = {}
 
     def of(self, number: int, *, certain: bool = True) -> tuple[Bounds, ...]:
@@ -146,7 +148,8 @@ class Draws:
         """
         found = self._known.get((number, certain))
         if found is None:
-            weights = _numgen(number) if self._mode is Mode.NFTABLES else _statistic(number)
+            nftables = self._mode is Mode.NFTABLES
+            weights = _numgen(number) if nftables else _statistic(number, self._digits)
             found = tuple([Bounds(each if certain else NEVER, each) for each in weights])
             self._known[number, certain] = found
         return found
@@ -156,8 +159,8 @@ def _numgen(number: int) -> Sequence[Dyadic]:
     return numgen_weights(number) if number else ()
 
 
-def _statistic(number: int) -> list[Dyadic]:
-    """Return what a chain of draws gives, each of ten digits.
+def _statistic(number: int, digits: int) -> list[Dyadic]:
+    """Return what a chain of draws gives, each of so many digits.
 
     Source: pkg/proxy/iptables/proxier.go, ``computeProbability``.
     """
@@ -165,7 +168,7 @@ def _statistic(number: int) -> list[Dyadic]:
         return []
     left, found = ALWAYS, []
     for behind in range(number, 1, -1):
-        chance = Dyadic.of(threshold_from_text(f"{1 / behind:.10f}"), XT_STATISTIC_BITS)
+        chance = Dyadic.of(threshold_from_text(f"{1 / behind:.{digits}f}"), XT_STATISTIC_BITS)
         found.append(left * chance)
         left = left * ~chance
     return [*found, left]

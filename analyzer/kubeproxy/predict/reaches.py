@@ -5,7 +5,7 @@ The same as `generate.reach` says of one node; a property holds both together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from analyzer.kubeproxy.generate.config import Layout, ProxyConfig
 from analyzer.kubeproxy.generate.reach import asks_for_zones
@@ -39,36 +39,36 @@ class Reaches:
     """The endpoints of one ServicePort, by node."""
 
     def __init__(self, service: ServicePortSpec, layout: Layout) -> None:
-        def text(endpoint: EndpointSpec) -> str:
-            newest = layout is Layout.V1_36
-            return endpoint.destination if newest else endpoint.as_written
-
-        known = sorted(service.endpoints, key=text)
+        known = service.endpoints
+        if layout.reads_slices:
+            known = tuple(sorted(known, key=_spelling(layout)))
         ready = tuple(e for e in known if e.ready)
-        falls_back = layout is not Layout.V1_20
+        has_policies = layout.minor >= Layout.V1_24.minor
+        falls_back = layout.minor >= Layout.V1_26.minor
         finishing = tuple(e for e in known if e.may_finish) if falls_back else _NONE
-        self._ready = ready
-        self._finishing = finishing
+        #: Of 1.22 and 1.23: an internal Local policy keeps all flows on the node.
+        self._keeps_here = _keeps_here(service, layout)
         #: Whether some node of the cluster has a usable endpoint.
         self.any_at_all = bool(ready or finishing)
-        is_old = layout is Layout.V1_20
-        self._uses_cluster = is_old or service.uses_cluster
+        #: Whether rules have chains of endpoints that are not ready, so that no shape tells them.
+        self.is_odd = layout is Layout.V1_22 and len(ready) < len(known)
+        self._uses_cluster = not has_policies or service.uses_cluster
         by_nodes = layout is Layout.V1_36 and bool(ready) and all(e.nodes for e in ready)
         by_zones = asks_for_zones(service, layout) and bool(ready) and all(e.zones for e in ready)
-        hinted = (
-            _by_hint(ready, [e.nodes for e in ready]),
-            _by_hint(ready, [e.zones for e in ready]),
+        self._by_node: dict[str, Endpoints] = (
+            _by_hint(ready, [e.nodes for e in ready]) if by_nodes else {}
         )
-        self._by_node: dict[str, Endpoints] = hinted[0] if by_nodes else {}
-        self._by_zone: dict[str, Endpoints] = hinted[1] if by_zones else {}
+        self._by_zone: dict[str, Endpoints] = (
+            _by_hint(ready, [e.zones for e in ready]) if by_zones else {}
+        )
         self._cluster = (ready or finishing) if self._uses_cluster else _NONE
-        uses_local = service.external_local if is_old else service.uses_local
+        uses_local = service.uses_local if has_policies else service.external_local
         self._local: dict[str | None, Endpoints] = {}
-        if uses_local and (not is_old or service.is_external):
-            for each in (*ready, *finishing):
+        if (uses_local and (has_policies or service.is_external)) or self._keeps_here:
+            for each in (*(known if self.is_odd else ready), *finishing):
                 mine = self._local.get(each.node, _NONE)
                 # One that ends is a fallback only.
-                if each.ready or not mine or not mine[0].ready:
+                if each.ready or self.is_odd or not mine or not mine[0].ready:
                     self._local[each.node] = (*mine, each)
 
     @property
@@ -89,12 +89,26 @@ class Reaches:
     def at(self, proxy: ProxyConfig) -> Reached:
         """Return the endpoints that a node uses."""
         cluster = self._cluster
-        if self._uses_cluster:
+        if self._keeps_here:
+            cluster = self._local.get(proxy.node, _NONE)
+        elif self._uses_cluster:
             hinted = self._by_node.get(proxy.node) or (
                 self._by_zone.get(proxy.zone) if proxy.zone is not None else None
             )
             cluster = hinted or cluster
         return Reached(cluster, self._local.get(proxy.node, _NONE))
+
+
+def _keeps_here(service: ServicePortSpec, layout: Layout) -> bool:
+    era = layout in (Layout.V1_22, Layout.V1_23)
+    return era and service.internal_local and not service.external_local
+
+
+def _spelling(layout: Layout) -> Callable[[EndpointSpec], str]:
+    """Return what gives an endpoint as the names of chains have it."""
+    if layout is Layout.V1_36:
+        return lambda endpoint: endpoint.destination
+    return lambda endpoint: endpoint.as_written
 
 
 def _by_hint(

@@ -45,7 +45,7 @@ class Settings:
 
     Attributes:
         cluster_cidrs: ``--cluster-cidr``, of either IP version or of both; none: without it.
-        kubelet: whether each node's kubelet has put its rules in place, which 1.20 needs.
+        kubelet: whether each node's kubelet has put its rules in place, which up to 1.24 drop.
     """
 
     version: Version = NEWEST
@@ -67,6 +67,7 @@ def proxies(objects: Sequence[Object], settings: Settings, family: int) -> dict[
     cidrs = [n for n in settings.cluster_cidrs if n.version == family]
     ranges = service_cidrs(objects, family)
     found = {}
+    layout = settings.version.layout
     for item in objects:
         name = text(at(item, "metadata", "name")) if item.get("kind") == "Node" else None
         if name is None:
@@ -75,10 +76,10 @@ def proxies(objects: Sequence[Object], settings: Settings, family: int) -> dict[
         if settings.local_mode is LocalMode.NODE_CIDR:
             mine = [*pod_networks_of(item, family)]
         found[name] = ProxyConfig(
-            layout=settings.version.layout,
+            layout=layout,
             family=family,
             node=name,
-            node_address=node_address_of(item, family),
+            node_address=node_address_of(item, family) if layout.knows_node_address else None,
             zone=text(at(item, "metadata", "labels", _ZONE)),
             cluster_cidr=mine[0] if mine else None,
             service_cidrs=ranges,

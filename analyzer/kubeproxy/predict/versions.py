@@ -10,14 +10,26 @@ if TYPE_CHECKING:
     from typing import Final
 
 #: The first minor version that each layout stands for, up to the next.
-#: 1.22 and 1.23 look at internalTrafficPolicy and still have chains XLB: no capture has that.
 _LAYOUTS: Final = {
+    14: Layout.V1_14,
+    15: Layout.V1_16,
+    17: Layout.V1_17,
+    18: Layout.V1_18,
     19: Layout.V1_20,
-    22: None,
-    24: Layout.V1_25,
-    26: Layout.V1_30,
+    21: Layout.V1_21,
+    22: Layout.V1_23,
+    24: Layout.V1_24,
+    25: Layout.V1_25,
+    26: Layout.V1_26,
+    27: Layout.V1_27,
+    28: Layout.V1_28,
+    29: Layout.V1_30,
     31: Layout.V1_36,
 }
+#: 1.22.4 mended what 1.22.0 to 1.22.3 make of endpoints that are not ready (#106030): since then
+#: it sends flows as 1.23 does.
+_MENDED: Final = 22
+_MENDED_IN: Final = 4
 _NEWEST: Final = 36
 #: nftables mode is there since 1.29 (KEP-3866), hints for nodes count since 1.34 (KEP-3015).
 _NFTABLES: Final = 29
@@ -32,16 +44,18 @@ class Version:
 
     Attributes:
         minor: 36 of 1.36.
+        patch: where it decides the layout, of those that are alike the first; else None.
         layout: of the captures whose rules stand for its own.
     """
 
     minor: int
+    patch: int | None = None
     layout: Layout
 
     @property
     def text(self) -> str:
         """As it is written: 1.36."""
-        return f"1.{self.minor}"
+        return f"1.{self.minor}" if self.patch is None else f"1.{self.minor}.{self.patch}"
 
     @property
     def has_nftables(self) -> bool:
@@ -57,6 +71,12 @@ class Version:
     def is_known(self) -> bool:
         """Whether it is none that came after the newest capture."""
         return self.minor <= _NEWEST
+
+
+def counted_as(text: str) -> str:
+    """Return as what versions of several nodes are counted: the minor version, as a rule."""
+    minor = ".".join(text.removeprefix("v").split(".")[:_PARTS])
+    return version_from_text(text).text if minor == f"1.{_MENDED}" else minor
 
 
 def version_from_text(text: str) -> Version:
@@ -75,9 +95,14 @@ def version_from_text(text: str) -> Version:
         layout = each if number >= first else layout
     if layout is None:
         raise ValueError(
-            f"rules of kube-proxy 1.{number} are not predicted; known are 1.19 to 1.21 and 1.24 on"
+            f"rules of kube-proxy 1.{number} are not predicted; known are those since 1.14"
         )
-    return Version(minor=number, layout=layout)
+    if number != _MENDED:
+        return Version(minor=number, layout=layout)
+    patch = parts[_PARTS].partition("-")[0].partition("+")[0] if len(parts) > _PARTS else ""
+    if patch in {str(each) for each in range(_MENDED_IN)}:
+        return Version(minor=number, patch=0, layout=Layout.V1_22)
+    return Version(minor=number, patch=_MENDED_IN, layout=layout)
 
 
 NEWEST: Final = Version(minor=_NEWEST, layout=Layout.V1_36)

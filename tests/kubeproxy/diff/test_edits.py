@@ -27,8 +27,9 @@ from tests.support.comparing import (
     sources,
 )
 from tests.support.effort import examples
+from tests.support.layouts import PROMISED
 
-every_layout = pytest.mark.parametrize("layout", Layout, ids=lambda layout: layout.value)
+every_layout = pytest.mark.parametrize("layout", PROMISED, ids=lambda layout: layout.value)
 #: Of each layout a whole cluster is made twice, and read twice.
 HINTS: Final = ("service.kubernetes.io/topology-mode", "service.kubernetes.io/topology-aware-hints")
 

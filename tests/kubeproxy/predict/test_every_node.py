@@ -13,13 +13,14 @@ from analyzer.kubeproxy.predict.settings import LocalMode, Mode, Settings, proxi
 from analyzer.model.value import replace
 from tests.support.clusters import GeneratedCluster, clusters
 from tests.support.effort import examples
+from tests.support.layouts import NFTABLES
 from tests.support.predictions import differences, predicted, read, settings_of
 
 CASES = [
     (layout, mode)
     for layout in Layout
     for mode in Mode
-    if mode is Mode.IPTABLES or layout in (Layout.V1_30, Layout.V1_36)
+    if mode is Mode.IPTABLES or layout in NFTABLES
 ]
 every_case = pytest.mark.parametrize(
     ("layout", "mode"), CASES, ids=[f"{layout.value}-{mode.value}" for layout, mode in CASES]
@@ -63,7 +64,10 @@ def test_prediction_is_what_rules_say_where_each_node_has_a_network(
 
 
 @examples(20, 2_000)
-@given(data=st.data(), layout=st.sampled_from([*Layout][1:]))
+@given(
+    data=st.data(),
+    layout=st.sampled_from([each for each in Layout if each.minor >= Layout.V1_24.minor]),
+)
 def test_endpoints_of_every_node_are_those_of_one(data: st.DataObject, layout: Layout) -> None:
     cluster = data.draw(clusters(layout))
     known = proxies(cluster.items, settings_of(layout, (), Mode.IPTABLES), cluster.family)

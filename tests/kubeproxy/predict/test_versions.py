@@ -5,16 +5,32 @@ from __future__ import annotations
 import pytest
 
 from analyzer.kubeproxy.generate import Layout
-from analyzer.kubeproxy.predict.versions import NEWEST, version_from_text
+from analyzer.kubeproxy.predict.versions import NEWEST, counted_as, version_from_text
 
 
 @pytest.mark.parametrize(
     ("text", "layout", "nftables", "node_hints"),
     [
+        ("1.14.10", Layout.V1_14, False, False),
+        ("1.15", Layout.V1_16, False, False),
+        ("1.16.15", Layout.V1_16, False, False),
+        ("1.17", Layout.V1_17, False, False),
+        ("1.18", Layout.V1_18, False, False),
         ("1.19", Layout.V1_20, False, False),
-        ("v1.21.14", Layout.V1_20, False, False),
-        ("1.24", Layout.V1_25, False, False),
-        ("1.26", Layout.V1_30, False, False),
+        ("1.20", Layout.V1_20, False, False),
+        ("v1.21.14", Layout.V1_21, False, False),
+        ("v1.22.0", Layout.V1_22, False, False),
+        ("v1.22.3-rc.1+k3s1", Layout.V1_22, False, False),
+        ("v1.22.3+k3s1", Layout.V1_22, False, False),
+        ("v1.22.4", Layout.V1_23, False, False),
+        ("v1.22.17", Layout.V1_23, False, False),
+        ("1.22", Layout.V1_23, False, False),
+        ("1.23", Layout.V1_23, False, False),
+        ("1.24", Layout.V1_24, False, False),
+        ("1.25", Layout.V1_25, False, False),
+        ("1.26", Layout.V1_26, False, False),
+        ("1.27", Layout.V1_27, False, False),
+        ("1.28", Layout.V1_28, False, False),
         ("v1.29.4-gke.100", Layout.V1_30, True, False),
         ("1.31", Layout.V1_36, True, False),
         ("v1.34.0+k3s1", Layout.V1_36, True, True),
@@ -31,7 +47,19 @@ def test_a_version_has_the_layout_of_a_capture(
     assert version.is_known == (version.minor <= NEWEST.minor)
 
 
-@pytest.mark.parametrize("text", ["", "1", "1.", "2.30", "1.x", "1.1000", "1.18", "1.22", "1.23.1"])
+@pytest.mark.parametrize("text", ["", "1", "1.", "2.30", "1.x", "1.1000", "1.13", "1.9.1"])
 def test_others_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"version|not predicted"):
         version_from_text(text)
+
+
+def test_only_of_1_22_a_patch_counts() -> None:
+    assert [counted_as(f"v1.22.{patch}") for patch in (0, 3, 4, 17)] == [
+        "1.22.0",
+        "1.22.0",
+        "1.22.4",
+        "1.22.4",
+    ]
+    assert counted_as("v1.21.3") == counted_as("v1.21.9") == "1.21"
+    assert version_from_text("1.22.2").text == "1.22.0"
+    assert version_from_text("1.23.2").text == "1.23"

@@ -1,0 +1,25 @@
+"""The layout of 1.24: the chains of 1.25, and marks for what the kubelet is to drop.
+
+Source: kubernetes 1.24, pkg/proxy/iptables/proxier.go, ``syncProxyRules``; the captures of 1.24.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzer.kubeproxy.generate import layout_1_30
+from analyzer.kubeproxy.generate.config import ProxyConfig
+from analyzer.kubeproxy.generate.layout_1_14 import write_marked_drops
+from analyzer.kubeproxy.generate.rows import Table
+from analyzer.kubeproxy.generate.specs import ServicePortSpec
+from analyzer.kubeproxy.names import MARK_DROP
+
+
+def tables(services: Sequence[ServicePortSpec], proxy: ProxyConfig) -> tuple[Table, ...]:
+    """Return filter, mangle and nat; KUBE-MARK-DROP is empty but for what the kubelet put there."""
+    found = layout_1_30.tables(services, proxy, guards_loopback=False, marks_drops=True)
+    filter_table, _, nat = found
+    nat.rows.setdefault(MARK_DROP, [])
+    if proxy.kubelet:
+        write_marked_drops(filter_table, nat)
+    return found
