@@ -18,9 +18,20 @@ def chains(facts: Facts) -> Iterator[Finding]:
         if not facts.rows(chain):
             if len(facts.nat.chains[chain].rules):
                 continue  # the dump ends before the chain's rules do, which the reader has said
-            yield _empty(facts, chain, callers)
+            if callers or not _is_refused(facts, chain):
+                yield _empty(facts, chain, callers)
         elif not callers and not facts.is_large:
             yield _uncalled(facts, chain)
+
+
+def _is_refused(facts: Facts, chain: str) -> bool:
+    """Tell whether a chain is all that a Service with a local policy has, for want of endpoints.
+
+    Up to 1.23 kube-proxy declares it all the same: pkg/proxy/iptables/proxier.go,
+    ``syncProxyRules``; the captures ``policies``.
+    """
+    prefix, _, of_service = chain.rpartition("-")
+    return prefix == "KUBE-XLB" and f"KUBE-SVC-{of_service}" not in facts.nat.chains
 
 
 def _missing(facts: Facts) -> Iterator[Finding]:
