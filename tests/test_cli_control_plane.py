@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -160,3 +161,58 @@ def test_help_tells_of_components(command: Command) -> None:
     done = command("whatif", "--components", "--help")
     assert done.status == 0
     assert "usage: kubeodds whatif [-h] --components" in done.out
+
+
+def tsv(command: Command, *arguments: str) -> list[dict[str, str]]:
+    head, *lines = command("whatif", *arguments, "--format", "tsv").out.splitlines()
+    return [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
+
+
+@pytest.mark.parametrize(
+    "said", [(), CONTROL_PLANE, (*CONTROL_PLANE, "--topology", "client-side-load-balancer")]
+)
+def test_every_format_tells_what_is_left(
+    command: Command, four: tuple[str, ...], said: tuple[str, ...]
+) -> None:
+    failures = json.loads(command("whatif", *four, *said, "--format", "json").out)["failures"]
+    rows = tsv(command, *four, *said)
+    truth = {None: "unknown", True: "yes", False: "no"}
+    assert len(rows) == len(failures)
+    gauges = command("whatif", *four, *said, "--format", "prometheus").out
+    suites = ET.fromstring(command("whatif", *four, *said, "--format", "junit").out)  # noqa: S314  # our own
+    told = {
+        (suite.get("name"), case.get("name")): str(case.findtext("system-out"))
+        for suite in suites
+        for case in suite
+    }
+    for row, failure in zip(rows, failures, strict=True):
+        left, names = failure["control_plane"], ",".join(failure["nodes"])
+        assert row["names"] == names
+        label = f'{{kind="{row["kind"]}",failure="{names}"}}'
+        (says,) = {
+            words
+            for (_, name), words in told.items()
+            if name == names.replace(",", " + ") and "in total loss" in words
+        }
+        if left is None:
+            assert row["api"] == row["heals"] == row["replaces"] == ""
+            assert "API" not in says
+            continue
+        assert row["api"] == left["api"]
+        assert (row["heals"], row["replaces"]) == (truth[left["heals"]], truth[left["replaces"]])
+        assert f"; API {left['api']}, " in says
+        if row["kind"] != "set":
+            assert f"kubeodds_whatif_api_up{label} {int(left['api'] == 'up')}\n" in gauges
+            assert f"kubeodds_whatif_heals{label} {int(left['heals'] is True)}\n" in gauges
+    of_all = told["what the control plane survives", "control plane"]
+    assert of_all.startswith("not known" if not said else "3 API servers (m1, m2, m3), ")
+    assert ("kubeodds_whatif_control_plane_survives_nodes " in gauges) is bool(said)
+
+
+def test_programs_are_told_at_which_nodes_most_is_lost(command: Command) -> None:
+    given = ("--from-objects", OBJECTS[1], "--seed", "1")
+    done = command("whatif", *given, "--format", "prometheus")
+    assert "\nkubeodds_whatif_vantage_nodes 2\n" in done.out
+    failures = json.loads(command("whatif", *given, "--format", "json").out)["failures"]
+    found = [each["at"] for each in tsv(command, *given)]
+    assert found == [",".join(each["at"] or ()) for each in failures]

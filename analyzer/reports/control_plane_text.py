@@ -47,7 +47,7 @@ def lines(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
         says = "Control plane: not known, since no node has its role label. Pass --control-plane."
         yield Line((Span(says, Style.WARNING),))
         return
-    yield Line((f"Control plane: {_made_of(found)}; {_survival(found)}.",))
+    yield Line((f"Control plane: {made_of(found)}; {survival(found)}.",))
     yield from _doubts(answer, shown)
     yield from _processes(answer)
     for each in found.assumed:
@@ -68,7 +68,8 @@ def _doubts(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
             yield Line((f"  {text} with {who} gone: {'; '.join(judgement.reasons)}.",))
 
 
-def _made_of(found: Topology) -> str:
+def made_of(found: Topology) -> str:
+    """Return of what a control plane is made, in a few words."""
     parts = [f"{count(len(found.api), 'API server')} ({listed(found.api)})"]
     match found.etcd:
         case Etcd.NODES:
@@ -92,7 +93,8 @@ def _made_of(found: Topology) -> str:
     return ", ".join(parts)
 
 
-def _survival(found: Topology) -> str:
+def survival(found: Topology) -> str:
+    """Return whose loss a control plane survives, as a clause."""
     number = survives(found)
     if number > 0:
         return f"it survives the loss of any {count(number, 'node')}"

@@ -12,16 +12,25 @@ from collections.abc import Iterator
 
 from analyzer.failure.thresholds import Exceeding, exceeding
 from analyzer.failure.whatif import Failure, Kind
+from analyzer.model.ternary import Ternary
 from analyzer.model.text import printable
 from analyzer.model.value import value
 from analyzer.reports.answers import WhatIfAnswer
+from analyzer.reports.control_plane_text import made_of, survival
 from analyzer.reports.numbers import bounds_percent, percent
 from analyzer.reports.phrases import count
+from analyzer.reports.whatif_breaches import some
+from analyzer.reports.whatif_vantages import dead_nodes, names_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+_HEALS: Final = {
+    Ternary.TRUE: "dead endpoints leave the rules in time",
+    Ternary.FALSE: "nothing heals",
+    Ternary.UNKNOWN: "not known whether anything heals",
+}
 _SUITES: Final = {
     Kind.CONTROL_PLANE: "control plane",
     Kind.ZONE: "zones",
@@ -49,6 +58,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
             cases += _other_sets(answer, failures)
         yield from _suite(name, cases)
     yield from _suite("ServicePorts", [*_services(answer)])
+    yield from _suite("what the control plane survives", [_control_plane(answer)])
     asked = answer.max_loss is not None or answer.min_survives is not None
     outcome = "failure" if asked else "skipped"
     names = [*answer.not_judged, *(["the rest of the dump"] if answer.view.cut else [])]
@@ -61,6 +71,7 @@ def _failure(answer: WhatIfAnswer, failure: Failure) -> _Case:
     worst, cost = failure.worst, failure.cost
     says = f"worst loss {'0.0%' if worst is None else bounds_percent(worst)}"
     says += f", {count(len(cost.silenced), 'ServicePort')} in total loss"
+    says += _where(answer, failure) + _left(answer, failure)
     name = " + ".join(failure.names)
     found = None
     if answer.max_loss is not None:
@@ -69,6 +80,30 @@ def _failure(answer: WhatIfAnswer, failure: Failure) -> _Case:
     if found is None:
         return _Case(name, "", says)
     return _Case(name, "failure", f"{_beyond(answer, found)}; {says}")
+
+
+def _where(answer: WhatIfAnswer, failure: Failure) -> str:
+    """Return at which nodes the worst loss is, where not at every one that lives."""
+    names = names_at(answer, failure.cost.row, dead_nodes(answer, failure))
+    return "" if names is None else f", at {some(names)}"
+
+
+def _left(answer: WhatIfAnswer, failure: Failure) -> str:
+    """Return what is left of the control plane."""
+    judgement = answer.judged(failure)
+    if judgement is None:
+        return ""
+    heals = _HEALS[judgement.heals]
+    return f"; API {judgement.state.value}, {heals}"
+
+
+def _control_plane(answer: WhatIfAnswer) -> _Case:
+    found = answer.topology
+    if found is None:
+        says = "not known, since no node has its role label: --control-plane"
+    else:
+        says = f"{made_of(found)}; {survival(found)}"
+    return _Case("control plane", "", says)
 
 
 def _beyond(answer: WhatIfAnswer, found: Exceeding) -> str:

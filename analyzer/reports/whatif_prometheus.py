@@ -8,10 +8,12 @@ Source: Prometheus, docs/instrumenting/exposition_formats.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from analyzer.failure.whatif import Failure, Kind
+from analyzer.model.ternary import Ternary
 from analyzer.model.text import printable
+from analyzer.outage.control_plane import State, survives
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.json_values import family
 from analyzer.reports.whatif_order import mean_loss
@@ -49,15 +51,33 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
     for name, says, number in by_failure:
         samples = [(_failing(each), number(each)) for each in failures]
         yield from _metric(name, says, samples)
+    yield from _control_plane(answer, failures)
     says = "Sets of so many nodes that put a ServicePort in total loss."
     yield from _metric("silencing_sets", says, [*_silencing(answer)])
     yield from _metric("survives_nodes", _SURVIVES, [*_survivals(answer)], worse=min)
     yield from _metric("service_ports", "ServicePorts judged.", [({}, answer.found.nodes.counted)])
+    if answer.found.vantages:
+        says = "Nodes at which ServicePorts were judged."
+        yield from _metric("vantage_nodes", says, [({}, len(answer.found.vantages))])
     says = "ServicePorts not judged, or not in whole."
     yield from _metric("not_judged", says, [({}, len(answer.not_judged))])
     says = "Whether all that was asked for was judged, and no threshold is broken."
     whole = answer.is_whole and not answer.is_broken
     yield from _metric("ok", says, [({}, int(whole))])
+
+
+def _control_plane(answer: WhatIfAnswer, failures: list[Failure]) -> Iterator[str]:
+    """Give what failures leave of the control plane, where one is known."""
+    if answer.topology is None:
+        return
+    judged = [(_failing(f), j) for f in failures if (j := answer.judged(f)) is not None]
+    says = "Whether the API certainly reads and writes."
+    yield from _metric("api_up", says, [(f, int(j.state is State.UP)) for f, j in judged], min)
+    says = "Whether dead endpoints certainly leave the rules in time."
+    healing = [(f, int(j.heals is Ternary.TRUE)) for f, j in judged]
+    yield from _metric("heals", says, healing, min)
+    says = "Nodes that the control plane survives, whichever they are."
+    yield from _metric("control_plane_survives_nodes", says, [({}, survives(answer.topology))])
 
 
 _SURVIVES: Final = "Nodes that a ServicePort survives, whichever they are."
@@ -88,7 +108,7 @@ def _failing(failure: Failure) -> Labels:
 def _metric(
     name: str,
     says: str,
-    samples: list[tuple[Labels, float]],
+    samples: Sequence[tuple[Labels, float]],
     worse: Callable[[float, float], float] = max,
 ) -> Iterator[str]:
     if not samples:

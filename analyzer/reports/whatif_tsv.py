@@ -3,7 +3,10 @@
 Columns: kind of the failure; the nodes, or the zone, that fail, with commas between; lower and
 upper bound of the worst loss, the ServicePort and its protocol, frontend and source that it is of;
 lower and upper bound of the mean loss; how many ServicePorts are in total loss, how many lose a
-part, and of how many it is not known. Losses are decimal, the nearest numbers with 53 bits; the
+part, and of how many it is not known; the nodes where the worst loss is, with commas between, or
+nothing where that is every node that lives; what is left of the API (up, read-only, down, unknown),
+whether dead endpoints leave the rules then, and whether pods are replaced (yes, no, unknown), or
+nothing where no control plane is known. Losses are decimal, the nearest numbers with 53 bits; the
 means are right to 12 digits.
 """
 
@@ -13,11 +16,17 @@ from collections.abc import Iterator
 
 from analyzer.failure.incidence import Row
 from analyzer.failure.whatif import Failure
+from analyzer.model.ternary import Ternary
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.tsv import cell
 from analyzer.reports.whatif_order import mean_loss
+from analyzer.reports.whatif_vantages import dead_nodes, names_at
 
-_HEADINGS = (
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_HEADINGS: Final = (
     "kind",
     "names",
     "lower",
@@ -31,7 +40,12 @@ _HEADINGS = (
     "silenced",
     "degraded",
     "unknown",
+    "at",
+    "api",
+    "heals",
+    "replaces",
 )
+_TERNARY: Final = {Ternary.TRUE: "yes", Ternary.FALSE: "no", Ternary.UNKNOWN: "unknown"}
 
 
 def render(answer: WhatIfAnswer) -> Iterator[str]:
@@ -52,6 +66,13 @@ def _columns(answer: WhatIfAnswer, failure: Failure) -> Iterator[str]:
         yield from _where(answer, cost.row)
     yield from map(repr, mean_loss(answer, cost))
     yield from map(str, (len(cost.silenced), cost.degraded, cost.unknown))
+    yield cell(",".join(names_at(answer, cost.row, dead_nodes(answer, failure)) or ()))
+    judgement = answer.judged(failure)
+    if judgement is None:
+        yield from ("", "", "")
+    else:
+        yield judgement.state.value
+        yield from (_TERNARY[judgement.heals], _TERNARY[judgement.replaces])
 
 
 def _where(answer: WhatIfAnswer, row: Row) -> Iterator[str]:
