@@ -184,3 +184,27 @@ def test_of_many_services_the_worst_are_shown(command: Command) -> None:
     placed = ("--node-of", "10.0.0.1/32=n1", "--node-of", "10.0.0.2/32=n2")
     done = command("timeline", file, *placed, "--dead-node", "n1", "--healing")
     assert done.status == 0, done.err
+
+
+def test_how_fast_nodes_are_given_up_is_told_with_its_source(command: Command) -> None:
+    asked = ("timeline", DUMP, *OBJECTS, "--node", "master", "--dead-node", "worker1")
+    source = "cmd/kube-controller-manager/app/options/nodelifecyclecontroller.go, AddFlags"
+    lines = command(*asked, "--all").out.splitlines()
+    for option in (
+        "--node-eviction-rate 0.1/s",
+        "--secondary-node-eviction-rate 0.01/s",
+        "--unhealthy-zone-threshold 55%",
+        "--large-cluster-size-threshold 50",
+    ):
+        (at,) = [n for n, line in enumerate(lines) if line.startswith(f"{option}: ")]
+        assert lines[at + 1].strip() == source
+    said = ("--node-eviction-rate", "2/s", "--unhealthy-zone-threshold", "40.5%")
+    shown = command(*asked, *said, "--all").out
+    assert shown.count(source) == 2
+    assert "--node-eviction-rate 2/s: " in shown
+    assert "--unhealthy-zone-threshold 40.5%: " in shown
+    found = json.loads(command(*asked, *said, "--format", "json").out)["eviction"]
+    assert found["node_eviction_rate"]["value"] == 2
+    assert found["unhealthy_zone_threshold"]["value"] == 0.405
+    assert found["large_cluster_size_threshold"] == 50
+    assert found["source"] == source

@@ -120,6 +120,7 @@ class Causes:
         self._workloads = workloads
         self._clocks = clocks
         self._outage = outage
+        self.rates = rates
         self.nodes = dead_nodes(died, cluster)
         self._waits = waits(self.nodes, workloads.nodes, rates)
         self.all_dead = bool(workloads.nodes) and set(workloads.nodes) <= self.nodes

@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+#: Where the defaults of `Rates` stand.
+RATES_SOURCE: Final = "cmd/kube-controller-manager/app/options/nodelifecyclecontroller.go, AddFlags"
 #: Below so many a zone is not partially disrupted, whatever their share is.
 _FEWEST: Final = 3
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from analyzer.outage.causes import by_cause
 from analyzer.outage.clocks import DURATIONS, Span
+from analyzer.outage.eviction import RATES_SOURCE, Rates
 from analyzer.outage.scenario import Event
 from analyzer.outage.timeline import Played
 from analyzer.reports import json_values as values
@@ -46,6 +47,7 @@ def render(answer: TimelineAnswer) -> Iterator[str]:
             "rate": values.encode(None if answer.rate is None else number(answer.rate)),
             "slo": values.encode(_slo(answer)),
             "durations": (_duration(answer, name) for name in DURATIONS),
+            "eviction": values.encode(_eviction(scenario.causes.rates)),
             "events": map(_event, scenario.events),
             "services": (_service(answer, each) for each in answer.played),
             "assumed": values.encode(list(scenario.assumed)),
@@ -55,6 +57,17 @@ def render(answer: TimelineAnswer) -> Iterator[str]:
         },
         _VERSION,
     )
+
+
+def _eviction(rates: Rates) -> dict[str, Any]:
+    """Return how fast nodes are given up, and where the defaults of that stand."""
+    return {
+        "node_eviction_rate": number(rates.normal),
+        "secondary_node_eviction_rate": number(rates.secondary),
+        "unhealthy_zone_threshold": number(rates.threshold),
+        "large_cluster_size_threshold": rates.large,
+        "source": RATES_SOURCE,
+    }
 
 
 def number(value: Fraction, *, up: bool = False) -> dict[str, Any]:

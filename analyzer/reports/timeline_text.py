@@ -8,6 +8,7 @@ from fractions import Fraction
 from analyzer.model.ternary import Ternary
 from analyzer.outage.causes import Fate, by_cause
 from analyzer.outage.clocks import DURATIONS, NEVER, Span
+from analyzer.outage.eviction import RATES_SOURCE, Rates
 from analyzer.outage.timeline import Played
 from analyzer.reports.answers import TimelineAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Style, Table
@@ -191,6 +192,41 @@ def _durations(answer: TimelineAnswer) -> Iterator[Line]:
         source = "as was said" if name in clocks.said else each.source or "a guess: no source"
         for one in source.split("; "):
             yield Line((Piece(f"    {one}", Style.FAINT),))
+    yield from _rates(answer.scenario.causes.rates)
+
+
+def _rates(rates: Rates) -> Iterator[Line]:
+    """Give how fast nodes are given up, and where the defaults of that stand."""
+    usual = Rates()
+    for option, shown, says, is_usual in (
+        (
+            "node-eviction-rate",
+            f"{float(rates.normal):g}/s",
+            "nodes of a zone that are given up in a second",
+            rates.normal == usual.normal,
+        ),
+        (
+            "secondary-node-eviction-rate",
+            f"{float(rates.secondary):g}/s",
+            "the same of an unhealthy zone",
+            rates.secondary == usual.secondary,
+        ),
+        (
+            "unhealthy-zone-threshold",
+            f"{float(100 * rates.threshold):g}%",
+            "a zone is unhealthy where so many of its nodes are",
+            rates.threshold == usual.threshold,
+        ),
+        (
+            "large-cluster-size-threshold",
+            f"{rates.large:,}",
+            "up to so many nodes an unhealthy zone gives up none",
+            rates.large == usual.large,
+        ),
+    ):
+        yield Line((Piece(f"--{option} {shown}", Style.STRONG), f": {says}"))
+        source = RATES_SOURCE if is_usual else "as was said"
+        yield Line((Piece(f"    {source}", Style.FAINT),))
 
 
 # --- the picture and the last lines ----------------------------------------
