@@ -151,7 +151,8 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
         left_out=tuple(dict.fromkeys([*prediction.left_out, *lacking])),
     )
     if not shown:
-        raise InputError(f"{file}: no Service to judge: the objects have none with a ClusterIP")
+        why = next(iter(prediction.malformed), "the objects have none with a ClusterIP")
+        raise InputError(f"{file}: no Service to judge: {why}")
     asked = shown
     if options.service or options.namespace:
         from analyzer.kubeproxy.select import narrow

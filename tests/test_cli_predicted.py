@@ -252,3 +252,29 @@ def test_a_malformed_service_is_left_out_and_named(
     one = command("services", *given, "--node", "worker1")
     assert "default/app: " in one.err
     assert one.status == 0
+
+
+def test_of_1_22_the_patch_release_is_assumed_where_none_is_said(command: Command) -> None:
+    def told(version: str) -> str:
+        return command(
+            "loss", *FROM, "--dead-node", "master", "--kube-proxy", version, "--seed", "1"
+        ).out
+
+    assumed = "kube-proxy 1.22.4 or a later patch release"
+    assert assumed in told("1.22")
+    assert assumed not in told("1.22.9")
+    assert assumed not in told("v1.22.1")
+    assert "what kube-proxy 1.22.0 in iptables mode writes" in told("v1.22.1")
+
+
+def test_up_to_1_18_endpoints_are_asked_for(command: Command) -> None:
+    asked = ("--dead-node", "master", "--kube-proxy")
+    says = "EndpointSlices without Endpoints, which kube-proxy 1.18 reads: kubectl get endpoints"
+    none = [item for item in ITEMS if item["kind"] != "Endpoints"]
+    one = [i for i in ITEMS if i["kind"] != "Endpoints" or i["metadata"]["name"] != "kube-dns"]
+    for items, status in ((none, 2), (one, 1), (ITEMS, 0)):
+        given = written(command, items)
+        done = command("loss", *given, *asked, "1.18", "--max-loss", "100%")
+        assert done.status == status
+        assert (says in done.err + done.out) is (status > 0)
+        assert command("loss", *given, *asked, "1.19", "--max-loss", "100%").status == 0

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from analyzer.kubeproxy.generate.objects import pod_networks_of
 from analyzer.kubeproxy.predict.settings import LocalMode, Mode, Settings
-from analyzer.kubeproxy.predict.versions import NEWEST, Version, counted_as, version_from_text
+from analyzer.kubeproxy.predict.versions import (
+    MENDED_IN,
+    NEWEST,
+    Version,
+    counted_as,
+    version_from_text,
+)
 from analyzer.model.addresses import Network
 from analyzer.model.value import value
 from analyzer.parsers.api_objects import Object, at, text
@@ -48,6 +54,8 @@ def assumed(objects: Sequence[Object], said: Said) -> Assumed:
     mode = Mode(said.mode or Mode.IPTABLES.value)
     if mode is Mode.NFTABLES and not version.has_nftables:
         raise ValueError(f"kube-proxy {version.text} has no nftables mode, which came with 1.29")
+    if version.is_mended and said.version is not None and said.version.count(".") == 1:
+        words.append(f"kube-proxy {MENDED_IN} or a later patch release")
     if said.mode is None:
         words.append("iptables mode")
     local_mode = LocalMode(said.local_mode or LocalMode.CLUSTER_CIDR.value)

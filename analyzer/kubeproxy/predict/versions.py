@@ -58,6 +58,11 @@ class Version:
         return f"1.{self.minor}" if self.patch is None else f"1.{self.minor}.{self.patch}"
 
     @property
+    def is_mended(self) -> bool:
+        """Whether it is one of a minor version whose first patch releases have other rules."""
+        return self.minor == _MENDED and self.patch is None
+
+    @property
     def has_nftables(self) -> bool:
         """Whether it knows nftables mode."""
         return self.minor >= _NFTABLES
@@ -102,7 +107,9 @@ def version_from_text(text: str) -> Version:
     patch = parts[_PARTS].partition("-")[0].partition("+")[0] if len(parts) > _PARTS else ""
     if patch in {str(each) for each in range(_MENDED_IN)}:
         return Version(minor=number, patch=0, layout=Layout.V1_22)
-    return Version(minor=number, patch=_MENDED_IN, layout=layout)
+    return Version(minor=number, layout=layout)
 
 
+#: The first patch release of a version that `is_mended`.
+MENDED_IN: Final = f"1.{_MENDED}.{_MENDED_IN}"
 NEWEST: Final = Version(minor=_NEWEST, layout=Layout.V1_36)
