@@ -363,3 +363,17 @@ def test_what_the_node_itself_stops_is_said(command: Command) -> None:
     found = document(command, "dump.txt", "--dead", "10.0.0.1", "--client", "tcp")
     assert fails(found)["tcp"] == (Fraction(1, 2), Fraction(1))
     assert any("may stop flows to ns/a:http" in each for each in found["assumed"])
+
+
+def test_icmp_that_comes_for_a_later_attempt_lets_glibc_draw_anew(command: Command) -> None:
+    """As the kernel has it: ``getent`` with ``timeout:1 attempts:5`` is answered after seconds."""
+    conf = command.file("resolv.conf", "nameserver 10.96.0.10\noptions timeout:1 attempts:3\n")
+    asked = (*DEAD, "--client", "glibc", "--lookup", "app.default.svc.cluster.local.", "--all")
+    fate = ("--fate", "master=unreachable", "--resolv-conf", conf)
+
+    def answered(*more: str) -> list[str]:
+        lines = command("client", *asked, *more).out.splitlines()
+        return [line.split()[-1] for line in lines if line.startswith("answered ")]
+
+    assert answered(*fate) == ["0s", "1s"]
+    assert answered(*fate[2:]) == ["0s"]  # silence brings no ICMP

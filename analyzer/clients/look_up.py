@@ -164,7 +164,8 @@ class _LookUp:
             if resolver.refused_once and later >= len(self._servers):
                 later = self._most
             told = self._once(self._try, at, later, (None,) * len(flows), silent, pins, errors)
-            held = (*flows[:server], Fate.SILENT, *flows[server + 1 :])
+            # What is sent again may bring the ICMP that the first time did not.
+            held = (*flows[:server], fate, *flows[server + 1 :])
             waits = after(
                 self._wait(number),
                 self._once(self._try, at, number + 1, held, True, pins, errors),
@@ -181,15 +182,16 @@ class _LookUp:
                     return waits
 
         fresh = new_flow(self._servers[server], pins, goes_on)
-        if flows[server] is None:
+        earlier = flows[server]
+        if earlier is None:
             return fresh
         match self._again():
             case Port.NEW:
                 return fresh
             case Port.SAME:
-                return goes_on(Fate.SILENT, pins)
+                return goes_on(earlier, pins)
             case Port.EITHER:
-                return Either((goes_on(Fate.SILENT, pins), fresh))
+                return Either((goes_on(earlier, pins), fresh))
 
     def _again(self) -> Port:
         """Tell whether what is sent again to a silent server is the same flow to conntrack."""
