@@ -179,7 +179,7 @@ def run(
         ),
         operation=lambda *_: operation,
         # Where nobody waits, more of them would wait for each other.
-        at_once=program.at_once if fate is Fate.SILENT else min(program.at_once, _AT_ONCE),
+        at_once=min(program.at_once, _AT_ONCE) if fate is Fate.REFUSED else program.at_once,
         deadline=program.deadline,
     )
     starting = starting_now()
