@@ -35,3 +35,10 @@ class Backend(ABC):
 
         The kernel counts them, by another way than the captures do.
         """
+
+    def cross_check(self) -> None:  # noqa: B027  # not all have a second way
+        """Read the counters by a second way too, where there is one.
+
+        Raises:
+            LabError: the two differ.
+        """

@@ -146,6 +146,8 @@ def _run(options: SimpleNamespace) -> int:
     with progress("new flows") as advance:
         for service, route in routes:
             verdicts.append(judge(lab.measure(service, route, up_to(flows, advance))))
+    lab.backend.cross_check()
+    lab.close()
     answer = LabAnswer(
         dead=_names(dead),
         verdicts=tuple(verdicts),

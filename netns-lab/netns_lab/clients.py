@@ -34,7 +34,8 @@ from analyzer.model.value import replace
 from netns_lab import command
 from netns_lab.dns import respond
 from netns_lab.errors import LabError
-from netns_lab.experiment import Lab, Progress
+from netns_lab.experiment import Lab
+from netns_lab.measure import Progress
 from netns_lab.servers import Servers
 
 #: Clients at one time; more would fight for the processors and time out by themselves.

@@ -1,106 +1,200 @@
-"""Which packet arrived where: AF_PACKET sockets that tell flows by their tags.
+"""Which packet arrived where: packet sockets that tell flows by their tags.
 
-Every packet has landed by the time send() returns, since veth delivers within it; so the counting
-goes in lock-step: send a batch, read every socket until it is empty.
+Every packet has landed by the time sendmmsg() returns, since veth delivers within it; so the
+counting goes in lock-step: send a batch, read every ring until it is empty.
 
-Source: packet(7); Linux, net/core/filter.c for the filter's instructions.
+Source: packet(7), raw(7).
 """
 
 from __future__ import annotations
 
-import ctypes
-import itertools
 import socket
-import struct
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from netns_lab.backend import Door
+from netns_lab import filters
+from netns_lab.layout import Layout
+from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
-from netns_lab.replay import (
-    DESTINATION_AT,
-    DESTINATION_PORT_AT,
-    IP_AT,
-    PROTOCOL_AT,
-    PROTOCOLS,
-    SOURCE_AT,
-    SOURCE_PORT_AT,
-    TCP_ACKNOWLEDGEMENT_AT,
-    TCP_FLAGS_AT,
-    TCP_SEQUENCE_AT,
-    UDP_TAG_AT,
-)
+from netns_lab.ring import Ring, Slots
 from netns_lab.servers import make_room
-from netns_lab.topology import Topology
+from netns_lab.topology import Host, Topology
 
-_ETH_P_IP: Final = 0x0800
-_SO_ATTACH_FILTER: Final = 26
-_SOL_PACKET: Final = 263
-_PACKET_STATISTICS: Final = 6
-#: Ancillary data that a filter can load: the packet's type, 0 when it is for this host.
-_SKF_AD_PKTTYPE: Final = 0xFFFFF000 + 4
-
-_LDH_ABS: Final = 0x28
-_LDB_ABS: Final = 0x30
-_JEQ: Final = 0x15
-_RETURN: Final = 0x06
-
+#: Packets sent before every ring is read; what the rings and an ordinary user's sockets hold is
+#: more.
+BATCH: Final = 256
+_ROOM: Final = 4 * BATCH
+#: Bytes of a slot: up to the tag, and up to the tag of a packet that an error of ICMP quotes.
+_SHORT, _LONG = 128, 256
 _SYN: Final = 0x02
-_RST: Final = 0x04
 _SYN_ACK: Final = 0x12
+#: What an acknowledgement is more than the tag, which is even, as both stand in memory.
+_ACKNOWLEDGES: Final = int.from_bytes((1).to_bytes(4), sys.byteorder)
 
-_U32: Final = struct.Struct("!I").unpack_from
-_U16: Final = struct.Struct("!H").unpack_from
-_FRAME: Final = 256
-
-
-class _SockFprog(ctypes.Structure):
-    _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+#: An address and a port as they stand in memory: words of the address, then the port.
+RawDoor = tuple[int, ...]
 
 
-def _filter(sock: socket.socket, protocol: int) -> None:
-    """Let through what is for this host, IPv4 and of one protocol."""
-    program = [
-        (_LDH_ABS, 0, 0, 12),
-        (_JEQ, 0, 5, _ETH_P_IP),
-        (_LDB_ABS, 0, 0, PROTOCOL_AT),
-        (_JEQ, 0, 3, protocol),
-        (_LDB_ABS, 0, 0, _SKF_AD_PKTTYPE),
-        (_JEQ, 0, 1, 0),
-        (_RETURN, 0, 0, 0x40000),
-        (_RETURN, 0, 0, 0),
-    ]
-    code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
-    held = ctypes.create_string_buffer(code)
-    prog = _SockFprog(len(program), ctypes.addressof(held))
-    sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, bytes(prog))
+def raw_door(address: bytes, port: int) -> RawDoor:
+    """Return what a packet to or from an address and port has in memory."""
+    view = memoryview(address + port.to_bytes(2))
+    words = view[:4].cast("I") if len(address) == 4 else view[:16].cast("Q")  # noqa: PLR2004
+    return (*words, view[len(address) :].cast("H")[0])
 
 
-class Capture:
-    """The packets of one protocol that come in by one device."""
+def door_of(raw: RawDoor) -> tuple[int, int]:
+    """Return the address, as an integer, and the port."""
+    *words, port = raw
+    width = 4 if len(words) == 1 else 8
+    address = b"".join(word.to_bytes(width, sys.byteorder) for word in words)
+    return int.from_bytes(address), int.from_bytes(port.to_bytes(2, sys.byteorder))
 
-    def __init__(self, namespace: Namespace, device: str, protocol: str) -> None:
-        # Bound only once it is filtered: protocol 0 until then, so that nothing slips in.
-        self._socket = namespace.socket(socket.AF_PACKET, socket.SOCK_RAW)
-        make_room(self._socket)
-        _filter(self._socket, PROTOCOLS[protocol])
-        self._socket.bind((device, _ETH_P_IP))
-        self._socket.setblocking(False)
-        self._buffer = bytearray(_FRAME)
 
-    def frames(self) -> Iterator[bytearray]:
-        """Give what has come since, each overwritten by the next."""
-        try:
-            while True:
-                self._socket.recv_into(self._buffer)
-                yield self._buffer
-        except BlockingIOError:
-            pass
+def tag_of(client: int, port: int) -> int:
+    """Return a flow's tag as it stands in memory."""
+    tag = (port ^ 0xFFFF) << 16 | client << 1
+    return int.from_bytes(tag.to_bytes(4), sys.byteorder)
+
+
+class _Columns:
+    """The fields of packets that are asked for."""
+
+    def __init__(self, slots: Slots, layout: Layout) -> None:
+        self._slots = slots
+        self._layout = layout
+        self.tag = slots.column("I", layout.tag)
+        self.to = self._door(layout.destination, layout.source_port + 2)
+        self.of = self._door(layout.source, layout.source_port)
+
+    def _door(self, address: int, port: int) -> list[memoryview]:
+        if self._layout.version == 4:  # noqa: PLR2004
+            words = [self._slots.column("I", address)]
+        else:
+            words = [self._slots.column("Q", address), self._slots.column("Q", address + 8)]
+        return [*words, self._slots.column("H", port)]
+
+    def answers(self) -> tuple[memoryview, memoryview, memoryview]:
+        """Return protocols, flags of TCP and acknowledgements."""
+        layout, slots = self._layout, self._slots
+        return (
+            slots.column("B", layout.next_protocol),
+            slots.column("B", layout.flags),
+            slots.column("I", layout.acknowledgement),
+        )
+
+    def quoted(self) -> tuple[list[memoryview], memoryview]:
+        """Return whom a packet was for that an error of ICMP quotes, and its tag."""
+        layout = self._layout
+        inner = layout.quoted
+        return (
+            self._door(inner + layout.destination, inner + layout.source_port + 2),
+            self._slots.column("I", inner + layout.tag),
+        )
+
+
+def _cut(columns: Sequence[memoryview], first: int, last: int) -> list[RawDoor]:
+    return list(zip(*(column[first:last].tolist() for column in columns), strict=True))
+
+
+#: Tags of flows, and of each where it arrived.
+Landed = tuple[list[int], list[RawDoor]]
+#: Tags of flows, and whether they were answered; False: refused.
+Answered = tuple[list[int], bool]
+
+
+class Arrivals:
+    """The first packets of flows that come to one host."""
+
+    def __init__(self, host: Host, layout: Layout) -> None:
+        program = filters.arrivals(layout)
+        slot = _SHORT if layout.version == 4 else _LONG  # noqa: PLR2004
+        self._ring = Ring(
+            host.namespace, host.device, layout.ethertype, program, slot=slot, most=_ROOM
+        )
+        self._columns = _Columns(self._ring.slots, layout)
+
+    def take(self) -> Iterator[Landed]:
+        """Give what has come since."""
+        columns = self._columns
+        for first, last in self._ring.take():
+            yield columns.tag[first:last].tolist(), _cut(columns.to, first, last)
 
     def dropped(self) -> int:
         """Return how many packets found no room since the last call."""
-        statistics = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
-        return int(struct.unpack("=II", statistics)[1])
+        return self._ring.dropped()
+
+    def close(self) -> None:
+        """Stop."""
+        self._ring.close()
+
+
+class Answers:
+    """What comes back to one device of the client."""
+
+    def __init__(self, host: Host, layout: Layout) -> None:
+        self._layout = layout
+        program = filters.answers(layout)
+        self._ring = Ring(
+            host.namespace, host.device, layout.ethertype, program, slot=_LONG, most=_ROOM
+        )
+        self._columns = _Columns(self._ring.slots, layout)
+        self._quoted = self._columns.quoted()
+
+    def take(self, door: RawDoor) -> Iterator[Answered]:
+        """Give what has come since from the door that was asked."""
+        for first, last in self._ring.take():
+            protocols = self._columns.answers()[0][first:last].tolist()
+            if self._layout.icmp in protocols:
+                yield from self._one_by_one(first, last, protocols, door)
+            else:
+                yield from _answered(self._columns, self._layout, first, last, door)
+
+    def _one_by_one(
+        self, first: int, last: int, protocols: list[int], door: RawDoor
+    ) -> Iterator[Answered]:
+        doors, tags = self._quoted
+        for at, protocol in enumerate(protocols, first):
+            if protocol != self._layout.icmp:
+                yield from _answered(self._columns, self._layout, at, at + 1, door)
+            elif _cut(doors, at, at + 1) == [door]:
+                yield tags[at : at + 1].tolist(), False
+        assert last == first + len(protocols)
+
+    def dropped(self) -> int:
+        """Return how many packets found no room since the last call."""
+        return self._ring.dropped()
+
+    def close(self) -> None:
+        """Stop."""
+        self._ring.close()
+
+
+def _answered(
+    columns: _Columns, layout: Layout, first: int, last: int, door: RawDoor
+) -> Iterator[Answered]:
+    """Give the answers among some packets that are no errors of ICMP."""
+    doors = _cut(columns.of, first, last)
+    whole = doors.count(door) == len(doors)
+    if layout.protocol != "tcp":
+        tags = columns.tag[first:last].tolist()
+        yield tags if whole else _where(tags, [each == door for each in doors]), True
+        return
+    _, flags, acknowledgements = columns.answers()
+    told = flags[first:last].tolist()
+    tags = [number - _ACKNOWLEDGES for number in acknowledgements[first:last].tolist()]
+    if whole and told.count(_SYN_ACK) == len(told):
+        yield tags, True
+        return
+    from_door = [each == door for each in doors]
+    is_open = [each & _SYN_ACK == _SYN_ACK for each in told]
+    yield _where(tags, [a and b for a, b in zip(from_door, is_open, strict=True)]), True
+    yield _where(tags, [a and not b for a, b in zip(from_door, is_open, strict=True)]), False
+
+
+def _where(tags: list[int], holds: list[bool]) -> list[int]:
+    return [tag for tag, true in zip(tags, holds, strict=True) if true]
 
 
 class LocalDelivery:
@@ -110,64 +204,70 @@ class LocalDelivery:
     it drops; that shows as unaccounted.
     """
 
-    def __init__(self, namespace: Namespace, protocol: str) -> None:
-        self._socket = namespace.socket(socket.AF_INET, socket.SOCK_RAW, PROTOCOLS[protocol])
+    def __init__(self, namespace: Namespace, layout: Layout) -> None:
+        self._layout = layout
+        self._socket = namespace.socket(socket.AF_INET, socket.SOCK_RAW, layout.number)
         make_room(self._socket)
-        self._socket.setblocking(False)
-        self._buffer = bytearray(_FRAME)
+        self._messages = Messages(bytearray(_SHORT * BATCH), _SHORT)
+        self._columns = _Columns(Slots(memoryview(self._messages.buffer), _SHORT, 0), layout)
 
-    def frames(self) -> Iterator[bytearray]:
-        """Give what has come since, as if in an Ethernet frame."""
-        view = memoryview(self._buffer)[IP_AT:]
-        try:
-            while True:
-                self._socket.recv_into(view)
-                yield self._buffer
-        except BlockingIOError:
+    def take(self, door: RawDoor) -> Iterator[tuple[Landed, list[Answered]]]:
+        """Give what has come since: to doors of this host, and from the door that was asked."""
+        while count := self._messages.receive(self._socket.fileno()):
+            yield (
+                self._landed(count, door),
+                list(_answered(self._columns, self._layout, 0, count, door)),
+            )
+
+    def _landed(self, count: int, door: RawDoor) -> Landed:
+        columns = self._columns
+        came, went = _cut(columns.of, 0, count), _cut(columns.to, 0, count)
+        first = [each != door for each in came]
+        if self._layout.protocol == "tcp":
+            flags = columns.answers()[1][:count].tolist()
+            first = [a and f & _SYN_ACK == _SYN for a, f in zip(first, flags, strict=True)]
+        tags = columns.tag[:count].tolist()
+        doors = [each for each, true in zip(went, first, strict=True) if true]
+        return _where(tags, first), doors
+
+    def forget(self) -> None:
+        """Pass over what has come since."""
+        while self._messages.receive(self._socket.fileno()):
             pass
 
 
 class Captures:
     """All that hears the flows of one protocol in a lab, for as long as the lab is there.
 
-    To close an AF_PACKET socket takes the kernel a grace period of RCU: they serve for all routes.
+    To close a packet socket takes the kernel a grace period of RCU: they serve for all routes.
     """
 
-    def __init__(self, topology: Topology, protocol: str) -> None:
-        self.hosts = [Capture(host.namespace, host.device, protocol) for host in topology.hosts]
-        self.node = LocalDelivery(topology.node, protocol)
+    def __init__(self, topology: Topology, layout: Layout) -> None:
+        self.hosts = [Arrivals(host, layout) for host in topology.hosts]
+        self.node = LocalDelivery(topology.node, layout)
         ends = (topology.client, topology.outside)
-        self.clients = [Capture(host.namespace, host.device, protocol) for host in ends]
+        self.clients = [Answers(host, layout) for host in ends]
+        self._rings: list[Arrivals | Answers] = [*self.hosts, *self.clients]
 
     def forget(self) -> None:
         """Pass over what was heard so far."""
-        heard = [each.frames() for each in (*self.hosts, *self.clients)]
-        for _ in itertools.chain(*heard, self.node.frames()):
-            pass
+        for host in self.hosts:
+            for _ in host.take():
+                pass
+        for client in self.clients:
+            for _ in client.take(()):
+                pass
+        self.node.forget()
         self.dropped()
 
     def dropped(self) -> int:
         """Return how many packets found no room since the last call."""
-        return sum(each.dropped() for each in (*self.hosts, *self.clients))
+        return sum(each.dropped() for each in self._rings)
 
-
-def landing(frame: bytearray, protocol: str) -> tuple[int, Door] | None:
-    """Return the flow's number and the door at which its first packet arrived."""
-    door = _U32(frame, DESTINATION_AT)[0], _U16(frame, DESTINATION_PORT_AT)[0]
-    if protocol == "udp":
-        return _U32(frame, UDP_TAG_AT)[0], door
-    if frame[TCP_FLAGS_AT] & _SYN_ACK != _SYN:
-        return None
-    return _U32(frame, TCP_SEQUENCE_AT)[0], door
-
-
-def answer(frame: bytearray, protocol: str) -> tuple[int, bool, Door] | None:
-    """Return the flow's number, whether it was accepted, and the door that answers."""
-    door = _U32(frame, SOURCE_AT)[0], _U16(frame, SOURCE_PORT_AT)[0]
-    if protocol == "udp":
-        return _U32(frame, UDP_TAG_AT)[0], True, door
-    flags = frame[TCP_FLAGS_AT]
-    number = (_U32(frame, TCP_ACKNOWLEDGEMENT_AT)[0] - 1) & 0xFFFFFFFF
-    if flags & _SYN_ACK == _SYN_ACK:
-        return number, True, door
-    return (number, False, door) if flags & _RST else None
+    def close(self) -> None:
+        """Stop hearing; each socket in a thread of its own, since each has to wait."""
+        threads = [threading.Thread(target=each.close) for each in self._rings]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
 from analyzer.model.matches import MatchNfacct, MatchNot, MatchUnknown
@@ -22,7 +22,11 @@ from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.ipsets import make_sets
 from netns_lab.nft import Nft
+from netns_lab.nft_counters import RuleCounters
+from netns_lab.xt_entries import Entries
 
+#: Rules with a DNAT up to which python-iptables is asked: for 1,000 it takes half a second.
+_FEW_DESTINATIONS: Final = 1000
 #: Packets by rule: (chain, index in the chain from 0).
 _RuleCounters = Mapping[tuple[str, int], int]
 #: A rule as ``-c`` prints it: packets and chain.
@@ -82,20 +86,37 @@ class Iptables(Backend):
 
 
 class LegacyIptables(Iptables):
-    """By iptables-legacy; counters by python-iptables, or as iptables-legacy-save prints them.
-
-    python-iptables looks beside the interpreter when it is loaded, which an ordinary user may
-    not: where that is under the home of somebody else, say.
-    """
+    """By iptables-legacy; counters as the kernel gives them to iptables."""
 
     variant = "legacy"
+    _entries: Entries | None = None
 
     def _rule_counters(self) -> _RuleCounters:
+        if self._entries is None:
+            self._entries = Entries(self.namespace, "ip")
+            self._entries.keep(self._destinations)
+        return self._entries.packets()
+
+    def cross_check(self) -> None:
+        """Read the counters by python-iptables too, or as iptables-legacy-save prints them.
+
+        python-iptables looks beside the interpreter when it is loaded, which an ordinary user may
+        not: where that is under the home of somebody else, say. Of many rules it takes seconds.
+        """
+        counted = self._rule_counters()
+        few = len(self._destinations) < _FEW_DESTINATIONS
+        other = self._by_python_iptables() if few else None
+        name = "python-iptables" if other is not None else "iptables-legacy-save"
+        if other is None:
+            other = self._saved_counters()
+        _check_counters(self._destinations, counted, other, name)
+
+    def _by_python_iptables(self) -> _RuleCounters | None:
         with self.namespace:
             try:
                 import iptc  # it opens its socket to the kernel when it is imported
             except (ImportError, OSError):
-                return self._saved_counters()
+                return None
             table = iptc.Table(iptc.Table.NAT)
             table.refresh()
             return {
@@ -119,22 +140,37 @@ class LegacyIptables(Iptables):
 
 
 class NftIptables(Iptables):
-    """By iptables-nft; counters by libnftables."""
+    """By iptables-nft; counters by netlink."""
 
     variant = "nft"
+    _counted: RuleCounters | None = None
 
     def _rule_counters(self) -> _RuleCounters:
-        counters: dict[tuple[str, int], int] = {}
-        position: dict[str, int] = {}
+        if self._counted is None:
+            self._counted = RuleCounters(self.namespace, "ip", "nat")
+            self._counted.keep(self._destinations)
+        return self._counted.packets()
+
+    def cross_check(self) -> None:
+        """Read the counters by libnftables too."""
+        counted = self._rule_counters()
+        other: dict[tuple[str, int], int] = {}
+        position: Counter[str] = Counter()
         for item in Nft(self.namespace).listed("table ip nat"):
             rule = item.get("rule")
-            if rule is None:
-                continue
-            chain = rule["chain"]
-            at = position.get(chain, 0)
-            position[chain] = at + 1
-            counters[chain, at] = sum(_packets(expression) for expression in rule["expr"])
-        return counters
+            if rule is not None:
+                chain = rule["chain"]
+                other[chain, position[chain]] = sum(map(_packets, rule["expr"]))
+                position[chain] += 1
+        _check_counters(self._destinations, counted, other, "libnftables")
+
+
+def _check_counters(
+    rules: Iterable[tuple[str, int]], counted: _RuleCounters, other: _RuleCounters, name: str
+) -> None:
+    wrong = sum(counted[rule] != other.get(rule) for rule in rules)
+    if wrong:
+        raise LabError(f"the counters of {wrong} rules are others as {name} reads them")
 
 
 def _check_understood(rule: Rule) -> None:

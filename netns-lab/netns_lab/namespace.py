@@ -99,6 +99,11 @@ class Namespace:
         _call("setns", home, _NEWNET)
 
     @property
+    def descriptor(self) -> int:
+        """The file that keeps it alive."""
+        return self._descriptor
+
+    @property
     def path(self) -> str:
         """A path by which another program, as ip(8), can name this namespace."""
         return f"/proc/{os.getpid()}/fd/{self._descriptor}"

@@ -70,6 +70,7 @@ class Nftables(Backend):
         while some := list(islice(rest, _COMMANDS)):
             self._take(some)
         _check_same(ruleset, nft_text.parse(self._nft.run("list ruleset"), "nft list ruleset"))
+        self._drawn: Counter[Door] = Counter()
         self._table = "kubeodds"
         while ("ip", self._table) in ruleset.tables:
             self._table += "-lab"
@@ -100,13 +101,15 @@ class Nftables(Backend):
         ip_batch(self.namespace, [f"link add {name} type bridge" for name in missing])
 
     def counters(self) -> Counter[Door]:
-        """Return what the elements of our set have counted."""
-        found: Counter[Door] = Counter()
+        """Return what the elements of our set have counted, which are forgotten then."""
+        found = self._drawn
         for item in self._nft.listed(f"set ip {self._table} drawn"):
             for each in item.get("set", {}).get("elem", ()):
                 address, port = each["elem"]["val"]["concat"]
-                found[int(IPv4Address(address)), port] = each["elem"]["counter"]["packets"]
-        return found
+                found[int(IPv4Address(address)), port] += each["elem"]["counter"]["packets"]
+        # Else each reading would list what all routes so far have drawn.
+        self._nft.run(f"flush set ip {self._table} drawn")
+        return found.copy()
 
 
 def _check_same(wanted: NftRuleset, held: NftRuleset) -> None:

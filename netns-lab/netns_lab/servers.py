@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from netns_lab.errors import LabError
+from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
 
 _IP_PKTINFO: Final = 8
@@ -19,6 +20,10 @@ _RCVBUFFORCE: Final = 33
 _RECEIVE_BUFFER: Final = 1 << 24
 #: struct in_pktinfo: interface, our address, the header's destination.
 _PKTINFO: Final = struct.Struct("=i4s4s")
+
+#: Of a struct sockaddr_in, and of ancillary data with a struct in_pktinfo.
+_ADDRESS_SIZE: Final = 16
+_CONTROL_SIZE: Final = socket.CMSG_SPACE(_PKTINFO.size)
 
 #: Makes the answer to one datagram.
 Responder = Callable[[bytes], bytes]
@@ -50,12 +55,8 @@ class Servers:
         Raises:
             LabError: the port cannot be had.
         """
-        # With cookies a SYN costs no memory and none is refused for want of a backlog.
-        namespace.set("net/ipv4/tcp_syncookies", 2)
         for port in sorted(set(ports)):
-            sock = self._bound(namespace, socket.SOCK_STREAM, port)
-            sock.listen(4096)
-            sock.setblocking(False)
+            sock = listener(namespace, port)
             self._listening.append(sock)
             self._selector.register(sock, selectors.EVENT_READ, self._accept)
 
@@ -66,7 +67,7 @@ class Servers:
             LabError: the port cannot be had.
         """
         for port in sorted(set(ports)):
-            sock = self._bound(namespace, socket.SOCK_DGRAM, port)
+            sock = _bound(namespace, socket.SOCK_DGRAM, port)
             sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
             make_room(sock)
             sock.setblocking(False)
@@ -76,15 +77,6 @@ class Servers:
                 _answer(sock, responder)
 
             self._selector.register(sock, selectors.EVENT_READ, answer)
-
-    def _bound(self, namespace: Namespace, kind: int, port: int) -> socket.socket:
-        sock = namespace.socket(socket.AF_INET, kind)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind(("", port))
-        except OSError as error:
-            raise LabError(f"port {port} in {namespace.name}: {error.strerror}") from None
-        return sock
 
     def serve(self, wait: float = 0) -> None:
         """Answer all that has come, after waiting up to `wait` seconds for the first of it."""
@@ -107,6 +99,65 @@ class Servers:
         for sock in self._listening:
             sock.close()
         self._selector.close()
+
+
+class Echoes:
+    """UDP servers that send a batch of our datagrams back with two system calls.
+
+    What the kernel says of a datagram, who sent it and to which address, goes back to it as it is,
+    as whom to send the answer to and from which address.
+    """
+
+    def __init__(self, most: int, size: int) -> None:
+        self._messages = Messages(
+            bytearray(size * most), size, name=_ADDRESS_SIZE, control=_CONTROL_SIZE
+        )
+
+    @staticmethod
+    def open(namespace: Namespace, port: int) -> socket.socket:
+        """Return a socket for `serve`.
+
+        Raises:
+            LabError: the port cannot be had.
+        """
+        sock = _bound(namespace, socket.SOCK_DGRAM, port)
+        sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
+        make_room(sock)
+        sock.setblocking(False)
+        return sock
+
+    def serve(self, sockets: Iterable[socket.socket]) -> None:
+        """Answer all that has come."""
+        for sock in sockets:
+            descriptor = sock.fileno()
+            while count := self._messages.receive(descriptor):
+                self._messages.send(descriptor, 0, count)
+                if count < self._messages.count:
+                    break
+
+
+def listener(namespace: Namespace, port: int) -> socket.socket:
+    """Return a socket that lets the kernel accept connections to any address of `namespace`.
+
+    Raises:
+        LabError: the port cannot be had.
+    """
+    # With cookies a SYN costs no memory and none is refused for want of a backlog.
+    namespace.set("net/ipv4/tcp_syncookies", 2)
+    sock = _bound(namespace, socket.SOCK_STREAM, port)
+    sock.listen(4096)
+    sock.setblocking(False)
+    return sock
+
+
+def _bound(namespace: Namespace, kind: int, port: int) -> socket.socket:
+    sock = namespace.socket(socket.AF_INET, kind)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind(("", port))
+    except OSError as error:
+        raise LabError(f"port {port} in {namespace.name}: {error.strerror}") from None
+    return sock
 
 
 def _answer(sock: socket.socket, responder: Responder) -> None:

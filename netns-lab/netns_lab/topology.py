@@ -15,11 +15,12 @@ takes every packet and says nothing. A node owns its endpoints by AnyIP: local r
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
 from typing import Final
 
-from netns_lab.command import ip_batch, run
 from netns_lab.namespace import Namespace
+from netns_lab.netlink import Netlink
 from netns_lab.plan import HostPlan, Plan
 
 #: The next hop of a pod; link-local, never routed. Its MAC is what counts.
@@ -28,6 +29,20 @@ _HOP: Final = IPv4Address("169.254.1.1")
 OUTSIDE: Final = "outside"
 #: Where the node sends what is for nobody here.
 _WORLD: Final = IPv4Address("198.19.0.1")
+_EVERYTHING: Final = IPv4Network("0.0.0.0/0")
+
+#: Indexes of devices: the loopback; a host's own; the node's; the fabric and, behind it, its ports.
+#: The ends of a veth differ (`Netlink`).
+_LOOPBACK: Final = 1
+_HOST: Final = 2
+_HOST_OUTSIDE: Final = 3
+_CLIENT, _OUTSIDE, _PODS, _UPLINK, _BRIDGE = 11, 12, 13, 14, 15
+_FABRIC: Final = 100
+
+#: Routing rules of the client: the first is there while it is mute.
+_MUTE: Final = 1
+_LOOK_LOCALLY: Final = 2
+_TABLE_LOCAL: Final = 255
 
 
 @dataclass(slots=True)
@@ -38,6 +53,7 @@ class Host:
     mac: str
     plan: HostPlan | None = None
     device: str = "eth0"
+    index: int = _HOST
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,6 +73,11 @@ class Topology:
     pods_mac: str
     uplink_mac: str
     fabric: Namespace = field(repr=False)
+
+    @property
+    def namespaces(self) -> list[Namespace]:
+        """All of the lab's."""
+        return [self.node, self.fabric, self.client.namespace, *(h.namespace for h in self.hosts)]
 
     @property
     def hosts(self) -> list[Host]:
@@ -86,7 +107,7 @@ def build(wanted: Plan) -> Topology:
         plan=wanted,
         node=node,
         client=client,
-        outside=Host(client.namespace, _mac(6), device="eth1"),
+        outside=Host(client.namespace, _mac(6), device="eth1", index=_HOST_OUTSIDE),
         own_pods=own_pods,
         others=others,
         world=world,
@@ -96,148 +117,159 @@ def build(wanted: Plan) -> Topology:
         uplink_mac=_mac(5, 3),
         fabric=fabric,
     )
-    for namespace in (node, fabric, *(h.namespace for h in (client, *built.hosts))):
+    for namespace in built.namespaces:
         _quiet(namespace)
     _wire(built)
     _set_up_node(built)
     _set_up_client(built)
     for host in (own_pods, *others):
         _set_up_host(host, wanted)
-    ip_batch(world.namespace, ["link set lo up", "link set eth0 up"])
+    asked = Netlink(world.namespace)
+    asked.up(_LOOPBACK)
+    asked.up(world.index)
+    asked.send()
+    asked.close()
     return built
 
 
 def _quiet(namespace: Namespace) -> None:
     """Switch off what would send packets by itself, or drop ours, before devices exist."""
-    for scope in ("all", "default"):
-        namespace.set(f"net/ipv4/conf/{scope}/rp_filter", 0)
-        namespace.set(f"net/ipv4/conf/{scope}/accept_local", 1)
-        namespace.set(f"net/ipv4/conf/{scope}/send_redirects", 0)  # by a bridge both ways
-        namespace.set(f"net/ipv6/conf/{scope}/disable_ipv6", 1)
+    with namespace:
+        for scope in ("all", "default"):
+            _write(f"net/ipv4/conf/{scope}/rp_filter", 0)
+            _write(f"net/ipv4/conf/{scope}/accept_local", 1)
+            _write(f"net/ipv4/conf/{scope}/send_redirects", 0)  # by a bridge both ways
+            _write(f"net/ipv6/conf/{scope}/disable_ipv6", 1)
+
+
+def _write(name: str, value: object) -> None:
+    Path("/proc/sys", name).write_text(str(value), encoding="ascii")
 
 
 def _wire(lab: Topology) -> None:
-    node = lab.node.path
-    ip_batch(
-        lab.node,
-        [
-            "link set lo up",
-            _veth(lab.plan.client_device, _mac(5, 1), lab.client),
-            _veth(OUTSIDE, _mac(5, 4), lab.outside),
-            _veth(lab.plan.pods_device, _mac(5, 2), lab.own_pods),
-            *_bridge(lab.plan),
-        ],
+    wanted = lab.plan
+    node = Netlink(lab.node)
+    node.up(_LOOPBACK)
+    ends = (
+        (wanted.client_device, _CLIENT, _mac(5, 1), lab.client),
+        (OUTSIDE, _OUTSIDE, _mac(5, 4), lab.outside),
+        (wanted.pods_device, _PODS, _mac(5, 2), lab.own_pods),
     )
-    if lab.plan.bridge:
-        of_pods = ((lab.client, lab.plan.client_device), (lab.own_pods, lab.plan.pods_device))
-        lines = [f"fdb replace {h.mac} dev {device} master static" for h, device in of_pods]
-        run(lab.node, ["bridge", "-batch", "-"], "\n".join(lines) + "\n")
-    ports = [("world", lab.world), *((f"n{at}", h) for at, h in enumerate(lab.others))]
-    uplink = f"link add uplink type veth peer name eth0 address {_mac(5, 3)} netns {node}"
-    ip_batch(
-        lab.fabric,
-        [
-            # Its table is written below; learning would only forget it.
-            "link add fabric type bridge",
-            "link set fabric up",
-            uplink,
-            *(
-                f"link add {port} type veth peer name eth0 address {host.mac} "
-                f"netns {host.namespace.path}"
-                for port, host in ports
-            ),
-            *(f"link set {port} master fabric up" for port in ("uplink", *dict(ports))),
-        ],
-    )
-    entries = [("uplink", _mac(5, 3)), *((port, host.mac) for port, host in ports)]
-    lines = [f"fdb replace {mac} dev {port} master static" for port, mac in entries]
-    run(lab.fabric, ["bridge", "-batch", "-"], "\n".join(lines) + "\n")
+    for device, index, mac, host in ends:
+        node.veth(device, index, mac, (host.namespace, host.device, host.index, host.mac))
+    if wanted.bridge is not None:
+        node.bridge(wanted.bridge, _BRIDGE)
+    for _, index, _, host in ends:
+        port = wanted.bridge is not None and index != _OUTSIDE
+        node.up(index, master=_BRIDGE if port else None)
+        if port:
+            node.forward(index, host.mac)
+    node.send()
+    node.close()
+    _wire_fabric(lab)
 
 
-def _bridge(wanted: Plan) -> list[str]:
-    """Return what makes the devices of pods ports of a bridge, if that is what the rules know."""
-    if wanted.bridge is None:
-        return []
-    ports = (wanted.client_device, wanted.pods_device)
-    return [
-        f"link add {wanted.bridge} type bridge",
-        f"link set {wanted.bridge} up",
-        *(f"link set {port} master {wanted.bridge}" for port in ports),
-    ]
-
-
-def _veth(device: str, mac: str, host: Host) -> str:
-    return (
-        f"link add {device} address {mac} type veth peer name {host.device} address {host.mac} "
-        f"netns {host.namespace.path}"
-    )
+def _wire_fabric(lab: Topology) -> None:
+    fabric = Netlink(lab.fabric)
+    # Its table is written here; learning would only forget it.
+    fabric.bridge("fabric", _FABRIC)
+    peer = lab.node, "eth0", _UPLINK, _mac(5, 3)
+    fabric.veth("uplink", _FABRIC + 1, _mac(7), peer)
+    fabric.up(_FABRIC + 1, master=_FABRIC)
+    fabric.forward(_FABRIC + 1, _mac(5, 3))
+    for at, host in enumerate((lab.world, *lab.others)):
+        index = _FABRIC + 2 + at
+        to = host.namespace, host.device, host.index, host.mac
+        fabric.veth(f"n{at}", index, _mac(8, at), to)
+        fabric.up(index, master=_FABRIC)
+        fabric.forward(index, host.mac)
+    fabric.send()
+    fabric.close()
+    with lab.fabric:
+        for name in ("iptables", "ip6tables", "arptables"):
+            # On in a new namespace, where the module is there: a walk of hooks for each frame.
+            switch = Path(f"/proc/sys/net/bridge/bridge-nf-call-{name}")
+            if switch.exists():
+                switch.write_text("0", encoding="ascii")
 
 
 def _set_up_node(lab: Topology) -> None:
     wanted = lab.plan
-    devices = (wanted.client_device, OUTSIDE, wanted.pods_device, "eth0")
-    lines = [f"link set {device} up" for device in devices]
-    lines.append(f"addr add {wanted.node_address}/32 dev eth0")
+    asked = Netlink(lab.node)
+    asked.up(_UPLINK)
+    asked.address(_UPLINK, wanted.node_address)
+    of_pods = (_BRIDGE, _BRIDGE) if wanted.bridge is not None else (_CLIENT, _PODS)
     for address in wanted.pod_clients:
-        lines += _neighbour(address, wanted.bridge or wanted.client_device, lab.client.mac)
+        _beside(asked, of_pods[0], address, lab.client.mac)
     for address in wanted.external_clients:
-        lines += _neighbour(address, OUTSIDE, lab.outside.mac)
+        _beside(asked, _OUTSIDE, address, lab.outside.mac)
     for address in wanted.own_pods.endpoints:
-        lines += _neighbour(address, wanted.bridge or wanted.pods_device, lab.own_pods.mac)
+        _beside(asked, of_pods[1], address, lab.own_pods.mac)
     for host in lab.others:
         assert host.plan is not None
         assert host.plan.address is not None
-        lines += _neighbour(host.plan.address, "eth0", host.mac)
-        lines += [
-            f"route replace {n} via {host.plan.address} dev eth0 onlink" for n in host.plan.networks
-        ]
-    lines += _neighbour(_WORLD, "eth0", lab.world.mac)
-    lines.append(f"route add default via {_WORLD} dev eth0 onlink")
-    ip_batch(lab.node, lines)
+        _beside(asked, _UPLINK, host.plan.address, host.mac)
+        for network in host.plan.networks:
+            asked.route(network, _UPLINK, host.plan.address)
+    _beside(asked, _UPLINK, _WORLD, lab.world.mac)
+    asked.route(_EVERYTHING, _UPLINK, _WORLD)
+    asked.send()
+    asked.close()
     lab.node.set("net/ipv4/ip_forward", 1)
 
 
-def _neighbour(address: IPv4Address, device: str, mac: str) -> list[str]:
-    return [
-        f"route replace {address}/32 dev {device}",
-        f"neigh replace {address} lladdr {mac} dev {device} nud permanent",
-    ]
+def _beside(asked: Netlink, index: int, address: IPv4Address, mac: str) -> None:
+    """Make an address a neighbour behind a device."""
+    asked.route(IPv4Network(address), index)
+    asked.neighbour(index, address, mac)
 
 
 def _set_up_client(lab: Topology) -> None:
-    clients = (*lab.plan.pod_clients, *lab.plan.external_clients)
-    ip_batch(
-        lab.client.namespace,
-        [
-            "link set lo up",
-            "link set eth0 up",
-            "link set eth1 up",
-            *(f"addr add {address}/32 dev eth0" for address in clients),
-            *_default_route(_HOP, lab.gateway_mac),
-        ],
-    )
+    asked = Netlink(lab.client.namespace)
+    for index in (_LOOPBACK, lab.client.index, lab.outside.index):
+        asked.up(index)
+    for address in (*lab.plan.pod_clients, *lab.plan.external_clients):
+        asked.address(lab.client.index, address)
+    _default_route(asked, lab.client.index, _HOP, lab.gateway_mac)
+    # Behind the rule that `mute` adds.
+    asked.rule(_LOOK_LOCALLY, _TABLE_LOCAL)
+    asked.rule(0, _TABLE_LOCAL, delete=True)
+    asked.send()
+    asked.close()
 
 
-def _default_route(hop: IPv4Address, mac: str) -> list[str]:
-    return [
-        f"neigh replace {hop} lladdr {mac} dev eth0 nud permanent",
-        f"route add default via {hop} dev eth0 onlink",
-    ]
+def mute(lab: Topology, *, on: bool) -> None:
+    """Let the client's kernel be silent, or answer what comes as a client would.
+
+    While packets are counted it would answer each reply with a reset or an error of ICMP, and each
+    of these passes all rules.
+    """
+    asked = Netlink(lab.client.namespace)
+    asked.rule(_MUTE, delete=not on)
+    asked.send()
+    asked.close()
+
+
+def _default_route(asked: Netlink, index: int, hop: IPv4Address, mac: str) -> None:
+    asked.neighbour(index, hop, mac)
+    asked.route(_EVERYTHING, index, hop)
 
 
 def _set_up_host(host: Host, wanted: Plan) -> None:
     assert host.plan is not None
-    lines = ["link set lo up", "link set eth0 up"]
-    if host.plan.dead:
-        ip_batch(host.namespace, lines)
-        return
-    if host.plan.address is not None and host.plan.address not in host.plan.silent:
-        lines.append(f"addr add {host.plan.address}/32 dev eth0")
-    lines += [f"route add local {n} dev lo" for n in host.plan.networks]
-    # More specific than the network it is in: taken in, and no word said.
-    lines += [
-        f"route replace blackhole {a}/32 table local" for a in sorted(map(str, host.plan.silent))
-    ]
-    own = host.plan.address is None
-    hop, mac = (_HOP, _mac(5, 2)) if own else (wanted.node_address, _mac(5, 3))
-    ip_batch(host.namespace, [*lines, *_default_route(hop, mac)])
+    asked = Netlink(host.namespace)
+    asked.up(_LOOPBACK)
+    asked.up(host.index)
+    if not host.plan.dead:
+        if host.plan.address is not None and host.plan.address not in host.plan.silent:
+            asked.address(host.index, host.plan.address)
+        for network in host.plan.networks:
+            asked.own(network)
+        # More specific than the network it is in: taken in, and no word said.
+        for address in sorted(map(str, host.plan.silent)):
+            asked.swallow(IPv4Network(address))
+        own = host.plan.address is None
+        hop, mac = (_HOP, _mac(5, 2)) if own else (wanted.node_address, _mac(5, 3))
+        _default_route(asked, host.index, hop, mac)
+    asked.send()
+    asked.close()

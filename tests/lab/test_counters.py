@@ -1,4 +1,4 @@
-"""Counters of iptables-legacy are the same by python-iptables and as iptables-legacy-save tells."""
+"""Counters of rules are the same whichever way they are read."""
 
 from __future__ import annotations
 
@@ -26,25 +26,43 @@ COMMIT
 PROGRAM = f"""
 import json
 from analyzer.parsers.iptables_save import parse
-from netns_lab.iptables import LegacyIptables
+from netns_lab.iptables import LegacyIptables, NftIptables
 from netns_lab.namespace import Namespace, leave_host
 from netns_lab.command import run
 leave_host()
 held = Namespace("counters")
 backend = LegacyIptables(held, parse({DUMP!r}, "dump"))
 run(held, ["iptables-legacy-restore", "-c"], {DUMP!r})
-found = [backend._rule_counters(), backend._saved_counters()]
+found = [backend._rule_counters(), backend._saved_counters(), backend._by_python_iptables()]
+backend.cross_check()
+held = Namespace("counters")
+other = NftIptables(held, parse({DUMP!r}, "dump"))
+run(held, ["iptables-nft-restore", "-c"], {DUMP!r})
+found.append(other._rule_counters())
+other.cross_check()
 print(json.dumps([[[*key, n] for key, n in each.items()] for each in found]))
 """
 
 
-def test_counters_are_read_alike_with_and_without_python_iptables() -> None:
-    loaded, saved = (sorted(map(tuple, each)) for each in json.loads(in_lab(PROGRAM)))
-    wanted = [
-        ("KUBE-SEP-A", 0, 2),
-        ("KUBE-SEP-A", 1, 1),
-        ("KUBE-SEP-B", 0, 3),
-        ("KUBE-SEP-B", 1, 0),
-    ]
-    assert saved == wanted
-    assert loaded == wanted
+#: Those that send somewhere.
+WANTED = [("KUBE-SEP-A", 0, 2), ("KUBE-SEP-A", 1, 1), ("KUBE-SEP-B", 1, 0)]
+
+
+def test_counters_are_read_alike_by_the_kernels_blob_and_by_programs() -> None:
+    loaded, saved, by_iptc, of_nft = (sorted(map(tuple, e)) for e in json.loads(in_lab(PROGRAM)))
+    assert loaded == of_nft == WANTED
+    assert set(WANTED) < set(saved)
+    assert by_iptc == saved
+    assert ("KUBE-SEP-B", 0, 3) in saved
+
+
+def test_a_counter_that_another_way_reads_differently_is_found_out() -> None:
+    wrong = PROGRAM.replace(
+        "backend.cross_check()",
+        "read = backend._rule_counters\n"
+        "backend._rule_counters = lambda: {rule: n + 1 for rule, n in read().items()}\n"
+        "try:\n    backend.cross_check()\n    raise SystemExit('not found out')\n"
+        "except Exception as error:\n    assert '3 rules are others' in str(error), error",
+        1,
+    )
+    in_lab(wrong)

@@ -1,46 +1,79 @@
 from __future__ import annotations
 
-from ipaddress import IPv4Address
+import sys
+from functools import cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netns_lab.errors import LabError
+from netns_lab.layout import LINK, Layout
+
 replay = pytest.importorskip("netns_lab.replay", reason="scapy is not installed")
+from netns_lab.count import door_of, raw_door, tag_of  # noqa: E402  # with scapy only
+
 inet = pytest.importorskip("scapy.layers.inet")
+inet6 = pytest.importorskip("scapy.layers.inet6")
 l2 = pytest.importorskip("scapy.layers.l2")
 
-CLIENTS = (IPv4Address("10.244.1.250"), IPv4Address("203.0.113.9"))
+CLIENTS = {
+    4: (IPv4Address("10.244.1.250"), IPv4Address("203.0.113.9")),
+    6: (IPv6Address("fd00:10:244:1::fa"), IPv6Address("2001:db8::9")),
+}
+TO = {4: IPv4Address("10.96.0.10"), 6: IPv6Address("fd00:10:96::a")}
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
-ROOM = 2 * 64_512
+PORTS = 64_512
 
 
-@given(st.sampled_from(["tcp", "udp"]), st.integers(0, 2**32 - 1), st.integers(1, 65_535))
+@cache
+def flows(version: int, protocol: str, port: int) -> Any:
+    layout = Layout(version, protocol)
+    return replay.Flows(layout, (TO[version], port), CLIENTS[version], MACS, PORTS + 100)
+
+
+@given(
+    st.sampled_from([4, 6]),
+    st.sampled_from(["tcp", "udp"]),
+    st.integers(0, PORTS + 99) | st.integers(PORTS - 3, PORTS + 3),
+    st.sampled_from([1, 53, 65_535]),
+)
 def test_every_patched_packet_has_the_checksums_that_scapy_computes(
-    protocol: str, number: int, port: int
+    version: int, protocol: str, number: int, port: int
 ) -> None:
-    flows = replay.Flows(protocol, (IPv4Address("10.96.0.10"), port), CLIENTS, MACS)
-    frame = bytes(flows.frame(number, ROOM))
+    made = flows(version, protocol, port)
+    frame = made.frame(number)
     packet = l2.Ether(frame)
     segment = packet[inet.UDP if protocol == "udp" else inet.TCP]
-    address, source_port = flows.source(number % ROOM)
-    assert packet[inet.IP].src == str(IPv4Address(address))
+    address, source_port = made.source(number)
+    layer = packet[inet.IP if version == 4 else inet6.IPv6]
+    assert layer.src == str(address)
     assert (segment.sport, segment.dport) == (source_port, port)
-    tag = segment.seq if protocol == "tcp" else int.from_bytes(bytes(segment.payload)[:4])
-    assert tag == number
-    del packet[inet.IP].chksum
+    tag = segment.seq.to_bytes(4) if protocol == "tcp" else bytes(segment.payload)[:4]
+    at = number // PORTS
+    assert tag_of(at, source_port) == int.from_bytes(tag, sys.byteorder)
+    if version == 4:
+        del layer.chksum
     del segment.chksum
     assert bytes(packet) == frame
 
 
-@given(st.lists(st.integers(0, ROOM - 1), min_size=2, max_size=2, unique=True))
-def test_no_two_flows_share_source_address_and_port(numbers: list[int]) -> None:
-    flows = replay.Flows("udp", (IPv4Address("10.96.0.10"), 53), CLIENTS, MACS)
-    assert flows.source(numbers[0]) != flows.source(numbers[1])
+def test_no_two_flows_share_a_source_or_a_tag() -> None:
+    made = flows(4, "udp", 53)
+    numbers = range(made.room)
+    assert len(set(map(made.source, numbers))) == made.room
+    tag = slice(LINK + Layout(4, "udp").tag, LINK + Layout(4, "udp").tag + 4)
+    assert len({made.frame(number)[tag] for number in numbers}) == made.room
+
+
+@given(st.sampled_from([4, 6]), st.integers(0, 2**32 - 1), st.integers(0, 65_535))
+def test_a_door_is_read_from_memory_as_it_was_written(version: int, low: int, port: int) -> None:
+    address = ip_address(int(TO[version]) ^ low)
+    assert door_of(raw_door(address.packed, port)) == (int(address), port)
 
 
 def test_other_protocols_are_refused() -> None:
-    from netns_lab.errors import LabError
-
     with pytest.raises(LabError, match="tcp and udp so far, not sctp"):
-        replay.Flows("sctp", (IPv4Address("10.96.0.10"), 1), CLIENTS, MACS)
+        flows(4, "sctp", 1)

@@ -1,0 +1,92 @@
+"""What packet sockets let through: programs of classic BPF, on frames of Ethernet.
+
+Source: Linux, net/core/filter.c; Documentation/networking/filter.rst.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from netns_lab.layout import LINK, Layout
+from netns_lab.ring import Instruction
+
+_LOAD_HALF, _LOAD_BYTE = 0x28, 0x30
+_AND, _EQUAL, _ANY_BIT = 0x54, 0x15, 0x45
+_RETURN: Final = 0x06
+#: Ancillary data that a filter can load: the packet's type, 0 when it is for this host.
+_PACKET_TYPE: Final = 0xFFFFF000 + 4
+_ETHERTYPE_AT: Final = 12
+_ALL: Final = 0x40000
+
+_SYN: Final = 0x02
+_RST: Final = 0x04
+_SYN_ACK: Final = 0x12
+_ACK: Final = 0x10
+_INIT: Final = 1
+#: Of ICMP and of ICMPv6: what it calls unreachable.
+_UNREACHABLE: Final = {1: 3, 58: 1}
+
+
+def arrivals(layout: Layout) -> list[Instruction]:
+    """Return what lets through the first packets of flows that come to a host."""
+    steps = [*_to_this_host(layout), *_carries(layout.next_protocol, layout.number)]
+    match layout.protocol:
+        case "tcp":
+            steps += [(_LOAD_BYTE, LINK + layout.flags), (_AND, _SYN_ACK), (_EQUAL, _SYN)]
+        case "sctp":
+            steps += [(_LOAD_BYTE, LINK + layout.chunk), (_EQUAL, _INIT)]
+        case _:
+            pass
+    return _program(steps)
+
+
+def answers(layout: Layout) -> list[Instruction]:
+    """Return what lets through answers to clients, and refusals by the protocol or by ICMP."""
+    steps = _to_this_host(layout)
+    of_icmp = [
+        *_carries(layout.next_protocol, layout.icmp),
+        (_LOAD_BYTE, LINK + layout.header),
+        (_EQUAL, _UNREACHABLE[layout.icmp]),
+        *_carries(layout.quoted + layout.next_protocol, layout.number),
+    ]
+    other = _carries(layout.next_protocol, layout.number)
+    if layout.protocol == "tcp":
+        # A SYN is no answer: a pod that reaches itself gets that, too.
+        other += [(_LOAD_BYTE, LINK + layout.flags), (_ANY_BIT, _RST | _ACK)]
+    return _program(steps, of_icmp, other)
+
+
+def _to_this_host(layout: Layout) -> list[tuple[int, int]]:
+    return [
+        (_LOAD_HALF, _ETHERTYPE_AT),
+        (_EQUAL, layout.ethertype),
+        (_LOAD_BYTE, _PACKET_TYPE),
+        (_EQUAL, 0),
+    ]
+
+
+def _carries(at: int, protocol: int) -> list[tuple[int, int]]:
+    return [(_LOAD_BYTE, LINK + at), (_EQUAL, protocol)]
+
+
+def _program(common: list[tuple[int, int]], *either: list[tuple[int, int]]) -> list[Instruction]:
+    """Return a program that lets through what passes `common` and, of `either`, one."""
+    parts = either or ([],)
+    program: list[Instruction] = []
+    total = len(common) + sum(map(len, parts)) + len(parts)
+    leave = total
+    for at, (code, constant) in enumerate(common):
+        program.append(_instruction(code, constant, leave - at - 1))
+    for number, part in enumerate(parts):
+        behind = len(program) + len(part) + 1
+        otherwise = leave if number == len(parts) - 1 else behind
+        for code, constant in part:
+            program.append(_instruction(code, constant, otherwise - len(program) - 1))
+        program.append((_RETURN, 0, 0, _ALL))
+    program.append((_RETURN, 0, 0, 0))
+    return program
+
+
+def _instruction(code: int, constant: int, otherwise: int) -> Instruction:
+    asks = code in (_EQUAL, _ANY_BIT)
+    return (code, 0, otherwise if asks else 0, constant)

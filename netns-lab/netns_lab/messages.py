@@ -1,0 +1,127 @@
+"""Arrays of messages that one system call sends or receives: sendmmsg(2), recvmmsg(2).
+
+An array is made once and used for every batch: only the kernel and the bytes behind it change.
+
+Source: Linux, include/linux/socket.h, ``struct mmsghdr`` and ``struct user_msghdr`` (64 bits).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from array import array
+from collections.abc import Collection
+from typing import Final
+
+#: Bytes of struct mmsghdr and struct iovec, and their fields in words of eight bytes.
+_HEADER: Final = 64
+_WORDS: Final = _HEADER // 8
+_VECTOR: Final = 16
+_NAME, _NAME_LENGTH, _VECTORS, _VECTOR_COUNT, _CONTROL, _CONTROL_LENGTH = range(6)
+_DONT_WAIT: Final = 0x40
+#: What the node's own stack says of a packet that a rule or a route does not let out.
+_KEPT_BACK: Final = frozenset(
+    {errno.EPERM, errno.EACCES, errno.EINVAL, errno.ENETUNREACH, errno.EHOSTUNREACH}
+)
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def address_of(held: bytearray) -> int:
+    """Return where a buffer lies in memory; it must be kept, and not change its size."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(held))
+
+
+class Messages:
+    """Messages over the equal slots of one buffer.
+
+    Args:
+        size: bytes of a slot.
+        skip: bytes at a slot's beginning that are no part of the message.
+        to: where all go, as a struct sockaddr; None where the socket knows.
+        name, control: bytes for each message's sender and its ancillary data.
+    """
+
+    def __init__(
+        self,
+        buffer: bytearray,
+        size: int,
+        *,
+        skip: int = 0,
+        to: bytes | None = None,
+        name: int = 0,
+        control: int = 0,
+    ) -> None:
+        self.count = count = len(buffer) // size
+        self.buffer = buffer
+        base = address_of(buffer) + skip
+        vectors = array("Q", bytes(_VECTOR * count))
+        view = memoryview(vectors)
+        view[0::2] = array("Q", range(base, base + count * size, size))
+        view[1::2] = array("Q", [size - skip]) * count
+        self._vectors = vectors
+        headers = array("Q", bytes(_HEADER * count))
+        self._words = memoryview(headers)
+        first = vectors.buffer_info()[0]
+        self._put(_VECTORS, range(first, first + count * _VECTOR, _VECTOR))
+        self._fill(_VECTOR_COUNT, 1)
+        self._headers = headers
+        self._address = headers.buffer_info()[0]
+        self.names = bytearray(name * count or to or b"")
+        self.control = bytearray(control * count)
+        if name:
+            at = address_of(self.names)
+            self._put(_NAME, range(at, at + name * count, name))
+            self._fill(_NAME_LENGTH, name)
+        elif to is not None:
+            self._fill(_NAME, address_of(self.names))
+            self._fill(_NAME_LENGTH, len(to))
+        if control:
+            at = address_of(self.control)
+            self._put(_CONTROL, range(at, at + control * count, control))
+            self._fill(_CONTROL_LENGTH, control)
+
+    def _put(self, field: int, values: range) -> None:
+        self._words[field::_WORDS] = array("Q", values)
+
+    def _fill(self, field: int, value: int) -> None:
+        self._words[field::_WORDS] = array("Q", [value]) * self.count
+
+    def send(self, descriptor: int, first: int, count: int) -> int:
+        """Send so many, and return how many of them the sender's own stack kept back.
+
+        Raises:
+            OSError: the kernel takes no more, for another reason than a rule or a route.
+        """
+        kept = 0
+        at, last = first, first + count
+        while at < last:
+            where = ctypes.c_void_p(self._address + _HEADER * at)
+            sent = _libc.sendmmsg(descriptor, where, last - at, 0)
+            if sent < 0:
+                sent = _after(ctypes.get_errno(), _KEPT_BACK)
+                kept += sent
+            at += sent
+        return kept
+
+    def receive(self, descriptor: int) -> int:
+        """Fill the slots from the first on with what has come, and return how many."""
+        where = ctypes.c_void_p(self._address)
+        got: int = _libc.recvmmsg(descriptor, where, self.count, _DONT_WAIT, None)
+        if got < 0:
+            return _after(ctypes.get_errno(), ())
+        return got
+
+
+def _after(number: int, kept_back: Collection[int]) -> int:
+    """Return how many messages an error takes out of a batch.
+
+    Raises:
+        OSError: it is no error of one message.
+    """
+    if number in (errno.EINTR, errno.EAGAIN):
+        return 0
+    if number in kept_back:
+        return 1
+    raise OSError(number, os.strerror(number))

@@ -1,0 +1,263 @@
+"""Requests to a namespace's kernel by netlink: devices, addresses, routes, conntrack.
+
+ip(8) takes a process for each namespace, and 100 of these take a second. Requests are gathered and
+sent together; each is acknowledged, so that none fails unseen.
+
+Source: netlink(7), rtnetlink(7); include/uapi/linux/{rtnetlink,if_link,neighbour,fib_rules}.h;
+include/uapi/linux/netfilter/nfnetlink_conntrack.h.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import Final
+
+from netns_lab.errors import LabError
+from netns_lab.namespace import Namespace
+
+_ROUTE, _NETFILTER = 0, 12
+_REQUEST, _ACKNOWLEDGE, _DUMP = 1, 4, 0x300
+_CREATE, _EXCLUSIVE, _REPLACE, _APPEND = 0x400, 0x200, 0x100, 0x800
+_ERROR, _DONE = 2, 3
+_NEW_LINK, _SET_LINK, _GET_LINK = 16, 19, 18
+_NEW_ADDRESS, _NEW_ROUTE, _NEW_NEIGHBOUR = 20, 24, 28
+_NEW_RULE, _DELETE_RULE = 32, 33
+_CONNTRACK_DELETE: Final = 1 << 8 | 2
+
+_UP: Final = 1
+_STATIC: Final = 4
+_MAIN, _LOCAL = 254, 255
+_UNIVERSE, _LINK_SCOPE, _HOST_SCOPE = 0, 253, 254
+_UNICAST, _LOCAL_ROUTE, _BLACKHOLE = 1, 2, 6
+_ON_LINK: Final = 4
+_PERMANENT, _NO_ARP = 0x80, 0x40
+_MASTER_FLAG: Final = 0x04
+_NO_DUPLICATE_CHECK: Final = 0x02
+_RULE_TO_TABLE, _RULE_BLACKHOLE = 1, 6
+_BRIDGE_FAMILY: Final = 7
+
+#: Of link attributes.
+_MAC, _NAME, _QDISC, _MASTER, _OPERSTATE, _INFO, _NETNS_FD = 1, 3, 6, 10, 16, 18, 28
+#: Requests in one datagram; a socket's buffer holds the answers of more.
+_TOGETHER: Final = 100
+_BUFFER: Final = 1 << 20
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+
+class Netlink:
+    """A socket of netlink in one namespace, and the requests that wait for it.
+
+    Devices are told by their index, which whoever makes them chooses. Both ends of a veth must have
+    different ones: else the kernel takes a second to see that they carry packets.
+    """
+
+    def __init__(self, namespace: Namespace, family: int = _ROUTE) -> None:
+        self._namespace = namespace
+        self._socket = namespace.socket(socket.AF_NETLINK, socket.SOCK_RAW, family)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+        self._waiting: list[tuple[str, bytes]] = []
+
+    def add(self, says: str, kind: int, body: bytes, flags: int = 0) -> None:
+        """Note one request; `says` names it in a complaint."""
+        head = struct.pack(
+            "=IHHII", 16 + len(body), kind, _REQUEST | _ACKNOWLEDGE | flags, len(self._waiting), 0
+        )
+        self._waiting.append((says, head + body))
+
+    def veth(self, name: str, index: int, mac: str, peer: tuple[Namespace, str, int, str]) -> None:
+        """Make a pair of devices, the other end in the namespace of `peer`."""
+        namespace, peer_name, peer_index, peer_mac = peer
+        other = (
+            _link(peer_index)
+            + _text(_NAME, peer_name)
+            + attribute(_NETNS_FD, struct.pack("=I", namespace.descriptor))
+            + attribute(_MAC, _bytes_of(peer_mac))
+        )
+        info = _text(1, "veth") + attribute(2, attribute(1, other))
+        body = _link(index) + _text(_NAME, name) + attribute(_MAC, _bytes_of(mac))
+        self.add(f"veth {name}", _NEW_LINK, body + attribute(_INFO, info), _CREATE | _EXCLUSIVE)
+
+    def bridge(self, name: str, index: int) -> None:
+        """Make a bridge, up."""
+        body = _link(index, up=True) + _text(_NAME, name) + attribute(_INFO, _text(1, "bridge"))
+        self.add(f"bridge {name}", _NEW_LINK, body, _CREATE | _EXCLUSIVE)
+
+    def up(self, index: int, *, master: int | None = None) -> None:
+        """Switch a device on, as a port of a bridge if one is given."""
+        if master is not None:
+            self.add(
+                f"port {index}",
+                _SET_LINK,
+                _link(index) + attribute(_MASTER, struct.pack("=I", master)),
+            )
+        self.add(f"link {index} up", _NEW_LINK, _link(index, up=True))
+
+    def forward(self, index: int, mac: str) -> None:
+        """Write a line of a bridge's table: behind which port a MAC is."""
+        body = struct.pack("=BxxxiHBB", _BRIDGE_FAMILY, index, _NO_ARP, _MASTER_FLAG, 0)
+        self.add(
+            f"fdb {mac}", _NEW_NEIGHBOUR, body + attribute(2, _bytes_of(mac)), _CREATE | _REPLACE
+        )
+
+    def address(self, index: int, address: Address) -> None:
+        """Give a device an address of its own, without a network."""
+        packed = address.packed
+        body = struct.pack(
+            "=BBBBi", _family(address), len(packed) * 8, 0x80 | _NO_DUPLICATE_CHECK, 0, index
+        )
+        if address.version == 4:  # noqa: PLR2004
+            body += attribute(1, packed)
+        self.add(f"address {address}", _NEW_ADDRESS, body + attribute(2, packed), _CREATE)
+
+    def neighbour(self, index: int, address: Address, mac: str) -> None:
+        """Say for good which MAC an address has."""
+        body = struct.pack("=BxxxiHBB", _family(address), index, _PERMANENT, 0, 0)
+        body += attribute(1, address.packed) + attribute(2, _bytes_of(mac))
+        self.add(f"neighbour {address}", _NEW_NEIGHBOUR, body, _CREATE | _REPLACE)
+
+    def route(self, to: Network, index: int, via: Address | None = None) -> None:
+        """Send a network by a device, directly or by a next hop that needs no route."""
+        scope = _LINK_SCOPE if via is None else _UNIVERSE
+        flags = _ON_LINK if via is not None else 0
+        body = _route(to, _MAIN, scope, _UNICAST, flags)
+        if via is not None:
+            body += attribute(5, via.packed)
+        self._route(to, body + attribute(4, struct.pack("=i", index)))
+
+    def own(self, to: Network, loopback: int = 1) -> None:
+        """Take in all packets to a network, as if each of its addresses were the namespace's."""
+        body = _route(to, _LOCAL, _HOST_SCOPE, _LOCAL_ROUTE)
+        self._route(to, body + attribute(4, struct.pack("=i", loopback)))
+
+    def swallow(self, to: Network) -> None:
+        """Take in all packets to a network and say no word."""
+        self._route(to, _route(to, _LOCAL, _UNIVERSE, _BLACKHOLE))
+
+    def _route(self, to: Network, body: bytes) -> None:
+        self.add(f"route {to}", _NEW_ROUTE, body, _CREATE | _REPLACE)
+
+    def rule(
+        self, priority: int, table: int | None = None, *, family: int = socket.AF_INET,
+        delete: bool = False,
+    ) -> None:  # fmt: skip
+        """Add a rule of routing, or delete it: look in a table or, without one, drop silently."""
+        action = _RULE_BLACKHOLE if table is None else _RULE_TO_TABLE
+        body = struct.pack("=BBBBBBBBI", family, 0, 0, 0, table or 0, 0, 0, action, 0)
+        body += attribute(6, struct.pack("=I", priority))
+        kind, flags = (_DELETE_RULE, 0) if delete else (_NEW_RULE, _CREATE | _EXCLUSIVE)
+        self.add(f"rule {priority}", kind, body, flags)
+
+    def send(self) -> None:
+        """Send what waits, and see that all of it was done.
+
+        Raises:
+            LabError: the kernel refuses one; the message says which.
+        """
+        waiting, self._waiting = self._waiting, []
+        for first in range(0, len(waiting), _TOGETHER):
+            some = waiting[first : first + _TOGETHER]
+            self._socket.send(b"".join(body for _, body in some))
+            left = len(some)
+            while left:
+                for kind, number, body in self._messages():
+                    if kind == _ERROR:
+                        left -= 1
+                        self._check(waiting[number][0], body)
+
+    def dump(self, kind: int, body: bytes, most: int = 1 << 20) -> Iterator[bytes]:
+        """Give what the kernel lists: each message behind its header."""
+        head = struct.pack("=IHHII", 16 + len(body), kind, _REQUEST | _DUMP, 0, 0)
+        self._socket.send(head + body)
+        while True:
+            for found, _, content in self._messages(most):
+                if found == _DONE:
+                    return
+                if found == _ERROR:
+                    self._check(f"list {kind}", content)
+                yield content
+
+    def _check(self, what: str, body: bytes) -> None:
+        (number,) = struct.unpack_from("=i", body)
+        if number:
+            raise LabError(f"{what} in {self._namespace.name}: {os.strerror(-number)}")
+
+    def _messages(self, most: int = 1 << 16) -> Iterator[tuple[int, int, bytes]]:
+        data = self._socket.recv(most)
+        at = 0
+        while at < len(data):
+            length, kind, _, number, _ = struct.unpack_from("=IHHII", data, at)
+            yield kind, number, data[at + 16 : at + length]
+            at += length + -length % 4
+
+    def inactive(self) -> list[str]:
+        """Return the names of the devices that are on and do not carry packets yet."""
+        found = []
+        for body in self.dump(_GET_LINK, _link(0)):
+            (flags,) = struct.unpack_from("=8xI", body)
+            told = dict(attributes(body[16:]))
+            if flags & _UP and told.get(_QDISC, b"noop\0") == b"noop\0":
+                found.append(told[_NAME].rstrip(b"\0").decode())
+        return found
+
+    def close(self) -> None:
+        """Stop."""
+        self._socket.close()
+
+
+def forget_flows(namespace: Namespace) -> None:
+    """Empty a namespace's conntrack table."""
+    asked = Netlink(namespace, _NETFILTER)
+    try:
+        asked.add("conntrack -F", _CONNTRACK_DELETE, struct.pack("=BBH", 0, 0, 0))
+        asked.send()
+    finally:
+        asked.close()
+
+
+def attribute(kind: int, value: bytes) -> bytes:
+    """Return a netlink attribute."""
+    return struct.pack("=HH", 4 + len(value), kind) + value + b"\0" * (-len(value) % 4)
+
+
+def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Give the attributes of a message by their kind."""
+    for kind, first, last in attribute_places(data, 0, len(data)):
+        yield kind, data[first:last]
+
+
+def attribute_places(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Give the attributes in a part of a message: kind, and where the value begins and ends."""
+    while at < end:
+        length, kind = struct.unpack_from("=HH", data, at)
+        yield kind & 0x3FFF, at + 4, at + length
+        at += length + -length % 4
+
+
+def _text(kind: int, text: str) -> bytes:
+    return attribute(kind, text.encode() + b"\0")
+
+
+def _bytes_of(mac: str) -> bytes:
+    return bytes.fromhex(mac.replace(":", ""))
+
+
+def _family(address: Address | Network) -> int:
+    return socket.AF_INET if address.version == 4 else socket.AF_INET6  # noqa: PLR2004
+
+
+def _link(index: int, *, up: bool = False) -> bytes:
+    flags = _UP if up else 0
+    return struct.pack("=BxHiII", 0, 0, index, flags, flags)
+
+
+def _route(to: Network, table: int, scope: int, kind: int, flags: int = 0) -> bytes:
+    head = struct.pack(
+        "=BBBBBBBBI", _family(to), to.prefixlen, 0, 0, table, _STATIC, scope, kind, flags
+    )
+    return head + (attribute(1, to.network_address.packed) if to.prefixlen else b"")

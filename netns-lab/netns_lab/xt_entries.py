@@ -1,0 +1,106 @@
+"""Counters of iptables-legacy's rules, as the kernel gives a table to iptables: one blob.
+
+Where in the blob a counter stands does not change while the rules do not; so it is walked once, and
+a reading is one system call and some words of it.
+
+Source: Linux, include/uapi/linux/netfilter_ipv4/ip_tables.h and netfilter_ipv6/ip6_tables.h,
+``struct ipt_getinfo``, ``struct ipt_get_entries``, ``struct ipt_entry``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from netns_lab.namespace import Namespace
+
+_GET_INFO, _GET_ENTRIES = 64, 65
+_INFO_SIZE: Final = 84
+_HEAD: Final = 40
+_NAME: Final = 32
+#: The hooks in the order in which a table tells where their chains begin.
+_HOOKS: Final = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
+_ERROR_TARGET: Final = b"ERROR\0"
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+_SIZES: Final = struct.Struct("=HH").unpack_from
+_PACKETS: Final = struct.Struct("=Q").unpack_from
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """Where an entry of one IP version keeps its size and its counter."""
+
+    level: int
+    sizes: int
+    counter: int
+
+
+_FORMS: Final = {
+    "ip": _Form(socket.IPPROTO_IP, 88, 96),
+    "ip6": _Form(socket.IPPROTO_IPV6, 140, 152),
+}
+
+
+class Entries:
+    """One table of iptables-legacy in one namespace; its rules stay as they are."""
+
+    def __init__(self, namespace: Namespace, family: str, table: str = "nat") -> None:
+        self._form = _FORMS[family]
+        kind = socket.AF_INET if family == "ip" else socket.AF_INET6
+        self._socket = namespace.socket(kind, socket.SOCK_RAW, socket.IPPROTO_RAW)
+        self._table = table.encode()
+        info = bytearray(_INFO_SIZE)
+        self._ask(_GET_INFO, info)
+        (valid,) = struct.unpack_from("=I", info, _NAME)
+        begins = struct.unpack_from("=5I", info, _NAME + 4)
+        (self._size,) = struct.unpack_from("=I", info, _INFO_SIZE - 4)
+        hooks = {begins[at]: name for at, name in enumerate(_HOOKS) if valid >> at & 1}
+        self._blob = bytearray(_HEAD + self._size)
+        self._where = dict(self._walk(hooks))
+
+    def _ask(self, option: int, into: bytearray) -> None:
+        into[: len(self._table)] = self._table
+        length = ctypes.c_uint(len(into))
+        held = (ctypes.c_char * len(into)).from_buffer(into)
+        at = self._socket.fileno(), self._form.level, option
+        if _libc.getsockopt(*at, held, ctypes.byref(length)):
+            number = ctypes.get_errno()
+            raise OSError(number, f"getsockopt: {os.strerror(number)}")
+
+    def _read(self) -> bytearray:
+        struct.pack_into("=I", self._blob, _NAME, self._size)
+        self._ask(_GET_ENTRIES, self._blob)
+        return self._blob
+
+    def _walk(self, hooks: Mapping[int, str]) -> Iterator[tuple[tuple[str, int], int]]:
+        """Give the place of each rule's counter; a chain's own end counts as its last rule."""
+        blob = self._read()
+        at, chain, number = _HEAD, "", 0
+        while at < len(blob):
+            target, size = _SIZES(blob, at + self._form.sizes)
+            hook = hooks.get(at - _HEAD)
+            if hook is not None:
+                chain, number = hook, 0
+            named = at + target
+            if blob[named + 2 : named + 2 + len(_ERROR_TARGET)] == _ERROR_TARGET:
+                name = bytes(blob[named + _NAME : at + size]).split(b"\0")[0]
+                chain, number = name.decode("utf-8", "surrogateescape"), 0
+            else:
+                yield (chain, number), at + self._form.counter
+                number += 1
+            at += size
+
+    def packets(self) -> Mapping[tuple[str, int], int]:
+        """Return what each rule has counted: by chain, and by its number there from 0."""
+        blob = self._read()
+        return {rule: _PACKETS(blob, at)[0] for rule, at in self._where.items()}
+
+    def keep(self, rules: Mapping[tuple[str, int], object]) -> None:
+        """Read no others than these from now on."""
+        self._where = {rule: at for rule, at in self._where.items() if rule in rules}
