@@ -7,9 +7,11 @@ could carry `--modprobe=COMMAND`, which iptables would run.
 from __future__ import annotations
 
 import re
+import sys
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 
 from analyzer.model.matches import MatchNfacct, MatchNot, MatchUnknown
@@ -112,7 +114,7 @@ class LegacyIptables(Iptables):
         _check_counters(self._destinations, counted, other, name)
 
     def _by_python_iptables(self) -> _RuleCounters | None:
-        with self.namespace:
+        with self.namespace, _without_setuptools():
             try:
                 import iptc  # it opens its socket to the kernel when it is imported
             except (ImportError, OSError):
@@ -171,6 +173,22 @@ def _check_counters(
     wrong = sum(counted[rule] != other.get(rule) for rule in rules)
     if wrong:
         raise LabError(f"the counters of {wrong} rules are others as {name} reads them")
+
+
+@contextmanager
+def _without_setuptools() -> Iterator[None]:
+    """Let python-iptables import the library's distutils while there is one.
+
+    The one of setuptools, which otherwise takes its place, is 0.25 s of each run.
+    """
+    shims = [each for each in sys.meta_path if type(each).__module__ == "_distutils_hack"]
+    taken = shims if sys.version_info < (3, 12) else []
+    for each in taken:
+        sys.meta_path.remove(each)
+    try:
+        yield
+    finally:
+        sys.meta_path[:0] = taken
 
 
 def _check_understood(rule: Rule) -> None:

@@ -7,8 +7,10 @@ and port, so that each is new to conntrack.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Final
 
 from scapy.layers.inet import IP, TCP, UDP
@@ -55,10 +57,7 @@ class Flows:
         self.room = room
         self.clients = tuple(clients)
         templates = self._templates(destination, macs)
-        ports = array("H", CLIENT_PORTS)
-        inverted = array("H", (port ^ _MOST for port in CLIENT_PORTS))
-        ports.byteswap()
-        inverted.byteswap()
+        ports, inverted = _ports()
         frames = bytearray()
         while len(frames) < room * (self.size or 1):
             template = next(templates)
@@ -96,6 +95,17 @@ class Flows:
             tag = _MOST << 16 | number << 1
             packet = _packet(self._layout, client, destination, macs, tag)
             yield bytes(packet)
+
+
+@cache
+def _ports() -> tuple[array[int], array[int]]:
+    """Return the ports of clients as they stand in memory, and all their bits inverted."""
+    ports = array("H", CLIENT_PORTS)
+    if sys.byteorder == "little":
+        ports.byteswap()
+    inverted = array("H")
+    inverted.frombytes(ports.tobytes().translate(bytes(range(255, -1, -1))))
+    return ports, inverted
 
 
 def _packet(
