@@ -47,7 +47,7 @@ EXAMPLES: Final = {
         "kubeodds lab verify run.json --output verdict.txt",
     ),
 }
-_SOURCES: Final = ("pod", "node", "external")
+SOURCES: Final = ("pod", "node", "external")
 _MOST_FLOWS: Final = 100_000_000
 
 
@@ -124,8 +124,8 @@ def _verb(
 
 
 def _source(text: str) -> str:
-    if text not in _SOURCES:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(_SOURCES)}")
+    if text not in SOURCES:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SOURCES)}")
     return text
 
 
@@ -140,7 +140,7 @@ def _flows(text: str) -> int:
 
 
 def _run(options: SimpleNamespace) -> int:
-    lab, routes, given, dead, skipped = _set_up(options, options.flows)
+    lab, routes, given, dead, skipped = set_up(options, options.flows)
     verdicts = []
     flows = len(routes) * options.flows
     with progress("new flows") as advance:
@@ -157,7 +157,7 @@ def _run(options: SimpleNamespace) -> int:
 
 
 def _clients(options: SimpleNamespace) -> int:
-    lab, routes, given, dead, skipped = _set_up(options, options.runs)
+    lab, routes, given, dead, skipped = set_up(options, options.runs)
     clients = importlib.import_module("netns_lab.clients")
     trials = []
     with progress("runs") as advance:
@@ -186,10 +186,10 @@ def _verify(options: SimpleNamespace) -> int:
 #: Frontends that the lab's client can be sent to.
 _REPLAYED = frozenset((FrontendKind.CLUSTER_IP, FrontendKind.HOST_PORT))
 _Routes = list[tuple[ServicePort, Route]]
-_SetUp = tuple[Any, _Routes, Input, Dead, list[Diagnostic]]
+SetUp = tuple[Any, _Routes, Input, Dead, list[Diagnostic]]
 
 
-def _set_up(options: SimpleNamespace, flows: int) -> _SetUp:
+def set_up(options: SimpleNamespace, flows: int) -> SetUp:
     """Leave the host's network, read what was asked, and build the lab."""
     leave_host()
     given = read_input(options)

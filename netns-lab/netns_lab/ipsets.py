@@ -21,13 +21,12 @@ from netns_lab.namespace import Namespace
 _IPV6: Final = 6
 
 
-def make_sets(namespace: Namespace, ruleset: Ruleset) -> None:
-    """Make the sets that rules of `ruleset` name; of those that nobody told of, empty ones.
+def make_sets(namespace: Namespace, ruleset: Ruleset, rules: Iterable[Rule]) -> None:
+    """Make the sets that some rules of `ruleset` name; of those that nobody told of, empty ones.
 
     Raises:
         LabError: one of them is of a type that is not understood, or ipset is missing.
     """
-    rules = (r for t in ruleset.tables.values() for c in t.chains.values() for r in c.rules)
     names = dict.fromkeys(name for rule in rules for name in _named(rule))
     if not names:
         return

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 
-from analyzer.model.matches import MatchNfacct, MatchNot, MatchUnknown
+from analyzer.model.matches import MatchNfacct, MatchNot
 from analyzer.model.rules import Rule, Ruleset
-from analyzer.model.targets import Dnat, TargetUnknown
-from analyzer.parsers.iptables_save import parse, render
+from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.base_chains import Rules
 from netns_lab.backend import Backend, Door
 from netns_lab.command import run
@@ -25,6 +24,7 @@ from netns_lab.errors import LabError
 from netns_lab.ipsets import make_sets
 from netns_lab.nft import Nft
 from netns_lab.nft_counters import RuleCounters
+from netns_lab.wanted import Wanted, check_same
 from netns_lab.xt_entries import Entries
 
 #: Rules with a DNAT up to which python-iptables is asked: for 1,000 it takes half a second.
@@ -60,26 +60,23 @@ class Iptables(Backend):
                     f"{ruleset.file}: table {table.name} is not complete in the dump, so what is "
                     "missing cannot be loaded; take the dump again"
                 )
-        rules = [r for t in ruleset.tables.values() for c in t.chains.values() for r in c.rules]
-        for rule in rules:
-            _check_understood(rule)
-        for name in dict.fromkeys(filter(None, map(_accounting_object, rules))):
+        wanted = Wanted(ruleset)
+        for name in dict.fromkeys(filter(None, map(_accounting_object, wanted.special))):
             run(self.namespace, ["nfacct", "add", name])
-        make_sets(self.namespace, ruleset)
-        run(self.namespace, [f"iptables-{self.variant}-restore"], render(ruleset))
+        make_sets(self.namespace, ruleset, wanted.special)
+        run(self.namespace, [f"iptables-{self.variant}-restore"], wanted.text)
         text = run(self.namespace, [f"iptables-{self.variant}-save"]).stdout
-        _check_same(ruleset, parse(text, "iptables-save"))
-        self._destinations = _destinations(ruleset)
+        check_same(wanted, parse(text, "iptables-save"))
+        self._destinations = wanted.destinations
         self._chains = {chain for chain, _ in self._destinations}
 
     def counters(self) -> Counter[Door]:
         """Return the packets that DNAT rules have counted, by where they send them."""
         counted = self._rule_counters()
         found: Counter[Door] = Counter()
-        for where, target in self._destinations.items():
-            to = target.to
-            if to.first_address is not None and to.first_port is not None:
-                found[int(to.first_address), to.first_port] += counted.get(where, 0)
+        for where, door in self._destinations.items():
+            if door is not None:
+                found[door] += counted.get(where, 0)
         return found
 
     @abstractmethod
@@ -191,17 +188,6 @@ def _without_setuptools() -> Iterator[None]:
         sys.meta_path[:0] = taken
 
 
-def _check_understood(rule: Rule) -> None:
-    unread = [m.text for m in rule.matches if isinstance(m, MatchUnknown)]
-    if isinstance(rule.target, TargetUnknown):
-        unread.append(rule.target.text)
-    if unread:
-        raise LabError(
-            f"{rule.location}: the lab loads only rules that it understands, and not "
-            f"{unread[0]!r}; take this rule out of the dump to measure without it"
-        )
-
-
 def _accounting_object(rule: Rule) -> str | None:
     for match in rule.matches:
         inner = match.match if isinstance(match, MatchNot) else match
@@ -210,31 +196,6 @@ def _accounting_object(rule: Rule) -> str | None:
     return None
 
 
-def _check_same(wanted: Ruleset, saved: Ruleset) -> None:
-    for name, table in wanted.tables.items():
-        held = saved.tables.get(name)
-        for chain in table.chains.values():
-            loaded = held.chains.get(chain.name) if held is not None else None
-            ours = [(r.matches, r.target) for r in chain.rules]
-            theirs = [(r.matches, r.target) for r in loaded.rules] if loaded else []
-            if ours != theirs:
-                raise LabError(
-                    f"chain {chain.name} of table {name} is not the same once it is loaded; "
-                    "is this iptables older or newer than the one that wrote the dump?"
-                )
-
-
 def _packets(expression: dict[str, Any]) -> int:
     counter = expression.get("counter")
     return int(counter["packets"]) if isinstance(counter, dict) else 0
-
-
-def _destinations(ruleset: Ruleset) -> dict[tuple[str, int], Dnat]:
-    """Return the rules of the nat table that send flows to endpoints."""
-    table = ruleset.tables["nat"]
-    return {
-        (chain.name, at): rule.target
-        for chain in table.chains.values()
-        for at, rule in enumerate(chain.rules)
-        if isinstance(rule.target, Dnat)
-    }

@@ -1,0 +1,167 @@
+"""The rules that are to be loaded, each understood, and whether the kernel holds just these.
+
+Theory of operation
+===================
+
+No row is loaded that is not understood: it could carry an option that makes iptables run a program.
+Of 100,000 rows nearly all are of a few shapes, which differ in numbers, addresses, comments in
+quotes and the chains that they jump to. One row of a shape is parsed and rendered again; where that
+gives the same text, all rows of the shape are taken as they stand.
+
+What the kernel holds is compared as text, and only rows that differ are parsed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final
+
+from analyzer.model.matches import MatchUnknown
+from analyzer.model.rules import Chain, Rule, Ruleset
+from analyzer.model.targets import Dnat, TargetUnknown
+from analyzer.parsers.rows import RuleRows
+from analyzer.parsers.xt.rule import render_rule
+from netns_lab.backend import Door
+from netns_lab.errors import LabError
+
+#: A row's counters in front of it.
+_COUNTERS: Final = re.compile(r"\[\d+:\d+\] ")
+_HEAD: Final = re.compile(r"-A \S+ ?")
+#: What differs from row to row of a shape: text in quotes without escapes, words that begin with
+#: a digit and have nothing but hexadecimal digits and what addresses, ranges and masks need.
+_VARIABLE: Final = re.compile(r'(?<= )(?:"[^"\\]*"|[0-9][0-9a-fx.:/-]*)(?=$| )')
+_JUMP: Final = re.compile(r"(?<= )-j (\S+)$")
+#: Rows that name something that has to be there first; each is parsed.
+_SPECIAL: Final = re.compile(r"-m (?:set|nfacct) |-j SET ")
+_TO: Final = re.compile(r"-j DNAT --to-destination (?:(\d+(?:\.\d+){3})|\[([0-9a-f:]+)\]):(\d+)$")
+
+
+class Wanted:
+    """The rules of one dump, as text to restore.
+
+    Attributes:
+        rows: of each table and chain, the rules as iptables-save prints them.
+        special: rules that name sets or objects, which have to be made first.
+        destinations: where each rule sends flows that has a DNAT, by chain and its number there
+            from 0; None: not to one address and port.
+
+    Raises:
+        LabError: a rule is not understood.
+    """
+
+    def __init__(self, ruleset: Ruleset) -> None:
+        self.ruleset = ruleset
+        self.rows: dict[tuple[str, str], list[str]] = {}
+        self.special: list[Rule] = []
+        self.destinations: dict[tuple[str, int], Door | None] = {}
+        self._as_they_stand: dict[str, bool] = {}
+        for table in ruleset.tables.values():
+            for chain in table.chains.values():
+                rows = list(self._chain(chain, table.chains))
+                self.rows[table.name, chain.name] = rows
+                if table.name == "nat":
+                    self._note_destinations(chain, rows)
+
+    @property
+    def text(self) -> str:
+        """All tables, as iptables-restore reads them."""
+        lines: list[str] = []
+        for table in self.ruleset.tables.values():
+            lines.append(f"*{table.name}")
+            lines += [f":{c.name} {c.policy or '-'} [0:0]" for c in table.chains.values()]
+            for chain in table.chains.values():
+                lines += self.rows[table.name, chain.name]
+            lines.append("COMMIT")
+        return "\n".join(lines) + "\n"
+
+    def _chain(self, chain: Chain, chains: Container[str]) -> Iterator[str]:
+        for at, line in enumerate(_lines(chain)):
+            # A comment may look like anything; nobody's row is of a shape that holds a newline.
+            shape = _shape(line, chains) if not _SPECIAL.search(line) else ""
+            if shape and self._as_they_stand.get(shape):
+                yield line
+                continue
+            rule = chain.rules[at]
+            _check_understood(rule)
+            rendered = render_rule(chain.name, rule)
+            self._as_they_stand[shape] = rendered == line
+            if not shape:
+                self.special.append(rule)
+            yield rendered
+
+    def _note_destinations(self, chain: Chain, rows: Sequence[str]) -> None:
+        for at, row in enumerate(rows):
+            if "-j DNAT " not in row:
+                continue
+            found = _TO.search(row)
+            if found is not None:
+                address = IPv4Address(found[1]) if found[1] else IPv6Address(found[2])
+                self.destinations[chain.name, at] = int(address), int(found[3])
+            elif isinstance(target := chain.rules[at].target, Dnat):
+                self.destinations[chain.name, at] = _door(target)
+
+
+def _door(target: Dnat) -> Door | None:
+    address, port = target.to.first_address, target.to.first_port
+    return None if address is None or port is None else (int(address), port)
+
+
+def _lines(chain: Chain) -> Sequence[str]:
+    """Return the rows of a chain without their counters."""
+    rules = chain.rules
+    if isinstance(rules, RuleRows) and rules.complete:
+        return [
+            _COUNTERS.sub("", line, count=1) if line[0] == "[" else line for line in rules.lines
+        ]
+    return [render_rule(chain.name, rule) for rule in rules]
+
+
+def _shape(line: str, chains: Container[str]) -> str:
+    """Return a row without what differs between rows of one kind."""
+    shape = _HEAD.sub("", _VARIABLE.sub("0", line), count=1)
+    jump = _JUMP.search(shape)
+    if jump is not None and jump[1] in chains:
+        return shape[: jump.start()] + "-j 0"
+    return shape
+
+
+def _check_understood(rule: Rule) -> None:
+    unread = [m.text for m in rule.matches if isinstance(m, MatchUnknown)]
+    if isinstance(rule.target, TargetUnknown):
+        unread.append(rule.target.text)
+    if unread:
+        raise LabError(
+            f"{rule.location}: the lab loads only rules that it understands, and not "
+            f"{unread[0]!r}; take this rule out of the dump to measure without it"
+        )
+
+
+def check_same(wanted: Wanted, saved: Ruleset) -> None:
+    """See that the kernel holds what was wanted.
+
+    Raises:
+        LabError: a chain is not the same.
+    """
+    for (table, name), rows in wanted.rows.items():
+        held = saved.tables.get(table)
+        loaded = held.chains.get(name) if held is not None else None
+        lines = _lines(loaded) if loaded is not None else []
+        if list(lines) == rows:
+            continue
+        asked = wanted.ruleset.tables[table].chains[name]
+        differ = len(lines) != len(rows) or loaded is None
+        if differ or not all(
+            _is_same(asked.rules[at], loaded.rules[at])
+            for at, (line, row) in enumerate(zip(lines, rows, strict=True))
+            if line != row and loaded is not None
+        ):
+            raise LabError(
+                f"chain {name} of table {table} is not the same once it is loaded; "
+                "is this iptables older or newer than the one that wrote the dump?"
+            )
+
+
+def _is_same(wanted: Rule, loaded: Rule) -> bool:
+    return (wanted.matches, wanted.target) == (loaded.matches, loaded.target)
