@@ -25,6 +25,10 @@ FALSE_ALARM_RATE = 1e-6
 DELAY = 0.1
 STARTING = 0.75
 
+#: Flows below which no fewer are sent, and by which part of all their number may be too great.
+_FEWEST = 64
+_FINELY = 20
+
 #: Of a sum that is computed with doubles.
 _NEGLIGIBLE = 1e-18
 
@@ -67,7 +71,12 @@ def judge(measurement: Measurement, rate: float = FALSE_ALARM_RATE) -> Verdict:
     # Flows that pass unchanged are one more outcome, with what the endpoints leave.
     passes = _passing(measurement)
     of_passed = p_value_within(measurement.passed, measurement.flows, passes)
-    *kept, passed_agrees = holm([*p_values, of_passed], rate)
+    # So are those that rules end; where none may be, each that is seen nowhere is a fault.
+    ended = measurement.rejected + measurement.unaccounted
+    of_ended = p_value_within(ended, measurement.flows, measurement.ended)
+    further = [of_passed, of_ended] if measurement.ended.upper else [of_passed]
+    found = holm([*p_values, *further], rate)
+    kept, (passed_agrees, *ended_agrees) = found[: len(p_values)], found[len(p_values) :]
     endpoints = tuple(
         EndpointVerdict(each, p, ok)
         for each, p, ok in zip(measurement.endpoints, p_values, kept, strict=True)
@@ -78,13 +87,19 @@ def judge(measurement: Measurement, rate: float = FALSE_ALARM_RATE) -> Verdict:
             f"{measurement.passed} flows left the node unchanged, which the shares of the "
             f"endpoints explain with p = {of_passed:.2g}"
         )
+    if not all(ended_agrees):
+        faults.append(
+            f"rules ended {ended} of {measurement.flows} flows, which their predicted share "
+            f"explains with p = {of_ended:.2g}"
+        )
     return Verdict(measurement, endpoints, rate, tuple(faults))
 
 
 def _passing(measurement: Measurement) -> Bounds:
-    """Bound the share of flows that no endpoint gets."""
-    lower = capped_sum(e.predicted.lower for e in measurement.endpoints)
-    upper = capped_sum(e.predicted.upper for e in measurement.endpoints)
+    """Bound the share of flows that no endpoint gets, and that no rule ends."""
+    others = [measurement.ended, *(e.predicted for e in measurement.endpoints)]
+    lower = capped_sum(each.lower for each in others)
+    upper = capped_sum(each.upper for each in others)
     return Bounds(~upper, ~lower)
 
 
@@ -95,8 +110,13 @@ def _faults(measurement: Measurement, endpoints: Sequence[EndpointVerdict]) -> l
         for v in endpoints
         if not v.agrees
     ]
+    lost = 0 if measurement.ended.upper else measurement.unaccounted
+    refused = 0 if measurement.ended.upper else measurement.rejected
     exact = (
-        (measurement.unaccounted, "flows unaccounted for"),
+        (lost, "flows unaccounted for"),
+        (measurement.strayed, "flows of clients with session affinity went to another endpoint"),
+        (refused, "flows refused, which no rule is known to do"),
+        (_uncounted(measurement), "packets between the rules that end flows and what was seen"),
         (measurement.duplicates, "flows arrived twice"),
         (measurement.dropped_by_capture, "packets dropped by the capture"),
         (measurement.counter_difference or 0, "packets between rule counters and captures"),
@@ -109,6 +129,14 @@ def _faults(measurement: Measurement, endpoints: Sequence[EndpointVerdict]) -> l
         if not each.dead and each.answered != each.landed:
             faults.append(f"{each.landed - each.answered} flows not answered by {name}, alive")
     return faults
+
+
+def _uncounted(measurement: Measurement) -> int:
+    """Return by how much the rules that end flows counted more or fewer than were ended."""
+    if measurement.ended_by is None:
+        return 0
+    counted = sum(packets for packets, _ in measurement.ended_by)
+    return abs(counted - measurement.rejected - measurement.unaccounted)
 
 
 def holm(p_values: Sequence[float], rate: float) -> list[bool]:
@@ -150,6 +178,26 @@ def noticed_deviation(trials: int, share: Bounds, rate: float) -> float | None:
                 wrong = middle
         found.append(abs(wrong - nearest) / trials)
     return max(found, default=None)
+
+
+def flows_needed(share: Bounds, deviation: float, rate: float, most: int) -> int:
+    """Return how many flows notice a count that is off by `deviation`, a share of the flows.
+
+    At most `most`, where it takes more or none would do.
+    """
+
+    def enough(flows: int) -> bool:
+        noticed = noticed_deviation(flows, share, rate)
+        return noticed is not None and noticed <= deviation
+
+    few, flows = 0, _FEWEST
+    while flows < most and not enough(flows):
+        few, flows = flows, 2 * flows
+    flows = min(flows, most)
+    while flows - few > flows // _FINELY:
+        middle = (few + flows) // 2
+        few, flows = (few, middle) if enough(middle) else (middle, flows)
+    return flows
 
 
 def binomial_p_value(hits: int, trials: int, probability: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.model.probability import Bounds
+from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.value import value
 
 
@@ -60,6 +60,13 @@ class Measurement:
     Attributes:
         flows: how many were sent.
         passed: flows that left the node with their destination unchanged.
+        ended: the predicted share of flows that rules reject or drop.
+        rejected: flows that came nowhere, and whose sender was told so.
+        ended_by: the rules that count such flows as they are: packets and the rule's text. None
+            where that was not read, or is not counted.
+        repeated: of a Service with session affinity, further flows of the same clients, which are
+            not among `flows`.
+        strayed: those of them that came to another endpoint than the client's first.
         duplicates: arrivals of a flow that had arrived before.
         dropped_by_capture: packets that the capture's sockets had no room for.
         seconds: from the first packet to the last one counted.
@@ -78,11 +85,16 @@ class Measurement:
     seconds: float
     kernel: str
     backend: str
+    ended: Bounds = Bounds(NEVER, NEVER)
+    rejected: int = 0
+    ended_by: tuple[tuple[int, str], ...] | None = None
+    repeated: int = 0
+    strayed: int = 0
 
     @property
     def unaccounted(self) -> int:
-        """Flows that were sent and seen nowhere."""
-        return self.flows - self.passed - sum(e.landed for e in self.endpoints)
+        """Flows that were sent and seen nowhere; where rules drop flows, these are among them."""
+        return self.flows - self.passed - self.rejected - sum(e.landed for e in self.endpoints)
 
     @property
     def counter_difference(self) -> int | None:

@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 from analyzer.errors import InputError, ParseError
+from analyzer.kubeproxy.view import Source
 from analyzer.model.diagnostics import Location
 from analyzer.model.measurement import EndpointCount, Measurement
-from analyzer.model.probability import Bounds, Dyadic
+from analyzer.model.probability import NEVER, Bounds, Dyadic
 
 _SCHEMA = "kubeodds/lab/2"
-_SOURCES = ("pod", "node", "external")
+_SOURCES = tuple(source.value for source in Source)
 #: A Service of so many endpoints has shares of 31 bits each.
 _MOST_BITS = 31 * 100_000
 
@@ -62,6 +63,11 @@ def _measurement(value: dict[str, Any]) -> Measurement:
         seconds=float(value["seconds"]),
         kernel=str(value["kernel"]),
         backend=str(value["backend"]),
+        ended=_bounds(value["ended"]) if "ended" in value else Bounds(NEVER, NEVER),
+        rejected=_count(value.get("rejected", 0)),
+        ended_by=_ended_by(value.get("ended_by")),
+        repeated=_count(value.get("repeated", 0)),
+        strayed=_count(value.get("strayed", 0)),
     )
     if found.flows < 1 or found.unaccounted < 0:
         raise ValueError("more flows were counted than sent, or none was sent")
@@ -75,14 +81,22 @@ def _endpoint(value: dict[str, Any]) -> EndpointCount:
         port=_count(value["port"]),
         node=None if value["node"] is None else str(value["node"]),
         dead=bool(value["dead"]),
-        predicted=Bounds(
-            _dyadic(value["predicted"]["lower"]), _dyadic(value["predicted"]["upper"])
-        ),
+        predicted=_bounds(value["predicted"]),
         landed=_count(value["landed"]),
         counted=None if counted is None else _count(counted),
         answered=_count(value["answered"]),
         refused=_count(value["refused"]),
     )
+
+
+def _ended_by(value: list[dict[str, Any]] | None) -> tuple[tuple[int, str], ...] | None:
+    if value is None:
+        return None
+    return tuple((_count(each["packets"]), str(each["rule"])) for each in value)
+
+
+def _bounds(value: dict[str, Any]) -> Bounds:
+    return Bounds(_dyadic(value["lower"]), _dyadic(value["upper"]))
 
 
 def _dyadic(value: dict[str, Any]) -> Dyadic:

@@ -394,11 +394,33 @@ class DiffAnswer:
 
 
 @value(kw_only=True)
+class LeftOut:
+    """A route that the lab does not measure, and why not."""
+
+    service: str
+    protocol: str
+    frontend: str
+    source: str
+    reason: str
+
+
+@value(kw_only=True)
 class LabAnswer:
-    """Of ``lab run`` and ``lab verify``: each measurement, judged."""
+    """Of ``lab run``, ``lab verify`` and ``lab judge``: each measurement, judged.
+
+    Attributes:
+        routes: how many were measured; of a hairpin route each endpoint is a measurement.
+        left_out: those that were predicted and not measured.
+        resolution: by how much a share must be wrong to be noticed, where that was asked for.
+        rate: how often, at most, the whole is called wrong when it is right; None: each one is.
+    """
 
     dead: str
     verdicts: tuple[Verdict, ...]
+    routes: int | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    resolution: float | None = None
+    rate: float | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property

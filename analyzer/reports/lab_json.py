@@ -8,7 +8,7 @@ from typing import Any
 from analyzer.failure.agreement import Verdict
 from analyzer.model.measurement import Measurement
 from analyzer.reports import json_values as values
-from analyzer.reports.answers import LabAnswer
+from analyzer.reports.answers import LabAnswer, LeftOut
 
 
 def render(answer: LabAnswer) -> Iterator[str]:
@@ -18,10 +18,24 @@ def render(answer: LabAnswer) -> Iterator[str]:
         {
             "dead": values.encode(answer.dead),
             "agrees": values.encode(answer.agrees),
+            "routes": values.encode(answer.routes),
+            "resolution": values.encode(answer.resolution),
+            "rate": values.encode(answer.rate),
+            "left_out": values.encode([_left_out(each) for each in answer.left_out]),
             "measurements": (values.encode(_measurement(verdict)) for verdict in answer.verdicts),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
     )
+
+
+def _left_out(each: LeftOut) -> dict[str, str]:
+    return {
+        "service": each.service,
+        "protocol": each.protocol,
+        "frontend": each.frontend,
+        "source": each.source,
+        "reason": each.reason,
+    }
 
 
 def _measurement(verdict: Verdict) -> dict[str, Any]:
@@ -38,6 +52,13 @@ def _measurement(verdict: Verdict) -> dict[str, Any]:
         "flows": measured.flows,
         "seconds": round(measured.seconds, 3),
         "passed": measured.passed,
+        "ended": values.bounds(measured.ended),
+        "rejected": measured.rejected,
+        "ended_by": None
+        if measured.ended_by is None
+        else [{"packets": packets, "rule": rule} for packets, rule in measured.ended_by],
+        "repeated": measured.repeated,
+        "strayed": measured.strayed,
         "unaccounted": measured.unaccounted,
         "duplicates": measured.duplicates,
         "dropped_by_capture": measured.dropped_by_capture,

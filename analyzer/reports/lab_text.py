@@ -96,10 +96,34 @@ def _summary(verdict: Verdict) -> Iterator[Line]:
         )
     if measured.passed:
         yield Line((f"{count(measured.passed, 'flow')} left the node unchanged.",))
-    yield Line((Span(_sharpness(verdict), Style.FAINT),))
+    yield from _ended(measured)
+    if measured.repeated:
+        stayed = measured.repeated - measured.strayed
+        yield Line((f"Session affinity: {stayed:,} of {measured.repeated:,} second flows stayed.",))
+    if verdict.endpoints:
+        yield Line((Span(_sharpness(verdict), Style.FAINT),))
     difference = measured.counter_difference
     counters = "not read" if difference is None else str(difference)
-    yield Line((f"Unaccounted for: {measured.unaccounted}. Counters minus captures: {counters}.",))
+    lost = 0 if measured.ended.upper else measured.unaccounted
+    yield Line((f"Unaccounted for: {lost}. Counters minus captures: {counters}.",))
+
+
+def _ended(measured: Measurement) -> Iterator[Line]:
+    """Tell of the flows that rules end."""
+    if not measured.ended.upper:
+        return
+    ended = measured.rejected + measured.unaccounted
+    yield Line(
+        (
+            "Rejected or dropped: predicted ",
+            Span(bounds_percent(measured.ended), Style.STRONG),
+            ", measured ",
+            Span(_percent(ended, measured.flows), Style.STRONG),
+            f" ({measured.rejected:,} rejected, {measured.unaccounted:,} dropped).",
+        )
+    )
+    for packets, rule in measured.ended_by or ():
+        yield Line((f"{count(packets, 'packet')}: {rule}",))
 
 
 def _sharpness(verdict: Verdict) -> str:

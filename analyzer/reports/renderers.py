@@ -42,7 +42,8 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
     "whatif --components": {"text": "components_text", "json": "components_json"},
     "diff": {"text": "diff_text", "json": "diff_json", "tsv": "diff_tsv"},
     "lab run": {"text": "lab_text", "json": "lab_json"},
-    "lab verify": {"text": "lab_text", "json": "lab_json"},
+    "lab judge": {"text": "lab_text", "json": "lab_json"},
+    "lab verify": {"text": "lab_verify_text", "json": "lab_json", "junit": "lab_verify_junit"},
     "lab clients": {"text": "clients_text", "json": "clients_json"},
 }
 

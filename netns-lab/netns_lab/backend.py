@@ -36,6 +36,17 @@ class Backend(ABC):
         The kernel counts them, by another way than the captures do.
         """
 
+    def endings(self) -> Counter[str] | None:
+        """Return what the rules that drop or reject have counted, by their text.
+
+        None where rules do not count.
+        """
+        return None
+
+    @abstractmethod
+    def forget_clients(self) -> None:
+        """Empty what session affinity keeps: each client is as one that has never been here."""
+
     def cross_check(self) -> None:  # noqa: B027  # not all have a second way
         """Read the counters by a second way too, where there is one.
 

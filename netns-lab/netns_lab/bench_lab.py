@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from analyzer.kubeproxy.generate import GeneratedService, iptables_save, services
-from analyzer.kubeproxy.view import Route, ServicePort
+from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.value import replace
 from netns_lab import cli
 from netns_lab.command import program
@@ -88,7 +88,7 @@ def _engine(folder: Path) -> Iterator[str]:
     for name, given, dead in cases:
         lab, routes = _lab(path, *_dead(given, dead), "--service", given.name, flows=_FLOWS)
         begun = _cpu()
-        found = lab.measure(*routes[0])
+        (found,) = lab.measure(*routes[0])
         took = _cpu() - begun
         lost = found.unaccounted + found.dropped_by_capture
         yield f"{name:42} {_FLOWS / took / 1000:5.0f}k flows a CPU second; {lost} lost"
@@ -106,10 +106,10 @@ def _scapy(folder: Path) -> Iterator[str]:
     path = _dump(folder, (given,))
     lab, routes = _lab(path, *_dead(given, 5), flows=_FLOWS)
     begun = _cpu()
-    lab.measure(*routes[0])
+    list(lab.measure(*routes[0]))
     ours = _FLOWS / (_cpu() - begun)
     topology = lab.topology
-    clients = topology.plan.pod_clients
+    clients = tuple(topology.plan.clients_from(Source.POD))
     macs = topology.gateway_mac, topology.client.mac
     to = given.address, given.port
     flows = Flows(Layout(4, "udp"), to, clients, macs, _SCAPY_FLOWS)
@@ -133,6 +133,7 @@ def _nodes(folder: Path) -> Iterator[str]:
     """Tell what it takes to build labs of so many nodes."""
     from netns_lab.plan import HostPlan, Plan
     from netns_lab.ready import wait_until_ready
+    from netns_lab.sources import Sending
     from netns_lab.topology import build
 
     del folder
@@ -142,7 +143,7 @@ def _nodes(folder: Path) -> Iterator[str]:
         others = tuple(
             HostPlan(
                 name=f"n{at}",
-                address=IPv4Address(f"192.168.1.{at + 1}"),
+                addresses=(IPv4Address(f"192.168.1.{at + 1}"),),
                 endpoints=(IPv4Address(f"10.244.{at}.1"),),
                 networks=(IPv4Network(f"10.244.{at}.0/24"),),
             )
@@ -150,11 +151,10 @@ def _nodes(folder: Path) -> Iterator[str]:
         )
         wanted = Plan(
             node="node",
-            node_address=IPv4Address("192.168.0.1"),
-            own_pods=HostPlan(name="pods", address=None, endpoints=(), networks=()),
+            node_addresses=(IPv4Address("192.168.0.1"),),
+            own_pods=HostPlan(name="pods", addresses=(), endpoints=(), networks=()),
             others=others,
-            pod_clients=(IPv4Address("10.245.0.1"),),
-            external_clients=(IPv4Address("203.0.113.1"),),
+            clients={Sending(Source.POD, 4): (IPv4Address("10.245.0.1"),)},
         )
         begun, clock = _cpu(), time.monotonic()
         lab = build(wanted)
@@ -173,12 +173,12 @@ def _overhead(folder: Path) -> Iterator[str]:
     for _ in range(2):  # the first time sockets are opened
         begun = _cpu()
         for each in routes:
-            lab.measure(*each)
+            list(lab.measure(*each))
         took = (_cpu() - begun) / len(routes)
     lab.question = _with_flows(lab.question, _FEW * 9)
     begun = _cpu()
     for each in routes:
-        lab.measure(*each)
+        list(lab.measure(*each))
     many = (_cpu() - begun) / len(routes)
     beside = took - (many - took) / 8
     yield f"overhead of a route beside its flows, 1,000 rules {1000 * beside:.1f} ms"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -12,22 +12,24 @@ from typing import Any, Final
 from analyzer import arguments
 from analyzer.argument_parser import Parser, several
 from analyzer.bundle import opened
-from analyzer.failure.agreement import judge
+from analyzer.errors import InputError
+from analyzer.failure.agreement import FALSE_ALARM_RATE, flows_needed, judge
 from analyzer.failure.models import Dead
 from analyzer.inputs import Input, read_input
 from analyzer.judging import dead_of
 from analyzer.kubeproxy.select import narrow
-from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort
+from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
-from analyzer.reports.answers import ClientsAnswer, LabAnswer
+from analyzer.reports.answers import ClientsAnswer, LabAnswer, LeftOut
 from analyzer.reports.progress import progress, up_to
 from netns_lab.backends import BACKENDS, backend_of
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
-from netns_lab.plan import why_not
 from netns_lab.pod_devices import pod_device
+from netns_lab.reasons import why_not
 
 #: Lines with which the help of each verb ends; tests run them.
 EXAMPLES: Final = {
@@ -42,13 +44,23 @@ EXAMPLES: Final = {
         "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app -o json",
     ),
     "verify": (
-        "kubeodds lab verify run.json",
-        "kubeodds lab verify run.json -o json",
-        "kubeodds lab verify run.json --output verdict.txt",
+        "kubeodds lab verify dump.txt --objects objects.json --node worker1",
+        "kubeodds lab verify dump.txt --service kube-dns:dns --resolution 2%",
+        "kubeodds lab verify dump.txt -o junit --output lab.xml",
+    ),
+    "judge": (
+        "kubeodds lab judge run.json",
+        "kubeodds lab judge run.json -o json",
+        "kubeodds lab judge run.json --output verdict.txt",
     ),
 }
-SOURCES: Final = ("pod", "node", "external")
+SOURCES: Final = tuple(source.value for source in Source)
 _MOST_FLOWS: Final = 100_000_000
+#: Percentage points, as a share: what `lab verify` notices, and the least that can be asked for.
+_RESOLUTION: Final = 0.05
+_FINEST: Final = 0.001
+#: Flows of one route that notice the least of these.
+_MOST_OF_A_ROUTE: Final = 20_000_000
 
 
 def main(words: Sequence[str]) -> int:
@@ -75,27 +87,32 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--flows", type=_flows, default=10_000, help="new flows for each route (default: 10000)"
     )
-    run.add_argument(
-        "--from",
-        dest="sources",
-        metavar="{pod,node,external}",
-        help="where the flows come from (default: pod)",
-        **several(_source),
-    )
+    _add_sources(run, "pod")
     run.set_defaults(run=_run)
     clients = _verb(verbs, "clients", "run real programs (nc, dig) in a pod")
     clients.add_argument(
         "--runs", type=_flows, default=60, help="runs of each program (default: 60)"
     )
     clients.set_defaults(run=_clients, sources=["pod"])
-    verify = verbs.add_parser(
-        "verify",
-        help="judge a saved measurement again, no root needed",
-        examples=EXAMPLES["verify"],
+    verify = _verb(verbs, "verify", "measure every route of every Service and judge them all")
+    verify.add_argument(
+        "--resolution",
+        type=_resolution,
+        default=_RESOLUTION,
+        metavar="PERCENT",
+        help="notice shares that are off by so much; flows are as many as that takes "
+        "(default: 5%%)",
     )
-    verify.add_argument("measurement", metavar="FILE", help="of `lab run --format json`")
-    arguments.add_output_options(verify, "lab verify")
+    _add_sources(verify, "all of them")
     verify.set_defaults(run=_verify)
+    again = verbs.add_parser(
+        "judge",
+        help="judge a saved measurement again, no root needed",
+        examples=EXAMPLES["judge"],
+    )
+    again.add_argument("measurement", metavar="FILE", help="of `lab run` or `lab verify`, as JSON")
+    arguments.add_output_options(again, "lab judge")
+    again.set_defaults(run=_judge)
     return found
 
 
@@ -123,6 +140,29 @@ def _verb(
     return parser
 
 
+def _add_sources(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        metavar=f"{{{','.join(SOURCES)}}}",
+        help=f"where the flows come from (default: {default})",
+        **several(_source),
+    )
+
+
+def _resolution(text: str) -> float:
+    """Return a share, of a percentage."""
+    try:
+        value = float(text.removesuffix("%")) / 100
+    except ValueError:
+        value = 0.0
+    if not _FINEST <= value <= 1:
+        raise argparse.ArgumentTypeError(
+            f"expected a percentage from {100 * _FINEST:g}% to 100%, for example 5%"
+        )
+    return value
+
+
 def _source(text: str) -> str:
     if text not in SOURCES:
         raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SOURCES)}")
@@ -140,24 +180,27 @@ def _flows(text: str) -> int:
 
 
 def _run(options: SimpleNamespace) -> int:
-    lab, routes, given, dead, skipped = set_up(options, options.flows)
+    lab, routes, given, dead, left_out = set_up(options, options.flows)
     verdicts = []
     flows = len(routes) * options.flows
     with progress("new flows") as advance:
         for service, route in routes:
-            verdicts.append(judge(lab.measure(service, route, up_to(flows, advance))))
+            told = up_to(flows, advance)
+            verdicts += [judge(each) for each in lab.measure(service, route, told)]
     lab.backend.cross_check()
     lab.close()
     answer = LabAnswer(
         dead=_names(dead),
         verdicts=tuple(verdicts),
-        diagnostics=(*given.view.diagnostics, *skipped),
+        routes=len(routes),
+        left_out=tuple(left_out),
+        diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
     )
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
 
 
 def _clients(options: SimpleNamespace) -> int:
-    lab, routes, given, dead, skipped = set_up(options, options.runs)
+    lab, routes, given, dead, left_out = set_up(options, options.runs)
     clients = importlib.import_module("netns_lab.clients")
     trials = []
     with progress("runs") as advance:
@@ -168,7 +211,7 @@ def _clients(options: SimpleNamespace) -> int:
         dead=_names(dead),
         node=given.view.node,
         trials=tuple(trials),
-        diagnostics=(*given.view.diagnostics, *skipped),
+        diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
     )
     agreement = importlib.import_module("analyzer.failure.agreement")
     no = not all(agreement.client_agrees(trial) for trial in trials)
@@ -176,17 +219,75 @@ def _clients(options: SimpleNamespace) -> int:
 
 
 def _verify(options: SimpleNamespace) -> int:
+    """Measure every route with as many flows as the resolution takes, and judge them together."""
+    if (saved := _saved(options.dumps)) is not None:
+        if options.format == "junit":
+            raise InputError("a saved measurement is judged as text or json; see lab judge --help")
+        options.measurement = saved
+        return _judge(options)
+    options.sources = options.sources or SOURCES
+    lab, routes, given, dead, left_out = set_up(options, _MOST_OF_A_ROUTE)
+    # Each share is a hypothesis of the whole, and so are what passes and what rules end.
+    every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in routes)
+    rate = FALSE_ALARM_RATE / max(every, 1)
+    flows = [_flows_of(route, options.resolution, rate) for _, route in routes]
+    found = []
+    with progress("new flows") as advance:
+        for (service, route), each in zip(routes, flows, strict=True):
+            told = up_to(sum(flows), advance)
+            found += lab.measure(service, route, told, each * _measurements(route))
+    lab.backend.cross_check()
+    lab.close()
+    answer = LabAnswer(
+        dead=_names(dead),
+        verdicts=tuple(judge(each, FALSE_ALARM_RATE / len(found)) for each in found),
+        routes=len(routes),
+        left_out=tuple(left_out),
+        resolution=options.resolution,
+        rate=FALSE_ALARM_RATE,
+        diagnostics=given.view.diagnostics,
+    )
+    return finish(options, "lab verify", answer, answer.diagnostics, no=not answer.agrees)
+
+
+def _measurements(route: Route) -> int:
+    """Return how many measurements a route takes: one, or one of each endpoint that sends."""
+    return max(1, len(route.shares)) if route.source is Source.HAIRPIN else 1
+
+
+def _flows_of(route: Route, resolution: float, rate: float) -> int:
+    """Return how many flows notice any share of a route that is off by `resolution`.
+
+    The share nearest to a half takes most. Of one that is not known well none would do.
+    """
+    shares = [s.share for s in route.shares if s.share.is_exact]
+    nearest = min(shares, key=lambda share: abs(float(share.lower) - 0.5), default=None)
+    if nearest is None:
+        return flows_needed(Bounds(ALWAYS, ALWAYS), resolution, rate, _MOST_OF_A_ROUTE)
+    return flows_needed(nearest, resolution, rate, _MOST_OF_A_ROUTE)
+
+
+def _saved(paths: Sequence[str]) -> str | None:
+    """Return the path of a saved measurement, if it is one that is given in place of a dump."""
+    if len(paths) != 1 or not Path(paths[0]).is_file():
+        return None
+    with Path(paths[0]).open("rb") as file:
+        start = file.read(_START)
+    return paths[0] if b'"kubeodds/lab/' in start else None
+
+
+def _judge(options: SimpleNamespace) -> int:
     data = Path(options.measurement).read_bytes()
     dead, measurements = parse_measurements(data, options.measurement)
     answer = LabAnswer(dead=dead, verdicts=tuple(judge(m) for m in measurements))
     options.strict = options.verbose = False
-    return finish(options, "lab verify", answer, (), no=not answer.agrees)
+    return finish(options, "lab judge", answer, (), no=not answer.agrees)
 
 
-#: Frontends that the lab's client can be sent to.
-_REPLAYED = frozenset((FrontendKind.CLUSTER_IP, FrontendKind.HOST_PORT))
 _Routes = list[tuple[ServicePort, Route]]
-SetUp = tuple[Any, _Routes, Input, Dead, list[Diagnostic]]
+SetUp = tuple[Any, _Routes, Input, Dead, list[LeftOut]]
+#: Bytes in which a document says what it is.
+_START: Final = 200
 
 
 def set_up(options: SimpleNamespace, flows: int) -> SetUp:
@@ -196,7 +297,7 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
     if given.parts:
         raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
     dead = dead_of(options, given)
-    routes, skipped = _replayable(options, given)
+    routes, left_out = _replayable(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     experiment = importlib.import_module("netns_lab.experiment")
     question = experiment.Question(
@@ -206,42 +307,56 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
         dead=dead,
         backend=options.backend or backend_of(given.ruleset),
         flows=flows,
+        routes=tuple(routes),
         pod_device=pod_device(given.every_ruleset, given.assumed),
     )
-    return experiment.Lab(question), routes, given, dead, skipped
+    return experiment.Lab(question), routes, given, dead, left_out
 
 
-def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[Diagnostic]]:
-    """Return the routes to replay, and what there is to say of those that cannot be.
+def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[LeftOut]]:
+    """Return the routes to replay, and those that cannot be.
 
     Raises:
         LabError: none can be, or the one that was asked for cannot.
     """
-    asked = [(each, why_not(*each)) for each in _routes(options, given)]
-    routes = [each for each, reason in asked if reason is None]
-    reasons = dict.fromkeys((service.name.text, reason) for (service, _), reason in asked)
-    skipped = [
+    asked = [
+        (service, route, why_not(service, route)) for service, route in _routes(options, given)
+    ]
+    routes = [(service, route) for service, route, reason in asked if reason is None]
+    left_out = [
+        LeftOut(
+            service=service.name.text,
+            protocol=service.protocol,
+            frontend=f"{route.frontend.kind.value} {route.frontend}",
+            source=route.source.value,
+            reason=reason,
+        )
+        for service, route, reason in asked
+        if reason is not None
+    ]
+    if not routes:
+        said = next(iter(_said(left_out, given)), None)
+        raise LabError(said.message if said else "no frontend has flows from there")
+    return routes, left_out
+
+
+def _said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
+    """Return a warning for each ServicePort and reason."""
+    return [
         Diagnostic(
             severity=Severity.WARNING,
             code="not-replayed",
             message=f"{name} is not replayed: {reason}",
             file=given.ruleset.file,
         )
-        for name, reason in reasons
-        if reason
+        for name, reason in dict.fromkeys((each.service, each.reason) for each in left_out)
     ]
-    if not routes:
-        said = skipped[0].message if skipped else "no ClusterIP or hostPort leads to endpoints"
-        raise LabError(said)
-    return routes, skipped
 
 
 def _routes(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePort, Route]]:
     for service in narrow(given.view, options.service):
         for route in service.routes:
-            asked = route.source.value in (options.sources or ["pod"]) and route.network is None
-            known = route.frontend.port is not None and route.shares
-            if asked and known and route.frontend.kind in _REPLAYED:
+            if route.source.value in (options.sources or ["pod"]):
                 yield service, route
 
 

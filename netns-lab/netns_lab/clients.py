@@ -37,6 +37,7 @@ from netns_lab.errors import LabError
 from netns_lab.experiment import Lab
 from netns_lab.measure import Progress
 from netns_lab.servers import Servers
+from netns_lab.sources import version_of
 
 #: Clients at one time; more would fight for the processors and time out by themselves.
 _AT_ONCE: Final = 32
@@ -123,7 +124,7 @@ def trials(
     dead = lab.question.dead.endpoints
     frontend = route.frontend
     world = world_of(lab, route)
-    address = frontend.address or lab.topology.plan.node_address
+    address = frontend.address or lab.topology.plan.node_address(version_of(service, route))
     port = frontend.port
     assert port is not None  # a route of which the dump has lost it is not asked for
     fitting = [c for c in CLIENTS.values() if c.fits(service.protocol, port)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from netns_lab import filters
@@ -56,6 +56,12 @@ def tag_of(client: int, port: int) -> int:
     """Return a flow's tag as it stands in memory."""
     tag = (port ^ 0xFFFF) << 16 | client << 1
     return int.from_bytes(tag.to_bytes(4), sys.byteorder)
+
+
+def _port_in(tag: int) -> int:
+    """Return the port in a tag, both as they stand in memory."""
+    inverted = tag & 0xFFFF if sys.byteorder == "little" else tag >> 16
+    return inverted ^ 0xFFFF
 
 
 class _Columns:
@@ -115,11 +121,21 @@ class Arrivals:
         )
         self._columns = _Columns(self._ring.slots, layout)
 
-    def take(self) -> Iterator[Landed]:
-        """Give what has come since."""
+    def take(self, door: RawDoor | None = None) -> Iterator[Landed]:
+        """Give what has come since, and not from `door`: who asked that may be here too."""
         columns = self._columns
         for first, last in self._ring.take():
-            yield columns.tag[first:last].tolist(), _cut(columns.to, first, last)
+            tags, doors = columns.tag[first:last].tolist(), _cut(columns.to, first, last)
+            if door is not None:
+                # To the port that asked, and from the door: an answer. The door alone may be what
+                # the node has taken for its own when it masqueraded.
+                others = [
+                    of != door or to[-1] != _port_in(tag)
+                    for tag, of, to in zip(tags, _cut(columns.of, first, last), doors, strict=True)
+                ]
+                tags = _where(tags, others)
+                doors = [each for each, other in zip(doors, others, strict=True) if other]
+            yield tags, doors
 
     def dropped(self) -> int:
         """Return how many packets found no room since the last call."""
@@ -150,6 +166,12 @@ class Answers:
                 yield from self._one_by_one(first, last, protocols, door)
             else:
                 yield from _answered(self._columns, self._layout, first, last, door)
+
+    def forget(self) -> None:
+        """Pass over what was heard so far: of other routes, with which the ring may be full."""
+        for _ in self.take(()):
+            pass
+        self.dropped()
 
     def _one_by_one(
         self, first: int, last: int, protocols: list[int], door: RawDoor
@@ -245,7 +267,7 @@ class Captures:
     def __init__(self, topology: Topology, layout: Layout) -> None:
         self.hosts = [Arrivals(host, layout) for host in topology.hosts]
         self.node = LocalDelivery(topology.node, layout)
-        ends = (topology.client, topology.outside)
+        ends = (topology.client, topology.outside, topology.elsewhere)
         self.clients = [Answers(host, layout) for host in ends]
         self._rings: list[Arrivals | Answers] = [*self.hosts, *self.clients]
 
@@ -255,8 +277,7 @@ class Captures:
             for _ in host.take():
                 pass
         for client in self.clients:
-            for _ in client.take(()):
-                pass
+            client.forget()
         self.node.forget()
         self.dropped()
 
@@ -265,9 +286,14 @@ class Captures:
         return sum(each.dropped() for each in self._rings)
 
     def close(self) -> None:
-        """Stop hearing; each socket in a thread of its own, since each has to wait."""
-        threads = [threading.Thread(target=each.close) for each in self._rings]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        """Stop hearing."""
+        close_all(self._rings)
+
+
+def close_all(rings: Iterable[Arrivals | Answers]) -> None:
+    """Stop hearing; each socket in a thread of its own, since each has to wait."""
+    threads = [threading.Thread(target=each.close) for each in rings]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()

@@ -9,16 +9,16 @@ from socket import AF_INET, AF_INET6, AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 from typing import Final
 
 from analyzer.failure.models import Dead
-from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, View
+from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.measurement import Measurement
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from netns_lab.backends import BACKENDS
-from netns_lab.count import BATCH, Captures
+from netns_lab.count import BATCH, Answers, Captures, close_all
 from netns_lab.layout import Layout
-from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun
+from netns_lab.measure import CONNTRACK_ROOM, AffineRun, Progress, RouteRun, seen_from
 from netns_lab.namespace import Namespace
 from netns_lab.plan import plan
 from netns_lab.ready import wait_until_ready
@@ -34,6 +34,7 @@ class Question:
     """What the lab is asked: the rules, the cluster around them, who is dead, how many flows.
 
     Attributes:
+        routes: those that will be measured; what others need is not there then.
         refusing: those of the dead whose host lives, so that it refuses what comes for them.
         pod_device: the pattern of names that devices of pods have.
     """
@@ -44,6 +45,7 @@ class Question:
     dead: Dead
     backend: str
     flows: int
+    routes: tuple[tuple[ServicePort, Route], ...] = ()
     refusing: frozenset[Endpoint] = frozenset()
     pod_device: str = "veth+"
 
@@ -62,6 +64,7 @@ class Lab:
             question.cluster,
             replace(question.dead, endpoints=question.dead.endpoints - question.refusing),
             flows=min(question.flows, CONNTRACK_ROOM),
+            routes=question.routes,
             pod_device=question.pod_device,
         )
         self.topology = build(wanted)
@@ -69,7 +72,8 @@ class Lab:
         self.backend = BACKENDS[question.backend](self.topology.node, question.ruleset)
         self._where = self._namespaces()
         self._captures: dict[Layout, Captures] = {}
-        self._sockets: dict[str, socket] = {}
+        self._hearing: dict[tuple[Namespace, Layout], Answers] = {}
+        self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int], socket] = {}
 
@@ -79,7 +83,7 @@ class Lab:
         plans = [each.plan for each in hosts if each.plan is not None]
         return not any(
             endpoint.address in each.silent
-            or (each.dead and endpoint.address in {*each.endpoints, each.address})
+            or (each.dead and endpoint.address in {*each.endpoints, *each.addresses})
             for each in plans
         )
 
@@ -111,12 +115,12 @@ class Lab:
 
     def _namespaces(self) -> dict[Address, Namespace]:
         """Return where each address of an endpoint or node is."""
-        found: dict[Address, Namespace] = {self.topology.plan.node_address: self.topology.node}
+        own = self.topology.plan.node_addresses
+        found: dict[Address, Namespace] = dict.fromkeys(own, self.topology.node)
         for host in (self.topology.own_pods, *self.topology.others):
             assert host.plan is not None
             found |= dict.fromkeys(host.plan.endpoints, host.namespace)
-            if host.plan.address is not None:
-                found[host.plan.address] = host.namespace
+            found |= dict.fromkeys(host.plan.addresses, host.namespace)
         return found
 
     def answering(self, service: ServicePort) -> Sequence[socket]:
@@ -150,19 +154,20 @@ class Lab:
 
     def link(self, client: Host) -> socket:
         """Return the client's end of one of its links, to send frames by."""
-        if client.device not in self._sockets:
+        key = client.namespace, client.device
+        if key not in self._sockets:
             link = client.namespace.socket(AF_PACKET, SOCK_RAW)
             link.bind((client.device, 0))
-            self._sockets[client.device] = link
-        return self._sockets[client.device]
+            self._sockets[key] = link
+        return self._sockets[key]
 
     def own_stack(self, version: int) -> socket:
         """Return the way into the node's own IP stack, to send packets by."""
-        name = f"raw {version}"
-        if name not in self._sockets:
+        key = self.topology.node, f"raw {version}"
+        if key not in self._sockets:
             family = AF_INET if version == _IPV4 else AF_INET6
-            self._sockets[name] = self.topology.node.socket(family, SOCK_RAW, IPPROTO_RAW)
-        return self._sockets[name]
+            self._sockets[key] = self.topology.node.socket(family, SOCK_RAW, IPPROTO_RAW)
+        return self._sockets[key]
 
     @contextmanager
     def muted(self) -> Iterator[None]:
@@ -174,17 +179,58 @@ class Lab:
             mute(self.topology, on=False)
 
     def measure(
-        self, service: ServicePort, route: Route, progress: Progress | None = None
-    ) -> Measurement:
+        self,
+        service: ServicePort,
+        route: Route,
+        progress: Progress | None = None,
+        flows: int | None = None,
+    ) -> Iterator[Measurement]:
         """Send the flows of one route, and account for each.
+
+        Of a hairpin route each living endpoint sends its part of the flows, one after the other.
 
         Raises:
             LabError: the route is none that the lab can replay.
         """
-        return RouteRun(self, service, route).measure(progress)
+        flows = flows or self.question.flows
+        if route.source is not Source.HAIRPIN:
+            kept = service.affinity is not None and route.shares
+            kind = AffineRun if kept else RouteRun
+            yield kind(self, service, route, flows, None).measure(progress)
+            return
+        senders = [each for each in route.shares if self._sends(each.endpoint)]
+        each_sends = -(-flows // max(1, len(senders)))
+        for share in senders:
+            alone = seen_from(service, route, share)
+            sender = share.endpoint.address
+            yield RouteRun(self, service, alone, each_sends, sender).measure(progress)
+
+    def _sends(self, endpoint: Endpoint) -> bool:
+        """Tell whether an endpoint lives, and as a pod."""
+        namespace = self._where.get(endpoint.address)
+        lives = endpoint not in self.question.dead.endpoints
+        return lives and namespace not in (None, self.topology.node)
+
+    def place_of(self, address: Address) -> tuple[Host, str]:
+        """Return the host of an endpoint, and the MAC to which it sends."""
+        topology = self.topology
+        namespace = self._where[address]
+        host = next(each for each in topology.hosts if each.namespace is namespace)
+        own = host is topology.own_pods
+        return host, topology.pods_mac if own else topology.uplink_mac
+
+    def hearing(self, host: Host, layout: Layout) -> Answers:
+        """Return what hears the answers to an endpoint that asks."""
+        key = host.namespace, layout
+        if key not in self._hearing:
+            self._hearing[key] = Answers(host, layout)
+        self._hearing[key].forget()
+        return self._hearing[key]
 
     def close(self) -> None:
         """Let go of what is slow to let go of; the rest vanishes with the process."""
         for each in self._captures.values():
             each.close()
+        close_all(self._hearing.values())
         self._captures.clear()
+        self._hearing.clear()

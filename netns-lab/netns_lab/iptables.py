@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from analyzer.model.matches import MatchNfacct, MatchNot
@@ -40,14 +41,15 @@ class Iptables(Backend):
 
     #: Of the programs: ``iptables-VARIANT-restore``.
     variant: ClassVar[str]
+    #: Of the rules: ``ip`` or ``ip6``.
+    family: str
 
     def load(self, ruleset: Rules) -> None:
         """Restore all tables of the dump."""
         match ruleset:
-            case Ruleset(family="ip"):
-                self._restore(ruleset)
             case Ruleset():
-                raise LabError("the lab replays IPv4 dumps so far; this one is of ip6tables")
+                self.family = ruleset.family
+                self._restore(ruleset)
             case _:
                 raise LabError(
                     f"{ruleset.file}: iptables loads no ruleset of nft; leave --backend out"
@@ -64,11 +66,17 @@ class Iptables(Backend):
         for name in dict.fromkeys(filter(None, map(_accounting_object, wanted.special))):
             run(self.namespace, ["nfacct", "add", name])
         make_sets(self.namespace, ruleset, wanted.special)
-        run(self.namespace, [f"iptables-{self.variant}-restore"], wanted.text)
-        text = run(self.namespace, [f"iptables-{self.variant}-save"]).stdout
+        run(self.namespace, [f"{self._program}-restore"], wanted.text)
+        text = run(self.namespace, [f"{self._program}-save"]).stdout
         check_same(wanted, parse(text, "iptables-save"))
+        self._endings = wanted.endings()
+        self._ending_tables: dict[str, Entries | RuleCounters] = {}
         self._destinations = wanted.destinations
         self._chains = {chain for chain, _ in self._destinations}
+
+    @property
+    def _program(self) -> str:
+        return f"{'iptables' if self.family == 'ip' else 'ip6tables'}-{self.variant}"
 
     def counters(self) -> Counter[Door]:
         """Return the packets that DNAT rules have counted, by where they send them."""
@@ -78,6 +86,30 @@ class Iptables(Backend):
             if door is not None:
                 found[door] += counted.get(where, 0)
         return found
+
+    def endings(self) -> Counter[str] | None:
+        """Return what the rules that drop or reject have counted, by their text."""
+        found: Counter[str] = Counter()
+        for table, rules in self._endings.items():
+            if table not in self._ending_tables:
+                self._ending_tables[table] = self._table(table)
+                self._ending_tables[table].keep(rules)
+            for rule, packets in self._ending_tables[table].packets().items():
+                found[rules[rule]] += packets
+        return found
+
+    def forget_clients(self) -> None:
+        """Empty the lists of xt_recent.
+
+        Source: Linux, net/netfilter/xt_recent.c, ``recent_mt_proc_write``.
+        """
+        with self.namespace:
+            for each in Path("/proc/thread-self/net/xt_recent").glob("*"):
+                each.write_text("/", encoding="ascii")
+
+    @abstractmethod
+    def _table(self, name: str) -> Entries | RuleCounters:
+        """Return what reads the counters of a table."""
 
     @abstractmethod
     def _rule_counters(self) -> _RuleCounters:
@@ -90,9 +122,12 @@ class LegacyIptables(Iptables):
     variant = "legacy"
     _entries: Entries | None = None
 
+    def _table(self, name: str) -> Entries | RuleCounters:
+        return Entries(self.namespace, self.family, name)
+
     def _rule_counters(self) -> _RuleCounters:
         if self._entries is None:
-            self._entries = Entries(self.namespace, "ip")
+            self._entries = Entries(self.namespace, self.family)
             self._entries.keep(self._destinations)
         return self._entries.packets()
 
@@ -116,7 +151,8 @@ class LegacyIptables(Iptables):
                 import iptc  # it opens its socket to the kernel when it is imported
             except (ImportError, OSError):
                 return None
-            table = iptc.Table(iptc.Table.NAT)
+            tables = iptc.Table if self.family == "ip" else iptc.Table6
+            table = tables(tables.NAT)
             table.refresh()
             return {
                 (chain.name, at): rule.get_counters()[0]
@@ -127,7 +163,7 @@ class LegacyIptables(Iptables):
             }
 
     def _saved_counters(self) -> _RuleCounters:
-        command = [f"iptables-{self.variant}-save", "-c", "-t", "nat"]
+        command = [f"{self._program}-save", "-c", "-t", "nat"]
         saved = run(self.namespace, command).stdout
         counters: dict[tuple[str, int], int] = {}
         position: Counter[str] = Counter()
@@ -144,9 +180,12 @@ class NftIptables(Iptables):
     variant = "nft"
     _counted: RuleCounters | None = None
 
+    def _table(self, name: str) -> Entries | RuleCounters:
+        return RuleCounters(self.namespace, self.family, name)
+
     def _rule_counters(self) -> _RuleCounters:
         if self._counted is None:
-            self._counted = RuleCounters(self.namespace, "ip", "nat")
+            self._counted = RuleCounters(self.namespace, self.family, "nat")
             self._counted.keep(self._destinations)
         return self._counted.packets()
 
@@ -155,7 +194,7 @@ class NftIptables(Iptables):
         counted = self._rule_counters()
         other: dict[tuple[str, int], int] = {}
         position: Counter[str] = Counter()
-        for item in Nft(self.namespace).listed("table ip nat"):
+        for item in Nft(self.namespace).listed(f"table {self.family} nat"):
             rule = item.get("rule")
             if rule is not None:
                 chain = rule["chain"]

@@ -10,18 +10,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
+from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
 from analyzer.model.addresses import Address
+from analyzer.model.endings import EndKind, total
 from analyzer.model.measurement import EndpointCount, Measurement
-from analyzer.model.probability import NEVER, Bounds
+from analyzer.model.probability import NEVER, Bounds, capped_sum
+from analyzer.model.value import replace
 from netns_lab.backend import Door
-from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door
+from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door, tag_of
 from netns_lab.layout import Layout
 from netns_lab.netlink import forget_flows
-from netns_lab.plan import CLIENT_PORTS
 from netns_lab.replay import Flows
+from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
 from netns_lab.topology import Host
 
 if TYPE_CHECKING:
@@ -32,22 +34,38 @@ CONNTRACK_ROOM: Final = 100_000
 #: The same where all leave with the node's address: it has 64,512 ports to give, and the kernel
 #: looks for a free one 128 times at random (nf_nat_core.c), so half of them must stay free.
 _MASQUERADE_ROOM: Final = 28_000
+#: The same of clients with session affinity, of whose flows each counts twice.
+_AFFINE_ROOM: Final = 10_000
 #: Seconds to wait, at the end, for what has not come yet.
 _PATIENCE: Final = 2.0
+_FEW_MOMENTS: Final = 0.02
 _POLL: Final = 0.001
+#: Ends that a rule puts to a flow; at the others it goes on as it came.
+_ENDED: Final = frozenset({EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED})
 
 #: Called with how many flows were sent since the last call.
 Progress = Callable[[int], None]
 
 
 class RouteRun:
-    """One route's flows."""
+    """One route's flows.
 
-    def __init__(self, lab: Lab, service: ServicePort, route: Route) -> None:
+    Attributes:
+        in_turn: each client sends one flow before the first sends another.
+    """
+
+    in_turn: ClassVar[bool] = False
+
+    def __init__(
+        self, lab: Lab, service: ServicePort, route: Route, flows: int, sender: Address | None
+    ) -> None:
         self._lab = lab
+        self._sender = sender
+        self._count_of_flows = flows
         self._service = service
         self._route = route
-        address = route.frontend.address or lab.topology.plan.node_address
+        version = version_of(service, route)
+        address = route.frontend.address or lab.topology.plan.node_address(version)
         assert route.frontend.port is not None  # a route of which the dump has lost it
         self._to = address, route.frontend.port
         self._door = raw_door(address.packed, route.frontend.port)
@@ -60,18 +78,32 @@ class RouteRun:
             self._to,
             clients,
             (gateway, host.mac),
-            min(self._room, lab.question.flows),
+            self._prepared(len(clients)),
             # Through the node's own IP stack, so that the packet begins at OUTPUT.
             to=_socket_address(address) if from_node else None,
+            in_turn=self.in_turn,
         )
         self._link = lab.own_stack(address.version) if from_node else lab.link(host)
         self._captures = lab.captures(self._layout)
+        self._hearing = [*self._captures.clients]
+        if self._sender is not None:
+            self._hearing.append(lab.hearing(host, self._layout))
         self._echoes = lab.answering(service)
         self._landed: dict[int, RawDoor] = {}
         self._answered: dict[int, bool] = {}
         self._fates: Counter[tuple[RawDoor | None, bool | None]] = Counter()
         self._duplicates = 0
         self._kept_back = 0
+        #: Of second flows of clients with session affinity: where they came to.
+        self._repeated: Counter[Door] = Counter()
+        self._strayed = 0
+        ends = [*route.astray, *(end for share in route.shares for end in share.lost)]
+        self._ended = total((end, share) for end, share in ends if end.kind in _ENDED)
+        if any(end.kind is EndKind.UNKNOWN for end, _ in ends):
+            self._ended = Bounds(
+                self._ended.lower, ~capped_sum(s.share.lower for s in route.shares)
+            )
+        self._ended_by: Counter[str] | None = None
 
     def _flows_at_once(self, clients: int) -> int:
         """Return how many flows are sent before the node has to forget them.
@@ -86,38 +118,65 @@ class RouteRun:
 
     def _clients(self) -> tuple[tuple[Address, ...], Host, str]:
         """Return the clients' addresses, where they send from, and the MAC they send to."""
-        topology = self._lab.topology
+        lab, topology = self._lab, self._lab.topology
+        version = self._layout.version
+        sending = sending_of(self._service, self._route, version)
         match self._route.source:
-            case Source.EXTERNAL:
-                return topology.plan.external_clients, topology.outside, topology.outer_mac
+            case Source.HAIRPIN:
+                assert self._sender is not None
+                return (self._sender,), *lab.place_of(self._sender)
             case Source.NODE:
                 # One address, from which no more flows are sent at once than it has ports.
-                return (topology.plan.node_address,), topology.client, topology.gateway_mac
+                own = topology.plan.node_address(version)
+                return (own,), topology.client, topology.gateway_mac
+            case Source.EXTERNAL:
+                return topology.plan.clients[sending], topology.outside, topology.outer_mac
+            case Source.POD_ELSEWHERE:
+                return topology.plan.clients[sending], topology.elsewhere, topology.uplink_mac
             case _:
-                return topology.plan.pod_clients, topology.client, topology.gateway_mac
+                return topology.plan.clients[sending], topology.client, topology.gateway_mac
+
+    def _prepared(self, clients: int) -> int:
+        """Return how many flows stand ready."""
+        del clients
+        return min(self._room, self._count_of_flows)
 
     def measure(self, progress: Progress | None) -> Measurement:
         """Send all flows and return what was counted."""
-        lab, flows = self._lab, self._lab.question.flows
+        lab, flows = self._lab, self._count_of_flows
         with lab.muted(), _without_collector():
             forget_flows(lab.topology.node)
             before = lab.backend.counters()
+            ends = lab.backend.endings() if self._ended.upper else None
             begun = time.monotonic()
-            room = self._flows.room
-            for first in range(0, flows, BATCH):
-                if first and first % self._room == 0:
-                    self._wait_for_the_rest(room)
-                    self._settle()
-                    forget_flows(lab.topology.node)
-                count = min(BATCH, flows - first)
-                self._send(first % self._room, count)
-                if progress is not None:
-                    progress(count)
-            self._wait_for_the_rest(flows - (flows - 1) // self._room * self._room)
-            self._settle()
+            self._send_all(flows, progress or _nobody)
             seconds = time.monotonic() - begun
             after = lab.backend.counters()
-        return self._measurement(flows, after - before, self._captures.dropped(), seconds)
+            if ends is not None:
+                self._ended_by = +((lab.backend.endings() or Counter()) - ends)
+            counted = after - before
+            counted.subtract(self._repeated)
+        return self._measurement(flows, counted, self._dropped(), seconds)
+
+    def _dropped(self) -> int:
+        others = self._hearing[len(self._captures.clients) :]
+        return self._captures.dropped() + sum(each.dropped() for each in others)
+
+    def _send_all(self, flows: int, progress: Progress) -> None:
+        room = self._flows.room
+        # An endpoint's kernel resets what it did not ask for: more packets for each flow, and of
+        # those that wait for a processor the kernel drops what is above 1,000.
+        batch = BATCH if self._sender is None else BATCH // 4
+        for first in range(0, flows, batch):
+            if first and first % self._room == 0:
+                self._wait_for_the_rest(room)
+                self._settle()
+                forget_flows(self._lab.topology.node)
+            count = min(batch, flows - first)
+            self._send(first % self._room, count)
+            progress(count)
+        self._wait_for_the_rest(flows - (flows - 1) // self._room * self._room)
+        self._settle()
 
     def _send(self, first: int, count: int) -> None:
         self._kept_back += self._flows.messages.send(self._link.fileno(), first, count)
@@ -126,14 +185,14 @@ class RouteRun:
     def _drain(self) -> None:
         captures = self._captures
         for host in captures.hosts:
-            for landed in host.take():
+            for landed in host.take(self._door if self._sender else None):
                 self._arrived(landed)
         self._lab.echo(self._echoes)
         for at_node, answers in captures.node.take(self._door):
             self._arrived(at_node)
             for answered in answers:
                 self._answers(answered)
-        for client in captures.clients:
+        for client in self._hearing:
             for answered in client.take(self._door):
                 self._answers(answered)
 
@@ -150,11 +209,14 @@ class RouteRun:
     def _wait_for_the_rest(self, flows: int) -> None:
         """Give late packets and answers a chance; none is late as a rule."""
         dead = {_raw(each) for each in self._lab.question.dead.endpoints if each.port is not None}
-        deadline = time.monotonic() + _PATIENCE
+        # Whom rules drop nobody hears of again.
+        patience = _PATIENCE if self._ended.lower == NEVER else _FEW_MOMENTS
+        deadline = time.monotonic() + patience
         self._drain()  # what the echoes have answered at the node itself
         while time.monotonic() < deadline:
             owed = sum(door not in dead for door in self._landed.values())
-            if len(self._landed) >= flows and len(self._answered) >= owed:
+            told = len(self._answered.keys() - self._landed.keys()) + self._kept_back
+            if len(self._landed) + told >= flows and len(self._answered) >= owed:
                 return
             time.sleep(_POLL)
             self._drain()
@@ -182,6 +244,7 @@ class RouteRun:
                 door = door_of(raw)
                 fates[door, fate] += number
                 landed[door] += number
+        rejected = sum(n for (raw, told), n in self._fates.items() if raw is None and not told)
         predicted = {
             _door(s.endpoint): s.share for s in self._route.shares if s.endpoint.port is not None
         }
@@ -207,6 +270,13 @@ class RouteRun:
             seconds=seconds,
             kernel=os.uname().release,
             backend=self._lab.question.backend,
+            ended=self._ended,
+            repeated=self._repeated.total(),
+            strayed=self._strayed,
+            rejected=rejected + self._kept_back,
+            ended_by=None
+            if self._ended_by is None
+            else tuple((packets, rule) for rule, packets in sorted(self._ended_by.items())),
         )
 
     def _count(
@@ -230,6 +300,57 @@ class RouteRun:
             answered=fates[door, True],
             refused=fates[door, False],
         )
+
+
+class AffineRun(RouteRun):
+    """The flows of a route with session affinity.
+
+    Each client sends one flow, which is drawn for, and one more, which must come to the same
+    endpoint. Then the node forgets all clients, and they are new ones.
+    """
+
+    in_turn = True
+
+    def _prepared(self, clients: int) -> int:
+        # Each flow of a client has a port of its own.
+        most = len(CLIENT_PORTS) // 2 * clients
+        self._count_of_flows = min(self._count_of_flows, most)
+        return 2 * -(-self._count_of_flows // clients) * clients
+
+    def _send_all(self, flows: int, progress: Progress) -> None:
+        lab, clients = self._lab, len(self._flows.clients)
+        for turn in range(-(-flows // clients)):
+            count = min(clients, flows - turn * clients)
+            lab.backend.forget_clients()
+            if turn * clients % _AFFINE_ROOM < clients:
+                forget_flows(lab.topology.node)
+            first = self._turn(2 * turn, count)
+            self._settle()
+            second = self._turn(2 * turn + 1, count)
+            self._repeated.update(map(door_of, filter(None, second)))
+            self._strayed += sum(a != b for a, b in zip(first, second, strict=True))
+            self._landed.clear()
+            self._answered.clear()
+            progress(count)
+
+    def _turn(self, turn: int, count: int) -> list[RawDoor]:
+        """Let each client send one flow, and return where each came to."""
+        self._send(turn * len(self._flows.clients), count)
+        self._wait_for_the_rest(count)
+        port = CLIENT_PORTS[turn]
+        return [self._landed.get(tag_of(client, port), ()) for client in range(count)]
+
+
+def _nobody(_: int) -> None:
+    """Tell nobody of progress."""
+
+
+def seen_from(service: ServicePort, route: Route, own: Share) -> Route:
+    """Return a hairpin route as one endpoint meets it: of the others it tells no shares."""
+    rest = Bounds(NEVER, ~own.share.lower)
+    others = [e for e in service.endpoints if e != own.endpoint]
+    shares = (own, *(Share(each, rest, None) for each in others))
+    return replace(route, shares=shares)
 
 
 @contextmanager

@@ -121,11 +121,13 @@ class Netlink:
         body += attribute(1, address.packed) + attribute(2, _bytes_of(mac))
         self.add(f"neighbour {address}", _NEW_NEIGHBOUR, body, _CREATE | _REPLACE)
 
-    def route(self, to: Network, index: int, via: Address | None = None) -> None:
+    def route(
+        self, to: Network, index: int, via: Address | None = None, *, table: int = _MAIN
+    ) -> None:
         """Send a network by a device, directly or by a next hop that needs no route."""
         scope = _LINK_SCOPE if via is None else _UNIVERSE
         flags = _ON_LINK if via is not None else 0
-        body = _route(to, _MAIN, scope, _UNICAST, flags)
+        body = _route(to, table, scope, _UNICAST, flags)
         if via is not None:
             body += attribute(5, via.packed)
         self._route(to, body + attribute(4, struct.pack("=i", index)))
@@ -143,13 +145,23 @@ class Netlink:
         self.add(f"route {to}", _NEW_ROUTE, body, _CREATE | _REPLACE)
 
     def rule(
-        self, priority: int, table: int | None = None, *, family: int = socket.AF_INET,
+        self,
+        priority: int,
+        table: int | None = None,
+        *,
+        family: int = socket.AF_INET,
+        made_here: bool = False,
         delete: bool = False,
-    ) -> None:  # fmt: skip
-        """Add a rule of routing, or delete it: look in a table or, without one, drop silently."""
+    ) -> None:
+        """Add a rule of routing, or delete it: look in a table or, without one, drop silently.
+
+        With `made_here` it is for packets that the namespace itself sends.
+        """
         action = _RULE_BLACKHOLE if table is None else _RULE_TO_TABLE
         body = struct.pack("=BBBBBBBBI", family, 0, 0, 0, table or 0, 0, 0, action, 0)
         body += attribute(6, struct.pack("=I", priority))
+        if made_here:
+            body += _text(3, "lo")
         kind, flags = (_DELETE_RULE, 0) if delete else (_NEW_RULE, _CREATE | _EXCLUSIVE)
         self.add(f"rule {priority}", kind, body, flags)
 

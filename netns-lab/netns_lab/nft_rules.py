@@ -71,6 +71,12 @@ class Nftables(Backend):
             self._take(some)
         _check_same(ruleset, nft_text.parse(self._nft.run("list ruleset"), "nft list ruleset"))
         self._drawn: Counter[Door] = Counter()
+        self._of_clients = [
+            f"flush {'map' if each.value else 'set'} {' '.join(place)} {name}"
+            for place, table in ruleset.tables.items()
+            for name, each in table.sets.items()
+            if "dynamic" in each.flags
+        ]
         self._table = "kubeodds"
         while ("ip", self._table) in ruleset.tables:
             self._table += "-lab"
@@ -99,6 +105,11 @@ class Nftables(Backend):
             if not name.isprintable() or any(c.isspace() or c == "/" for c in name):
                 raise LabError(f"no interface can have the name {name!r}")
         ip_batch(self.namespace, [f"link add {name} type bridge" for name in missing])
+
+    def forget_clients(self) -> None:
+        """Empty the sets that rules fill."""
+        if self._of_clients:
+            self._nft.run("\n".join(self._of_clients))
 
     def counters(self) -> Counter[Door]:
         """Return what the elements of our set have counted, which are forgotten then."""

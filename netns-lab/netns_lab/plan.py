@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Final
 
 from analyzer.failure.models import Dead
-from analyzer.kubeproxy.view import Route, ServicePort, View
-from analyzer.model.addresses import Address
+from analyzer.kubeproxy.view import Route, ServicePort, Source, View
+from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from netns_lab.errors import LabError
+from netns_lab.sources import (
+    AFFINE_CLIENTS,
+    CLIENT_PORTS,
+    Addresses,
+    Sending,
+    sending_of,
+    version_of,
+)
 
 #: Where no object says a node's address. RFC 2544: for benchmarks, so no cluster's.
-_INVENTED: Final = IPv4Network("198.18.0.0/16")
-#: RFC 5737; the client stands there when it is not of the cluster.
-_OUTSIDE: Final = IPv4Network("203.0.113.0/24")
+_INVENTED: Final[Mapping[int, Network]] = {
+    4: IPv4Network("198.18.0.0/16"),
+    6: IPv6Network("fd6b:6f00::/112"),
+}
+#: Where the node sends what is for nobody here.
+WORLD: Final[Mapping[int, Address]] = {
+    4: IPv4Network("198.19.0.1").network_address,
+    6: IPv6Network("fd6b:6f01::1").network_address,
+}
 #: Stand for the nodes that nobody named.
 _ELSEWHERE: Final = "elsewhere"
 _ELSEWHERE_DEAD: Final = "elsewhere, dead"
-
-CLIENT_PORTS: Final = range(1024, 65_536)
-#: Protocols of which the lab builds packets.
-REPLAYED: Final = ("tcp", "udp")
-
-
-def why_not(service: ServicePort, route: Route) -> str | None:
-    """Return why the flows of a route cannot be replayed; None when they can."""
-    if service.protocol not in REPLAYED:
-        return f"the lab replays {' and '.join(REPLAYED)}, not {service.protocol}"
-    if isinstance(route.frontend.address, IPv6Address):
-        return "the lab replays flows of IPv4, not to an address of IPv6"
-    if service.affinity is not None:
-        return (
-            "it has session affinity: flows of one client are not independent, and the lab has few "
-            "clients; of a failure a pinned client loses everything or nothing"
-        )
-    if not route.shares:
-        return f"{route.frontend} leads to no endpoint at this node"
-    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +41,7 @@ class HostPlan:
     """A namespace that owns addresses of endpoints.
 
     Attributes:
-        address: of the node itself; None for this node's own pods.
+        addresses: of the node itself, one of each version; none for this node's own pods.
         endpoints: addresses that are endpoints' and not the node's own.
         networks: routes by which the node reaches them: a podCIDR, or single addresses.
         dead: it takes packets and says nothing.
@@ -56,9 +49,9 @@ class HostPlan:
     """
 
     name: str
-    address: IPv4Address | None
-    endpoints: tuple[IPv4Address, ...]
-    networks: tuple[IPv4Network, ...]
+    addresses: tuple[Address, ...]
+    endpoints: tuple[Address, ...]
+    networks: tuple[Network, ...]
     dead: bool = False
     silent: frozenset[Address] = frozenset()
 
@@ -68,16 +61,34 @@ class Plan:
     """Which namespaces there are and what they own; nothing is made yet.
 
     Attributes:
+        node_addresses: one of each version.
+        clients: addresses for each kind of sources; none where there is no room for any.
+        endpoints_send: they are clients too, of hairpin routes.
         pod_device: the pattern of names that the devices of pods have; a bridge, where it is one.
     """
 
     node: str
-    node_address: IPv4Address
+    node_addresses: tuple[Address, ...]
     own_pods: HostPlan
     others: tuple[HostPlan, ...]
-    pod_clients: tuple[IPv4Address, ...]
-    external_clients: tuple[IPv4Address, ...]
+    clients: Mapping[Sending, tuple[Address, ...]] = field(default_factory=dict)
+    endpoints_send: bool = False
     pod_device: str = "veth+"
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The IP versions that the lab carries."""
+        return tuple(address.version for address in self.node_addresses)
+
+    def node_address(self, version: int) -> Address:
+        """Return the node's address of one version."""
+        return next(each for each in self.node_addresses if each.version == version)
+
+    def clients_from(self, *sources: Source) -> Iterator[Address]:
+        """Give all client addresses of some kinds of sources."""
+        for sending, addresses in self.clients.items():
+            if sending.source in sources:
+                yield from addresses
 
     @property
     def bridge(self) -> str | None:
@@ -100,12 +111,20 @@ class Plan:
 
 
 def plan(
-    view: View, cluster: Cluster, dead: Dead, *, flows: int, pod_device: str = "veth+"
+    view: View,
+    cluster: Cluster,
+    dead: Dead,
+    *,
+    flows: int,
+    routes: Sequence[tuple[ServicePort, Route]] = (),
+    pod_device: str = "veth+",
 ) -> Plan:
     """Return the namespaces that a lab at the node of `view` needs for so many flows.
 
+    Where `routes` are given, only what those need.
+
     Raises:
-        LabError: the node is dead itself, or a dump is asked for that is not of IPv4.
+        LabError: the node is dead itself.
     """
     node = view.node or "node"
     if dead.takes(node, cluster):
@@ -113,63 +132,92 @@ def plan(
             f"this dump is from {node}, which you declared dead: it has no flows to replay; "
             "take the dump of a node that lives"
         )
+    services = list({id(s): s for s, _ in routes}.values()) or list(view.services)
+    versions = sorted({s.version for s in services if s.version is not None}) or [4]
     dying = _wholly_dead(view, dead)
-    placed = _by_node(view, cluster, dying)
+    placed = _by_node(services, cluster, dying)
     here = placed.pop(node, [])
     used = _used_addresses(view, cluster)
-    own = cluster.nodes.get(node)
-    invented = _free(_INVENTED, used)
-    node_address = _first_v4(own.addresses if own else ()) or next(invented)
+    invented = {version: _free(_INVENTED[version], used) for version in versions}
+    own = _node_addresses(cluster, node, versions, invented)
     others = []
     for name, endpoints in sorted(placed.items()):
-        known = cluster.nodes.get(name)
-        address = _first_v4(known.addresses if known else ()) or next(invented)
-        others.append(_host(name, address, endpoints, placed, cluster, dead, dying))
-    own_pods = tuple(a for a in here if a != node_address)
-    needed = -(-flows // len(CLIENT_PORTS))
+        addresses = _node_addresses(cluster, name, versions, invented)
+        others.append(_host(name, addresses, endpoints, placed, cluster, dead, dying))
+    own_pods = tuple(a for a in here if a not in own)
+    taken = {*used, *own, *(a for each in others for a in each.addresses), *WORLD.values()}
+    choosing = Addresses(view, cluster, taken, -(-flows // len(CLIENT_PORTS)))
     return Plan(
         node=node,
-        node_address=node_address,
+        node_addresses=own,
         own_pods=HostPlan(
             name=f"pods of {node}",
-            address=None,
+            addresses=(),
             endpoints=own_pods,
-            networks=tuple(IPv4Network(a) for a in own_pods),
+            networks=tuple(ip_network(a) for a in own_pods),
             silent=dying & set(own_pods),
         ),
         others=tuple(others),
-        pod_clients=tuple(_clients(view, cluster, node, used, needed)),
-        external_clients=tuple(itertools.islice(_free(_OUTSIDE, used), needed)),
+        clients={
+            each: choosing.of(each, welcome)
+            for each, welcome in _sendings(routes, versions).items()
+        },
+        endpoints_send=any(route.source is Source.HAIRPIN for _, route in routes),
         pod_device=pod_device,
     )
 
 
-def _v4(addresses: Iterable[Address]) -> list[IPv4Address]:
-    return [a for a in addresses if isinstance(a, IPv4Address)]
+def _sendings(
+    routes: Iterable[tuple[ServicePort, Route]], versions: Iterable[int]
+) -> dict[Sending, int]:
+    """Return the kinds of sources that routes need, and of each how many are welcome.
+
+    Usual pods come first, and always.
+    """
+    found = {Sending(Source.POD, version): 0 for version in versions}
+    for service, route in routes:
+        if route.source not in (Source.NODE, Source.HAIRPIN):
+            sending = sending_of(service, route, version_of(service, route))
+            welcome = AFFINE_CLIENTS if service.affinity is not None else 0
+            found[sending] = max(found.get(sending, 0), welcome)
+    return found
 
 
-def _first_v4(addresses: Iterable[Address]) -> IPv4Address | None:
-    return next(iter(_v4(addresses)), None)
+def _node_addresses(
+    cluster: Cluster,
+    name: str,
+    versions: Iterable[int],
+    invented: Mapping[int, Iterator[Address]],
+) -> tuple[Address, ...]:
+    """Return a node's address of each version: what the objects say, or one that nobody has."""
+    known = cluster.nodes.get(name)
+    told = known.addresses if known else ()
+    return tuple(
+        next((a for a in told if a.version == version), None) or next(invented[version])
+        for version in versions
+    )
 
 
-def _free(network: IPv4Network, used: set[IPv4Address]) -> Iterator[IPv4Address]:
+def _free(network: Network, used: set[Address]) -> Iterator[Address]:
     """Give the addresses that nothing in the dump or the objects uses."""
     return (a for a in network.hosts() if a not in used)
 
 
-def _used_addresses(view: View, cluster: Cluster) -> set[IPv4Address]:
+def _used_addresses(view: View, cluster: Cluster) -> set[Address]:
     used: set[Address] = set(cluster.placements)
     used.update(e.address for e in view.endpoints)
     used.update(f.address for s in view.services for f in s.frontends if f.address)
-    return set(_v4(used))
+    used.update(a for n in cluster.nodes.values() for a in n.addresses)
+    return used
 
 
 def _by_node(
-    view: View, cluster: Cluster, dying: frozenset[Address]
-) -> dict[str, list[IPv4Address]]:
+    services: Iterable[ServicePort], cluster: Cluster, dying: frozenset[Address]
+) -> dict[str, list[Address]]:
     """Return the endpoints by node; those whose node is not known share one."""
-    placed: dict[str, list[IPv4Address]] = {}
-    for address in sorted(set(_v4(e.address for e in view.endpoints))):
+    placed: dict[str, list[Address]] = {}
+    found = {e.address for s in services for e in s.endpoints}
+    for address in sorted(found, key=lambda a: (a.version, int(a))):
         name = cluster.placement(address).node
         if name is None:
             name = _ELSEWHERE_DEAD if address in dying else _ELSEWHERE
@@ -182,24 +230,26 @@ def _wholly_dead(view: View, dead: Dead) -> frozenset[Address]:
 
     Where only some ports are, the pod lives and a process in it is gone: it refuses.
     """
+    if not dead.endpoints:
+        return frozenset()
     alive = {e.address for e in view.endpoints if e not in dead.endpoints}
     return frozenset(e.address for e in dead.endpoints) - alive
 
 
 def _host(
     name: str,
-    address: IPv4Address,
-    endpoints: list[IPv4Address],
-    placed: dict[str, list[IPv4Address]],
+    addresses: tuple[Address, ...],
+    endpoints: list[Address],
+    placed: dict[str, list[Address]],
     cluster: Cluster,
     dead: Dead,
     dying: frozenset[Address],
 ) -> HostPlan:
-    pods = tuple(a for a in endpoints if a != address)
+    pods = tuple(a for a in endpoints if a not in addresses)
     is_dead = dead.takes(name, cluster) or name == _ELSEWHERE_DEAD
     return HostPlan(
         name=name,
-        address=address,
+        addresses=addresses,
         endpoints=pods,
         networks=_networks(name, pods, placed, cluster),
         dead=is_dead,
@@ -209,46 +259,14 @@ def _host(
 
 def _networks(
     name: str,
-    pods: tuple[IPv4Address, ...],
-    placed: dict[str, list[IPv4Address]],
+    pods: tuple[Address, ...],
+    placed: dict[str, list[Address]],
     cluster: Cluster,
-) -> tuple[IPv4Network, ...]:
+) -> tuple[Network, ...]:
     """Return the podCIDRs, or single addresses where another node's pods are in them too."""
     node = cluster.nodes.get(name)
-    cidrs = [n for n in node.pod_networks if isinstance(n, IPv4Network)] if node else []
+    cidrs = node.pod_networks if node else ()
     foreign = [a for other, each in placed.items() if other != name for a in each]
     whole = tuple(n for n in cidrs if not any(a in n for a in foreign))
-    alone = tuple(IPv4Network(a) for a in pods if not any(a in n for n in whole))
+    alone = tuple(ip_network(a) for a in pods if not any(a in n for n in whole))
     return (*whole, *alone) if pods else ()
-
-
-def _clients(
-    view: View, cluster: Cluster, node: str, used: set[IPv4Address], needed: int
-) -> list[IPv4Address]:
-    """Return addresses of pods on this node that nobody has.
-
-    Raises:
-        LabError: the node's pod network has too few.
-    """
-    known = cluster.nodes.get(node)
-    networks = [n for n in known.pod_networks if isinstance(n, IPv4Network)] if known else []
-    if not networks and isinstance(view.pod_source, IPv4Address):
-        # Neighbours of the address that the analysis took for a pod's.
-        networks = [IPv4Network((view.pod_source, 20), strict=False)]
-    if not networks:
-        networks = [IPv4Network("10.255.240.0/20")]
-    # Pods stand at the beginning of a network, and so do gateways.
-    found = list(
-        itertools.islice(
-            (
-                a
-                for n in networks
-                for a in map(n.__getitem__, range(n.num_addresses - 2, 0, -1))
-                if a not in used
-            ),
-            needed,
-        )
-    )
-    if len(found) < needed:
-        raise LabError(f"the pod network of {node} has no {needed} free addresses for clients")
-    return found

@@ -22,7 +22,7 @@ from analyzer.model.addresses import Address
 from netns_lab.errors import LabError
 from netns_lab.layout import LINK, Layout
 from netns_lab.messages import Messages
-from netns_lab.plan import CLIENT_PORTS
+from netns_lab.sources import CLIENT_PORTS
 
 #: The protocols whose packets are built here.
 BUILT: Final = ("tcp", "udp")
@@ -36,6 +36,7 @@ class Flows:
 
     Args:
         room: how many there are; then their sources come again.
+        in_turn: each client sends one before the first sends another.
         to: a struct sockaddr, where the sender's IP stack sends them, without the link's header.
 
     Raises:
@@ -50,6 +51,8 @@ class Flows:
         macs: tuple[str, str],
         room: int,
         to: bytes | None = None,
+        *,
+        in_turn: bool = False,
     ) -> None:
         if layout.protocol not in BUILT:
             raise LabError(f"the lab replays tcp and udp so far, not {layout.protocol}")
@@ -57,27 +60,51 @@ class Flows:
         self.room = room
         self.clients = tuple(clients)
         templates = self._templates(destination, macs)
+        self._in_turn = len(self.clients) if in_turn else 0
+        self.frames = self._turns(list(templates)) if in_turn else self._filled(templates)
+        self.messages = Messages(self.frames, self.size, skip=LINK if to else 0, to=to)
+
+    def _filled(self, templates: Iterator[bytes]) -> bytearray:
+        """Return frames of one client with every port, then those of the next."""
         ports, inverted = _ports()
         frames = bytearray()
-        while len(frames) < room * (self.size or 1):
+        while len(frames) < self.room * (self.size or 1):
             template = next(templates)
             self.size = len(template)
-            count = min(len(CLIENT_PORTS), room - len(frames) // self.size)
+            count = min(len(CLIENT_PORTS), self.room - len(frames) // self.size)
             some = bytearray(template * count)
-            halves = memoryview(some).cast("H")
-            halves[(LINK + layout.source_port) // 2 :: self.size // 2] = ports[:count]
-            halves[(LINK + layout.tag) // 2 :: self.size // 2] = inverted[:count]
-            halves.release()
+            self._put(some, ports[:count], inverted[:count])
             frames += some
-        self.frames = frames
-        self.messages = Messages(frames, self.size, skip=LINK if to else 0, to=to)
+        return frames
+
+    def _turns(self, templates: list[bytes]) -> bytearray:
+        """Return a frame of each client with one port, then of each with the next."""
+        self.size = len(templates[0])
+        turns = -(-self.room // len(templates))
+        self.room = turns * len(templates)
+        frames = bytearray(b"".join(templates) * turns)
+        ports, inverted = (
+            array("H", (port for port in each[:turns] for _ in templates)) for each in _ports()
+        )
+        self._put(frames, ports, inverted)
+        return frames
+
+    def _put(self, frames: bytearray, ports: array[int], inverted: array[int]) -> None:
+        halves = memoryview(frames).cast("H")
+        step = self.size // 2
+        halves[(LINK + self._layout.source_port) // 2 :: step] = ports
+        halves[(LINK + self._layout.tag) // 2 :: step] = inverted
+        halves.release()
 
     #: Bytes of a frame.
     size: int = 0
 
     def source(self, number: int) -> tuple[Address, int]:
         """Return the address and port that flow `number` comes from."""
-        at, port = divmod(number, len(CLIENT_PORTS))
+        if self._in_turn:
+            port, at = divmod(number, self._in_turn)
+        else:
+            at, port = divmod(number, len(CLIENT_PORTS))
         return self.clients[at], CLIENT_PORTS[port]
 
     def frame(self, number: int) -> bytes:

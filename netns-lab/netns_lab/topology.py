@@ -1,11 +1,13 @@
 """The small cluster around one node, as far as the node's own rules can tell.
 
     client === node (the dump is loaded here) --- fabric --- other node, one each
-                 |                                    `----- world (all that is none of these)
-               pods (this node's own endpoints)
+      |          |                                 |  `----- world (all that is none of these)
+      |        pods (this node's own endpoints)    |
+      `--------------------------------------------'
 
-The client has two devices: as a pod it sends by one, as somebody outside by the other. Devices of
-pods have names by which the rules know them, or are ports of a bridge that has.
+The client has three devices: by one it sends as a pod of this node, by the next as somebody
+outside, by the third, over the fabric, as a pod of another node. Devices of pods have names by
+which the rules know them, or are ports of a bridge that has.
 
 Neighbours and the bridge's table are static, so that no packet waits for ARP or is flooded, and
 so that a dead node is a silent peer behind a link that is up: its namespace has no address, it
@@ -14,35 +16,44 @@ takes every packet and says nothing. A node owns its endpoints by AnyIP: local r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import ip_address, ip_network
 from pathlib import Path
+from socket import AF_INET, AF_INET6
 from typing import Final
 
+from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import Address, Network
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
-from netns_lab.plan import HostPlan, Plan
+from netns_lab.plan import WORLD, HostPlan, Plan
 
 #: The next hop of a pod; link-local, never routed. Its MAC is what counts.
-_HOP: Final = IPv4Address("169.254.1.1")
+_HOP: Final = {4: ip_address("169.254.1.1"), 6: ip_address("fe80::6b:6f")}
 #: The node's device towards the client as somebody outside.
 OUTSIDE: Final = "outside"
-#: Where the node sends what is for nobody here.
-_WORLD: Final = IPv4Address("198.19.0.1")
-_EVERYTHING: Final = IPv4Network("0.0.0.0/0")
+_EVERYTHING: Final[dict[int, Network]] = {4: ip_network("0.0.0.0/0"), 6: ip_network("::/0")}
 
 #: Indexes of devices: the loopback; a host's own; the node's; the fabric and, behind it, its ports.
 #: The ends of a veth differ (`Netlink`).
 _LOOPBACK: Final = 1
 _HOST: Final = 2
 _HOST_OUTSIDE: Final = 3
+_HOST_ELSEWHERE: Final = 4
 _CLIENT, _OUTSIDE, _PODS, _UPLINK, _BRIDGE = 11, 12, 13, 14, 15
 _FABRIC: Final = 100
+
+_IPV6: Final = 6
+#: Of ``addr_gen_mode``: IN6_ADDR_GEN_MODE_NONE.
+_NO_ADDRESSES: Final = 1
 
 #: Routing rules of the client: the first is there while it is mute.
 _MUTE: Final = 1
 _LOOK_LOCALLY: Final = 2
 _TABLE_LOCAL: Final = 255
+_TABLE_OF_PODS: Final = 100
+_FAMILIES: Final = {4: AF_INET, 6: AF_INET6}
 
 
 @dataclass(slots=True)
@@ -64,6 +75,7 @@ class Topology:
     node: Namespace
     client: Host
     outside: Host
+    elsewhere: Host
     own_pods: Host
     others: list[Host]
     world: Host
@@ -108,6 +120,7 @@ def build(wanted: Plan) -> Topology:
         node=node,
         client=client,
         outside=Host(client.namespace, _mac(6), device="eth1", index=_HOST_OUTSIDE),
+        elsewhere=Host(client.namespace, _mac(6, 1), device="eth2", index=_HOST_ELSEWHERE),
         own_pods=own_pods,
         others=others,
         world=world,
@@ -118,7 +131,7 @@ def build(wanted: Plan) -> Topology:
         fabric=fabric,
     )
     for namespace in built.namespaces:
-        _quiet(namespace)
+        _quiet(namespace, wanted.versions)
     _wire(built)
     _set_up_node(built)
     _set_up_client(built)
@@ -132,14 +145,37 @@ def build(wanted: Plan) -> Topology:
     return built
 
 
-def _quiet(namespace: Namespace) -> None:
+def _quiet(namespace: Namespace, versions: Sequence[int]) -> None:
     """Switch off what would send packets by itself, or drop ours, before devices exist."""
     with namespace:
         for scope in ("all", "default"):
             _write(f"net/ipv4/conf/{scope}/rp_filter", 0)
             _write(f"net/ipv4/conf/{scope}/accept_local", 1)
             _write(f"net/ipv4/conf/{scope}/send_redirects", 0)  # by a bridge both ways
-            _write(f"net/ipv6/conf/{scope}/disable_ipv6", 1)
+            if _IPV6 not in versions:
+                _write(f"net/ipv6/conf/{scope}/disable_ipv6", 1)
+                continue
+            for name in ("accept_ra", "accept_dad", "router_solicitations", "accept_redirects"):
+                _write(f"net/ipv6/conf/{scope}/{name}", 0)
+            # No addresses of its own, whose uniqueness it would ask all others about.
+            _write(f"net/ipv6/conf/{scope}/addr_gen_mode", _NO_ADDRESSES)
+        if _IPV6 in versions:
+            # Answers come from addresses of AnyIP, which no device has.
+            _write("net/ipv6/ip_nonlocal_bind", 1)
+
+
+def _answer_by_the_node(asked: Netlink, host: Host, wanted: Plan) -> None:
+    """Let what an endpoint answers another one of its host go by the node, as between pods."""
+    assert host.plan is not None
+    for address in host.plan.endpoints:
+        own = not host.plan.addresses
+        hop = _HOP[address.version] if own else wanted.node_address(address.version)
+        asked.route(ip_network(address), host.index, hop, table=_TABLE_OF_PODS)
+    for version in wanted.versions:
+        family = _FAMILIES[version]
+        asked.rule(_MUTE, _TABLE_OF_PODS, family=family, made_here=True)
+        asked.rule(_LOOK_LOCALLY, _TABLE_LOCAL, family=family)
+        asked.rule(0, _TABLE_LOCAL, family=family, delete=True)
 
 
 def _write(name: str, value: object) -> None:
@@ -177,7 +213,7 @@ def _wire_fabric(lab: Topology) -> None:
     fabric.veth("uplink", _FABRIC + 1, _mac(7), peer)
     fabric.up(_FABRIC + 1, master=_FABRIC)
     fabric.forward(_FABRIC + 1, _mac(5, 3))
-    for at, host in enumerate((lab.world, *lab.others)):
+    for at, host in enumerate((lab.world, lab.elsewhere, *lab.others)):
         index = _FABRIC + 2 + at
         to = host.namespace, host.device, host.index, host.mac
         fabric.veth(f"n{at}", index, _mac(8, at), to)
@@ -197,43 +233,53 @@ def _set_up_node(lab: Topology) -> None:
     wanted = lab.plan
     asked = Netlink(lab.node)
     asked.up(_UPLINK)
-    asked.address(_UPLINK, wanted.node_address)
+    for address in wanted.node_addresses:
+        asked.address(_UPLINK, address)
     of_pods = (_BRIDGE, _BRIDGE) if wanted.bridge is not None else (_CLIENT, _PODS)
-    for address in wanted.pod_clients:
+    for address in wanted.clients_from(Source.POD):
         _beside(asked, of_pods[0], address, lab.client.mac)
-    for address in wanted.external_clients:
+    for address in wanted.clients_from(Source.EXTERNAL):
         _beside(asked, _OUTSIDE, address, lab.outside.mac)
+    for address in wanted.clients_from(Source.POD_ELSEWHERE):
+        _beside(asked, _UPLINK, address, lab.elsewhere.mac)
     for address in wanted.own_pods.endpoints:
         _beside(asked, of_pods[1], address, lab.own_pods.mac)
     for host in lab.others:
         assert host.plan is not None
-        assert host.plan.address is not None
-        _beside(asked, _UPLINK, host.plan.address, host.mac)
+        hops = {address.version: address for address in host.plan.addresses}
+        for address in hops.values():
+            _beside(asked, _UPLINK, address, host.mac)
         for network in host.plan.networks:
-            asked.route(network, _UPLINK, host.plan.address)
-    _beside(asked, _UPLINK, _WORLD, lab.world.mac)
-    asked.route(_EVERYTHING, _UPLINK, _WORLD)
+            asked.route(network, _UPLINK, hops[network.version])
+    for version in wanted.versions:
+        _beside(asked, _UPLINK, WORLD[version], lab.world.mac)
+        asked.route(_EVERYTHING[version], _UPLINK, WORLD[version])
     asked.send()
     asked.close()
-    lab.node.set("net/ipv4/ip_forward", 1)
+    with lab.node:
+        _write("net/ipv4/ip_forward", 1)
+        if _IPV6 in wanted.versions:
+            _write("net/ipv6/conf/all/forwarding", 1)
 
 
-def _beside(asked: Netlink, index: int, address: IPv4Address, mac: str) -> None:
+def _beside(asked: Netlink, index: int, address: Address, mac: str) -> None:
     """Make an address a neighbour behind a device."""
-    asked.route(IPv4Network(address), index)
+    asked.route(ip_network(address), index)
     asked.neighbour(index, address, mac)
 
 
 def _set_up_client(lab: Topology) -> None:
     asked = Netlink(lab.client.namespace)
-    for index in (_LOOPBACK, lab.client.index, lab.outside.index):
+    for index in (_LOOPBACK, lab.client.index, lab.outside.index, lab.elsewhere.index):
         asked.up(index)
-    for address in (*lab.plan.pod_clients, *lab.plan.external_clients):
+    for address in lab.plan.clients_from(Source.POD):
         asked.address(lab.client.index, address)
-    _default_route(asked, lab.client.index, _HOP, lab.gateway_mac)
-    # Behind the rule that `mute` adds.
-    asked.rule(_LOOK_LOCALLY, _TABLE_LOCAL)
-    asked.rule(0, _TABLE_LOCAL, delete=True)
+    for version in lab.plan.versions:
+        _default_route(asked, lab.client.index, _HOP[version], lab.gateway_mac)
+        # Behind the rule that `mute` adds.
+        family = _FAMILIES[version]
+        asked.rule(_LOOK_LOCALLY, _TABLE_LOCAL, family=family)
+        asked.rule(0, _TABLE_LOCAL, family=family, delete=True)
     asked.send()
     asked.close()
 
@@ -245,14 +291,15 @@ def mute(lab: Topology, *, on: bool) -> None:
     of these passes all rules.
     """
     asked = Netlink(lab.client.namespace)
-    asked.rule(_MUTE, delete=not on)
+    for version in lab.plan.versions:
+        asked.rule(_MUTE, family=_FAMILIES[version], delete=not on)
     asked.send()
     asked.close()
 
 
-def _default_route(asked: Netlink, index: int, hop: IPv4Address, mac: str) -> None:
+def _default_route(asked: Netlink, index: int, hop: Address, mac: str) -> None:
     asked.neighbour(index, hop, mac)
-    asked.route(_EVERYTHING, index, hop)
+    asked.route(_EVERYTHING[hop.version], index, hop)
 
 
 def _set_up_host(host: Host, wanted: Plan) -> None:
@@ -261,15 +308,24 @@ def _set_up_host(host: Host, wanted: Plan) -> None:
     asked.up(_LOOPBACK)
     asked.up(host.index)
     if not host.plan.dead:
-        if host.plan.address is not None and host.plan.address not in host.plan.silent:
-            asked.address(host.index, host.plan.address)
+        for address in host.plan.addresses:
+            if address not in host.plan.silent:
+                asked.address(host.index, address)
         for network in host.plan.networks:
             asked.own(network)
         # More specific than the network it is in: taken in, and no word said.
-        for address in sorted(map(str, host.plan.silent)):
-            asked.swallow(IPv4Network(address))
-        own = host.plan.address is None
-        hop, mac = (_HOP, _mac(5, 2)) if own else (wanted.node_address, _mac(5, 3))
-        _default_route(asked, host.index, hop, mac)
+        for address in sorted(host.plan.silent, key=str):
+            asked.swallow(ip_network(address))
+        for version in wanted.versions:
+            own = not host.plan.addresses
+            hop = _HOP[version] if own else wanted.node_address(version)
+            _default_route(asked, host.index, hop, _mac(5, 2) if own else _mac(5, 3))
+        for address in wanted.clients_from(Source.POD_ELSEWHERE):
+            if any(address in network for network in host.plan.networks):
+                # It stands with this node's pods, and by the node comes back.
+                hop = wanted.node_address(address.version)
+                asked.route(ip_network(address), host.index, hop, table=_TABLE_LOCAL)
+        if wanted.endpoints_send:
+            _answer_by_the_node(asked, host, wanted)
     asked.send()
     asked.close()

@@ -35,6 +35,7 @@ _VARIABLE: Final = re.compile(r'(?<= )(?:"[^"\\]*"|[0-9][0-9a-fx.:/-]*)(?=$| )')
 _JUMP: Final = re.compile(r"(?<= )-j (\S+)$")
 #: Rows that name something that has to be there first; each is parsed.
 _SPECIAL: Final = re.compile(r"-m (?:set|nfacct) |-j SET ")
+_ENDS: Final = re.compile(r" -j (?:DROP|REJECT)\b")
 _TO: Final = re.compile(r"-j DNAT --to-destination (?:(\d+(?:\.\d+){3})|\[([0-9a-f:]+)\]):(\d+)$")
 
 
@@ -90,6 +91,15 @@ class Wanted:
             if not shape:
                 self.special.append(rule)
             yield rendered
+
+    def endings(self) -> dict[str, dict[tuple[str, int], str]]:
+        """Return the rules that drop or reject, by table: chain, number there from 0, and text."""
+        found: dict[str, dict[tuple[str, int], str]] = {}
+        for (table, chain), rows in self.rows.items():
+            for at, row in enumerate(rows):
+                if _ENDS.search(row):
+                    found.setdefault(table, {})[chain, at] = row
+        return found
 
     def _note_destinations(self, chain: Chain, rows: Sequence[str]) -> None:
         for at, row in enumerate(rows):

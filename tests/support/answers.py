@@ -35,9 +35,10 @@ from analyzer.model.addresses import address_from_text
 from analyzer.model.cluster import Cluster, Placement
 from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
 from analyzer.model.packet import Packet
-from analyzer.model.probability import Bounds, Dyadic
+from analyzer.model.probability import ALWAYS, Bounds, Dyadic
 from analyzer.model.resolv_conf import ResolvConf
 from analyzer.model.services import ApiEndpoint, ApiServicePort
+from analyzer.model.value import replace
 from analyzer.model.workloads import Workloads
 from analyzer.outage.api_servers import ApiProcess
 from analyzer.outage.components import COMPONENTS
@@ -51,6 +52,7 @@ from analyzer.reports.answers import (
     ClientsAnswer,
     DiffAnswer,
     LabAnswer,
+    LeftOut,
     LossAnswer,
     LossNode,
     LossNodesAnswer,
@@ -248,11 +250,8 @@ class Answers:
                 return COMPONENTS
             case "diff":
                 return diff_answer(BEFORE, self.text if self.text != RICH else AFTER)
-            case "lab run" | "lab verify":
-                verdicts = (judge(measured(DEAD, ALIVE)),)
-                return LabAnswer(
-                    dead="node master", verdicts=verdicts, diagnostics=view.diagnostics
-                )
+            case "lab run" | "lab judge" | "lab verify":
+                return replace(LAB, diagnostics=view.diagnostics)
             case "lab clients":
                 return ClientsAnswer(
                     dead="node master",
@@ -450,6 +449,26 @@ def measured(
 
 #: Of a right measurement.
 DEAD, ALIVE = counted("10.1.0.1", 5_021, dead=True), counted("10.1.0.2", 4_979)
+#: Of a frontend all of whose flows a rule drops.
+ENDED = replace(
+    measured(), ended=Bounds(ALWAYS, ALWAYS), ended_by=((10_000, "-A KUBE-FIREWALL -j DROP"),)
+)
+LAB = LabAnswer(
+    dead="node master",
+    verdicts=(judge(measured(DEAD, ALIVE)), judge(ENDED)),
+    routes=2,
+    left_out=(
+        LeftOut(
+            service="default/sctp",
+            protocol="sctp",
+            frontend="10.2.3.5:9",
+            source="pod",
+            reason="the lab replays tcp and udp, not sctp",
+        ),
+    ),
+    resolution=0.05,
+    rate=1e-6,
+)
 TRIAL = ClientTrial(
     command="dig +tries=1",
     target="10.2.3.4:53",

@@ -15,6 +15,7 @@ SCHEMAS = ROOT / "analyzer" / "reports" / "schemas"
 #: These write documents of other names than their own.
 _NAMES = {
     "lab run": "lab",
+    "lab judge": "lab",
     "lab verify": "lab",
     "lab clients": "clients",
     "whatif --components": "components",

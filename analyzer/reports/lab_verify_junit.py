@@ -1,0 +1,40 @@
+"""``lab verify`` as JUnit's XML, for CI: a test case a measurement, and one a route left out.
+
+Source: https://github.com/testmoapp/junitxml, what CI systems read of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.failure.agreement import Verdict
+from analyzer.reports.answers import LabAnswer
+from analyzer.reports.junit import Case, suite
+
+
+def render(answer: LabAnswer) -> Iterator[str]:
+    """Give a suite for each ServicePort, and one of what was not measured."""
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kubeodds lab verify">\n'
+    by_service: dict[str, list[Case]] = {}
+    for verdict in answer.verdicts:
+        measured = verdict.measurement
+        name = f"{measured.service}/{measured.protocol}"
+        by_service.setdefault(name, []).append(_case(verdict))
+    for name, cases in by_service.items():
+        yield from suite(name, cases)
+    yield from suite(
+        "not measured",
+        [
+            Case(f"{e.service}/{e.protocol} {e.frontend} from {e.source}", "skipped", e.reason)
+            for e in answer.left_out
+        ],
+    )
+    yield "</testsuites>\n"
+
+
+def _case(verdict: Verdict) -> Case:
+    measured = verdict.measurement
+    name = f"{measured.frontend} from {measured.source}"
+    if verdict.agrees:
+        return Case(name, "", f"{measured.flows} flows, {measured.seconds:.3f} s")
+    return Case(name, "failure", "; ".join(verdict.faults))

@@ -1,0 +1,26 @@
+"""Why a route is not measured: each that is left out is named with its reason."""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Address
+from typing import Final
+
+from analyzer.kubeproxy.view import Route, ServicePort, Source
+
+#: Protocols of which the lab builds packets.
+REPLAYED: Final = ("tcp", "udp")
+
+
+def why_not(service: ServicePort, route: Route) -> str | None:
+    """Return why the flows of a route cannot be replayed; None when they can."""
+    if service.protocol not in REPLAYED:
+        return f"the lab replays {' and '.join(REPLAYED)}, not {service.protocol}"
+    if isinstance(route.frontend.address, IPv6Address) or service.version == 6:  # noqa: PLR2004
+        return "the lab replays flows of IPv4, not to an address of IPv6"
+    if route.frontend.port is None:
+        return f"the dump has lost the port of {route.frontend}"
+    if service.affinity is not None and route.source is Source.HAIRPIN:
+        return "an endpoint with session affinity is one client, which is drawn for once"
+    if any(share.lost for share in route.shares):
+        return "rules behind the DNAT drop or reject some of its flows"
+    return None
