@@ -194,7 +194,7 @@ def flows_needed(share: Bounds, deviation: float, rate: float, most: int) -> int
     while flows < most and not enough(flows):
         few, flows = flows, 2 * flows
     flows = min(flows, most)
-    while flows - few > flows // _FINELY:
+    while flows - few > max(1, flows // _FINELY):
         middle = (few + flows) // 2
         few, flows = (few, middle) if enough(middle) else (middle, flows)
     return flows

@@ -20,7 +20,9 @@ from analyzer.judging import dead_of
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, Bounds
+from analyzer.model.value import replace
 from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.reports.answers import ClientsAnswer, LabAnswer, LeftOut
@@ -355,9 +357,17 @@ def _said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
 
 def _routes(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePort, Route]]:
     for service in narrow(given.view, options.service):
-        for route in service.routes:
-            if route.source.value in (options.sources or ["pod"]):
-                yield service, route
+        refusals = dict(service.refusals)
+        for source in Source:
+            if source.value not in (options.sources or ["pod"]):
+                continue
+            for route in service.every_route(source):
+                how = refusals.get(route.frontend)
+                if how is not None and not route.shares and not route.astray:
+                    refused = Ending(kind=EndKind.REFUSED, how=how)
+                    yield service, replace(route, astray=((refused, Bounds(ALWAYS, ALWAYS)),))
+                else:
+                    yield service, route
 
 
 def _names(dead: Dead) -> str:

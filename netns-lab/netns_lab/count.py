@@ -30,6 +30,7 @@ _ROOM: Final = 4 * BATCH
 _SHORT, _LONG = 128, 256
 _SYN: Final = 0x02
 _SYN_ACK: Final = 0x12
+_RST_ACK: Final = 0x14
 #: What an acknowledgement is more than the tag, which is even, as both stand in memory.
 _ACKNOWLEDGES: Final = int.from_bytes((1).to_bytes(4), sys.byteorder)
 
@@ -212,7 +213,8 @@ def _answered(
     from_door = [each == door for each in doors]
     is_open = [each & _SYN_ACK == _SYN_ACK for each in told]
     yield _where(tags, [a and b for a, b in zip(from_door, is_open, strict=True)]), True
-    yield _where(tags, [a and not b for a, b in zip(from_door, is_open, strict=True)]), False
+    is_refused = [each & _RST_ACK == _RST_ACK for each in told]
+    yield _where(tags, [a and b for a, b in zip(from_door, is_refused, strict=True)]), False
 
 
 def _where(tags: list[int], holds: list[bool]) -> list[int]:

@@ -71,6 +71,9 @@ class Lab:
         wait_until_ready(self.topology.namespaces)
         self.backend = BACKENDS[question.backend](self.topology.node, question.ruleset)
         self._where = self._namespaces()
+        ports = {each.port for each in question.view.endpoints if each.port is not None}
+        #: Ports on which endpoints listen.
+        self.endpoint_ports = frozenset(ports)
         self._captures: dict[Layout, Captures] = {}
         self._hearing: dict[tuple[Namespace, Layout], Answers] = {}
         self._sockets: dict[tuple[Namespace, str], socket] = {}
@@ -194,7 +197,8 @@ class Lab:
         """
         flows = flows or self.question.flows
         if route.source is not Source.HAIRPIN:
-            kept = service.affinity is not None and route.shares
+            drawn = any(share.share.upper for share in route.shares)
+            kept = service.affinity is not None and drawn and not route.astray
             kind = AffineRun if kept else RouteRun
             yield kind(self, service, route, flows, None).measure(progress)
             return

@@ -81,6 +81,8 @@ class RouteRun:
             self._prepared(len(clients)),
             # Through the node's own IP stack, so that the packet begins at OUTPUT.
             to=_socket_address(address) if from_node else None,
+            # An endpoint that asks must not take an answer for a question to itself.
+            avoid=lab.endpoint_ports if sender is not None else frozenset(),
             in_turn=self.in_turn,
         )
         self._link = lab.own_stack(address.version) if from_node else lab.link(host)
@@ -112,7 +114,7 @@ class RouteRun:
         leave under the node's one address have no more ports than that has.
         """
         most = min(CONNTRACK_ROOM, clients * len(CLIENT_PORTS))
-        if any(share.masquerade is not False for share in self._route.shares):
+        if self._sender is not None or any(s.masquerade is not False for s in self._route.shares):
             most = min(most, _MASQUERADE_ROOM)
         return most // BATCH * BATCH
 
@@ -337,7 +339,7 @@ class AffineRun(RouteRun):
         """Let each client send one flow, and return where each came to."""
         self._send(turn * len(self._flows.clients), count)
         self._wait_for_the_rest(count)
-        port = CLIENT_PORTS[turn]
+        port = self._flows.ports[turn]
         return [self._landed.get(tag_of(client, port), ()) for client in range(count)]
 
 

@@ -36,6 +36,7 @@ class Flows:
 
     Args:
         room: how many there are; then their sources come again.
+        avoid: ports that no client has.
         in_turn: each client sends one before the first sends another.
         to: a struct sockaddr, where the sender's IP stack sends them, without the link's header.
 
@@ -52,6 +53,7 @@ class Flows:
         room: int,
         to: bytes | None = None,
         *,
+        avoid: frozenset[int] = frozenset(),
         in_turn: bool = False,
     ) -> None:
         if layout.protocol not in BUILT:
@@ -59,6 +61,8 @@ class Flows:
         self._layout = layout
         self.room = room
         self.clients = tuple(clients)
+        self.ports = [port for port in CLIENT_PORTS if port not in avoid] if avoid else CLIENT_PORTS
+        self._in_memory = _ports(avoid)
         templates = self._templates(destination, macs)
         self._in_turn = len(self.clients) if in_turn else 0
         self.frames = self._turns(list(templates)) if in_turn else self._filled(templates)
@@ -66,12 +70,12 @@ class Flows:
 
     def _filled(self, templates: Iterator[bytes]) -> bytearray:
         """Return frames of one client with every port, then those of the next."""
-        ports, inverted = _ports()
+        ports, inverted = self._in_memory
         frames = bytearray()
         while len(frames) < self.room * (self.size or 1):
             template = next(templates)
             self.size = len(template)
-            count = min(len(CLIENT_PORTS), self.room - len(frames) // self.size)
+            count = min(len(ports), self.room - len(frames) // self.size)
             some = bytearray(template * count)
             self._put(some, ports[:count], inverted[:count])
             frames += some
@@ -84,7 +88,8 @@ class Flows:
         self.room = turns * len(templates)
         frames = bytearray(b"".join(templates) * turns)
         ports, inverted = (
-            array("H", (port for port in each[:turns] for _ in templates)) for each in _ports()
+            array("H", (port for port in each[:turns] for _ in templates))
+            for each in self._in_memory
         )
         self._put(frames, ports, inverted)
         return frames
@@ -104,8 +109,8 @@ class Flows:
         if self._in_turn:
             port, at = divmod(number, self._in_turn)
         else:
-            at, port = divmod(number, len(CLIENT_PORTS))
-        return self.clients[at], CLIENT_PORTS[port]
+            at, port = divmod(number, len(self.ports))
+        return self.clients[at], self.ports[port]
 
     def frame(self, number: int) -> bytes:
         """Return the packet of flow `number`."""
@@ -125,9 +130,9 @@ class Flows:
 
 
 @cache
-def _ports() -> tuple[array[int], array[int]]:
+def _ports(avoid: frozenset[int]) -> tuple[array[int], array[int]]:
     """Return the ports of clients as they stand in memory, and all their bits inverted."""
-    ports = array("H", CLIENT_PORTS)
+    ports = array("H", (port for port in CLIENT_PORTS if port not in avoid))
     if sys.byteorder == "little":
         ports.byteswap()
     inverted = array("H")

@@ -48,6 +48,13 @@ _IPV6: Final = 6
 #: Of ``addr_gen_mode``: IN6_ADDR_GEN_MODE_NONE.
 _NO_ADDRESSES: Final = 1
 
+#: What limits errors of ICMP: while packets are counted, and usually (ip-sysctl.rst).
+_ICMP_LIMITS: Final = {
+    "ipv4/icmp_ratelimit": (0, 1000),
+    "ipv4/icmp_msgs_per_sec": (1_000_000_000, 1000),
+    "ipv4/icmp_msgs_burst": (1_000_000, 50),
+}
+
 #: Routing rules of the client: the first is there while it is mute.
 _MUTE: Final = 1
 _LOOK_LOCALLY: Final = 2
@@ -288,8 +295,14 @@ def mute(lab: Topology, *, on: bool) -> None:
     """Let the client's kernel be silent, or answer what comes as a client would.
 
     While packets are counted it would answer each reply with a reset or an error of ICMP, and each
-    of these passes all rules.
+    of these passes all rules. The node, for its part, tells each client that it refuses, where it
+    usually tells one a second.
     """
+    with lab.node:
+        for name, (counting, usual) in _ICMP_LIMITS.items():
+            limit = Path("/proc/sys/net", name)
+            if limit.exists():  # else it is the whole kernel's, and not ours to change
+                limit.write_text(str(counting if on else usual), encoding="ascii")
     asked = Netlink(lab.client.namespace)
     for version in lab.plan.versions:
         asked.rule(_MUTE, family=_FAMILIES[version], delete=not on)

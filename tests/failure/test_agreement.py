@@ -11,8 +11,10 @@ from analyzer.failure.agreement import (
     FALSE_ALARM_RATE,
     binomial_p_value,
     client_agrees,
+    flows_needed,
     holm,
     judge,
+    noticed_deviation,
     p_value_within,
 )
 from analyzer.model.measurement import ClientTrial, Measurement
@@ -183,3 +185,23 @@ def test_holm_keeps_what_its_definition_keeps(p_values: list[float], rate: float
 def test_holm_is_stricter_than_each_test_alone() -> None:
     assert holm([0.04, 0.03], 0.05) == [True, True]
     assert holm([0.04, 0.02], 0.05) == [False, False]
+
+
+@given(
+    st.integers(1, 15), st.sampled_from([0.01, 0.05, 0.2]), st.sampled_from([1e-6, 1e-10])
+)  # fmt: skip
+def test_as_many_flows_as_are_needed_notice_a_share_that_is_off(
+    sixteenths: int, deviation: float, rate: float
+) -> None:
+    share = Bounds(Dyadic.of(sixteenths, 4), Dyadic.of(sixteenths, 4))
+    flows = flows_needed(share, deviation, rate, 10_000_000)
+    noticed = noticed_deviation(flows, share, rate)
+    assert noticed is not None
+    assert noticed <= deviation
+    fewer = noticed_deviation(flows * 8 // 10, share, rate)
+    assert fewer is None or fewer > deviation
+
+
+def test_no_more_flows_are_needed_than_are_allowed() -> None:
+    assert flows_needed(HALF, 0.001, 1e-6, 500) == 500
+    assert flows_needed(Bounds(ALWAYS, ALWAYS), 0.2, 1e-6, 500) == 5

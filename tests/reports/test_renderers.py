@@ -19,7 +19,16 @@ from analyzer.reports.answers import LabAnswer, TreeAnswer
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import RENDERERS
 from analyzer.semantics.tree import Chance, Leaf
-from tests.support.answers import ALIVE, BEFORE, DEAD, LOSSY, Answers, measured, whatif_answer
+from tests.support.answers import (
+    ALIVE,
+    BEFORE,
+    DEAD,
+    ENDED,
+    LOSSY,
+    Answers,
+    measured,
+    whatif_answer,
+)
 from tests.support.documents import golden_files, renamed, schema, schema_name, schema_version
 from tests.support.predicted_answers import whatif_of_every_node
 
@@ -138,7 +147,8 @@ def test_a_share_that_is_not_known_is_null_beside_its_bounds() -> None:
 
 def test_a_measurement_survives_being_written_and_read() -> None:
     written = Answers().json("lab run").encode()
-    assert parse_measurements(written, "run.json") == ("node master", (measured(DEAD, ALIVE),))
+    wanted = (measured(DEAD, ALIVE), ENDED)
+    assert parse_measurements(written, "run.json") == ("node master", wanted)
 
 
 # --- what text says ------------------------------------------------------------

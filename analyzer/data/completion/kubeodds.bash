@@ -5,8 +5,8 @@
 #    source ~/.local/share/bash_completion/kubeodds
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_kubeodds_lab_subparsers=(run clients verify)
-_shtab_kubeodds_subparsers=(services tree trace loss whatif timeline advise client diff collect completion lab)
+_shtab_kubeodds_lab_subparsers=(run clients verify judge)
+_shtab_kubeodds_subparsers=(services tree trace loss whatif timeline client diff collect completion lab)
 
 _shtab_kubeodds_services_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --from-objects --kube-proxy --mode --cluster-cidr --detect-local-mode --seed -o --format --output --color --no-color --service -n --namespace --sort --all --check)
 _shtab_kubeodds_tree_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose -o --format --output --color --no-color --from -n --namespace --all --dead --dead-node --dead-zone)
@@ -21,7 +21,8 @@ _shtab_kubeodds_collect_option_strings=(-h --help --twice --timeout)
 _shtab_kubeodds_completion_option_strings=(-h --help)
 _shtab_kubeodds_lab_run_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --flows --from)
 _shtab_kubeodds_lab_clients_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --runs)
-_shtab_kubeodds_lab_verify_option_strings=(-h --help -o --format --output --color --no-color)
+_shtab_kubeodds_lab_verify_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --resolution --from)
+_shtab_kubeodds_lab_judge_option_strings=(-h --help -o --format --output --color --no-color)
 _shtab_kubeodds_lab_option_strings=(-h --help)
 _shtab_kubeodds_option_strings=(-h --help --version)
 
@@ -91,7 +92,12 @@ _shtab_kubeodds_lab_clients___objects_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_clients___ipsets_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_clients___output_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_verify_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_verify___with_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_verify___objects_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_verify___ipsets_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_verify___output_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_judge_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_judge___output_COMPGEN=_shtab_compgen_files
 
 _shtab_kubeodds_services___input_format_choices=(iptables-list iptables-save nft nft-json)
 _shtab_kubeodds_services___mode_choices=(iptables nftables)
@@ -160,11 +166,16 @@ _shtab_kubeodds_lab_clients___backend_choices=(legacy nft nftables)
 _shtab_kubeodds_lab_clients__o_choices=(json text)
 _shtab_kubeodds_lab_clients___format_choices=(json text)
 _shtab_kubeodds_lab_clients___color_choices=(auto always never)
-_shtab_kubeodds_lab_verify__o_choices=(json text)
-_shtab_kubeodds_lab_verify___format_choices=(json text)
+_shtab_kubeodds_lab_verify___input_format_choices=(iptables-save nft nft-json)
+_shtab_kubeodds_lab_verify___backend_choices=(legacy nft nftables)
+_shtab_kubeodds_lab_verify__o_choices=(json junit text)
+_shtab_kubeodds_lab_verify___format_choices=(json junit text)
 _shtab_kubeodds_lab_verify___color_choices=(auto always never)
-_shtab_kubeodds_lab_pos_0_choices=(run clients verify)
-_shtab_kubeodds_pos_0_choices=(services tree trace loss whatif timeline advise client diff collect completion lab)
+_shtab_kubeodds_lab_judge__o_choices=(json text)
+_shtab_kubeodds_lab_judge___format_choices=(json text)
+_shtab_kubeodds_lab_judge___color_choices=(auto always never)
+_shtab_kubeodds_lab_pos_0_choices=(run clients verify judge)
+_shtab_kubeodds_pos_0_choices=(services tree trace loss whatif timeline client diff collect completion lab)
 
 _shtab_kubeodds_services_pos_0_nargs='*'
 _shtab_kubeodds_services__h_nargs=0
@@ -275,9 +286,17 @@ _shtab_kubeodds_lab_clients___strict_nargs=0
 _shtab_kubeodds_lab_clients__v_nargs=0
 _shtab_kubeodds_lab_clients___verbose_nargs=0
 _shtab_kubeodds_lab_clients___no_color_nargs=0
+_shtab_kubeodds_lab_verify_pos_0_nargs=+
 _shtab_kubeodds_lab_verify__h_nargs=0
 _shtab_kubeodds_lab_verify___help_nargs=0
+_shtab_kubeodds_lab_verify___assume_nothing_nargs=0
+_shtab_kubeodds_lab_verify___strict_nargs=0
+_shtab_kubeodds_lab_verify__v_nargs=0
+_shtab_kubeodds_lab_verify___verbose_nargs=0
 _shtab_kubeodds_lab_verify___no_color_nargs=0
+_shtab_kubeodds_lab_judge__h_nargs=0
+_shtab_kubeodds_lab_judge___help_nargs=0
+_shtab_kubeodds_lab_judge___no_color_nargs=0
 _shtab_kubeodds_lab_pos_0_nargs=A...
 _shtab_kubeodds_lab__h_nargs=0
 _shtab_kubeodds_lab___help_nargs=0

@@ -1,0 +1,156 @@
+"""``lab verify``: every route of a dump, each measured or named, judged as one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from analyzer.inputs import read_input
+from analyzer.kubeproxy.generate import (
+    FLAGS,
+    Layout,
+    mixed,
+    node_name,
+    proxy_config,
+    render_nft,
+    render_rules,
+    service_ports,
+)
+from analyzer.kubeproxy.view import Source
+from netns_lab.cli import parser
+from tests.support.lab.running import case, kubeodds, python
+
+pytestmark = pytest.mark.lab
+
+SERVICES = 8
+#: A resolution that takes few flows.
+FLOWS = "20%"
+
+
+def generated(folder: Path, kind: str) -> list[str]:
+    """Write a dump with Services of all kinds, and the objects that they are of."""
+    items = mixed(SERVICES, 4, sizes=(1, 2, 3))
+    config = proxy_config(items, FLAGS, node=node_name(1), layout=Layout.V1_36)
+    ports = list(service_ports(items, Layout.V1_36))
+    text = render_nft(ports, config) if kind == "nft" else render_rules(ports, config)
+    dump, objects = folder / "dump.txt", folder / "objects.json"
+    dump.write_text(text, encoding="ascii")
+    objects.write_text(json.dumps({"kind": "List", "items": items}), encoding="ascii")
+    return [str(dump), "--objects", str(objects), "--node", node_name(1)]
+
+
+def verify(*words: str) -> tuple[int, dict[str, Any]]:
+    done = kubeodds("lab", "verify", *words, "-o", "json")
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("kind", ["iptables", "nft"])
+def test_every_route_of_services_of_all_kinds_is_measured_or_named(
+    kind: str, tmp_path: Path
+) -> None:
+    given = generated(tmp_path, kind)
+    status, found = verify(*given, "--resolution", FLOWS)
+    assert (status, found["agrees"]) == (0, True)
+    options = parser().parse_args(["verify", *given], SimpleNamespace())
+    services = read_input(options).view.services
+    predicted = sum(1 for s in services for source in Source for _ in s.every_route(source))
+    assert found["routes"] + len(found["left_out"]) == predicted
+    assert {each["source"] for each in found["measurements"]} == {
+        "pod", "pod-elsewhere", "node", "external", "hairpin"
+    }  # fmt: skip
+    kinds = {each["frontend"].split()[0] for each in found["measurements"]}
+    assert kinds >= {"ClusterIP", "NodePort"}
+    assert not any(each["strayed"] for each in found["measurements"])
+
+
+def test_text_counts_the_routes_and_judges_them_together() -> None:
+    given = case("1.36.2-iptables-legacy/two-node@worker1").given
+    done = kubeodds("lab", "verify", *given, "--resolution", FLOWS, "--service", "default/app")
+    assert done.returncode == 0, done.stderr
+    assert "5 routes predicted: 5 measured, 0 not." in done.stdout
+    assert "false-alarm rate 1e-06 for the whole" in done.stdout
+
+
+def test_a_dump_that_the_kernel_contradicts_is_found_out(tmp_path: Path) -> None:
+    """The prediction is of one dump, the kernel's rules are of another."""
+    given = case("1.36.2-iptables-legacy/seed-dns@worker1")
+    program = Path(tmp_path, "swap.py")
+    program.write_text(
+        "import sys\n"
+        "from netns_lab import cli\n"
+        "from netns_lab.iptables import Iptables\n"
+        "from analyzer.parsers.iptables_save import parse, render\n"
+        "load = Iptables.load\n"
+        "def other(self, ruleset):\n"
+        "    text = render(ruleset).replace('0.50000000000', '0.40000000000')\n"
+        "    load(self, parse(text, 'other'))\n"
+        "Iptables.load = other\n"
+        "sys.exit(cli.main(sys.argv[1:]))\n"
+    )
+    words = ["verify", *given.given, "--service", "kube-dns:dns", "-o", "junit"]
+    done = python(str(program), *words)
+    assert done.returncode == 1, done.stderr
+    (suite,) = ET.fromstring(done.stdout)  # noqa: S314  # our own
+    assert suite.attrib["name"] == "kube-system/kube-dns:dns/udp"
+    assert suite.attrib["tests"] == suite.attrib["failures"] == "6"
+    assert suite[0][0].tag == "failure"
+
+
+@pytest.mark.parametrize("said", ["0%", "101%", "few"])
+def test_a_resolution_that_is_none_is_refused(said: str) -> None:
+    done = kubeodds("lab", "verify", "dump.txt", "--resolution", said)
+    assert done.returncode == 2
+    assert "expected a percentage from 0.1% to 100%, for example 5%" in done.stderr
+
+
+#: A Service without endpoints, and one that has some.
+ENDS = """*filter
+:INPUT ACCEPT [0:0]
+:FORWARD ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:KUBE-SERVICES - [0:0]
+-A INPUT -m conntrack --ctstate NEW -j KUBE-SERVICES
+-A FORWARD -m conntrack --ctstate NEW -j KUBE-SERVICES
+-A OUTPUT -m conntrack --ctstate NEW -j KUBE-SERVICES
+{reject}
+COMMIT
+*nat
+:PREROUTING ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:KUBE-SERVICES - [0:0]
+:KUBE-SVC-A - [0:0]
+:KUBE-SEP-A - [0:0]
+-A PREROUTING -j KUBE-SERVICES
+-A OUTPUT -j KUBE-SERVICES
+-A KUBE-SERVICES -d 10.96.0.8/32 -p tcp -m comment --comment "ns/it" -m tcp --dport 80 -j KUBE-SVC-A
+-A KUBE-SVC-A -m comment --comment "ns/it -> 10.244.1.2:80" -j KUBE-SEP-A
+-A KUBE-SEP-A -p tcp -m comment --comment "ns/it" -m tcp -j DNAT --to-destination 10.244.1.2:80
+COMMIT
+"""
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "udp"])
+def test_flows_that_a_rule_rejects_are_told_and_counted_by_that_rule(
+    protocol: str, tmp_path: Path
+) -> None:
+    reject = (
+        f"-A KUBE-SERVICES -d 10.96.0.7/32 -p {protocol} -m comment "
+        f'--comment "ns/gone has no endpoints" -m {protocol} --dport 80 '
+        "-j REJECT --reject-with icmp-port-unreachable"
+    )
+    dump = tmp_path / "dump.txt"
+    dump.write_text(ENDS.replace("{reject}", reject), encoding="ascii")
+    status, found = verify(str(dump), "--service", "ns/gone", "--from", "pod", "node", "external")
+    assert (status, found["agrees"]) == (0, True)
+    assert len(found["measurements"]) == 3
+    for each in found["measurements"]:
+        assert each["rejected"] == each["flows"] > 0 == each["unaccounted"]
+        (rule,) = each["ended_by"]
+        assert rule["packets"] == each["flows"]
+        assert "ns/gone has no endpoints" in rule["rule"]
