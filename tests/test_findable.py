@@ -271,6 +271,11 @@ ANALYZER: Final = (
         "test_cli_client.py golden/test_commands.py golden/test_pages.py",
         "reports that stand in golden files and on a page",
     ),
+    Row(
+        "reports/junit reports/lab_verify_junit reports/lab_verify_text",
+        "lab/test_verify.py reports/test_renderers.py",
+        "what a run on the kernel prints, and hostile names in each format",
+    ),
     Row("reports/not_judged", "test_cli_loss.py", "what is not judged, by the lines that say so"),
     Row(
         "reports/clients_text reports/diff_beside reports/diff_text reports/services_text",
@@ -281,16 +286,26 @@ ANALYZER: Final = (
 LAB: Final = (
     Row("pod_devices", "lab/test_noise.py", "nodes with rules of others, in the kernel"),
     Row(
-        "backend cli command count errors experiment plan ready servers topology",
+        "backend cli command count errors experiment measure plan ready servers topology wanted",
         "lab/test_run.py",
         "parts of one experiment, which is run whole on the kernel",
     ),
-    Row("iptables", "lab/test_counters.py", "rules loaded and their counters read"),
+    Row(
+        "iptables nft_counters xt_entries",
+        "lab/test_counters.py",
+        "rules loaded and their counters read",
+    ),
+    Row(
+        "filters layout messages netlink ring",
+        "lab/test_engine.py lab/test_replay.py",
+        "parts of what sends and hears packets",
+    ),
+    Row("reasons sources", "lab/test_verify.py", "every route is sent from somewhere or named"),
     Row("namespace", "lab/test_safety.py", "namespaces that leave nothing behind"),
     Row("nft", "lab/test_nft_rules.py", "rulesets loaded with and without the library"),
     Row("trace", "lab/test_kernel_check.py lab/test_nft_check.py", "ways that the kernel traced"),
     Row(
-        "bench bench_cases bench_noise bench_objects bench_whatif contender",
+        "bench bench_cases bench_lab bench_noise bench_objects bench_scapy bench_whatif contender",
         "",
         "prints times, by hand; no part of an answer",
     ),

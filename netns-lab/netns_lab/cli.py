@@ -31,7 +31,7 @@ from netns_lab.backends import BACKENDS, backend_of
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.pod_devices import pod_device
-from netns_lab.reasons import why_not
+from netns_lab.reasons import passes_by, why_not
 
 #: Lines with which the help of each verb ends; tests run them.
 EXAMPLES: Final = {
@@ -363,7 +363,8 @@ def _routes(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePor
                 continue
             for route in service.every_route(source):
                 how = refusals.get(route.frontend)
-                if how is not None and not route.shares and not route.astray:
+                nowhere = not route.shares and not route.astray
+                if how is not None and nowhere and not passes_by(route):
                     refused = Ending(kind=EndKind.REFUSED, how=how)
                     yield service, replace(route, astray=((refused, Bounds(ALWAYS, ALWAYS)),))
                 else:

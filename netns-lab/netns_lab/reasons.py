@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv6Address
 from typing import Final
 
-from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
 
 #: Protocols of which the lab builds packets.
 REPLAYED: Final = ("tcp", "udp")
@@ -21,6 +21,18 @@ def why_not(service: ServicePort, route: Route) -> str | None:
         return f"the dump has lost the port of {route.frontend}"
     if service.affinity is not None and route.source is Source.HAIRPIN:
         return "an endpoint with session affinity is one client, which is drawn for once"
+    if not route.shares and not route.astray:
+        return "it has no endpoints, and how its flows from there end is not predicted"
     if any(share.lost for share in route.shares):
         return "rules behind the DNAT drop or reject some of its flows"
     return None
+
+
+def passes_by(route: Route) -> bool:
+    """Tell whether flows may pass by the rules that refuse a frontend without endpoints.
+
+    Those of external addresses are asked in INPUT and FORWARD; what the node itself sends passes
+    neither. Measured: 1.36.2-iptables-legacy/features, feat/no-endpoints-lb.
+    """
+    outer = (FrontendKind.EXTERNAL_IP, FrontendKind.LOAD_BALANCER_IP)
+    return route.source is Source.NODE and route.frontend.kind in outer
