@@ -6,13 +6,12 @@ import json
 from typing import Any
 
 from analyzer.errors import InputError, ParseError
-from analyzer.kubeproxy.view import Source
 from analyzer.model.diagnostics import Location
 from analyzer.model.measurement import EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 
 _SCHEMA = "kubeodds/lab/2"
-_SOURCES = tuple(source.value for source in Source)
+_SOURCES = ("pod", "pod-elsewhere", "node", "external", "hairpin")
 #: A Service of so many endpoints has shares of 31 bits each.
 _MOST_BITS = 31 * 100_000
 

@@ -99,7 +99,7 @@ class RouteRun:
         #: Of second flows of clients with session affinity: where they came to.
         self._repeated: Counter[Door] = Counter()
         self._strayed = 0
-        ends = [*route.astray, *(end for share in route.shares for end in share.lost)]
+        ends = route.astray
         self._ended = total((end, share) for end, share in ends if end.kind in _ENDED)
         if any(end.kind is EndKind.UNKNOWN for end, _ in ends):
             self._ended = Bounds(

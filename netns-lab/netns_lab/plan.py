@@ -265,7 +265,8 @@ def _networks(
 ) -> tuple[Network, ...]:
     """Return the podCIDRs, or single addresses where another node's pods are in them too."""
     node = cluster.nodes.get(name)
-    cidrs = node.pod_networks if node else ()
+    versions = {a.version for a in pods}
+    cidrs = [n for n in node.pod_networks if n.version in versions] if node else []
     foreign = [a for other, each in placed.items() if other != name for a in each]
     whole = tuple(n for n in cidrs if not any(a in n for a in foreign))
     alone = tuple(ip_network(a) for a in pods if not any(a in n for n in whole))

@@ -23,8 +23,6 @@ def why_not(service: ServicePort, route: Route) -> str | None:
         return "an endpoint with session affinity is one client, which is drawn for once"
     if not route.shares and not route.astray:
         return "it has no endpoints, and how its flows from there end is not predicted"
-    if any(share.lost for share in route.shares):
-        return "rules behind the DNAT drop or reject some of its flows"
     return None
 
 
