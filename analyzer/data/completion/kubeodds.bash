@@ -6,7 +6,7 @@
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
 _shtab_kubeodds_lab_subparsers=(run clients verify judge)
-_shtab_kubeodds_subparsers=(services tree trace loss whatif timeline client diff collect completion lab)
+_shtab_kubeodds_subparsers=(services tree trace loss whatif timeline advise client diff collect completion lab)
 
 _shtab_kubeodds_services_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --from-objects --kube-proxy --mode --cluster-cidr --detect-local-mode --seed -o --format --output --color --no-color --service -n --namespace --sort --all --check)
 _shtab_kubeodds_tree_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose -o --format --output --color --no-color --from -n --namespace --all --dead --dead-node --dead-zone)
@@ -166,7 +166,7 @@ _shtab_kubeodds_lab_clients___backend_choices=(legacy nft nftables)
 _shtab_kubeodds_lab_clients__o_choices=(json text)
 _shtab_kubeodds_lab_clients___format_choices=(json text)
 _shtab_kubeodds_lab_clients___color_choices=(auto always never)
-_shtab_kubeodds_lab_verify___input_format_choices=(iptables-save nft nft-json)
+_shtab_kubeodds_lab_verify___input_format_choices=(iptables-list iptables-save nft nft-json)
 _shtab_kubeodds_lab_verify___backend_choices=(legacy nft nftables)
 _shtab_kubeodds_lab_verify__o_choices=(json junit text)
 _shtab_kubeodds_lab_verify___format_choices=(json junit text)
@@ -175,7 +175,7 @@ _shtab_kubeodds_lab_judge__o_choices=(json text)
 _shtab_kubeodds_lab_judge___format_choices=(json text)
 _shtab_kubeodds_lab_judge___color_choices=(auto always never)
 _shtab_kubeodds_lab_pos_0_choices=(run clients verify judge)
-_shtab_kubeodds_pos_0_choices=(services tree trace loss whatif timeline client diff collect completion lab)
+_shtab_kubeodds_pos_0_choices=(services tree trace loss whatif timeline advise client diff collect completion lab)
 
 _shtab_kubeodds_services_pos_0_nargs='*'
 _shtab_kubeodds_services__h_nargs=0

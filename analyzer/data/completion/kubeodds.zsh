@@ -261,7 +261,7 @@ _shtab_kubeodds_lab_run_options=(
   "--no-color[--color never]"
   "--flows[new flows for each route (default\: 10000)]:flows:"
   "*--from[where the flows come from (default\: pod)]:{pod,pod-elsewhere,node,external,hairpin}:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -269,7 +269,7 @@ _shtab_kubeodds_lab_run_defaults_added=0
 
 _shtab_kubeodds_lab_verify_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-save nft nft-json)"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
   "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
@@ -277,7 +277,7 @@ _shtab_kubeodds_lab_verify_options=(
   "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
   "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
-  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
   "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
   "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
@@ -294,7 +294,7 @@ _shtab_kubeodds_lab_verify_options=(
   "--no-color[--color never]"
   "--resolution[notice shares that are off by so much\; flows are as many as that takes (default\: 5\%)]:PERCENT:"
   "*--from[where the flows come from (default\: all of them)]:{pod,pod-elsewhere,node,external,hairpin}:"
-  "(*):output of iptables-save or \`nft list ruleset\`, or a bundle of \`kubeodds collect\`\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
 # guard to ensure default positional specs are added only once per session

@@ -85,7 +85,9 @@ def _restore(namespace: Namespace, binary: str, text: str) -> None:
     """Load a dump, and what its rules ask for beside it."""
     for name in dict.fromkeys(re.findall(r"--nfacct-name +(\S+)", text)):
         run(namespace, ["nfacct", "add", name])
-    make_sets(namespace, parse(text, "dump"))
+    ruleset = parse(text, "dump")
+    chains = (chain for table in ruleset.tables.values() for chain in table.chains.values())
+    make_sets(namespace, ruleset, [rule for chain in chains for rule in chain.rules])
     run(namespace, [f"{binary}-restore"], text)
 
 
