@@ -32,6 +32,8 @@ class Row:
 
 
 ANALYZER: Final = (
+    Row("kubeproxy/asked_nft", "kubeproxy/test_asked_bits.py", "marks that rules of nft ask for"),
+    Row("kubeproxy/astray_nft", "kubeproxy/test_astray.py", "of rules of nft too"),
     Row(
         "__init__ __main__",
         "test_main.py test_process.py",

@@ -73,7 +73,7 @@ def main(words: Sequence[str]) -> int:
     """
     options = parser().parse_args(words, SimpleNamespace())
     verb: Callable[[SimpleNamespace], int] = options.run
-    return verb(options if options.verb == "verify" else opened(options, say))
+    return verb(opened(options, say) if options.verb in {"run", "clients"} else options)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -227,6 +227,7 @@ def _verify(options: SimpleNamespace) -> int:
             raise InputError("a saved measurement is judged as text or json; see lab judge --help")
         options.measurement = saved
         return _judge(options)
+    options = opened(options, say)
     options.sources = options.sources or SOURCES
     lab, routes, given, dead, left_out = set_up(options, _MOST_OF_A_ROUTE)
     # Each share is a hypothesis of the whole, and so are what passes and what rules end.

@@ -4,12 +4,13 @@ import json
 
 import pytest
 
+from analyzer.kubeproxy.generate import Layout
 from tests.support.lab.running import in_lab
 
 pytestmark = pytest.mark.lab
 
-PROGRAM = "from tests.support.lab.kernel_clusters import main; main(['--examples', '2'])"
-LAYOUTS = ("1.20", "1.25", "1.30", "1.36")
+PROGRAM = "from tests.support.lab.kernel_clusters import main; main(['--examples', '1'])"
+LAYOUTS = tuple(layout.value for layout in Layout)
 
 
 def test_generated_rows_are_those_that_the_real_iptables_prints() -> None:

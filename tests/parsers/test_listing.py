@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError, InputError
@@ -22,7 +22,7 @@ from analyzer.model.matches import (
     MatchUnknown,
 )
 from analyzer.model.options import Masked, Option, Range
-from analyzer.model.rules import Rule, Ruleset, Table
+from analyzer.model.rules import LOST_ROWS, Rule, Ruleset, Table
 from analyzer.model.targets import Dnat, Goto, Jump, TargetUnknown
 from analyzer.model.value import replace
 from analyzer.parsers import iptables_save
@@ -215,6 +215,10 @@ def test_a_listing_of_what_kube_proxy_writes_tells_all_of_it(layout: Layout) -> 
             each.raw for table in found.tables.values() for c in table.chains.values()
             for each in c.rules
         )  # fmt: skip
+        # 1.22.0 to 1.22.3 look up endpoints that are not ready, and then draw none of them: in a
+        # listing, which does not say where it ends, that looks like rows that were cut off.
+        rules = (r for t in found.tables.values() for c in t.chains.values() for r in c.rules)
+        assume(layout is not Layout.V1_22 or LOST_ROWS not in {rule.raw for rule in rules})
         same(found, dump)
 
     told()
