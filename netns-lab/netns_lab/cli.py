@@ -47,8 +47,8 @@ EXAMPLES: Final = {
     ),
     "verify": (
         "kubeodds lab verify dump.txt --objects objects.json --node worker1",
-        "kubeodds lab verify dump.txt --service kube-dns:dns --resolution 2%",
-        "kubeodds lab verify dump.txt -o junit --output lab.xml",
+        "kubeodds lab verify dump.txt --service kube-dns:dns --resolution 10%",
+        "kubeodds lab verify dump.txt --service app -o junit --output lab.xml",
     ),
     "judge": (
         "kubeodds lab judge run.json",
