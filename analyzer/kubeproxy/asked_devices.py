@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from analyzer.kubeproxy.asked_bits import rows_of
 from analyzer.model.rules import LazyRules, Rule, Ruleset, Table
@@ -11,7 +11,9 @@ from analyzer.semantics.base_chains import Rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
+    from typing import Final, TypeAlias
+
+    _Known: TypeAlias = dict[str, frozenset[str] | None]
 
     from analyzer.model.nft import Chain, NftRuleset
 
@@ -25,6 +27,8 @@ _WORDS: Final = ("iif", "oif")
 _BARE: Final = re.compile(r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+)|^\[\d+:\d+\] ')
 _STOPS: Final = re.compile(r"-A \S+ -j (?:DROP|REJECT(?: --reject-with \S+)?)")
 _DEVICES: Final = frozenset({"ifname", "iface_index", "unknown"})
+#: Chains of which each sends names of one beginning on to the next that are looked at.
+_DEEPEST: Final = 8
 
 
 def asked_devices(rulesets: Iterable[Rules]) -> frozenset[str]:
@@ -59,15 +63,43 @@ def dispatched(rulesets: Iterable[Rules], *, leaving: bool) -> frozenset[str]:
 
 
 def _sent_on(table: Table, option: str) -> Iterator[str]:
-    sends = re.compile(rf"-A \S+ -{option} (\S+) -g \S+")
-    asking = re.findall(rf"(?m)^(?:\[\d+:\d+\] )?-A (\S+) -{option} \S+ .*-g \S+$", rows_of(table))
-    for chain in dict.fromkeys(asking):
+    sends = re.compile(rf"-A \S+ -{option} (\S+) -g (\S+)")
+    row = rf"(?m)^(?:\[\d+:\d+\] )?-A (\S+) -{option} (\S+) .*-g (\S+)$"
+    asking = re.findall(row, rows_of(table))
+    chains: dict[str, list[tuple[str, str]]] = {}
+    for chain in dict.fromkeys(chain for chain, _, _ in asking):
         held = table.chains[chain].rules if chain in table.chains else ()
         rows = [_BARE.sub("", rule) for rule in _text(held)]
         found = [sends.fullmatch(row) for row in rows[:-1]]
         if rows and _STOPS.fullmatch(rows[-1]) and None not in found:
-            names = [each[1].strip('"') for each in found if each is not None]
-            yield from (name for name in names if not name.endswith("+"))
+            chains[chain] = [(each[1].strip('"'), each[2]) for each in found if each is not None]
+    # What comes to these has a name of some beginning: of others they say nothing.
+    inner = {to for _, name, to in asking if name.strip('"').endswith("+")}
+    known: _Known = {}
+    for chain in chains:
+        if chain not in inner:
+            yield from _names(chain, chains, known) or ()
+
+
+def _names(
+    chain: str, chains: Mapping[str, Sequence[tuple[str, str]]], known: _Known, depth: int = 0
+) -> frozenset[str] | None:
+    """Return all devices that a chain sends packets on by; None: it may be one of any name.
+
+    `chains` are those that drop all others, with the devices and the chains they send them to.
+    """
+    if chain not in known:
+        known[chain] = None  # of one that leads back to itself nothing is known
+        names: set[str] = set()
+        for name, to in chains[chain]:
+            is_one = not name.endswith("+")
+            followed = to in chains and depth < _DEEPEST
+            found = {name} if is_one else _names(to, chains, known, depth + 1) if followed else None
+            if found is None:
+                return None
+            names |= {each for each in found if is_one or each.startswith(name[:-1])}
+        known[chain] = frozenset(names)
+    return known[chain]
 
 
 def _text(rules: Sequence[Rule]) -> Sequence[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from analyzer.model.ternary import Ternary
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 
 
 class Side(Enum):
@@ -27,7 +27,8 @@ class Devices:
         patterns: names as iptables prints them: with ``+`` at the end all that begin so.
         inside: whether it is one that a pattern names, or one that none of them does.
         open: patterns of names of which nothing is told.
-        names: all that it may be, where they are known one by one; then `inside` holds.
+        names: all that it may be but those of `open`, where they are known one by one; then
+            `inside` holds.
     """
 
     patterns: tuple[str, ...]
@@ -39,13 +40,13 @@ class Devices:
         """Tell whether the device is one that `name`, a pattern too, stands for."""
         if name == "+":
             return Ternary.TRUE
+        if any(meets(name, each) for each in self.open):
+            return Ternary.UNKNOWN
         if self.names is not None:
             held = len(self._held(name))
             if held == len(self.names):
                 return Ternary.TRUE
             return Ternary.UNKNOWN if held else Ternary.FALSE
-        if any(meets(name, each) for each in self.open):
-            return Ternary.UNKNOWN
         if not self.inside:
             known = any(covers(each, name) for each in self.patterns)
             return Ternary.FALSE if known else Ternary.UNKNOWN
@@ -55,11 +56,16 @@ class Devices:
         return Ternary.FALSE if none else Ternary.UNKNOWN
 
     def parted(self, name: str) -> tuple[Devices, Devices]:
-        """Return those of devices known one by one for which `name` stands, and the others."""
+        """Return those of devices known one by one for which `name` stands, and the others.
+
+        Nothing is told of names that are `open`.
+        """
         assert self.names is not None
         inside = self._held(name)
+        if any(meets(name, each) for each in self.open):
+            return self, self
         parts = (inside, self.names - inside)
-        return Devices((), True, (), parts[0]), Devices((), True, (), parts[1])
+        return replace(self, names=parts[0]), replace(self, names=parts[1])
 
     def _held(self, name: str) -> frozenset[str]:
         assert self.names is not None

@@ -103,16 +103,20 @@ class NodeDevices:
         if side is not Side.POD:
             beside = LOCAL if side is Side.ELSEWHERE else (LOOPBACK,)
             return Devices((*pods, *beside), inside=False, open=shared)
+        if is_usual:
+            if leaving and _TO_LXC[0] in self.named:
+                shared = (*shared, _TO_LXC[1])
+            found = tuple(each for each in pods if any(meets(each, name) for name in self.named))
+            pods = found or pods
+        else:  # who names them knows
+            shared = ()
         one_by_one = self._dispatched(leaving)
         theirs = frozenset([n for n in one_by_one if any(covers(each, n) for each in pods)])
-        if theirs:  # else the rules would drop all that the pod sends, or is sent
-            return Devices((), inside=True, names=theirs)
-        if not is_usual:  # who names them knows
-            return Devices(pods, inside=True)
-        if leaving and _TO_LXC[0] in self.named:
-            shared = (*shared, _TO_LXC[1])
-        found = tuple(each for each in pods if any(meets(each, name) for name in self.named))
-        return Devices(found or pods, inside=True, open=shared)
+        # Else the rules would drop all that the pod sends, or is sent; not where its device may
+        # have a name of another kind, which need not come to these rules.
+        if theirs and all(any(covers(each, name) for name in theirs) for each in pods):
+            return Devices((), inside=True, open=shared, names=theirs)
+        return Devices(pods, inside=True, open=shared)
 
     def side(self, address: Address | None, among: Region | None = None) -> Side | None:
         """Return the side of an address, or of all `among` some; None: it is not known.

@@ -115,7 +115,7 @@ class Traversal(Walks):
             index = self._indexes[start.chain] = ChainIndex.of(rules)
         index.tell_apart(packet)
         path = Path()
-        #: What becomes of it in chains to which rules send it by its device.
+        #: What becomes of it, as it is by now, in chains to which rules send it by its device.
         sent: dict[str, Tree] = {}
         came = packet
         position = start.at
@@ -141,6 +141,7 @@ class Traversal(Walks):
                     if passed.packet == packet:
                         continue
                     packet, position = passed.packet, at + 1
+                    sent.clear()
                     break  # the packet has changed: other rules may be met from here on
                 drawn = result.known is Ternary.TRUE
                 if passed is not None and passed.packet != packet:
@@ -164,8 +165,10 @@ class Traversal(Walks):
                     key = self._by_device.key(rule)
                     if key not in sent or result.chance != ALWAYS:
                         taken = self._take_by_device(rule, inside, _with_devices_of(packet, came))
-                        sent[key] = after(rule, taken or self._take(rule, behind, packet))
-                        path.may_branch(result.chance, sent[key], f"{rule.location}: {rule.raw}")
+                        taken = after(rule, taken or self._take(rule, behind, packet))
+                        path.may_branch(result.chance, taken, f"{rule.location}: {rule.raw}")
+                        if result.chance == ALWAYS:  # else of another device less may come to it
+                            sent[key] = taken
                     if outside is not packet:
                         packet = outside
                         told.append(packet)

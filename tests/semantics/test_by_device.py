@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.asked_devices import asked_devices, dispatched
@@ -25,6 +25,7 @@ from analyzer.semantics.effort import MOST_BY_DEVICE
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import FellThrough, Tree, bounds
+from tests.support.effort import examples
 
 DEVICES: Final = ("cali1a", "cali1b", "cali2", "cali3")
 EVENTS: Final = (Accept, Drop, Reject, FellThrough)
@@ -140,6 +141,85 @@ def test_what_is_asked_once_more_is_told_within_bounds(
         assert wanted[event].upper <= found[event].upper
 
 
+FIRST_ASKED: Final = ("", "-m statistic --mode random --probability 0.50000000000 ")
+MARKED: Final = ("", "-m mark --mark 0x1/0x1 ", "-m mark ! --mark 0x1/0x1 ")
+
+
+@st.composite
+def mixed(draw: st.DrawFn) -> tuple[list[str], list[str]]:
+    """Return rows of which some send on by device, others mark packets between, and the devices."""
+    names = draw(st.lists(st.sampled_from(DEVICES), min_size=2, unique=True))
+    asked, chains = st.sampled_from((*DEVICES, "cali1+")), st.sampled_from(("x", "y", "dispatch"))
+    verdicts = ("ACCEPT", "DROP", "RETURN", "MARK --set-xmark 0x1/0x1")
+    sends = st.builds(
+        "-i {} {}-{} {}".format,
+        asked,
+        st.sampled_from((*FIRST_ASKED, *MARKED)),
+        st.sampled_from("gj"),
+        chains,
+    )
+    marks = st.builds(
+        "{}-j MARK --set-xmark {}".format,
+        st.sampled_from(FIRST_ASKED),
+        st.sampled_from(("0x1/0x1", "0x0/0x1")),
+    )
+    ends = st.builds("{}-j {}".format, st.sampled_from(MARKED), st.sampled_from(verdicts))
+    begin = draw(st.lists(st.one_of(sends, sends, marks, ends), min_size=2, max_size=6))
+    rows = [f"-A FORWARD {row}" for row in begin]
+    rows += [f"-A dispatch -i {name} -g of-{name}" for name in names]
+    rows.append("-A dispatch -j DROP")
+    for chain in ("x", "y", *(f"of-{name}" for name in names)):
+        rows += [f"-A {chain} {row}" for row in draw(st.lists(ends, max_size=2))]
+    return rows, names
+
+
+@example(
+    (
+        [
+            "-A FORWARD -i cali2 -g x",
+            "-A FORWARD -j MARK --set-xmark 0x1/0x1",
+            "-A FORWARD -i cali3 -g x",
+            "-A x -m mark --mark 0x1/0x1 -j DROP",
+            *("-A dispatch -i cali2 -g y", "-A dispatch -i cali3 -g y", "-A dispatch -j DROP"),
+        ],
+        ["cali2", "cali3"],
+    )
+)
+@example(
+    (
+        [
+            "-A FORWARD -i cali2 -m statistic --mode random --probability 0.50000000000 -g x",
+            *("-A FORWARD -i cali3 -g x", "-A FORWARD -j ACCEPT", "-A x -j DROP"),
+            *("-A dispatch -i cali2 -g y", "-A dispatch -i cali3 -g y", "-A dispatch -j DROP"),
+        ],
+        ["cali2", "cali3"],
+    )
+)
+@examples(60, 2000)
+@given(mixed())
+def test_what_is_between_rules_that_ask_for_devices_is_told_within_bounds(
+    made: tuple[list[str], list[str]],
+) -> None:
+    rows, names = made
+    ruleset = saved(rows)
+    found, wanted = told(walked(ruleset, POD)), by_device(ruleset, names)
+    for event in EVENTS:
+        assert found[event].lower <= wanted[event].lower
+        assert wanted[event].upper <= found[event].upper
+
+
+def test_open_names_stay_open_where_others_are_known_one_by_one() -> None:
+    rows = ["-A FORWARD -i vlan+ -j DROP", "-A FORWARD -i eni+ -j d"]
+    ruleset = saved([*rows, "-A d -i eni1 -g x", "-A d -i eni2 -g x", "-A d -j DROP"])
+    assert told(walked(ruleset, POD))[Drop] == Bounds(NEVER, ALWAYS)
+
+
+def test_a_pod_may_be_behind_a_device_of_another_kind_that_rules_name() -> None:
+    rows = ["-A FORWARD -i veth+ -j DROP", "-A FORWARD -i cali+ -j d"]
+    ruleset = saved([*rows, "-A d -i cali2 -g x", "-A d -i cali3 -g x", "-A d -j DROP"])
+    assert told(walked(ruleset, POD))[Drop] == Bounds(NEVER, ALWAYS)
+
+
 @given(
     st.frozensets(st.sampled_from(DEVICES), min_size=1),
     st.sampled_from((*DEVICES, "cali1+", "cali+", "eth0", "+")),
@@ -162,7 +242,29 @@ def test_devices_known_one_by_one(names: frozenset[str], asked: str) -> None:
     [
         (["-A d -i a -g x", "-A d -i b -g x", "-A d -j DROP"], {"a", "b"}),
         (['[1:2] -A d -i a -m comment --comment "is -j B" -g x', "[0:0] -A d -j REJECT"], {"a"}),
-        (["-A d -i a+ -g x", "-A d -i b -g x", "-A d -j DROP"], {"b"}),
+        (["-A d -i a+ -g x", "-A d -i b -g x", "-A d -j DROP"], set()),  # nor which begin with a
+        (
+            [
+                "-A d -i a+ -g x",
+                "-A d -i b -g y",
+                "-A d -j DROP",
+                "-A x -i a1 -g y",
+                "-A x -j DROP",
+            ],
+            {"a1", "b"},
+        ),
+        (["-A d -i a+ -g x", "-A d -j ACCEPT", "-A x -i a1 -g y", "-A x -j DROP"], set()),
+        (
+            [
+                "-A d -i a+ -g x",
+                "-A d -i b+ -g y",
+                "-A d -j DROP",
+                "-A x -i a1 -g y",
+                "-A x -j DROP",
+            ],
+            set(),
+        ),
+        (["-A d -i a+ -g x", "-A d -j DROP", "-A x -i a+ -g x", "-A x -j DROP"], set()),
         (["-A d -o a -g x", "-A d -j DROP"], set()),  # by which packets leave
         (["-A d -i a -g x"], set()),  # others come through
         (["-A d -i a -g x", "-A d -j ACCEPT"], set()),
