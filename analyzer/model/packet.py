@@ -82,6 +82,7 @@ class Packet:
         cluster_ip: its destination, if that is the ClusterIP of a Service; None: nobody says.
         translated: whether a DNAT of this ruleset has changed its destination.
         masqueraded: whether one of its rules has changed its source.
+        is_port_own: whether its source port, known or not, is still the one that it was sent from.
         tracked: whether conntrack sees the flow; a flow that it does not never meets nat.
         template: whether raw's CT has put something in the place of an entry that is to come.
         sources: where it comes from, one of these, while `source` is not known.
@@ -108,6 +109,7 @@ class Packet:
     cluster_ip: Address | None = None
     translated: bool | None = False
     masqueraded: bool | None = False
+    is_port_own: bool = True
     tracked: bool | None = True
     template: bool = False
     sources: Region | None = None

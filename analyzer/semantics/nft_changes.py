@@ -261,7 +261,7 @@ class Changes:
             marks = [(self._mark(each.given, packet), each.chance) for each in found.values]
             applies, is_sure = found.applies, found.is_sure
         else:
-            got = self._lookups.read(operand, packet)
+            got = self._lookups.given(operand, packet)
             applies, is_sure = got.applies, True
             marks = _drawn(got.held) or [(_mark(got.held), None)]
         ways = [(made(mark), chance) for mark, chance in marks]
@@ -270,7 +270,7 @@ class Changes:
         return Changed(tuple(ways), applies, is_sure)
 
     def _mark(self, given: Expression | None, packet: Packet) -> Mark:
-        return UNKNOWN_MARK if given is None else _mark(self._lookups.read(given, packet).held)
+        return UNKNOWN_MARK if given is None else _mark(self._lookups.given(given, packet).held)
 
     def _field_set(self, protocol: str, field: str, operand: Expression, packet: Packet) -> Changed:
         there = self._lookups.read(Payload(protocol, field), packet).applies
@@ -299,9 +299,15 @@ def _with_field(packet: Packet, name: str, given: Expression | None) -> Packet:
     elif isinstance(given, int):
         changed = given
     packet = replace(packet, **{name: changed})
-    if name == "destination":
-        return replace(packet, to_node=None, cluster_ip=None)
-    return replace(packet, from_node=None) if name == "source" else packet
+    match name:
+        case "destination":
+            return replace(packet, to_node=None, cluster_ip=None)
+        case "source":
+            return replace(packet, from_node=None)
+        case "source_port":
+            return replace(packet, is_port_own=False)
+        case _:
+            return packet
 
 
 def _rewritten(packet: Packet) -> Packet:
@@ -311,6 +317,7 @@ def _rewritten(packet: Packet) -> Packet:
         source=None,
         destination=None,
         source_port=None,
+        is_port_own=False,
         destination_port=None,
         to_node=None,
         from_node=None,

@@ -116,6 +116,8 @@ def read(given: Expression, packet: Packet, family: str, situation: Situation) -
             return Read(applies, tuple(each.held for each in reads), words)
         case Binary(operator, left, right):
             one = read(left, packet, family, situation)
+            if isinstance(one.held, Bits):  # what is computed of it rests on it
+                situation.told_by_port(one.held, Ternary.TRUE)
             number_ = constant_number(right, one.words if isinstance(one.words, Mapping) else _NONE)
             if number_ is None:
                 return _computed(operator, one, read(right, packet, family, situation), given)

@@ -91,6 +91,12 @@ class Lookups:
         """Return what an expression yields for `packet`."""
         return read(given, packet, self._family, self.situation)
 
+    def given(self, operand: Expression, packet: Packet) -> Read:
+        """Return what an operand yields for `packet`; what comes of it rests on all of that."""
+        found = self.read(operand, packet)
+        self._note(found, Ternary.TRUE)
+        return found
+
     def judge(self, match: Match, packet: Packet) -> MatchResult:
         """Judge a comparison."""
         left = self.read(match.left, packet)

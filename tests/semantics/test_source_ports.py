@@ -9,6 +9,8 @@ import pytest
 from analyzer.model.matches import Match, MatchMultiport, MatchNot, MatchTcp, MatchUdp
 from analyzer.model.options import Option, Range
 from analyzer.model.packet import Packet
+from analyzer.model.probability import ALWAYS, NEVER
+from analyzer.model.targets import Drop
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.nft_text import parse
@@ -16,7 +18,9 @@ from analyzer.semantics.assumed import DEFAULTS, SOURCE_PORT, Assumed
 from analyzer.semantics.base_chains import before_conntrack
 from analyzer.semantics.matching import judge
 from analyzer.semantics.nft_matching import Lookups
+from analyzer.semantics.nft_traverse import NftTraversal
 from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import bounds
 
 TRUE, FALSE, UNKNOWN = Ternary.TRUE, Ternary.FALSE, Ternary.UNKNOWN
 SENT: Final = Packet(protocol="tcp", destination_port=80)
@@ -63,6 +67,8 @@ def test_rules_of_iptables_for_other_ports_match_no_new_flow(match: Match, wante
         ("tcp sport . tcp dport { 53 . 80 }", FALSE),
         ("tcp sport . tcp dport { 40000 . 80 }", UNKNOWN),
         ("udp sport 40000", FALSE),
+        ("tcp sport & 0x8000 == 0x8000", TRUE),
+        ("tcp sport & 0x8000 == 0", FALSE),
     ],
 )
 def test_rules_of_nft_for_other_ports_match_no_new_flow(rule: str, wanted: Ternary) -> None:
@@ -84,6 +90,7 @@ def test_rules_of_nft_for_other_ports_match_no_new_flow(rule: str, wanted: Terna
         (SENT, before_conntrack(Situation(state="ESTABLISHED", assumed=Assumed(DEFAULTS)))),
         (replace(SENT, masqueraded=True), Situation(assumed=Assumed(DEFAULTS))),
         (replace(SENT, masqueraded=None), Situation(assumed=Assumed(DEFAULTS))),
+        (replace(SENT, is_port_own=False), Situation(assumed=Assumed(DEFAULTS))),
     ],
 )
 def test_of_answers_and_of_what_nat_rewrote_nothing_is_assumed(
@@ -98,3 +105,29 @@ def test_a_port_that_is_known_is_that_port() -> None:
     known = replace(SENT, source_port=53)
     assert judge(MatchTcp(source_port=DNS), known, Situation(assumed=assumed)).known is TRUE
     assert not assumed.used
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "tcp sport set tcp dport map @m",
+        "@th,0,16 set 53",
+        "tcp sport set 53",
+    ],
+)
+def test_of_a_port_that_was_written_over_nothing_is_assumed(changes: str) -> None:
+    text = f"table ip t {{\n\tchain c {{\n\t\t{changes}\n\t\ttcp sport 53 drop\n\t}}\n}}\n"
+    (table,) = parse(text, "dump").tables.values()
+    tree = NftTraversal(table, "ip", Situation(assumed=Assumed(DEFAULTS))).tree("c", SENT)
+    assert bounds(tree, lambda leaf: isinstance(leaf.outcome, Drop)).upper == ALWAYS
+
+
+def test_a_mark_that_is_made_of_a_port_rests_on_what_is_assumed_of_it() -> None:
+    rules = "meta mark set tcp sport\n\t\tmeta mark & 0x8000 == 0 drop"
+    (table,) = parse(
+        f"table ip t {{\n\tchain c {{\n\t\t{rules}\n\t}}\n}}\n", "dump"
+    ).tables.values()
+    assumed = Assumed(DEFAULTS)
+    tree = NftTraversal(table, "ip", Situation(assumed=assumed)).tree("c", SENT)
+    assert bounds(tree, lambda leaf: isinstance(leaf.outcome, Drop)).upper == NEVER
+    assert SOURCE_PORT in assumed.used
