@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.view import ServicePort, Source
 from analyzer.model.endings import Ending, EndKind
-from analyzer.model.probability import ALWAYS, Bounds
+from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.reports.document import Line, Span, Style
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import count
@@ -62,8 +62,10 @@ def sentences(services: Iterable[ServicePort]) -> Iterator[Line]:
         route = loss.otherwise
         if route is not None:
             ending, counted = max(route.otherwise, key=lambda each: (each[1].lower, each[1].upper))
+            astray = dict(route.route.astray).get(ending, counted)
             # Of some it is certain what becomes of them, and not whether that is a loss.
-            share = dict(route.route.astray).get(ending, counted)
+            is_open = counted == Bounds(NEVER, astray.upper)
+            share = astray if is_open else counted  # which holds what is lost behind the DNAT, too
             where = _sources(loss, ending, counted)
             groups.setdefault((ending, share, where), []).append(loss)
     order = sorted(groups, key=lambda each: (-float(each[1].lower), -float(each[1].upper)))

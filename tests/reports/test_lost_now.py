@@ -60,3 +60,19 @@ def test_a_threshold_counts_what_is_dropped_and_may_leave_it_out(command: Comman
     assert command("loss", *asked, "--max-loss", "99%", "--count", "dead").status == 0
     untouched = str(NOISE / "base.txt"), *asked[1:]
     assert command("loss", *untouched, "--max-loss", "0").status == 0
+
+
+def test_what_one_rule_takes_before_and_behind_the_dnat_is_counted_together(
+    command: Command,
+) -> None:
+    """Three of four flows are taken by no draw; the rule drops these and the fourth."""
+    text = (NOISE / "base.txt").read_text()
+    draws = re.findall(r'(?m)^-A KUBE-SVC-\w+ .*"default/app -> .*\n', text)
+    assert len(draws) == 2
+    text = text.replace(draws[1], "").replace("--probability 0.50000000000", "--probability 0.25")
+    text = re.sub(r"(?m)^(:FORWARD )(.*\n(?::.*\n)*)", r"\1\2-A FORWARD -j DROP\n", text, count=1)
+    done = command("services", command.file("dump.txt", text), *KNOWN, "--service", "default/app")
+    said = (
+        r"100.0% of new flows from pod, pod-elsewhere, external.* are dropped now \(table filter, "
+    )
+    assert re.search(said + r"\S+: -A FORWARD -j DROP\)", done.out.splitlines()[0])
