@@ -109,7 +109,7 @@ class Packet:
     cluster_ip: Address | None = None
     translated: bool | None = False
     masqueraded: bool | None = False
-    is_port_own: bool = True
+    is_port_own: bool | None = True
     tracked: bool | None = True
     template: bool = False
     sources: Region | None = None
@@ -148,5 +148,10 @@ class Packet:
 
 #: A packet of which nothing is known.
 UNKNOWN_PACKET = Packet(
-    mark=UNKNOWN_MARK, flow_mark=UNKNOWN_MARK, translated=None, masqueraded=None, tracked=None
+    mark=UNKNOWN_MARK,
+    flow_mark=UNKNOWN_MARK,
+    translated=None,
+    masqueraded=None,
+    is_port_own=None,
+    tracked=None,
 )

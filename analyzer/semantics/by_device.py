@@ -108,10 +108,13 @@ class ByDevice:
         return any(map(_ASKS_DEVICE.search, self._rows(chain) or ()))
 
     @staticmethod
-    def told_apart(rule: Rule, packet: Packet, situation: Situation) -> tuple[Packet, Packet]:
+    def told_apart(
+        rule: Rule, packet: Packet, asked: Packet, situation: Situation
+    ) -> tuple[Packet, Packet]:
         """Return a packet as a rule that may match has it, and as it goes on where that does not.
 
-        It is the packet itself where the rule tells nothing of its device.
+        It is the packet itself where the rule tells nothing of its device. The rule was `asked` for
+        those of its sources that it does not tell apart.
         """
         for match in rule.matches:
             if isinstance(match, MatchInInterface):
@@ -126,7 +129,7 @@ class ByDevice:
                 continue
             inside, outside = (_with(match, packet, each) for each in device.parted(match.name))
             others = (each for each in rule.matches if each is not match)
-            certain = all(_is_certain(each, packet, situation) for each in others)
+            certain = all(_is_certain(each, asked, situation) for each in others)
             return inside, outside if certain else packet
         return packet, packet
 

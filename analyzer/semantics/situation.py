@@ -85,7 +85,7 @@ class Situation:
         """Return the port that `packet` comes from; `EPHEMERAL` itself: that is assumed."""
         if packet.source_port is not None:
             return Bits(packet.source_port)
-        is_own = packet.masqueraded is False and packet.is_port_own
+        is_own = packet.masqueraded is False and packet.is_port_own is True
         is_first = (self.is_first or self.state in FIRST) and is_own
         is_assumed = self.assumed is not None and SOURCE_PORT in self.assumed.values
         return EPHEMERAL if is_first and is_assumed else ANY

@@ -131,7 +131,7 @@ class Traversal(Walks):
                         return path.tree(parted)
                     packet, position = replace(packet, sources=None), at
                     break
-                packet = packet.from_all()
+                asked, packet = packet, packet.from_all()
                 if result.known is Ternary.FALSE or not result.chance:
                     continue
                 behind = Place(start.chain, at + 1)
@@ -161,7 +161,8 @@ class Traversal(Walks):
                         # Some of them would say no more than that the others may do anything.
                         why = self.effort.too_many_devices()
                         return path.tree(Leaf(Unresolved(why), UNKNOWN_PACKET))
-                    inside, outside = self._by_device.told_apart(rule, packet, self._situation)
+                    told_apart = self._by_device.told_apart
+                    inside, outside = told_apart(rule, packet, asked, self._situation)
                     key = self._by_device.key(rule)
                     if key not in sent or result.chance != ALWAYS:
                         taken = self._take_by_device(rule, inside, _with_devices_of(packet, came))

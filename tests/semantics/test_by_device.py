@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Final
 
 import pytest
@@ -20,6 +21,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.assumed import DEFAULTS, Assumed
 from analyzer.semantics.by_device import ByDevice
+from analyzer.semantics.conditions import from_source
 from analyzer.semantics.devices import NodeDevices
 from analyzer.semantics.effort import MOST_BY_DEVICE
 from analyzer.semantics.situation import Situation
@@ -68,6 +70,7 @@ def told(tree: Tree) -> dict[type, Bounds]:
     return {e: bounds(tree, lambda leaf, e=e: isinstance(leaf.outcome, e)) for e in EVENTS}  # type: ignore[misc]  # of mypy
 
 
+ZERO: Final = Bounds(NEVER, NEVER)
 POD: Final = Packet(protocol="tcp", destination_port=80, comes_from=Side.POD)
 
 
@@ -323,3 +326,14 @@ def test_of_too_many_rules_nothing_is_told_and_that_is_said() -> None:
     packet = Packet(protocol="tcp", sources=anybody, comes_from=Side.POD)
     found = told(walked(saved(rows), packet))
     assert set(found.values()) == {Bounds(NEVER, ALWAYS)}
+
+
+def test_a_rule_may_ask_for_a_device_and_for_sources() -> None:
+    rows = ["-A FORWARD -s 10.244.1.0/25 -i cali2 -j DROP"]
+    rows += [f"-A d -i {name} -g x" for name in DEVICES[2:]]
+    version = VERSIONS["ip"]
+    sources = Region(version, (everything(version),))
+    packet = Packet(protocol="tcp", sources=sources, comes_from=Side.POD)
+    tree = walked(saved([*rows, "-A d -j DROP"]), packet)
+    for address, wanted in (("10.244.1.7", Bounds(NEVER, ALWAYS)), ("10.9.9.9", ZERO)):
+        assert told(from_source(tree, ip_address(address), None))[Drop] == wanted
