@@ -151,8 +151,14 @@ class NatWalks(FlowWalks):
 
         None: it is not certain, or not all that the chain does.
         """
-        match self._walked(names.MARK_MASQUERADE, Packet()):
-            case Leaf(FellThrough(), packet) if packet == replace(Packet(), mark=packet.mark):
-                return packet.mark
+        # A Service marks what comes from outside, and its endpoint again what is its own.
+        once = self._marked(Packet())
+        return None if once is None or self._marked(once) != once else once.mark
+
+    def _marked(self, packet: Packet) -> Packet | None:
+        """Return a packet behind KUBE-MARK-MASQ; None: it is not certain to change but its mark."""
+        match self._walked(names.MARK_MASQUERADE, packet):
+            case Leaf(FellThrough(), left) if left == replace(packet, mark=left.mark):
+                return left
             case _:
                 return None
