@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.effort import PROFILE
 from tests.support.lab.running import (
     CASES,
     NFT_CASES,
@@ -18,7 +19,15 @@ from tests.support.lab.running import (
 pytestmark = pytest.mark.lab
 
 
-@pytest.mark.parametrize("given", [*CASES, *NFT_CASES], ids=str)
+#: What seed-dns holds two-node does too: the quick check takes few of the former.
+SOME = [
+    each
+    for each in (*CASES, *NFT_CASES)
+    if PROFILE == "soak" or "/seed-dns" not in str(each) or str(each).startswith(("1.30", "1.36"))
+]
+
+
+@pytest.mark.parametrize("given", SOME, ids=str)
 def test_the_kernel_agrees_on_every_capture_from_every_source(given: Case) -> None:
     status, found, _ = lab_run(
         *given.given, "--dead-node", given.victim, "--flows", "2000",
