@@ -32,6 +32,12 @@ class Row:
 
 
 ANALYZER: Final = (
+    Row("parsers/telling", "parsers/test_careful.py parsers/test_listing.py", "what readers warn of"),
+    Row(
+        "semantics/option_matching",
+        "semantics/test_matching.py semantics/test_source_ports.py",
+        "what is asked for, absent or negated, and ports",
+    ),
     Row("kubeproxy/asked_nft", "kubeproxy/test_asked_bits.py", "marks that rules of nft ask for"),
     Row("kubeproxy/astray_nft", "kubeproxy/test_astray.py", "of rules of nft too"),
     Row(

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from analyzer.errors import InputError
-from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.hooks import POLICIES
 from analyzer.model.rules import Counters, Ruleset, Table
 from analyzer.parsers.header import family_of, header, taken
 from analyzer.parsers.open_table import BASE_CHAINS, BUILT_IN, LEADS, OpenTable
 from analyzer.parsers.rows import ListedRows
+from analyzer.parsers.telling import Telling
 
 _TABLE: Final = re.compile(r"\*\s*([A-Za-z]+)\s*$")
 _CHAIN: Final = re.compile(r":\s*(\S+)\s+(\S+)(?:\s+\[(\d{1,20}):(\d{1,20})\])?\s*$")
@@ -41,7 +41,7 @@ _INSERTED: Final = re.compile(
 )
 
 
-class CarefulReader:
+class CarefulReader(Telling):
     """Reads one file.
 
     Args:
@@ -56,11 +56,10 @@ class CarefulReader:
         advance: Callable[[int, int | None], None] | None = None,
     ) -> None:
         self._advance = advance
-        self._file = file
+        super().__init__(file)
         self._wanted_table = table
         self._tables: dict[str, Table] = {}
         self._open: OpenTable | None = None
-        self._diagnostics: list[Diagnostic] = []
         self._noise: list[int] = []
         #: Lines before a table that has no head, which may be rules of it.
         self._before: list[tuple[int, str]] = []
@@ -265,24 +264,6 @@ class CarefulReader:
         if self._noise:
             more = f" (and {len(self._noise) - 1} more)" if self._noise[1:] else ""
             self._warn("noise", f"not a line of iptables-save; left out{more}", self._noise[0])
-
-    def _warn(self, code: str, message: str, line: int) -> None:
-        self._diagnose(Severity.WARNING, code, message, line)
-
-    def _note(self, code: str, message: str, line: int) -> None:
-        self._diagnose(Severity.INFO, code, message, line)
-
-    def _diagnose(self, severity: Severity, code: str, message: str, line: int) -> None:
-        self._diagnostics.append(
-            Diagnostic(
-                severity=severity,
-                code=code,
-                message=message,
-                file=self._file,
-                line=line,
-                partial=severity is not Severity.INFO,
-            )
-        )
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:

@@ -21,13 +21,13 @@ from collections.abc import Callable
 from typing import Final
 
 from analyzer.errors import InputError
-from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.hooks import POLICIES
 from analyzer.model.rules import Counters, Ruleset, Table
 from analyzer.model.value import replace
 from analyzer.parsers.listed_rule import save_row
 from analyzer.parsers.open_table import BASE_CHAINS, OpenTable
 from analyzer.parsers.rows import ListedRows, Skim
+from analyzer.parsers.telling import Telling
 from analyzer.parsers.xt.rule import UNREAD
 
 FORMAT: Final = "iptables-list"
@@ -79,13 +79,13 @@ def parse(
     return _Reader(file, table, advance).read(text)
 
 
-class _Reader:
+class _Reader(Telling):
     """Reads one file."""
 
     def __init__(
         self, file: str, table: str | None, advance: Callable[[int, int | None], None] | None
     ) -> None:
-        self._file = file
+        super().__init__(file)
         self._wanted = table
         self._advance = advance
         self._family = "ip"
@@ -99,7 +99,6 @@ class _Reader:
         self._numbered = False
         self._counted: int | None = None
         self._headless = False
-        self._diagnostics: list[Diagnostic] = []
         self._noise: list[int] = []
         self._unread: list[int] = []
 
@@ -271,24 +270,6 @@ class _Reader:
         if lines:
             more = f" (and {len(lines) - 1} more)" if lines[1:] else ""
             self._warn(code, f"{message}{more}", lines[0])
-
-    def _warn(self, code: str, message: str, line: int) -> None:
-        self._diagnose(Severity.WARNING, code, message, line)
-
-    def _note(self, code: str, message: str, line: int) -> None:
-        self._diagnose(Severity.INFO, code, message, line)
-
-    def _diagnose(self, severity: Severity, code: str, message: str, line: int) -> None:
-        self._diagnostics.append(
-            Diagnostic(
-                severity=severity,
-                code=code,
-                message=message,
-                file=self._file,
-                line=line,
-                partial=severity is not Severity.INFO,
-            )
-        )
 
 
 _UNKNOWN: Final = "what may follow in its chains is taken as unknown"

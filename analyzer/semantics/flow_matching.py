@@ -11,11 +11,12 @@ from typing import Final, TypeVar
 
 from analyzer.model.addresses import Address, Network
 from analyzer.model.matches import MatchConntrack, MatchHashlimit, MatchLimit, MatchRecent
-from analyzer.model.options import Masked, Option, Range
+from analyzer.model.options import Masked, Option
 from analyzer.model.packet import Packet
 from analyzer.model.region import Region, span
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import LIMITS
+from analyzer.semantics.option_matching import port, signed
 from analyzer.semantics.situation import FIRST, Situation
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ def state_is(states: tuple[str, ...], packet: Packet, situation: Situation) -> T
 
 def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Ternary:
     """Judge ``-m conntrack``; what only the flow's past tells is not known."""
-    judged = _signed(match.state, _state(match, packet, situation))
+    judged = signed(match.state, _state(match, packet, situation))
     asked = [option for name in _OTHERS if (option := getattr(match, name)) is not None]
     if not asked:
         return judged
@@ -60,10 +61,10 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
         _address(match.original_destination, flow.destination),
         _address(match.reply_source, packet.destination, packet.destinations),
         _address(match.reply_destination, packet.source, packet.sources),
-        _port(match.original_source_port, flow.source_port),
-        _port(match.original_destination_port, flow.destination_port),
-        _port(match.reply_source_port, packet.destination_port),
-        _port(match.reply_destination_port, packet.source_port),
+        port(flow.source_port, match.original_source_port),
+        port(flow.destination_port, match.original_destination_port),
+        port(packet.destination_port, match.reply_source_port),
+        port(packet.source_port, match.reply_destination_port),
         Ternary.TRUE if match.direction is None else Ternary.of(match.direction == "ORIGINAL"),
     ]
     unseen = (match.protocol, match.status, match.expire)
@@ -105,37 +106,25 @@ def _state(match: MatchConntrack, packet: Packet, situation: Situation) -> Terna
     return held
 
 
-def _signed(option: Option[T] | None, holds: Ternary) -> Ternary:
-    if option is None:
-        return Ternary.TRUE
-    return ~holds if option.negated else holds
-
-
 def _address(
     option: Option[Network] | None, address: Address | None, among: Region | None = None
 ) -> Ternary:
     if option is None:
         return Ternary.TRUE
     if address is None and among is not None:
-        return _signed(option, among.is_within((span(option.value),)))
+        return signed(option, among.is_within((span(option.value),)))
     known = address is not None
-    return _signed(option, Ternary.of(address in option.value) if known else Ternary.UNKNOWN)
-
-
-def _port(option: Option[Range] | None, port: int | None) -> Ternary:
-    if option is None:
-        return Ternary.TRUE
-    return _signed(option, Ternary.UNKNOWN if port is None else Ternary.of(port in option.value))
+    return signed(option, Ternary.of(address in option.value) if known else Ternary.UNKNOWN)
 
 
 def recent(match: MatchRecent, situation: Situation) -> Ternary:
     """Judge ``-m recent``: known are only the lists that session affinity keeps."""
     if match.action.value == "set":
-        return _signed(match.action, Ternary.TRUE)
+        return signed(match.action, Ternary.TRUE)
     known = match.name.startswith(situation.affinity_lists) and match.hit_count is None
     if situation.lists is None or not known:
         return Ternary.UNKNOWN
-    return _signed(match.action, Ternary.of(match.name in situation.lists))
+    return signed(match.action, Ternary.of(match.name in situation.lists))
 
 
 def limit(match: MatchLimit | MatchHashlimit, situation: Situation) -> Ternary:

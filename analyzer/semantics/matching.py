@@ -53,7 +53,7 @@ from analyzer.model.matches import (
     MatchUdp,
     MatchUnknown,
 )
-from analyzer.model.options import AddressRange, Option, Range
+from analyzer.model.options import AddressRange, Option
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.region import Parted, Region, span
@@ -67,6 +67,7 @@ from analyzer.semantics.flow_matching import (
     state_is,
 )
 from analyzer.semantics.node_matching import physdev, policy, rpfilter, socket
+from analyzer.semantics.option_matching import multiport, port, signed, source_port
 from analyzer.semantics.situation import FIRST, Situation
 
 T = TypeVar("T")
@@ -74,7 +75,6 @@ T = TypeVar("T")
 #: Numbers that ``-p`` may print instead of names. Source: IANA, protocol numbers.
 _NUMBERS: Final = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "132": "sctp"}
 _IPV6: Final = 6
-_ALL_PORTS: Final = Range(0, 0xFFFF)
 _ALIASES: Final = {"icmpv6": "ipv6-icmp", "0": "all"}
 
 
@@ -198,60 +198,6 @@ def _all(*parts: Ternary) -> Ternary:
     return reduce(Ternary.__and__, parts, Ternary.TRUE)
 
 
-def _signed(option: Option[T] | None, holds: Ternary) -> Ternary:
-    """Return what an option contributes: nothing when it is absent."""
-    if option is None:
-        return Ternary.TRUE
-    return ~holds if option.negated else holds
-
-
-def _port(port: int | None, option: Option[Range] | None) -> Ternary:
-    if option is None:
-        return Ternary.TRUE
-    if port is None:
-        whole = option.value == _ALL_PORTS
-        return _signed(option, Ternary.TRUE if whole else Ternary.UNKNOWN)
-    return _signed(option, Ternary.of(port in option.value))
-
-
-def _source_port(packet: Packet, option: Option[Range] | None, situation: Situation) -> Ternary:
-    if option is None or packet.source_port is not None or option.value == _ALL_PORTS:
-        return _port(packet.source_port, option)
-    return _signed(option, _source_port_in(packet, (option.value,), situation))
-
-
-def _source_port_in(packet: Packet, ports: tuple[Range, ...], situation: Situation) -> Ternary:
-    held = situation.source_port(packet)
-    among = (held.is_within(each.first, each.last) for each in ports)
-    return situation.told_by_port(held, reduce(Ternary.__or__, among, Ternary.FALSE))
-
-
-def _multiport(match: MatchMultiport, packet: Packet, situation: Situation) -> Ternary:
-    def source(option: Option[tuple[Range, ...]]) -> Ternary:
-        return _source_port_in(packet, option.value, situation)
-
-    def destination(option: Option[tuple[Range, ...]]) -> Ternary:
-        port = packet.destination_port
-        if port is None:
-            return Ternary.UNKNOWN
-        return Ternary.of(any(port in each for each in option.value))
-
-    def either(option: Option[tuple[Range, ...]]) -> Ternary:
-        return source(option) | destination(option)
-
-    return _all(
-        *(
-            _signed(option, judge(option))
-            for option, judge in (
-                (match.source_ports, source),
-                (match.destination_ports, destination),
-                (match.ports, either),
-            )
-            if option is not None
-        )
-    )
-
-
 def _in_range(
     address: Address | None, among: Region | None, option: Option[AddressRange] | None
 ) -> Ternary:
@@ -261,8 +207,8 @@ def _in_range(
         if among is None:
             return Ternary.UNKNOWN
         asked = (int(option.value.first), int(option.value.last))
-        return _signed(option, among.is_within((asked,)))
-    return _signed(option, Ternary.of(address in option.value))
+        return signed(option, among.is_within((asked,)))
+    return signed(option, Ternary.of(address in option.value))
 
 
 def _transport(
@@ -272,8 +218,8 @@ def _transport(
     ports = _all(
         # The kernel refuses these matches without the -p of the same name.
         _protocol(packet, names[type(match)]),
-        _source_port(packet, match.source_port, situation),
-        _port(packet.destination_port, match.destination_port),
+        source_port(packet, match.source_port, situation),
+        port(packet.destination_port, match.destination_port),
     )
     match match:
         case MatchTcp(tcp_option=option, flags=flags):
@@ -282,11 +228,11 @@ def _transport(
             first = situation.state in FIRST
             return _all(
                 ports,
-                _signed(option, Ternary.UNKNOWN),
-                _signed(flags, Ternary.of(bool(syn)) if first else Ternary.UNKNOWN),
+                signed(option, Ternary.UNKNOWN),
+                signed(flags, Ternary.of(bool(syn)) if first else Ternary.UNKNOWN),
             )
         case MatchSctp(chunk_types=chunks):
-            return _all(ports, _signed(chunks, Ternary.UNKNOWN))
+            return _all(ports, signed(chunks, Ternary.UNKNOWN))
         case _:
             return ports
 
@@ -322,11 +268,11 @@ def _addrtype(match: MatchAddrtype, packet: Packet, situation: Situation) -> Ter
     if match.source_type is not None:
         known = packet.source or packet.sources
         local = situation.is_from_node(packet)
-        holds &= _signed(match.source_type, _type(match.source_type, local, known))
+        holds &= signed(match.source_type, _type(match.source_type, local, known))
     if match.destination_type is not None:
         known = packet.destination or packet.destinations
         local = situation.is_local(packet)
-        holds &= _signed(match.destination_type, _type(match.destination_type, local, known))
+        holds &= signed(match.destination_type, _type(match.destination_type, local, known))
     return holds
 
 
@@ -360,7 +306,7 @@ def _in_set(match: MatchSet, packet: Packet, situation: Situation) -> Ternary:
         found = passes(packet)
         return found if isinstance(found, str) else None
 
-    return _signed(match.match_set, situation.ipsets.holds(match, packet, device))
+    return signed(match.match_set, situation.ipsets.holds(match, packet, device))
 
 
 def _is_true(*_: object) -> Ternary:
@@ -387,7 +333,7 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchTcp: _transport,
     MatchUdp: _transport,
     MatchSctp: _transport,
-    MatchMultiport: _multiport,
+    MatchMultiport: multiport,
     MatchIprange: _iprange,
     MatchState: lambda match, packet, situation: state_is(match.states, packet, situation),
     MatchMark: lambda match, packet, _: packet.mark.equals(match.mark.value, match.mark.mask),

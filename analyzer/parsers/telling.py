@@ -1,0 +1,33 @@
+"""What readers of rows tell of what they could not read."""
+
+from __future__ import annotations
+
+from analyzer.model.diagnostics import Diagnostic, Severity
+
+
+class Telling:
+    """A reader of one file that keeps what there is to say of it, by line."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._diagnostics: list[Diagnostic] = []
+
+    def _warn(self, code: str, message: str, line: int) -> None:
+        """Say what may make the answer less than the whole."""
+        self._diagnose(Severity.WARNING, code, message, line)
+
+    def _note(self, code: str, message: str, line: int) -> None:
+        """Say what changes nothing of the answer."""
+        self._diagnose(Severity.INFO, code, message, line)
+
+    def _diagnose(self, severity: Severity, code: str, message: str, line: int) -> None:
+        self._diagnostics.append(
+            Diagnostic(
+                severity=severity,
+                code=code,
+                message=message,
+                file=self._file,
+                line=line,
+                partial=severity is not Severity.INFO,
+            )
+        )

@@ -1,0 +1,73 @@
+"""Options of matches: what is asked for may be absent, or negated; and ports."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Final, TypeVar
+
+from analyzer.model.matches import MatchMultiport
+from analyzer.model.options import Option, Range
+from analyzer.model.packet import Packet
+from analyzer.model.ternary import Ternary
+from analyzer.semantics.situation import Situation
+
+T = TypeVar("T")
+
+_ALL_PORTS: Final = Range(0, 0xFFFF)
+
+
+def signed(option: Option[T] | None, holds: Ternary) -> Ternary:
+    """Return what an option contributes: nothing when it is absent."""
+    if option is None:
+        return Ternary.TRUE
+    return ~holds if option.negated else holds
+
+
+def port(number: int | None, option: Option[Range] | None) -> Ternary:
+    """Tell whether a port, None: not known, is what an option asks for."""
+    if option is None:
+        return Ternary.TRUE
+    if number is None:
+        whole = option.value == _ALL_PORTS
+        return signed(option, Ternary.TRUE if whole else Ternary.UNKNOWN)
+    return signed(option, Ternary.of(number in option.value))
+
+
+def source_port(packet: Packet, option: Option[Range] | None, situation: Situation) -> Ternary:
+    """Tell whether a packet comes from the ports that an option asks for."""
+    if option is None or packet.source_port is not None or option.value == _ALL_PORTS:
+        return port(packet.source_port, option)
+    return signed(option, _source_port_in(packet, (option.value,), situation))
+
+
+def _source_port_in(packet: Packet, ports: tuple[Range, ...], situation: Situation) -> Ternary:
+    held = situation.source_port(packet)
+    among = (held.is_within(each.first, each.last) for each in ports)
+    return situation.told_by_port(held, reduce(Ternary.__or__, among, Ternary.FALSE))
+
+
+def multiport(match: MatchMultiport, packet: Packet, situation: Situation) -> Ternary:
+    """Judge ``-m multiport``."""
+
+    def source(option: Option[tuple[Range, ...]]) -> Ternary:
+        return _source_port_in(packet, option.value, situation)
+
+    def destination(option: Option[tuple[Range, ...]]) -> Ternary:
+        port = packet.destination_port
+        if port is None:
+            return Ternary.UNKNOWN
+        return Ternary.of(any(port in each for each in option.value))
+
+    def either(option: Option[tuple[Range, ...]]) -> Ternary:
+        return source(option) | destination(option)
+
+    judged = (
+        signed(option, judge(option))
+        for option, judge in (
+            (match.source_ports, source),
+            (match.destination_ports, destination),
+            (match.ports, either),
+        )
+        if option is not None
+    )
+    return reduce(Ternary.__and__, judged, Ternary.TRUE)
