@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.effort import PROFILE
 from tests.support.lab.running import (
     CASES,
     NFT_CASES,
+    SWAPPED,
     Case,
     case,
     kubeodds,
@@ -19,15 +19,7 @@ from tests.support.lab.running import (
 pytestmark = pytest.mark.lab
 
 
-#: What seed-dns holds two-node does too: the quick check takes few of the former.
-SOME = [
-    each
-    for each in (*CASES, *NFT_CASES)
-    if PROFILE == "soak" or "/seed-dns" not in str(each) or str(each).startswith(("1.30", "1.36"))
-]
-
-
-@pytest.mark.parametrize("given", SOME, ids=str)
+@pytest.mark.parametrize("given", [*CASES, *NFT_CASES], ids=str)
 def test_the_kernel_agrees_on_every_capture_from_every_source(given: Case) -> None:
     status, found, _ = lab_run(
         *given.given, "--dead-node", given.victim, "--flows", "2000",
@@ -96,18 +88,7 @@ def test_a_changed_probability_is_found_out(tmp_path: Path) -> None:
     """The prediction is of one dump, the kernel's rules are of another."""
     given = case("1.36.2-iptables-legacy/seed-dns@worker1")
     program = Path(tmp_path, "swap.py")
-    program.write_text(
-        "import sys\n"
-        "from netns_lab import cli\n"
-        "from netns_lab.iptables import Iptables\n"
-        "from analyzer.parsers.iptables_save import parse, render\n"
-        "load = Iptables.load\n"
-        "def other(self, ruleset):\n"
-        "    text = render(ruleset).replace('0.50000000000', '0.40000000000')\n"
-        "    load(self, parse(text, 'other'))\n"
-        "Iptables.load = other\n"
-        "sys.exit(cli.main(sys.argv[1:]))\n"
-    )
+    program.write_text(SWAPPED)
     arguments = ["run", *given.given, "--dead-node", "master", "--service", "kube-dns:dns"]
     done = python(str(program), *arguments)
     assert done.returncode == 1, done.stderr

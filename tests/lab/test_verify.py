@@ -23,7 +23,7 @@ from analyzer.kubeproxy.generate import (
 )
 from analyzer.kubeproxy.view import Source
 from netns_lab.cli import parser
-from tests.support.lab.running import case, kubeodds, python
+from tests.support.lab.running import SWAPPED, case, kubeodds, python
 
 pytestmark = pytest.mark.lab
 
@@ -81,18 +81,7 @@ def test_a_dump_that_the_kernel_contradicts_is_found_out(tmp_path: Path) -> None
     """The prediction is of one dump, the kernel's rules are of another."""
     given = case("1.36.2-iptables-legacy/seed-dns@worker1")
     program = Path(tmp_path, "swap.py")
-    program.write_text(
-        "import sys\n"
-        "from netns_lab import cli\n"
-        "from netns_lab.iptables import Iptables\n"
-        "from analyzer.parsers.iptables_save import parse, render\n"
-        "load = Iptables.load\n"
-        "def other(self, ruleset):\n"
-        "    text = render(ruleset).replace('0.50000000000', '0.40000000000')\n"
-        "    load(self, parse(text, 'other'))\n"
-        "Iptables.load = other\n"
-        "sys.exit(cli.main(sys.argv[1:]))\n"
-    )
+    program.write_text(SWAPPED)
     words = ["verify", *given.given, "--service", "kube-dns:dns", "-o", "junit"]
     done = python(str(program), *words)
     assert done.returncode == 1, done.stderr

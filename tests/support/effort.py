@@ -23,12 +23,12 @@ settings.register_profile("soak", max_examples=SOAK, deadline=None, print_blob=T
 
 def in_quick(wanted: int) -> int:
     """Return how many of the examples that a property is worth the quick check takes."""
-    return -(-wanted // 3)
+    return -(-wanted // 2)
 
 
 def examples(quick: int, soak: int) -> settings:
     """Give a property as many random examples as it is worth its time.
 
-    The quick check, which is to end within three minutes, takes a third of the `quick` ones.
+    The quick check, which is to end within three minutes, takes half of the `quick` ones.
     """
     return settings(max_examples=soak if PROFILE == "soak" else in_quick(quick))

@@ -49,8 +49,6 @@ RATE: Final = 1e-6
 _BIND: Final = 4096
 #: Programs beside each other whose failures take no time.
 _AT_ONCE: Final = 4
-#: Programs that wait for each processor, beyond which a machine counts as no busier.
-_BUSIEST: Final = 6.0
 _DNS: Final = (IPv4Address("10.96.0.10"), IPv4Address("10.96.0.11"))
 _WEB: Final = 80
 
@@ -182,38 +180,23 @@ def run(
         at_once=min(program.at_once, _AT_ONCE) if fate is Fate.REFUSED else program.at_once,
         deadline=program.deadline,
     )
-    starting = starting_now()
     servers = lab.serve(responder=dns.knowing({FULL_NAME}))
     try:
         done = clients.run_client(lab, client, servers, runs, program.words(*target, folder))
     finally:
         servers.close()
-    return told(predicted, done, clients.succeeds, max(starting, starting_now()))
+    return told(predicted, done, clients.succeeds)
 
 
-def starting_now() -> float:
-    """Return the seconds that programs may take to start, on a machine as busy as this one is.
-
-    Endings whose times are not told apart then count together, as their shares always do.
-    """
-    waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
-    return STARTING * min(max(1.0, waiting), _BUSIEST)
-
-
-def told(
-    predicted: Outcome, done: Sequence[tuple[bool, float]], chance: Any, starting: float = STARTING
-) -> dict[str, Any]:
-    """Return each group of endings with its chance and its count, and whether they agree.
-
-    `starting`: the seconds that a program may take to start and to end.
-    """
+def told(predicted: Outcome, done: Sequence[tuple[bool, float]], chance: Any) -> dict[str, Any]:
+    """Return each group of endings with its chance and its count, and whether they agree."""
     groups: list[tuple[bool, float, float, list[tuple[Any, Any]]]] = []
     for each in predicted.endings:
         if not each.chance[1]:
             continue
         ok = each.result is Result.ANSWERED
         low = float(each.time.least) * (1 - DELAY) - 0.01
-        high = float(each.time.most) * (1 + DELAY) + starting
+        high = float(each.time.most) * (1 + DELAY) + STARTING
         same = next((g for g in groups if g[0] == ok and low <= g[2] and g[1] <= high), None)
         if same is None:
             groups.append((ok, low, high, [each.chance]))

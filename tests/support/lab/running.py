@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -62,6 +62,21 @@ NFT_CASES = [Case(path.parent) for path in sorted(NFT.glob("*-nftables/*/run.jso
 
 def case(name: str) -> Case:
     return Case(FIXTURES / name)
+
+
+#: The lab with rules that draw otherwise than those of the dump that it is given.
+SWAPPED: Final = """\
+import sys
+from netns_lab import cli
+from netns_lab.iptables import Iptables
+from analyzer.parsers.iptables_save import parse, render
+load = Iptables.load
+def other(self, ruleset):
+    text = render(ruleset).replace('0.50000000000', '0.40000000000')
+    load(self, parse(text, 'other'))
+Iptables.load = other
+sys.exit(cli.main(sys.argv[1:]))
+"""
 
 
 def python(
