@@ -21,6 +21,9 @@ _COLUMNS: Final = (
     Column("VERDICT"),
 )
 
+#: Reasons' routes that are named.
+_FEW: Final = 3
+
 
 def render(answer: LabAnswer) -> Document:
     """Return the table, what speaks against the prediction, and what was not measured."""
@@ -76,7 +79,7 @@ def _left_out(answer: LabAnswer) -> Iterator[Line]:
     reasons = Counter(each.reason for each in answer.left_out)
     for reason, number in reasons.most_common():
         some = dict.fromkeys(e.service for e in answer.left_out if e.reason == reason)
-        names = ", ".join(list(some)[:3]) + (", ..." if len(some) > 3 else "")  # noqa: PLR2004
+        names = ", ".join(list(some)[:_FEW]) + (", ..." if len(some) > _FEW else "")
         yield Line((f"Not measured: {count(number, 'route')} of {names}: {reason}.",))
 
 

@@ -76,7 +76,7 @@ def _sniffer(host: Host, landed: Counter[tuple[str, int]]) -> AsyncSniffer:
         below = packet.payload
         above = below.payload
         # To an endpoint; an answer goes to a client's port.
-        if getattr(above, "dport", None) == 53 or getattr(above, "flags", None) == "S":  # noqa: PLR2004
+        if getattr(above, "dport", None) == 53 or getattr(above, "flags", None) == "S":  # noqa: PLR2004  # DNS
             landed[below.dst, above.dport] += 1
 
     with host.namespace:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from netns_lab import filters
-from netns_lab.layout import Layout
+from netns_lab.layout import IPV4, Layout
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
 from netns_lab.ring import Ring, Slots
@@ -28,6 +28,8 @@ BATCH: Final = 256
 _ROOM: Final = 4 * BATCH
 #: Bytes of a slot: up to the tag, and up to the tag of a packet that an error of ICMP quotes.
 _SHORT, _LONG = 128, 256
+#: Of an IPv4 address.
+_OCTETS: Final = 4
 _SYN: Final = 0x02
 _SYN_ACK: Final = 0x12
 _RST_ACK: Final = 0x14
@@ -41,7 +43,7 @@ RawDoor = tuple[int, ...]
 def raw_door(address: bytes, port: int) -> RawDoor:
     """Return what a packet to or from an address and port has in memory."""
     view = memoryview(address + port.to_bytes(2))
-    words = view[:4].cast("I") if len(address) == 4 else view[:16].cast("Q")  # noqa: PLR2004
+    words = view[:4].cast("I") if len(address) == _OCTETS else view[:16].cast("Q")
     return (*words, view[len(address) :].cast("H")[0])
 
 
@@ -76,7 +78,7 @@ class _Columns:
         self.of = self._door(layout.source, layout.source_port)
 
     def _door(self, address: int, port: int) -> list[memoryview]:
-        if self._layout.version == 4:  # noqa: PLR2004
+        if self._layout.version == IPV4:
             words = [self._slots.column("I", address)]
         else:
             words = [self._slots.column("Q", address), self._slots.column("Q", address + 8)]
@@ -116,7 +118,7 @@ class Arrivals:
 
     def __init__(self, host: Host, layout: Layout) -> None:
         program = filters.arrivals(layout)
-        slot = _SHORT if layout.version == 4 else _LONG  # noqa: PLR2004
+        slot = _SHORT if layout.version == IPV4 else _LONG
         self._ring = Ring(
             host.namespace, host.device, layout.ethertype, program, slot=slot, most=_ROOM
         )

@@ -15,6 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+#: The version of IP that is not 6.
+IPV4: Final = 4
 #: Of Ethernet.
 LINK: Final = 14
 
@@ -42,32 +44,32 @@ class Layout:
     @property
     def icmp(self) -> int:
         """The number of the ICMP that goes with this version."""
-        return 1 if self.version == 4 else 58  # noqa: PLR2004
+        return 1 if self.version == IPV4 else 58
 
     @property
     def ethertype(self) -> int:
         """Of frames of this version."""
-        return 0x0800 if self.version == 4 else 0x86DD  # noqa: PLR2004
+        return 0x0800 if self.version == IPV4 else 0x86DD
 
     @property
     def header(self) -> int:
         """How long the IP header is."""
-        return 20 if self.version == 4 else 40  # noqa: PLR2004
+        return 20 if self.version == IPV4 else 40
 
     @property
     def next_protocol(self) -> int:
         """Where the protocol stands."""
-        return 9 if self.version == 4 else 6  # noqa: PLR2004
+        return 9 if self.version == IPV4 else 6
 
     @property
     def source(self) -> int:
         """Where the source address stands."""
-        return 12 if self.version == 4 else 8  # noqa: PLR2004
+        return 12 if self.version == IPV4 else 8
 
     @property
     def destination(self) -> int:
         """Where the destination address stands."""
-        return 16 if self.version == 4 else 24  # noqa: PLR2004
+        return 16 if self.version == IPV4 else 24
 
     @property
     def source_port(self) -> int:

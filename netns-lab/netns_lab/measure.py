@@ -20,7 +20,7 @@ from analyzer.model.probability import NEVER, Bounds, capped_sum
 from analyzer.model.value import replace
 from netns_lab.backend import Door
 from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door, tag_of
-from netns_lab.layout import Layout
+from netns_lab.layout import IPV4, Layout
 from netns_lab.netlink import forget_flows
 from netns_lab.replay import Flows
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
@@ -369,7 +369,7 @@ def _without_collector() -> Iterator[None]:
 
 def _socket_address(address: Address) -> bytes:
     """Return a struct sockaddr without a port."""
-    if address.version == 4:  # noqa: PLR2004
+    if address.version == IPV4:
         return struct.pack("=HH4s8x", socket.AF_INET, 0, address.packed)
     return struct.pack("=HHI16sI", socket.AF_INET6, 0, 0, address.packed, 0)
 

@@ -17,6 +17,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Final
 
 from netns_lab.errors import LabError
+from netns_lab.layout import IPV4
 from netns_lab.namespace import Namespace
 
 _ROUTE, _NETFILTER = 0, 12
@@ -111,7 +112,7 @@ class Netlink:
         body = struct.pack(
             "=BBBBi", _family(address), len(packed) * 8, 0x80 | _NO_DUPLICATE_CHECK, 0, index
         )
-        if address.version == 4:  # noqa: PLR2004
+        if address.version == IPV4:
             body += attribute(1, packed)
         self.add(f"address {address}", _NEW_ADDRESS, body + attribute(2, packed), _CREATE)
 
@@ -260,7 +261,7 @@ def _bytes_of(mac: str) -> bytes:
 
 
 def _family(address: Address | Network) -> int:
-    return socket.AF_INET if address.version == 4 else socket.AF_INET6  # noqa: PLR2004
+    return socket.AF_INET if address.version == IPV4 else socket.AF_INET6
 
 
 def _link(index: int, *, up: bool = False) -> bytes:

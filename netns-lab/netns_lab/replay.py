@@ -20,7 +20,7 @@ from scapy.packet import Packet, Raw
 
 from analyzer.model.addresses import Address
 from netns_lab.errors import LabError
-from netns_lab.layout import LINK, Layout
+from netns_lab.layout import IPV4, LINK, Layout
 from netns_lab.messages import Messages
 from netns_lab.sources import CLIENT_PORTS
 
@@ -151,7 +151,7 @@ def _packet(
     to, from_ = macs
     link = Ether(dst=to, src=from_)
     ends = {"src": str(client), "dst": str(address)}
-    below = link / (IP(flags="DF", **ends) if layout.version == 4 else IPv6(**ends))  # noqa: PLR2004
+    below = link / (IP(flags="DF", **ends) if layout.version == IPV4 else IPv6(**ends))
     if layout.protocol == "udp":
         return below / UDP(sport=0, dport=port) / Raw(tag.to_bytes(4) + bytes(PAYLOAD - 4))
     return below / TCP(sport=0, dport=port, flags="S", seq=tag, options=[("MSS", 1460)])

@@ -17,6 +17,7 @@ from analyzer.kubeproxy.view import Route, ServicePort, Source, View
 from analyzer.model.addresses import Address, Network
 from analyzer.model.cluster import Cluster
 from netns_lab.errors import LabError
+from netns_lab.layout import IPV4
 
 #: RFC 5737 and RFC 3849: nobody's; clients stand there that are not of the cluster.
 _OUTSIDE: Final[Mapping[int, Network]] = {
@@ -141,7 +142,7 @@ class Addresses:
         pod = self._view.pod_source
         if pod is None or pod.version != version:
             return _ANY_POD[version]
-        kind = IPv4Network if version == 4 else IPv6Network  # noqa: PLR2004
+        kind = IPv4Network if version == IPV4 else IPv6Network
         found: Network = kind((int(pod), pod.max_prefixlen - _NEIGHBOURHOOD), strict=False)
         return found
 

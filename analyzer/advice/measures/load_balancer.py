@@ -15,7 +15,8 @@ def change(situation: Situation, _key: Key) -> Situation | Refused:
     """
     said = situation.said
     roles = roles_of(situation.items)
-    if len(set(said.control_plane or roles.api or roles.control_plane)) < 2:  # noqa: PLR2004
+    masters = set(said.control_plane or roles.api or roles.control_plane)
+    if not masters or len(masters) == 1:
         return Refused("one API server needs none")
     if said.load_balancer in ((CLIENT_SIDE,), (EXTERNAL,)) or said.preset in (
         "k3s",
