@@ -32,7 +32,9 @@ class Row:
 
 
 ANALYZER: Final = (
-    Row("parsers/telling", "parsers/test_careful.py parsers/test_listing.py", "what readers warn of"),
+    Row(
+        "parsers/telling", "parsers/test_careful.py parsers/test_listing.py", "what readers warn of"
+    ),
     Row(
         "semantics/option_matching",
         "semantics/test_matching.py semantics/test_source_ports.py",
