@@ -294,6 +294,8 @@ ANALYZER: Final = (
     ),
 )
 LAB: Final = (
+    Row("inside", "lab/test_safety.py lab/test_shell.py", "what a program sees, and how it ends"),
+    Row("places", "lab/test_shell.py", "where programs of `lab shell` run"),
     Row("pod_devices", "lab/test_noise.py", "nodes with rules of others, in the kernel"),
     Row(
         "backend cli command count errors experiment measure plan ready servers topology wanted",

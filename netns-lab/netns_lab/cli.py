@@ -50,6 +50,11 @@ EXAMPLES: Final = {
         "kubeodds lab verify dump.txt --service kube-dns:dns --resolution 10%",
         "kubeodds lab verify dump.txt --service app -o junit --output lab.xml",
     ),
+    "shell": (
+        "kubeodds lab shell dump.txt --objects objects.json --node worker1 --dead-node master",
+        "kubeodds lab shell dump.txt --dead 10.244.0.7 -- nc -zv -w 1 10.96.0.1 443",
+        "kubeodds lab shell dump.txt --in node -- iptables-save -t nat",
+    ),
     "judge": (
         "kubeodds lab judge run.json",
         "kubeodds lab judge run.json -o json",
@@ -71,9 +76,20 @@ def main(words: Sequence[str]) -> int:
     Raises:
         AnalyzerError: bad input, or a lab that cannot start.
     """
+    words, command = _parted(words)
     options = parser().parse_args(words, SimpleNamespace())
+    options.command = command
     verb: Callable[[SimpleNamespace], int] = options.run
-    return verb(opened(options, say) if options.verb in {"run", "clients"} else options)
+    is_opened = options.verb in {"run", "clients", "shell"}
+    return verb(opened(options, say) if is_opened else options)
+
+
+def _parted(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the words of `lab shell` before ``--``, and the command behind it."""
+    if words[:1] != ["shell"] or "--" not in words:
+        return words, ()
+    at = list(words).index("--")
+    return words[:at], words[at + 1 :]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -107,6 +123,25 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_sources(verify, "all of them")
     verify.set_defaults(run=_verify)
+    hands_on = verbs.add_parser(
+        "shell",
+        help="a shell in the lab, or a command behind --",
+        description="Build the lab and open a shell in a place of it: endpoints answer, and say "
+        "who they are. A command behind -- is run instead, and its exit status is that of "
+        "kubeodds.",
+        examples=EXAMPLES["shell"],
+    )
+    _add_lab_options(hands_on)
+    hands_on.add_argument(
+        "--in",
+        dest="place",
+        metavar="PLACE",
+        default="client",
+        help="client (a pod that is no endpoint), node (where the rules are), pods (this node's "
+        "endpoints), another node, outside, world, or a pod by its address or its name "
+        "(default: client)",
+    )
+    hands_on.set_defaults(run=_shell)
     again = verbs.add_parser(
         "judge",
         help="judge a saved measurement again, no root needed",
@@ -129,17 +164,21 @@ def _verb(
         description=says,
         examples=EXAMPLES[name],
     )
+    _add_lab_options(parser)
+    arguments.add_service_option(parser)
+    arguments.add_output_options(parser, f"lab {name}")
+    return parser
+
+
+def _add_lab_options(parser: argparse.ArgumentParser) -> None:
     arguments.add_input_options(parser)
     arguments.add_dead_options(parser)
-    arguments.add_service_option(parser)
     parser.add_argument(
         "--backend",
         choices=list(BACKENDS),
         help="what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft "
         "(default: what wrote the dump)",
     )
-    arguments.add_output_options(parser, f"lab {name}")
-    return parser
 
 
 def _add_sources(parser: argparse.ArgumentParser, default: str) -> None:
@@ -277,6 +316,11 @@ def _saved(paths: Sequence[str]) -> str | None:
     with Path(paths[0]).open("rb") as file:
         start = file.read(_START)
     return paths[0] if b'"kubeodds/lab/' in start else None
+
+
+def _shell(options: SimpleNamespace) -> int:
+    status: int = importlib.import_module("netns_lab.shell").shell(options)
+    return status
 
 
 def _judge(options: SimpleNamespace) -> int:

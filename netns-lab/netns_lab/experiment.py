@@ -23,7 +23,7 @@ from netns_lab.namespace import Namespace
 from netns_lab.plan import plan
 from netns_lab.ready import wait_until_ready
 from netns_lab.replay import PAYLOAD
-from netns_lab.servers import Echoes, Servers, listener
+from netns_lab.servers import Echoes, Responder, Servers, Talk, echo, listener
 from netns_lab.topology import Host, build, mute
 
 _IPV4: Final = 4
@@ -37,6 +37,8 @@ class Question:
         routes: those that will be measured; what others need is not there then.
         refusing: those of the dead whose host lives, so that it refuses what comes for them.
         pod_device: the pattern of names that devices of pods have.
+        visitors: sources besides pods that a client is to have an address for, and `HAIRPIN` where
+            endpoints are clients, even if no route needs them.
     """
 
     ruleset: Rules
@@ -48,6 +50,7 @@ class Question:
     routes: tuple[tuple[ServicePort, Route], ...] = ()
     refusing: frozenset[Endpoint] = frozenset()
     pod_device: str = "veth+"
+    visitors: tuple[Source, ...] = ()
 
 
 class Lab:
@@ -66,6 +69,7 @@ class Lab:
             flows=min(question.flows, CONNTRACK_ROOM),
             routes=question.routes,
             pod_device=question.pod_device,
+            visitors=question.visitors,
         )
         self.topology = build(wanted)
         wait_until_ready(self.topology.namespaces)
@@ -90,17 +94,20 @@ class Lab:
             for each in plans
         )
 
-    def serve(self, **responders: Callable[[bytes], bytes]) -> Servers:
+    def serve(
+        self, responder: Callable[[int], Responder] = lambda _: echo, talk: Talk | None = None
+    ) -> Servers:
         """Start a server for each living endpoint and return them all.
 
-        `responders` go to `Servers.udp`; without one, UDP endpoints echo.
+        `responder` gives what answers at a port of UDP, `talk` is for `Servers.tcp`.
         """
         servers = Servers()
         for namespace, protocol, ports in self._living():
             if protocol == "tcp":
-                servers.tcp(namespace, ports)
+                servers.tcp(namespace, ports, talk)
             elif protocol == "udp":
-                servers.udp(namespace, ports, **responders)
+                for port in ports:
+                    servers.udp(namespace, [port], responder(port))
         return servers
 
     def _living(self) -> Iterator[tuple[Namespace, str, set[int]]]:

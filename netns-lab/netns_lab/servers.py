@@ -27,6 +27,9 @@ _CONTROL_SIZE: Final = socket.CMSG_SPACE(_PKTINFO.size)
 
 #: Makes the answer to one datagram.
 Responder = Callable[[bytes], bytes]
+#: Makes the answer to what a TCP client says first, by the address and port that it connected to.
+Talk = Callable[[str, int, bytes], bytes]
+_MOST_SAID: Final = 65_536
 
 
 def echo(datagram: bytes) -> bytes:
@@ -47,18 +50,18 @@ class Servers:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self._listening: list[socket.socket] = []
 
-    def tcp(self, namespace: Namespace, ports: Iterable[int]) -> None:
+    def tcp(self, namespace: Namespace, ports: Iterable[int], talk: Talk | None = None) -> None:
         """Let the kernel of `namespace` accept connections to any of its addresses.
+
+        They are closed at once; with `talk`, when the client has said something and was answered.
 
         Raises:
             LabError: the port cannot be had.
         """
         for port in sorted(set(ports)):
             sock = listener(namespace, port)
-            self._listening.append(sock)
-            self._selector.register(sock, selectors.EVENT_READ, self._accept)
+            self._selector.register(sock, selectors.EVENT_READ, lambda s: self._accept(s, talk))
 
     def udp(self, namespace: Namespace, ports: Iterable[int], responder: Responder = echo) -> None:
         """Answer datagrams to any address of `namespace`, from the address they were sent to.
@@ -71,7 +74,6 @@ class Servers:
             sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
             make_room(sock)
             sock.setblocking(False)
-            self._listening.append(sock)
 
             def answer(sock: socket.socket, responder: Responder = responder) -> None:
                 _answer(sock, responder)
@@ -83,21 +85,39 @@ class Servers:
         for key, _ in self._selector.select(wait):
             key.data(key.fileobj)
 
-    @staticmethod
-    def _accept(listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket, talk: Talk | None) -> None:
         try:
             while True:
                 connection, _ = listener.accept()
-                connection.close()
+                if talk is None:
+                    connection.close()
+                    continue
+                connection.setblocking(False)
+                self._selector.register(
+                    connection, selectors.EVENT_READ, lambda c: self._talk(c, talk)
+                )
         except BlockingIOError:
             pass
         except ConnectionError:  # the client was gone before we looked
             pass
 
+    def _talk(self, connection: socket.socket, talk: Talk) -> None:
+        """Answer what a client said, and hang up."""
+        self._selector.unregister(connection)
+        with connection:
+            try:
+                if said := connection.recv(_MOST_SAID):
+                    address, port = connection.getsockname()[:2]
+                    connection.sendall(talk(address, port, said))
+                    connection.shutdown(socket.SHUT_WR)
+            except OSError:  # it is gone, or does not read
+                pass
+
     def close(self) -> None:
         """Stop answering."""
-        for sock in self._listening:
-            sock.close()
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
         self._selector.close()
 
 

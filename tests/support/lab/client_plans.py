@@ -180,7 +180,7 @@ def run(
         at_once=min(program.at_once, _AT_ONCE) if fate is Fate.REFUSED else program.at_once,
         deadline=program.deadline,
     )
-    servers = lab.serve(responder=dns.knowing({FULL_NAME}))
+    servers = lab.serve(lambda _: dns.knowing({FULL_NAME}))
     try:
         done = clients.run_client(lab, client, servers, runs, program.words(*target, folder))
     finally:
