@@ -274,11 +274,13 @@ def _log_pmf(hits: int, trials: int, probability: float) -> float:
     return chosen + hits * math.log(probability) + (trials - hits) * math.log1p(-probability)
 
 
-def client_agrees(trial: ClientTrial, rate: float = FALSE_ALARM_RATE) -> bool:
+def client_agrees(trial: ClientTrial, rate: float = FALSE_ALARM_RATE) -> bool | None:
     """Tell whether the number of runs that succeeded is one that the prediction explains.
 
-    And whether those that failed took as long as they should.
+    And whether those that failed took as long as they should. None: nothing was predicted.
     """
+    if trial.succeeds is None:
+        return None
     return p_value_within(trial.succeeded, trial.runs, trial.succeeds) > rate and takes_as_long(
         trial
     )

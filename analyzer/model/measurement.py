@@ -31,6 +31,22 @@ class EndpointCount:
 
 
 @value(kw_only=True)
+class ClientExit:
+    """Runs of a program that ended alike.
+
+    Attributes:
+        status: the exit status; negative: the signal that ended it.
+        says: the last line that one of them printed.
+        seconds: what the fastest, the median and the slowest of them took.
+    """
+
+    status: int
+    runs: int
+    says: str
+    seconds: tuple[float, float, float]
+
+
+@value(kw_only=True)
 class ClientTrial:
     """A real program, run many times against one address.
 
@@ -38,7 +54,7 @@ class ClientTrial:
         command: what was run each time.
         target: what the address is: a living pod, a ServicePort.
         family: of the address, as nft names it: ``ip`` or ``ip6``.
-        succeeds: the predicted share of runs that succeed.
+        succeeds: the predicted share of runs that succeed; None: nobody said what it does.
         failure_seconds: how long each run that failed took, in ascending order.
         failure_takes: the predicted seconds, at least and at most; None: none is to fail.
     """
@@ -48,9 +64,10 @@ class ClientTrial:
     family: str
     runs: int
     succeeded: int
-    succeeds: Bounds
+    succeeds: Bounds | None
     failure_seconds: tuple[float, ...]
     failure_takes: tuple[float, float] | None = None
+    exits: tuple[ClientExit, ...] = ()
 
 
 @value(kw_only=True)

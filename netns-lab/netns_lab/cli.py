@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from analyzer import arguments
-from analyzer.argument_parser import Parser, several
 from analyzer.bundle import opened
-from analyzer.errors import InputError
+from analyzer.errors import InputError, UsageError
 from analyzer.failure.agreement import FALSE_ALARM_RATE, flows_needed, judge
 from analyzer.failure.models import Dead
 from analyzer.inputs import Input, read_input
@@ -27,47 +24,12 @@ from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.reports.answers import ClientsAnswer, LabAnswer, LeftOut
 from analyzer.reports.progress import progress, up_to
-from netns_lab.backends import BACKENDS, backend_of
+from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
+from netns_lab.backends import backend_of
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.pod_devices import pod_device
 from netns_lab.reasons import passes_by, why_not
-
-#: Lines with which the help of each verb ends; tests run them.
-EXAMPLES: Final = {
-    "run": (
-        "kubeodds lab run dump.txt --objects objects.json --node worker1 --dead-node master",
-        "kubeodds lab run dump.txt --dead 10.244.0.3 --service kube-dns:dns --flows 1000",
-        "kubeodds lab run dump.txt --dead 10.244.0.7 --service app -o json --output run.json",
-    ),
-    "clients": (
-        "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app",
-        "kubeodds lab clients dump.txt --dead 10.244.0.3 --service kube-dns:dns --runs 20",
-        "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app -o json",
-    ),
-    "verify": (
-        "kubeodds lab verify dump.txt --objects objects.json --node worker1",
-        "kubeodds lab verify dump.txt --service kube-dns:dns --resolution 10%",
-        "kubeodds lab verify dump.txt --service app -o junit --output lab.xml",
-    ),
-    "shell": (
-        "kubeodds lab shell dump.txt --objects objects.json --node worker1 --dead-node master",
-        "kubeodds lab shell dump.txt --dead 10.244.0.7 -- nc -zv -w 1 10.96.0.1 443",
-        "kubeodds lab shell dump.txt --in node -- iptables-save -t nat",
-    ),
-    "judge": (
-        "kubeodds lab judge run.json",
-        "kubeodds lab judge run.json -o json",
-        "kubeodds lab judge run.json --output verdict.txt",
-    ),
-}
-SOURCES: Final = tuple(source.value for source in Source)
-_MOST_FLOWS: Final = 100_000_000
-#: Percentage points, as a share: what `lab verify` notices, and the least that can be asked for.
-_RESOLUTION: Final = 0.05
-_FINEST: Final = 0.001
-#: Flows of one route that notice the least of these.
-_MOST_OF_A_ROUTE: Final = 20_000_000
 
 
 def main(words: Sequence[str]) -> int:
@@ -79,9 +41,8 @@ def main(words: Sequence[str]) -> int:
     words, command = _parted(words)
     options = parser().parse_args(words, SimpleNamespace())
     options.command = command
-    verb: Callable[[SimpleNamespace], int] = options.run
     is_opened = options.verb in {"run", "clients", "shell"}
-    return verb(opened(options, say) if is_opened else options)
+    return _VERBS[options.verb](opened(options, say) if is_opened else options)
 
 
 def _parted(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -90,134 +51,6 @@ def _parted(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
         return words, ()
     at = list(words).index("--")
     return words[:at], words[at + 1 :]
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the verbs of the lab."""
-    found = Parser(
-        prog="kubeodds lab",
-        description="Replay new flows through a dump's rules in network namespaces of this "
-        "machine, and hold the counts against the prediction. The host's own network is left "
-        "before anything else is done.",
-    )
-    verbs = found.add_subparsers(dest="verb", metavar="VERB", required=True)
-    run = _verb(verbs, "run", "replay new flows, count where each lands")
-    run.add_argument(
-        "--flows", type=_flows, default=10_000, help="new flows for each route (default: 10000)"
-    )
-    _add_sources(run, "pod")
-    run.set_defaults(run=_run)
-    clients = _verb(verbs, "clients", "run real programs (nc, dig) in a pod")
-    clients.add_argument(
-        "--runs", type=_flows, default=60, help="runs of each program (default: 60)"
-    )
-    clients.set_defaults(run=_clients, sources=["pod"])
-    verify = _verb(verbs, "verify", "measure every route of every Service and judge them all")
-    verify.add_argument(
-        "--resolution",
-        type=_resolution,
-        default=_RESOLUTION,
-        metavar="PERCENT",
-        help="notice shares that are off by so much; flows are as many as that takes "
-        "(default: 5%%)",
-    )
-    _add_sources(verify, "all of them")
-    verify.set_defaults(run=_verify)
-    hands_on = verbs.add_parser(
-        "shell",
-        help="a shell in the lab, or a command behind --",
-        description="Build the lab and open a shell in a place of it: endpoints answer, and say "
-        "who they are. A command behind -- is run instead, and its exit status is that of "
-        "kubeodds.",
-        examples=EXAMPLES["shell"],
-    )
-    _add_lab_options(hands_on)
-    hands_on.add_argument(
-        "--in",
-        dest="place",
-        metavar="PLACE",
-        default="client",
-        help="client (a pod that is no endpoint), node (where the rules are), pods (this node's "
-        "endpoints), another node, outside, world, or a pod by its address or its name "
-        "(default: client)",
-    )
-    hands_on.set_defaults(run=_shell)
-    again = verbs.add_parser(
-        "judge",
-        help="judge a saved measurement again, no root needed",
-        examples=EXAMPLES["judge"],
-    )
-    again.add_argument("measurement", metavar="FILE", help="of `lab run` or `lab verify`, as JSON")
-    arguments.add_output_options(again, "lab judge")
-    again.set_defaults(run=_judge)
-    return found
-
-
-def _verb(
-    verbs: argparse._SubParsersAction[Parser],  # no public name
-    name: str,
-    says: str,
-) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(
-        name,
-        help=says,
-        description=says,
-        examples=EXAMPLES[name],
-    )
-    _add_lab_options(parser)
-    arguments.add_service_option(parser)
-    arguments.add_output_options(parser, f"lab {name}")
-    return parser
-
-
-def _add_lab_options(parser: argparse.ArgumentParser) -> None:
-    arguments.add_input_options(parser)
-    arguments.add_dead_options(parser)
-    parser.add_argument(
-        "--backend",
-        choices=list(BACKENDS),
-        help="what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft "
-        "(default: what wrote the dump)",
-    )
-
-
-def _add_sources(parser: argparse.ArgumentParser, default: str) -> None:
-    parser.add_argument(
-        "--from",
-        dest="sources",
-        metavar=f"{{{','.join(SOURCES)}}}",
-        help=f"where the flows come from (default: {default})",
-        **several(_source),
-    )
-
-
-def _resolution(text: str) -> float:
-    """Return a share, of a percentage."""
-    try:
-        value = float(text.removesuffix("%")) / 100
-    except ValueError:
-        value = 0.0
-    if not _FINEST <= value <= 1:
-        raise argparse.ArgumentTypeError(
-            f"expected a percentage from {100 * _FINEST:g}% to 100%, for example 5%"
-        )
-    return value
-
-
-def _source(text: str) -> str:
-    if text not in SOURCES:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SOURCES)}")
-    return text
-
-
-def _flows(text: str) -> int:
-    try:
-        value = int(text.replace("_", "").replace(",", ""))
-    except ValueError:
-        value = 0
-    if not 1 <= value <= _MOST_FLOWS:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST_FLOWS:,}")
-    return value
 
 
 def _run(options: SimpleNamespace) -> int:
@@ -243,11 +76,13 @@ def _run(options: SimpleNamespace) -> int:
 def _clients(options: SimpleNamespace) -> int:
     lab, routes, given, dead, left_out = set_up(options, options.runs)
     clients = importlib.import_module("netns_lab.clients")
+    program = _program(options, given)
     trials = []
     with progress("runs") as advance:
         for service, route in routes:
             told = up_to(None, advance)
-            trials += clients.trials(lab, service, route, options.runs, told)
+            client = None if program is None else program.client(service)
+            trials += clients.trials(lab, service, route, options.runs, told, own=client)
     answer = ClientsAnswer(
         dead=_names(dead),
         node=given.view.node,
@@ -255,8 +90,32 @@ def _clients(options: SimpleNamespace) -> int:
         diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
     )
     agreement = importlib.import_module("analyzer.failure.agreement")
-    no = not all(agreement.client_agrees(trial) for trial in trials)
+    no = any(agreement.client_agrees(trial) is False for trial in trials)
     return finish(options, "lab clients", answer, answer.diagnostics, no=no)
+
+
+def _program(options: SimpleNamespace, given: Input) -> Any:
+    """Return the user's program, if one was given, whose resolv.conf is the cluster's.
+
+    Raises:
+        UsageError: it cannot be run, or options are for one that was not given.
+    """
+    if options.client is None:
+        for name in ("like", "timeout", "tries"):
+            if getattr(options, name):
+                raise UsageError(f"--{name}: of which program? Give --client COMMAND")
+        return None
+    programs = importlib.import_module("netns_lab.programs")
+    naming = importlib.import_module("netns_lab.naming")
+    program = programs.Program(
+        options.client,
+        given.view,
+        like=options.like or (),
+        timeout=options.timeout,
+        tries=options.tries,
+    )
+    naming.use_resolv_conf(naming.resolv_conf(given.view) or "# no cluster DNS in this dump\n")
+    return program
 
 
 def _verify(options: SimpleNamespace) -> int:
@@ -268,7 +127,7 @@ def _verify(options: SimpleNamespace) -> int:
         return _judge(options)
     options = opened(options, say)
     options.sources = options.sources or SOURCES
-    lab, routes, given, dead, left_out = set_up(options, _MOST_OF_A_ROUTE)
+    lab, routes, given, dead, left_out = set_up(options, MOST_OF_A_ROUTE)
     # Each share is a hypothesis of the whole, and so are what passes and what rules end.
     every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in routes)
     rate = FALSE_ALARM_RATE / max(every, 1)
@@ -305,8 +164,8 @@ def _flows_of(route: Route, resolution: float, rate: float) -> int:
     shares = [s.share for s in route.shares if s.share.is_exact]
     nearest = min(shares, key=lambda share: abs(float(share.lower) - 0.5), default=None)
     if nearest is None:
-        return flows_needed(Bounds(ALWAYS, ALWAYS), resolution, rate, _MOST_OF_A_ROUTE)
-    return flows_needed(nearest, resolution, rate, _MOST_OF_A_ROUTE)
+        return flows_needed(Bounds(ALWAYS, ALWAYS), resolution, rate, MOST_OF_A_ROUTE)
+    return flows_needed(nearest, resolution, rate, MOST_OF_A_ROUTE)
 
 
 def _saved(paths: Sequence[str]) -> str | None:
@@ -319,6 +178,8 @@ def _saved(paths: Sequence[str]) -> str | None:
 
 
 def _shell(options: SimpleNamespace) -> int:
+    leave_host()
+    # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     status: int = importlib.import_module("netns_lab.shell").shell(options)
     return status
 
@@ -354,7 +215,8 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
         dead=dead,
         backend=options.backend or backend_of(given.ruleset),
         flows=flows,
-        routes=tuple(routes),
+        # A program may ask others on its way, the cluster's DNS before all.
+        routes=() if getattr(options, "client", None) else tuple(routes),
         pod_device=pod_device(given.every_ruleset, given.assumed),
     )
     return experiment.Lab(question), routes, given, dead, left_out
@@ -419,3 +281,12 @@ def _routes(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePor
 def _names(dead: Dead) -> str:
     named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
     return ", ".join([*named, *(f"endpoint {e}" for e in dead.named)]) or "nothing"
+
+
+_VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
+    "run": _run,
+    "clients": _clients,
+    "verify": _verify,
+    "shell": _shell,
+    "judge": _judge,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint, ServicePort, Source
@@ -134,6 +135,17 @@ class Places:
     def of(self, address: Address) -> Place | None:
         """Return the place where an address is."""
         return next((each for each in self.all if address in each.addresses), None)
+
+    def talk(self, address: str, port: int, said: bytes) -> bytes:
+        """Return what an endpoint says over TCP of itself, as a page to a client of HTTP."""
+        own = ip_address(address)
+        place, pod = self.of(own), self._lab.question.cluster.pods.of(own, port)
+        where = f" in {place.name}" if place is not None else ""
+        body = f"{address}:{port}{where}{' ' + printable(pod) if pod else ''}\n".encode()
+        if b" HTTP/1." not in said.partition(b"\r\n")[0]:
+            return body
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        return head + b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
     def map(self, here: Place) -> str:
         """Return who is where, as lines of text: the places, and the Services' endpoints."""

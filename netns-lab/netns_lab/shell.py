@@ -10,42 +10,33 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from ipaddress import ip_address
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final
 
-from analyzer.clients.world import cluster_dns
 from analyzer.failure.models import Dead
 from analyzer.inputs import Input, read_input
 from analyzer.judging import dead_of
-from analyzer.kubeproxy.view import FrontendKind, ServicePort, Source, View
-from analyzer.model.cluster import Cluster
-from analyzer.model.text import printable
+from analyzer.kubeproxy.view import Source
 from analyzer.output import say
 from netns_lab import command
 from netns_lab.backends import backend_of
-from netns_lab.dns import telling
 from netns_lab.errors import LabError
 from netns_lab.experiment import Lab, Question
 from netns_lab.inside import Inside, fresh_folder, show
 from netns_lab.layout import IPV4
-from netns_lab.namespace import leave_host
+from netns_lab.naming import RESOLV_CONF, resolv_conf, responder
 from netns_lab.places import OUTSIDE, Place, Places
 from netns_lab.pod_devices import pod_device
-from netns_lab.servers import Responder, Talk, echo
 
 #: Seconds for which packets are waited for before a look whether the program has ended.
 _POLL: Final = 0.05
-_DNS_PORT: Final = 53
-_DOMAIN: Final = "cluster.local"
 
 #: Hidden from programs in the lab, as what runs on the host has its files there; ours instead.
 _RUN: Final = Path("/run")
 _OURS: Final = _RUN / "kubeodds"
 _NAMESPACES: Final = _RUN / "netns"
-_RESOLV_CONF: Final = Path("/etc/resolv.conf")
 _EXECUTABLE: Final = 0o755
 #: By these a shell reads files of the user's, or does what was not asked for.
 _NOT_PASSED_ON: Final = frozenset({"ENV", "BASH_ENV", "PROMPT_COMMAND", "PYTHONPATH"})
@@ -71,10 +62,11 @@ exec ip netns exec "$place" "$@"
 def shell(options: SimpleNamespace) -> int:
     """Build the lab, run a shell or `options.command` in it, and return its exit status.
 
+    The host's network has been left.
+
     Raises:
         LabError: the lab cannot start, or there is no such place or program.
     """
-    leave_host()
     given = read_input(options)
     if given.parts:
         raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
@@ -100,8 +92,8 @@ def shell(options: SimpleNamespace) -> int:
     arguments = _arguments(options.command)
     if not options.command and sys.stdin.isatty():
         _greet(given, dead, places, here)
-    servers = lab.serve(_responder(given.view), _talk(places, given.cluster))
-    texts = {"map": places.map(here), "resolv.conf": _resolv_conf(given.view)}
+    servers = lab.serve(responder(given.view), places.talk)
+    texts = {"map": places.map(here), "resolv.conf": resolv_conf(given.view)}
     program = Inside(here.namespace, arguments, _environment(here), lambda: _furnish(places, texts))
     try:
         while (status := program.ended()) is None:
@@ -157,7 +149,7 @@ _SCRIPTS: Final = {"lab-map": _MAP, "lab-in": _GO}
 
 def _furnish(places: Places, texts: Mapping[str, str]) -> None:
     """Make what the program is to see: names of namespaces, scripts, and a resolv.conf."""
-    resolv_conf = _RESOLV_CONF.resolve()
+    at = RESOLV_CONF.resolve()
     fresh_folder(_RUN)
     _OURS.mkdir()
     _NAMESPACES.mkdir()
@@ -170,53 +162,8 @@ def _furnish(places: Places, texts: Mapping[str, str]) -> None:
         (_NAMESPACES / each.name).touch()
         show(Path(f"/proc/self/fd/{each.namespace.descriptor}"), _NAMESPACES / each.name)
     if texts["resolv.conf"]:
-        if resolv_conf.is_relative_to(_RUN):
-            resolv_conf.parent.mkdir(parents=True, exist_ok=True)
-            resolv_conf.touch()
-        if resolv_conf.is_file():
-            show(_OURS / "resolv.conf", resolv_conf)
-
-
-def _resolv_conf(view: View) -> str:
-    """Return what the kubelet writes for `dnsPolicy: ClusterFirst`; empty without cluster DNS."""
-    found = cluster_dns(view.services)
-    if found is None:
-        return ""
-    search = f"default.svc.{_DOMAIN} svc.{_DOMAIN} {_DOMAIN}"
-    return f"nameserver {found[1]}\nsearch {search}\noptions ndots:5\n"
-
-
-def _responder(view: View) -> Callable[[int], Responder]:
-    """Return what answers at ports of UDP: a name server at that of DNS, an echo at all others."""
-    addresses = {
-        f"{service.name.service}.{service.name.namespace}.svc.{_DOMAIN}": frontend.address.packed
-        for service in view.services
-        for frontend in service.frontends
-        if frontend.kind is FrontendKind.CLUSTER_IP
-        and frontend.address is not None
-        and frontend.address.version == IPV4
-        and service.name.service
-    }
-    name_server = telling(addresses)
-    ports = {e.port for s in view.services if _is_dns(s) for e in s.endpoints}
-    return lambda port: name_server if port in ports or port == _DNS_PORT else echo
-
-
-def _is_dns(service: ServicePort) -> bool:
-    return service.protocol == "udp" and any(f.port == _DNS_PORT for f in service.frontends)
-
-
-def _talk(places: Places, cluster: Cluster) -> Talk:
-    """Return how endpoints say over TCP who they are."""
-
-    def answer(address: str, port: int, said: bytes) -> bytes:
-        place = places.of(ip_address(address))
-        pod = cluster.pods.of(ip_address(address), port)
-        where = f" in {place.name}" if place is not None else ""
-        body = f"{address}:{port}{where}{' ' + printable(pod) if pod else ''}\n".encode()
-        if b" HTTP/1." not in said.partition(b"\r\n")[0]:
-            return body
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        return head + b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
-
-    return answer
+        if at.is_relative_to(_RUN):
+            at.parent.mkdir(parents=True, exist_ok=True)
+            at.touch()
+        if at.is_file():
+            show(_OURS / "resolv.conf", at)

@@ -22,7 +22,7 @@ from analyzer.kubeproxy.generate import (
     service_ports,
 )
 from analyzer.kubeproxy.view import Source
-from netns_lab.cli import parser
+from netns_lab.arguments import parser
 from tests.support.lab.running import SWAPPED, case, kubeodds, python
 
 pytestmark = pytest.mark.lab

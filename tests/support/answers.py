@@ -33,7 +33,7 @@ from analyzer.kubeproxy.trace import Question, trace
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import address_from_text
 from analyzer.model.cluster import Cluster, Placement
-from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
+from analyzer.model.measurement import ClientExit, ClientTrial, EndpointCount, Measurement
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
 from analyzer.model.resolv_conf import ResolvConf
@@ -478,6 +478,10 @@ TRIAL = ClientTrial(
     succeeds=HALF,
     failure_seconds=(5.0, 5.1),
     failure_takes=(5.0, 5.0),
+    exits=(
+        ClientExit(status=0, runs=28, says="10.1.0.1", seconds=(0.01, 0.02, 0.5)),
+        ClientExit(status=9, runs=32, says="", seconds=(5.0, 5.0, 5.1)),
+    ),
 )
 
 
