@@ -68,7 +68,7 @@ def _dump(folder: Path, given: Sequence[GeneratedService]) -> Path:
 def _lab(path: Path, *words: str, flows: int) -> tuple[Any, list[tuple[ServicePort, Route]]]:
     given = ["run", str(path), *words, "--flows", str(flows)]
     options = parser().parse_args(given, SimpleNamespace())
-    lab, routes, *_ = cli.set_up(options, flows)
+    ((lab, routes),) = cli.set_up(options, flows).labs
     return lab, routes
 
 

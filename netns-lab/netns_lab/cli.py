@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from analyzer.bundle import opened
 from analyzer.errors import InputError, UsageError
@@ -30,6 +30,7 @@ from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.pod_devices import pod_device
 from netns_lab.reasons import passes_by, why_not
+from netns_lab.sources import version_of
 
 
 def main(words: Sequence[str]) -> int:
@@ -54,19 +55,20 @@ def _parted(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _run(options: SimpleNamespace) -> int:
-    lab, routes, given, dead, left_out = set_up(options, options.flows)
+    labs, given, dead, left_out = made = set_up(options, options.flows)
     verdicts = []
-    flows = len(routes) * options.flows
+    flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
-        for service, route in routes:
-            told = up_to(flows, advance)
-            verdicts += [judge(each) for each in lab.measure(service, route, told)]
-    lab.backend.cross_check()
-    lab.close()
+        for lab, routes in labs:
+            for service, route in routes:
+                told = up_to(flows, advance)
+                verdicts += [judge(each) for each in lab.measure(service, route, told)]
+            lab.backend.cross_check()
+            lab.close()
     answer = LabAnswer(
         dead=_names(dead),
         verdicts=tuple(verdicts),
-        routes=len(routes),
+        routes=len(made.routes),
         left_out=tuple(left_out),
         diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
     )
@@ -74,12 +76,12 @@ def _run(options: SimpleNamespace) -> int:
 
 
 def _clients(options: SimpleNamespace) -> int:
-    lab, routes, given, dead, left_out = set_up(options, options.runs)
+    labs, given, dead, left_out = set_up(options, options.runs)
     clients = importlib.import_module("netns_lab.clients")
     program = _program(options, given)
     trials = []
     with progress("runs") as advance:
-        for service, route in routes:
+        for lab, service, route in ((lab, *each) for lab, routes in labs for each in routes):
             told = up_to(None, advance)
             client = None if program is None else program.client(service)
             trials += clients.trials(lab, service, route, options.runs, told, own=client)
@@ -127,22 +129,24 @@ def _verify(options: SimpleNamespace) -> int:
         return _judge(options)
     options = opened(options, say)
     options.sources = options.sources or SOURCES
-    lab, routes, given, dead, left_out = set_up(options, MOST_OF_A_ROUTE)
+    labs, given, dead, left_out = made = set_up(options, MOST_OF_A_ROUTE)
     # Each share is a hypothesis of the whole, and so are what passes and what rules end.
-    every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in routes)
+    every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in made.routes)
     rate = FALSE_ALARM_RATE / max(every, 1)
-    flows = [_flows_of(route, options.resolution, rate) for _, route in routes]
+    flows = {id(r): _flows_of(r, options.resolution, rate) for _, r in made.routes}
     found = []
     with progress("new flows") as advance:
-        for (service, route), each in zip(routes, flows, strict=True):
-            told = up_to(sum(flows), advance)
-            found += lab.measure(service, route, told, each * _measurements(route))
-    lab.backend.cross_check()
-    lab.close()
+        for lab, routes in labs:
+            for service, route in routes:
+                told = up_to(sum(flows.values()), advance)
+                wanted = flows[id(route)] * _measurements(route)
+                found += lab.measure(service, route, told, wanted)
+            lab.backend.cross_check()
+            lab.close()
     answer = LabAnswer(
         dead=_names(dead),
         verdicts=tuple(judge(each, FALSE_ALARM_RATE / len(found)) for each in found),
-        routes=len(routes),
+        routes=len(made.routes),
         left_out=tuple(left_out),
         resolution=options.resolution,
         rate=FALSE_ALARM_RATE,
@@ -193,33 +197,55 @@ def _judge(options: SimpleNamespace) -> int:
 
 
 _Routes = list[tuple[ServicePort, Route]]
-SetUp = tuple[Any, _Routes, Input, Dead, list[LeftOut]]
+
+
+class SetUp(NamedTuple):
+    """What is measured: labs, each with its routes, and what was given."""
+
+    labs: list[tuple[Any, _Routes]]
+    given: Input
+    dead: Dead
+    left_out: list[LeftOut]
+
+    @property
+    def routes(self) -> _Routes:
+        """Those of all labs."""
+        return [each for _, routes in self.labs for each in routes]
+
+
 #: Bytes in which a document says what it is.
 _START: Final = 200
 
 
 def set_up(options: SimpleNamespace, flows: int) -> SetUp:
-    """Leave the host's network, read what was asked, and build the lab."""
+    """Leave the host's network, read what was asked, and build the labs: one for each IP version.
+
+    The rules of one IP version know nothing of the other's, unless one ruleset of nft has both.
+    """
     leave_host()
     given = read_input(options)
-    if given.parts:
-        raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
     dead = dead_of(options, given)
     routes, left_out = _replayable(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     experiment = importlib.import_module("netns_lab.experiment")
-    question = experiment.Question(
-        ruleset=given.ruleset,
-        cluster=given.cluster,
-        view=given.view,
-        dead=dead,
-        backend=options.backend or backend_of(given.ruleset),
-        flows=flows,
-        # A program may ask others on its way, the cluster's DNS before all.
-        routes=() if getattr(options, "client", None) else tuple(routes),
-        pod_device=pod_device(given.every_ruleset, given.assumed),
-    )
-    return experiment.Lab(question), routes, given, dead, left_out
+    labs: list[tuple[Any, _Routes]] = []
+    for part in given.parts or (given,):
+        own = [(s, r) for s, r in routes if not given.parts or version_of(s, r) in part.versions]
+        if not own:
+            continue
+        question = experiment.Question(
+            ruleset=part.ruleset,
+            cluster=given.cluster,
+            view=part.view,
+            dead=dead,
+            backend=options.backend or backend_of(part.ruleset),
+            flows=flows,
+            # A program may ask others on its way, the cluster's DNS before all.
+            routes=() if getattr(options, "client", None) else tuple(own),
+            pod_device=pod_device(given.every_ruleset, given.assumed),
+        )
+        labs.append((experiment.Lab(question), own))
+    return SetUp(labs, given, dead, left_out)
 
 
 def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[LeftOut]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from socket import AF_INET, AF_INET6, AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
-from typing import Final
+from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
@@ -23,10 +22,8 @@ from netns_lab.namespace import Namespace
 from netns_lab.plan import plan
 from netns_lab.ready import wait_until_ready
 from netns_lab.replay import PAYLOAD
-from netns_lab.servers import Echoes, Responder, Servers, Talk, echo, listener
+from netns_lab.servers import FAMILIES, Echoes, Responder, Servers, Talk, datagrams, echo, listener
 from netns_lab.topology import Host, build, mute
-
-_IPV4: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +79,7 @@ class Lab:
         self._hearing: dict[tuple[Namespace, Layout], Answers] = {}
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
-        self._answering: dict[tuple[Namespace, str, int], socket] = {}
+        self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
 
     def refuses(self, endpoint: Endpoint) -> bool:
         """Tell whether a dead endpoint is refused by its host, which lives."""
@@ -102,26 +99,26 @@ class Lab:
         `responder` gives what answers at a port of UDP, `talk` is for `Servers.tcp`.
         """
         servers = Servers()
-        for namespace, protocol, ports in self._living():
+        for (namespace, protocol, version), ports in self._living().items():
             if protocol == "tcp":
-                servers.tcp(namespace, ports, talk)
+                servers.tcp(namespace, ports, talk, version)
             elif protocol == "udp":
                 for port in ports:
-                    servers.udp(namespace, [port], responder(port))
+                    servers.udp(namespace, [port], responder(port), version)
         return servers
 
-    def _living(self) -> Iterator[tuple[Namespace, str, set[int]]]:
-        """Give the ports of living endpoints by namespace and protocol."""
-        ports: dict[tuple[Namespace, str], set[int]] = {}
+    def _living(self) -> dict[tuple[Namespace, str, int], set[int]]:
+        """Return the ports of living endpoints by namespace, protocol and IP version."""
+        ports: dict[tuple[Namespace, str, int], set[int]] = {}
         for service in self.question.view.services:
             for endpoint in service.endpoints:
                 namespace = self._where.get(endpoint.address)
                 if namespace is None or endpoint in self.question.dead.endpoints:
                     continue
                 if endpoint.port is not None:
-                    ports.setdefault((namespace, service.protocol), set()).add(endpoint.port)
-        for (namespace, protocol), each in ports.items():
-            yield namespace, protocol, each
+                    key = namespace, service.protocol, endpoint.address.version
+                    ports.setdefault(key, set()).add(endpoint.port)
+        return ports
 
     def _namespaces(self) -> dict[Address, Namespace]:
         """Return where each address of an endpoint or node is."""
@@ -143,10 +140,11 @@ class Lab:
             namespace, port = self._where.get(endpoint.address), endpoint.port
             if namespace is None or port is None or endpoint in self.question.dead.endpoints:
                 continue
-            key = namespace, service.protocol, port
+            version = endpoint.address.version
+            key = namespace, service.protocol, version, port
             if key not in self._answering:
-                opens = Echoes.open if service.protocol == "udp" else listener
-                self._answering[key] = opens(namespace, port)
+                opens = datagrams if service.protocol == "udp" else listener
+                self._answering[key] = opens(namespace, port, version)
             if service.protocol == "udp":
                 echoing.append(self._answering[key])
         return tuple(dict.fromkeys(echoing))
@@ -175,8 +173,7 @@ class Lab:
         """Return the way into the node's own IP stack, to send packets by."""
         key = self.topology.node, f"raw {version}"
         if key not in self._sockets:
-            family = AF_INET if version == _IPV4 else AF_INET6
-            self._sockets[key] = self.topology.node.socket(family, SOCK_RAW, IPPROTO_RAW)
+            self._sockets[key] = self.topology.node.socket(FAMILIES[version], SOCK_RAW, IPPROTO_RAW)
         return self._sockets[key]
 
     @contextmanager

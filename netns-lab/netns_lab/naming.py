@@ -10,7 +10,6 @@ from analyzer.clients.world import cluster_dns
 from analyzer.kubeproxy.view import FrontendKind, ServicePort, View
 from netns_lab.dns import telling
 from netns_lab.inside import fresh_folder, show
-from netns_lab.layout import IPV4
 from netns_lab.servers import Responder, echo
 
 _DOMAIN: Final = "cluster.local"
@@ -52,15 +51,11 @@ def use_resolv_conf(text: str) -> None:
 
 def responder(view: View) -> Callable[[int], Responder]:
     """Return what answers at each port of UDP: a name server at those of DNS, else an echo."""
-    addresses = {
-        name_of(service): frontend.address.packed
-        for service in view.services
-        for frontend in service.frontends
-        if frontend.kind is FrontendKind.CLUSTER_IP
-        and frontend.address is not None
-        and frontend.address.version == IPV4
-        and service.name.service
-    }
+    addresses: dict[str, set[bytes]] = {}
+    for service in view.services:
+        for frontend in service.frontends if service.name.service else ():
+            if frontend.kind is FrontendKind.CLUSTER_IP and frontend.address is not None:
+                addresses.setdefault(name_of(service), set()).add(frontend.address.packed)
     name_server = telling(addresses)
     ports = {e.port for s in view.services if _is_dns(s) for e in s.endpoints}
     return lambda port: name_server if port in ports or port == _DNS_PORT else echo

@@ -118,8 +118,8 @@ class Places:
         if found is not own or pod is None:
             # No device of theirs has an address: else nothing could be sent from there.
             living = [each for each in own.addresses if _lives(self._lab.topology.own_pods, each)]
-            if living:
-                stand_as(self._lab.topology, self._lab.topology.own_pods, living[0])
+            for each in {each.version: each for each in reversed(living)}.values():
+                stand_as(self._lab.topology, self._lab.topology.own_pods, each)
         return found
 
     def _pods(self) -> Iterator[tuple[str, Address]]:
@@ -141,7 +141,7 @@ class Places:
         own = ip_address(address)
         place, pod = self.of(own), self._lab.question.cluster.pods.of(own, port)
         where = f" in {place.name}" if place is not None else ""
-        body = f"{address}:{port}{where}{' ' + printable(pod) if pod else ''}\n".encode()
+        body = f"{Endpoint(own, port)}{where}{' ' + printable(pod) if pod else ''}\n".encode()
         if b" HTTP/1." not in said.partition(b"\r\n")[0]:
             return body
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n"

@@ -25,7 +25,6 @@ from netns_lab.backends import backend_of
 from netns_lab.errors import LabError
 from netns_lab.experiment import Lab, Question
 from netns_lab.inside import Inside, fresh_folder, show
-from netns_lab.layout import IPV4
 from netns_lab.naming import RESOLV_CONF, resolv_conf, responder
 from netns_lab.places import OUTSIDE, Place, Places
 from netns_lab.pod_devices import pod_device
@@ -70,9 +69,6 @@ def shell(options: SimpleNamespace) -> int:
     given = read_input(options)
     if given.parts:
         raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
-    services = given.view.services
-    if services and all(each.version not in {None, IPV4} for each in services):
-        raise LabError("endpoints of the lab answer IPv4 only; give the dump of iptables")
     dead = dead_of(options, given)
     is_outside = options.place == OUTSIDE
     lab = Lab(

@@ -54,6 +54,7 @@ _ICMP_LIMITS: Final = {
     "ipv4/icmp_ratelimit": (0, 1000),
     "ipv4/icmp_msgs_per_sec": (1_000_000_000, 1000),
     "ipv4/icmp_msgs_burst": (1_000_000, 50),
+    "ipv6/icmp/ratelimit": (0, 1000),
 }
 
 #: Routing rules of the client: the first is there while it is mute.
@@ -339,6 +340,8 @@ def stand_as(lab: Topology, host: Host, address: Address) -> None:
     assert host.plan is not None
     asked = Netlink(host.namespace)
     hop = _hop_of(lab.plan, host, address.version)
+    if address.version == _IPV6:  # a route to it is not enough there
+        asked.address(_LOOPBACK, address)
     asked.route(_EVERYTHING[address.version], host.index, hop, source=address)
     for each in host.plan.endpoints:
         if each.version == address.version:
