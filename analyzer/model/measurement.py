@@ -5,6 +5,10 @@ from __future__ import annotations
 from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.value import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
 
 @value(kw_only=True)
 class EndpointCount:
@@ -28,6 +32,19 @@ class EndpointCount:
     counted: int | None
     answered: int
     refused: int
+
+    @property
+    def name(self) -> str:
+        """Address and port, as people write them."""
+        return (
+            f"[{self.address}]:{self.port}"
+            if ":" in self.address
+            else f"{self.address}:{self.port}"
+        )
+
+
+#: Protocols whose endpoints answer in the lab; of SCTP it is told who gets the INIT, and no more.
+ANSWERED: Final = frozenset({"tcp", "udp"})
 
 
 @value(kw_only=True)

@@ -11,7 +11,7 @@ from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.measurement import Measurement
+from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from netns_lab.backends import BACKENDS
@@ -136,6 +136,8 @@ class Lab:
         They go on answering; what is open once is opened for no other route again.
         """
         echoing = []
+        if service.protocol not in ANSWERED:
+            return ()
         for endpoint in service.endpoints:
             namespace, port = self._where.get(endpoint.address), endpoint.port
             if namespace is None or port is None or endpoint in self.question.dead.endpoints:

@@ -46,7 +46,7 @@ table inet {table} {{
         jump count
     }}
     chain count {{
-        meta l4proto != {{ tcp, udp }} return
+        meta l4proto != {{ tcp, udp, sctp }} return
         ct state new ct status dnat update @drawn4 {{ ip daddr . th dport }}
         ct state new ct status dnat update @drawn6 {{ ip6 daddr . th dport }}
     }}

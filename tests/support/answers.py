@@ -463,7 +463,7 @@ LAB = LabAnswer(
             protocol="sctp",
             frontend="10.2.3.5:9",
             source="pod",
-            reason="the lab replays tcp and udp, not sctp",
+            reason="an endpoint with session affinity is one client, which is drawn for once",
         ),
     ),
     resolution=0.05,
