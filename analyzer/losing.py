@@ -83,6 +83,7 @@ def _answer(
         every=options.all,
         brief=options.summary,
         narrowed=bool(options.service or options.namespace),
+        only_dead=options.count == Count.DEAD.value,
         rulesets=tuple(part.ruleset for part in given.parts or (given,)),
         quiet=options.quiet,
         freshness=freshness(options, given),

@@ -58,6 +58,7 @@ def loss_everywhere(options: SimpleNamespace) -> int:
         every=options.all,
         brief=options.summary,
         narrowed=bool(options.service or options.namespace),
+        only_dead=options.count == Count.DEAD.value,
     )
     broken = options.max_loss is not None and _is_beyond(answer, options.max_loss)
     return finish(options, "loss-cluster", answer, diagnostics, no=broken)

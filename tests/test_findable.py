@@ -286,6 +286,17 @@ ANALYZER: Final = (
         "lab/test_verify.py reports/test_renderers.py",
         "what a run on the kernel prints, and hostile names in each format",
     ),
+    Row(
+        "reports/pages/blocks reports/pages/explorer reports/pages/loss "
+        "reports/pages/loss_cluster reports/pages/loss_nodes reports/pages/whatif",
+        "reports/pages/test_frame.py golden/test_commands.py",
+        "what all pages promise; each stands in a golden file, and CI opens them in a browser",
+    ),
+    Row(
+        "reports/pages/incidence",
+        "pages/test_losses.py pages/test_numbers.py",
+        "what scripts of a page compute of it, beside what `loss` says",
+    ),
     Row("reports/not_judged", "test_cli_loss.py", "what is not judged, by the lines that say so"),
     Row(
         "reports/clients_text reports/diff_beside reports/diff_text reports/services_text",

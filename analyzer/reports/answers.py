@@ -98,6 +98,7 @@ class LossAnswer:
         every: whether a person wants all that is hit, each with all endpoints.
         brief: whether a person wants a line for each ServicePort, hit or not.
         narrowed: whether only some ServicePorts were asked for, which are then shown in whole.
+        only_dead: whether flows count as lost only where they land on dead endpoints.
         rulesets: the dumps that were asked about.
         typed: the command line that asks the same of standard input, behind the program's name.
         quiet: whether nobody wants to be told what to do now.
@@ -116,6 +117,7 @@ class LossAnswer:
     every: bool = False
     brief: bool = False
     narrowed: bool = False
+    only_dead: bool = False
     rulesets: tuple[Rules, ...] = ()
     typed: str = ""
     quiet: bool = False

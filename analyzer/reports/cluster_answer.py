@@ -24,7 +24,7 @@ class LossClusterAnswer:
         losses: of the ServicePorts that a living node has in its rules, in the order of the report.
         every_node: the ServicePorts themselves.
         alive: names of the nodes that live; `gone`: of those that do not.
-        in_order, every, brief, narrowed: as of `LossAnswer`.
+        in_order, every, brief, narrowed, only_dead: as of `LossAnswer`.
     """
 
     cluster: Cluster
@@ -41,6 +41,7 @@ class LossClusterAnswer:
     every: bool = False
     brief: bool = False
     narrowed: bool = False
+    only_dead: bool = False
 
     @property
     def not_judged(self) -> tuple[str, ...]:

@@ -22,12 +22,23 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
     "services": {"text": "services_text", "json": "services_json", "tsv": "services_tsv"},
     "tree": {"text": "tree_text", "json": "tree_json", "dot": "tree_dot"},
     "trace": {"text": "trace_text", "json": "trace_json"},
-    "loss": {"text": "loss_text", "json": "loss_json", "tsv": "loss_tsv"},
-    "loss-nodes": {"text": "loss_nodes_text", "json": "loss_nodes_json", "tsv": "loss_nodes_tsv"},
+    "loss": {
+        "text": "loss_text",
+        "json": "loss_json",
+        "tsv": "loss_tsv",
+        "html": "pages.loss",
+    },
+    "loss-nodes": {
+        "text": "loss_nodes_text",
+        "json": "loss_nodes_json",
+        "tsv": "loss_nodes_tsv",
+        "html": "pages.loss_nodes",
+    },
     "loss-cluster": {
         "text": "loss_cluster_text",
         "json": "loss_cluster_json",
         "tsv": "loss_cluster_tsv",
+        "html": "pages.loss_cluster",
     },
     "whatif": {
         "text": "whatif_text",
@@ -35,6 +46,7 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
         "tsv": "whatif_tsv",
         "junit": "whatif_junit",
         "prometheus": "whatif_prometheus",
+        "html": "pages.whatif",
     },
     "timeline": {"text": "timeline_text", "json": "timeline_json"},
     "advise": {"text": "advise_text", "json": "advise_json", "tsv": "advise_tsv"},

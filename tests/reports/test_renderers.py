@@ -39,6 +39,7 @@ _SUFFIXES = {
     "dot": "dot",
     "junit": "xml",
     "prometheus": "prom",
+    "html": "html",
 }
 verbs = pytest.mark.parametrize("verb", sorted(RENDERERS))
 

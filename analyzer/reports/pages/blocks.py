@@ -1,0 +1,100 @@
+"""A report for people as HTML: lines and tables, each text of a dump escaped.
+
+What a terminal would act on is replaced by signs, as everywhere; what a browser would act on is
+escaped. Names that are written from right to left stand in elements of their own, so that they
+reorder nothing beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analyzer.model.text import printable
+from analyzer.reports.document import Block, Cell, Line, Style, Table, spans
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
+_TABLE: Final = str.maketrans(_ESCAPES)
+_CLASSES: Final = {
+    Style.PLAIN: "",
+    Style.STRONG: "strong",
+    Style.FAINT: "faint",
+    Style.GOOD: "good",
+    Style.WARNING: "warning",
+    Style.BAD: "bad",
+}
+#: What lines begin with whose places matter: those of trees and of pictures in letters.
+_PLACED: Final = (" ", "\u251c", "\u2514", "\u2502")
+
+
+def escape(text: str) -> str:
+    """Return text of a dump for HTML, in an element or between quotation marks."""
+    return printable(text).translate(_TABLE)
+
+
+def html_of(blocks: Sequence[Block]) -> Iterator[str]:
+    """Give blocks as HTML."""
+    placed: list[str] = []
+    for block in blocks:
+        if isinstance(block, Line) and (block.whole or _is_placed(block)):
+            placed.append(_inline(block.pieces))
+            continue
+        if placed:
+            yield _pre(placed)
+            placed = []
+        if isinstance(block, Table):
+            yield from table(block)
+        elif block.pieces:
+            yield f"<p>{_inline(block.pieces)}</p>\n"
+    if placed:
+        yield _pre(placed)
+
+
+def _is_placed(line: Line) -> bool:
+    text = "".join([span.text for span in spans(line.pieces)])
+    return text.startswith(_PLACED)
+
+
+def _pre(lines: Sequence[str]) -> str:
+    text = "\n".join(lines)
+    about = 'class="wide" tabindex="0" role="group" aria-label="As printed"'
+    return f"<div {about}><pre>{text}</pre></div>\n"
+
+
+def table(
+    found: Table, *, name: str = "", caption: str = "", sorts: bool = True, most: int | None = None
+) -> Iterator[str]:
+    """Give a table; with a `name` scripts find it, and `sorts` says that they may sort it.
+
+    Of its rows the first `most` are given.
+    """
+    label = escape(caption or found.columns[0].heading.lower() or "table")
+    identity = f' id="{name}"' if name else ""
+    kind = ' class="sorts"' if sorts else ""
+    yield f'<div class="wide" tabindex="0" role="group" aria-label="{label}">'
+    yield f"<table{identity}{kind}><thead><tr>"
+    for column in found.columns:
+        right = ' class="right"' if column.right else ""
+        heading = escape(column.heading)
+        # A heading has text for who cannot see which column is without one.
+        yield f'<th scope="col"{right}>{heading or "<span class=unseen>remark</span>"}</th>'
+    yield "</tr></thead><tbody>\n"
+    for row in found.rows[:most]:
+        yield "<tr>"
+        for column, cell in zip(found.columns, (*row, *[""] * len(found.columns)), strict=False):
+            right = ' class="right"' if column.right else ""
+            yield f"<td{right}>{_inline(cell)}</td>"
+        yield "</tr>\n"
+    yield "</tbody></table></div>\n"
+
+
+def _inline(cell: Cell) -> str:
+    found = []
+    for span in spans(cell):
+        text = escape(span.text)
+        kind = _CLASSES[span.style]
+        found.append(f'<span class="{kind}">{text}</span>' if kind else text)
+    return "".join(found)

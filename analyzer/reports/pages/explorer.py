@@ -1,0 +1,41 @@
+"""Where a reader marks nodes as dead: what is lost then, and the heat map of what each node costs.
+
+Without scripts there is the table of ServicePorts as the answer has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from analyzer.reports.document import Table
+from analyzer.reports.pages.blocks import table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Rows that a page shows without scripts; with them it shows as many as are asked for.
+_MOST: Final = 200
+
+_BEFORE: Final = """\
+<section class="explorer" aria-labelledby="explorer-title">
+<h2 id="explorer-title">Who loses what</h2>
+<div id="explorer" hidden></div>
+"""
+
+
+def explorer(instead: Iterable[str], *, note: str = "") -> Iterator[str]:
+    """Give the section; `instead` is what a page shows in its place without scripts."""
+    yield _BEFORE
+    if note:
+        yield f"<p>{note}</p>\n"
+    yield '<div class="replaced">\n'
+    yield from instead
+    yield "</div>\n</section>\n"
+
+
+def services(found: Table) -> Iterator[str]:
+    """Give a table of ServicePorts, the greatest harm first."""
+    yield from table(found, name="services", caption="ServicePorts", sorts=False, most=_MOST)
+    if len(found.rows) > _MOST:
+        yield f"<p>The first {_MOST:,} of {len(found.rows):,}; scripts show all.</p>\n"

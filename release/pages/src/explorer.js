@@ -1,0 +1,228 @@
+// Nodes and zones to mark as dead, and what every ServicePort then loses.
+import { count, data, h } from "./dom.js";
+import { HeatMap } from "./heatmap.js";
+import { Dead, Model, WORDS } from "./incidence.js";
+import { boundsFraction, boundsPercent, isZero, toFloat } from "./numbers.js";
+import { copyButton } from "./tsv.js";
+
+const STEP = 100;
+const HEADINGS = ["Service port", "Proto", "Dead", "Exact", "Lost", "State", "Worst route"];
+const CLASSES = { silenced: "bad", degraded: "warning", unknown: "warning", untouched: "good", "no-endpoints": "faint" };
+const SORTS = [
+  (each) => each.service.name,
+  (each) => each.service.protocol,
+  (each) => each.dead,
+  (each) => toFloat(each.worst[1]),
+  (each) => toFloat(each.worst[1]),
+  (each) => each.state,
+  (each) => each.route,
+];
+
+export function explorer() {
+  const told = data("incidence");
+  const root = document.getElementById("explorer");
+  if (!told || !root) return null;
+  return new Explorer(new Model(told), told.dead, root);
+}
+
+class Explorer {
+  constructor(model, dead, root) {
+    this.model = model;
+    this.first = dead;
+    this.filter = "";
+    this.sort = null;
+    this.shown = STEP;
+    this.opened = new Set();
+    this.status = h("p", { class: "verdict", role: "status" });
+    this.boxes = { nodes: [], zones: [] };
+    this.map = new HeatMap(model, (node) => {
+      this.boxes.nodes[node].checked = !this.boxes.nodes[node].checked;
+      this.changed();
+    });
+    this.body = h("tbody");
+    this.more = h("button", { type: "button", click: () => ((this.shown += STEP), this.rows()) }, "");
+    root.append(this.controls(), this.status, ...(model.nodes.length ? [this.map.element] : []), this.table());
+    root.hidden = false;
+    document.querySelectorAll(".replaced").forEach((each) => (each.hidden = true));
+    this.mark(dead);
+  }
+
+  controls() {
+    const field = h("input", { type: "search" });
+    const nodes = this.list("nodes", "node");
+    field.addEventListener("input", () => {
+      const wanted = field.value.toLowerCase();
+      this.boxes.nodes.forEach((box) => (box.parentElement.hidden = !box.parentElement.textContent.toLowerCase().includes(wanted)));
+    });
+    const named = this.first.named;
+    return h(
+      "div",
+      { class: "controls" },
+      h(
+        "fieldset",
+        {},
+        h("legend", {}, "Dead nodes"),
+        ...(this.model.nodes.length > 12 ? [h("label", {}, "Find ", field)] : []),
+        nodes,
+      ),
+      ...(this.model.zones.length ? [h("fieldset", {}, h("legend", {}, "Dead zones"), this.list("zones", "zone"))] : []),
+      ...(named.length
+        ? [h("fieldset", {}, h("legend", {}, "Dead endpoints"), (this.named = this.box("named", 0, named.join(", "))))]
+        : []),
+      h("p", { class: "bar" }, ...(this.isAsked() ? [h("button", { type: "button", click: () => this.mark(this.first) }, "As asked")] : []), h("button", { type: "button", click: () => this.mark({ nodes: [], zones: [], named: [] }) }, "Nothing dead")),
+    );
+  }
+
+  isAsked() {
+    const { nodes, zones, named } = this.first;
+    return nodes.length + zones.length + named.length > 0;
+  }
+
+  list(kind, noun) {
+    const names = this.model[kind];
+    const made = names.map((name, at) => this.box(noun, at, name));
+    this.boxes[kind] = made.map((each) => each.querySelector("input"));
+    return h("div", { class: "boxes", role: "group", tabindex: "0", "aria-label": count(names.length, noun) }, ...made);
+  }
+
+  box(noun, at, name) {
+    const input = h("input", { type: "checkbox", "data-kind": noun, value: String(at), change: () => this.changed() });
+    return h("label", {}, input, h("bdi", {}, name));
+  }
+
+  /** Mark just these as dead. */
+  mark(dead) {
+    for (const kind of ["nodes", "zones"]) {
+      const wanted = new Set(dead[kind]);
+      this.boxes[kind].forEach((box, at) => (box.checked = wanted.has(at)));
+    }
+    if (this.named) this.named.querySelector("input").checked = dead.named.length > 0;
+    this.changed();
+  }
+
+  dead() {
+    const marked = (kind) => this.boxes[kind].flatMap((box, at) => (box.checked ? [at] : []));
+    const isNamed = this.named ? this.named.querySelector("input").checked : false;
+    return new Dead(this.model, marked("nodes"), marked("zones"), isNamed);
+  }
+
+  changed() {
+    this.died = this.dead();
+    this.losses = this.model.losses(this.died);
+    for (const each of this.losses) each.route = null;
+    this.status.replaceChildren(...this.verdict());
+    this.rows();
+  }
+
+  verdict() {
+    const { model, died, losses } = this;
+    const names = [...[...died.nodes].map((at) => `node ${model.nodes[at]}`), ...[...died.zones].map((at) => `zone ${model.zones[at]}`)];
+    if (died.isNamed) names.push(...this.first.named.map((name) => `endpoint ${name}`));
+    const listed = names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
+    const states = Object.entries(WORDS).flatMap(([state, words]) => {
+      const number = losses.filter((each) => each.state === state).length;
+      return number ? [`${number.toLocaleString("en")} ${words}`] : [];
+    });
+    const said = [`Dead: ${listed || "nothing"}. ${count(losses.length, "ServicePort")}: ${states.join(", ")}.`];
+    const first = losses[0];
+    if (first && !isZero(first.worst[1])) {
+      said.push(h("strong", {}, ` Worst: ${first.service.name} loses ${boundsPercent(first.worst)} of new flows.`));
+    }
+    return said;
+  }
+
+  table() {
+    const field = h("input", { type: "search", input: () => ((this.filter = field.value.toLowerCase()), (this.shown = STEP), this.rows()) });
+    const heads = HEADINGS.map((heading, at) =>
+      h("th", { scope: "col", class: at > 1 && at < 5 ? "right" : null }, h("button", { type: "button", class: "sort", click: () => this.by(at) }, heading)),
+    );
+    this.heads = heads;
+    const all = () => [HEADINGS, ...this.wanted().map((each) => this.texts(each))];
+    return h(
+      "div",
+      {},
+      h("div", { class: "bar" }, h("label", {}, "Filter ", field), copyButton(all)),
+      h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "What each ServicePort loses" }, h("table", { id: "losses" }, h("thead", {}, h("tr", {}, ...heads)), this.body)),
+      h("p", { class: "bar" }, this.more),
+    );
+  }
+
+  by(at) {
+    const down = this.sort && this.sort[0] === at && !this.sort[1];
+    this.sort = [at, down];
+    this.heads.forEach((head, each) => (each === at ? head.setAttribute("aria-sort", down ? "descending" : "ascending") : head.removeAttribute("aria-sort")));
+    this.rows();
+  }
+
+  /** Return the losses that pass the filter, in the order that was asked for. */
+  wanted() {
+    const found = this.losses.filter((each) => each.service.name.toLowerCase().includes(this.filter));
+    if (!this.sort) return found;
+    const [at, down] = this.sort;
+    if (at === 6) found.forEach((each) => this.routeOf(each));
+    const key = SORTS[at];
+    return found.sort((a, b) => {
+      const [x, y] = [key(a), key(b)];
+      return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1);
+    });
+  }
+
+  routeOf(each) {
+    each.route ??= this.model.worstRoutes(each.service, each);
+    return each.route;
+  }
+
+  texts(each) {
+    const { service } = each;
+    const dead = service.endpoints.length ? `${each.dead.toLocaleString("en")} of ${service.endpoints.length.toLocaleString("en")}` : "";
+    return [service.name, service.protocol, dead, boundsFraction(each.worst), boundsPercent(each.worst), WORDS[each.state], this.routeOf(each)];
+  }
+
+  rows() {
+    const wanted = this.wanted();
+    this.map.show(wanted, this.died);
+    this.body.replaceChildren(...wanted.slice(0, this.shown).flatMap((each) => this.row(each)));
+    const rest = wanted.length - this.shown;
+    this.more.hidden = rest <= 0;
+    this.more.textContent = `Show ${Math.min(STEP, rest)} more of ${count(rest, "ServicePort")}`;
+  }
+
+  row(each) {
+    const { service } = each;
+    const isOpen = this.opened.has(service.at);
+    const toggle = () => {
+      if (!this.opened.delete(service.at)) this.opened.add(service.at);
+      this.rows();
+    };
+    const cells = this.texts(each).map((text, at) => {
+      const kind = [at > 1 && at < 5 ? "right" : "", at === 4 || at === 5 ? CLASSES[each.state] : ""].join(" ").trim();
+      const shown = at ? text : h("button", { type: "button", class: "open", "aria-expanded": String(isOpen), click: toggle }, h("bdi", {}, text));
+      return h("td", { class: kind || null }, shown);
+    });
+    const made = [h("tr", { "data-service": service.name, "data-protocol": service.protocol, "data-state": each.state }, ...cells)];
+    if (isOpen) made.push(h("tr", { class: "detail" }, h("td", { colspan: String(HEADINGS.length) }, this.endpoints(each))));
+    return made;
+  }
+
+  /** Return the endpoints of a ServicePort, each with its share on the route that loses most. */
+  endpoints({ service, top }) {
+    const shares = new Map();
+    const variant = service.variants[0];
+    const route = variant[2].find((each) => top && each[0] === top.frontend && each[1] === top.source && !each[7]) ?? variant[2][0];
+    if (route) {
+      const [number, indexes] = variant[1][route[3]];
+      const { lower, upper } = this.model.distribution(number);
+      lower.forEach((share, at) => shares.set(indexes ? indexes[at] : at, [share, upper[at]]));
+    }
+    const fates = { 1: "DEAD", 0: "", "-1": "node unknown" };
+    const heads = ["Endpoint", "Node", "Exact", "Share", "State"].map((text) => h("th", { scope: "col" }, text));
+    const rows = service.endpoints.slice(0, 200).map((endpoint, at) => {
+      const share = shares.get(at);
+      const node = this.model.nodes[this.model.places[service.places[at]][0]] ?? "";
+      const fate = fates[this.died.fate(service, at)];
+      const texts = [endpoint, node, share ? boundsFraction(share) : "", share ? boundsPercent(share) : "", fate];
+      return h("tr", { class: fate === "DEAD" ? "bad" : null }, ...texts.map((text) => h("td", {}, h("bdi", {}, text))));
+    });
+    return h("table", {}, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows));
+  }
+}

@@ -1,0 +1,290 @@
+// What each ServicePort loses when nodes and zones are dead: analyzer/failure/loss.py once more,
+// from the incidence that the page carries. Bounds are [lower, upper].
+import { ALWAYS, NEVER, cappedSum, compare, equal, isZero, least, most, not, times, toFloat } from "./numbers.js";
+
+const NONE = [NEVER, NEVER];
+const ANY = [NEVER, ALWAYS];
+/** The greatest harm first. */
+const HARM = { silenced: 0, degraded: 1, unknown: 2, "no-endpoints": 3, untouched: 4 };
+export const WORDS = {
+  untouched: "untouched",
+  degraded: "partial loss",
+  silenced: "total loss",
+  unknown: "unknown",
+  "no-endpoints": "without endpoints",
+};
+
+const dyadic = ([hex, e]) => ({ n: BigInt(hex), e });
+const bounds = (told) => (told.length === 4 ? [dyadic(told), dyadic(told.slice(2))] : [dyadic(told), dyadic(told)]);
+
+/** Return [lower shares, upper shares, least sum, greatest sum] of a distribution as it is told. */
+function distribution(told) {
+  let lower = [];
+  if (told.draws) {
+    // Draws one after the other, each a threshold out of 2**31; the last may take what is left.
+    let rest = 1n;
+    let e = 0;
+    const found = [];
+    for (const threshold of told.draws) {
+      e += 31;
+      found.push({ n: rest * BigInt(threshold), e });
+      rest *= (1n << 31n) - BigInt(threshold);
+    }
+    if (found.length < told.size) found.push({ n: rest, e });
+    found.forEach((share, at) => (lower[told.order ? told.order[at] : at] = share));
+  } else {
+    const every = told.shares.map(bounds);
+    lower = every.map((each) => each[0]);
+    const upper = every.map((each) => each[1]);
+    return { lower, upper };
+  }
+  return { lower, upper: lower };
+}
+
+/** What is dead: places of nodes and zones, and endpoints that were named. */
+export class Dead {
+  constructor(model, nodes, zones, isNamed) {
+    this.nodes = new Set(nodes);
+    this.zones = new Set(zones);
+    this.isNamed = isNamed;
+    this.named = isNamed ? model.named : new Set();
+    this.model = model;
+    this.isAnything = this.nodes.size > 0 || this.zones.size > 0 || isNamed;
+  }
+
+  with(node) {
+    return new Dead(this.model, [...this.nodes, node], this.zones, this.isNamed);
+  }
+
+  /** Return 1 for a dead endpoint, 0 for a living one, -1 where nobody knows. */
+  fate(service, at) {
+    const [node, zone] = this.model.places[service.places[at]];
+    if (this.nodes.has(node) || this.zones.has(zone) || this.named.has(service.endpoints[at])) return 1;
+    return (this.nodes.size && node < 0) || (this.zones.size && zone < 0) ? -1 : 0;
+  }
+
+  takes(node) {
+    return this.nodes.has(node) || this.zones.has(this.model.nodeZones[node]);
+  }
+}
+
+export class Model {
+  constructor(data) {
+    this.nodes = data.nodes;
+    this.zones = data.zones;
+    this.nodeZones = data.node_zones;
+    this.places = data.places;
+    this.named = new Set(data.dead.endpoints);
+    this.sources = data.sources;
+    this.groups = data.groups;
+    this.countsAll = data.count === "all";
+    this.isTogether = data.together;
+    this.told = data.distributions;
+    this.made = [];
+    this.services = data.services.map(([name, protocol, endpoints, places, frontends, variants], at) => ({
+      at, name, protocol, endpoints, places, frontends, variants,
+    }));
+    this.isAnonymous = this.services.some((service) => service.variants.some(([group]) => group === null));
+    // What a node alone can change: services with an endpoint there, or rules of its own.
+    this.touched = this.services.map((service) => new Set(service.places.map((place) => this.places[place][0])));
+    this.isOpen = this.services.map(
+      (service) =>
+        service.places.some((place) => this.places[place][0] < 0) ||
+        service.variants.some(([group, , routes]) => group !== null || routes.some((route) => route[4] || route[5])),
+    );
+  }
+
+  /** Tell whether a node lives whose rules are known; if none does, what those of the dead would do. */
+  isAnybody(dead) {
+    this.everybody ??= new Set(this.groups.flat());
+    dead.isAnybody ??= this.isAnonymous || [...this.everybody].some((node) => !dead.takes(node));
+    return dead.isAnybody;
+  }
+
+  distribution(number) {
+    this.made[number] ??= distribution(this.told[number]);
+    return this.made[number];
+  }
+
+  dead(told) {
+    return new Dead(this, told.nodes, told.zones, told.named.length > 0);
+  }
+
+  /** Return what one ServicePort loses; null: no living node has it in its rules. */
+  loss(service, dead) {
+    const fates = service.endpoints.map((_, at) => dead.fate(service, at));
+    let worst = null;
+    let [lower, upper] = NONE;
+    const isAnybody = this.isAnybody(dead);
+    for (const [group, draws, routes] of service.variants) {
+      if (isAnybody && group !== null && this.groups[group].every((node) => dead.takes(node))) continue;
+      const found = this.variant(service, draws, routes, dead, fates);
+      lower = most(lower, found.worst[0]);
+      upper = most(upper, found.worst[1]);
+      if (worst === null || harm(found, worst) < 0) worst = found;
+    }
+    if (worst && this.isTogether) worst.worst = [lower, upper];
+    if (worst) worst.dead = fates.filter((fate) => fate === 1).length;
+    return worst;
+  }
+
+  variant(service, draws, routes, dead, fates) {
+    const lots = draws.map(() => new Map());
+    const found = [];
+    for (const route of routes) {
+      const [frontend, source, network, draw, unresolved, unfilled, astray, hairpin] = route;
+      if (hairpin) {
+        const lost = toItself(hairpin, draws[draw][1] ?? null, fates);
+        if (lost && this.countsAll) found.push({ ...lost, frontend, source, network });
+        continue;
+      }
+      const key = `${unresolved || ""}|${unfilled}|${astray || ""}`;
+      if (!lots[draw].has(key)) {
+        lots[draw].set(key, this.route(draws[draw], unresolved, unfilled, astray, dead, fates));
+      }
+      found.push({ ...lots[draw].get(key), frontend, source, network });
+    }
+    let top = null;
+    for (const each of found) if (top === null || isMore(each.loss, top.loss)) top = each;
+    return { state: state(service.endpoints.length, found), worst: top ? top.loss : NONE, top, routes: found };
+  }
+
+  route([number, indexes, gone], open, unfilled, astray, dead, fates) {
+    if (unfilled) {
+      return { loss: dead.isAnything ? ANY : NONE, nowhere: ANY, survives: ANY, leads: true };
+    }
+    const { lower, upper } = this.distribution(number);
+    const unresolved = open ? dyadic(open) : NEVER;
+    const hidden = dead.isAnything ? unresolved : NEVER;
+    const fate = indexes ? indexes.map((at) => fates[at]) : fates;
+    const pick = (list, wanted) => list.filter((_, at) => wanted(fate[at]));
+    const nowhere = [not(cappedSum([...upper, unresolved])), not(cappedSum(lower))];
+    const lostLower = cappedSum(pick(lower, (f) => f === 1));
+    const lostUpper = cappedSum([...pick(upper, (f) => f !== 0), hidden]);
+    const keptLower = cappedSum(pick(lower, (f) => f === 0));
+    const keptUpper = cappedSum([...pick(upper, (f) => f !== 1), unresolved]);
+    let loss = [lostLower, least(lostUpper, not(keptLower))];
+    let survives = [keptLower, least(keptUpper, not(lostLower))];
+    let others = false;
+    if (this.countsAll && (gone || astray)) {
+      const away = astray ? bounds(astray) : NONE;
+      others = Boolean(astray);
+      if (!gone) {
+        const high = cappedSum([loss[1], away[1]]);
+        const low = cappedSum([loss[0], away[0]]);
+        loss = [low, most(low, least(high, not(survives[0])))];
+      } else {
+        const lows = [away[0]];
+        const highs = [away[1], hidden];
+        const keptLows = [];
+        const keptHighs = [unresolved];
+        lower.forEach((share, at) => {
+          if (fate[at] === 1) {
+            lows.push(share);
+            highs.push(upper[at]);
+            return;
+          }
+          const part = gone[at] ? bounds(gone[at]) : NONE;
+          others ||= Boolean(gone[at]);
+          lows.push(times(share, part[0]));
+          keptHighs.push(times(upper[at], not(part[0])));
+          if (fate[at] === -1) {
+            highs.push(upper[at]);
+          } else {
+            highs.push(times(upper[at], part[1]));
+            keptLows.push(times(share, not(part[1])));
+          }
+        });
+        const low = cappedSum(lows);
+        const high = cappedSum(highs);
+        const kept = [cappedSum(keptLows), cappedSum(keptHighs)];
+        loss = [low, most(low, least(high, not(kept[0])))];
+        survives = [kept[0], most(kept[0], least(kept[1], not(low)))];
+      }
+    }
+    return { loss, nowhere, survives, leads: compare(nowhere[0], ALWAYS) !== 0 || others };
+  }
+
+  /** Return about how much the worst node costs a ServicePort: to sort by, and nothing else. */
+  fragility(service) {
+    this.fragile ??= [];
+    return (this.fragile[service.at] ??= Math.max(
+      0,
+      ...service.variants.flatMap(([, draws]) =>
+        draws.map(([number, indexes]) => {
+          const floats = this.floats(number);
+          const carried = new Map();
+          let worst = 0;
+          floats.forEach((share, at) => {
+            const node = this.places[service.places[indexes ? indexes[at] : at]][0];
+            const sum = (carried.get(node) ?? 0) + share;
+            carried.set(node, sum);
+            if (sum > worst) worst = sum;
+          });
+          return Math.round(worst * 2 ** 26);
+        }),
+      ),
+    ));
+  }
+
+  floats(number) {
+    this.rough ??= [];
+    return (this.rough[number] ??= this.distribution(number).upper.map(toFloat));
+  }
+
+  /** Return every loss, the greatest harm first, then who is nearest to it, then by name. */
+  losses(dead) {
+    const found = [];
+    for (const service of this.services) {
+      const loss = this.loss(service, dead);
+      if (loss) found.push({ service, ...loss, floats: loss.worst.map(toFloat), fragile: this.fragility(service) });
+    }
+    return found.sort(
+      (a, b) => HARM[a.state] - HARM[b.state] || b.floats[1] - a.floats[1] || b.floats[0] - a.floats[0] || b.fragile - a.fragile || byName(a, b),
+    );
+  }
+
+  /** Return which routes lose what the worst loses, in words. */
+  worstRoutes(service, loss) {
+    if (isZero(loss.worst[1])) return "";
+    const leading = loss.routes.filter((each) => each.leads);
+    const worst = leading.filter((each) => equal(each.loss[0], loss.worst[0]) && equal(each.loss[1], loss.worst[1]));
+    if (worst.length === leading.length) return "every route";
+    const first = worst[0].frontend;
+    const told = new Set(
+      worst
+        .filter((each) => each.frontend === first)
+        .map((each) => this.sources[each.source] + (each.network === null ? "" : ` ${each.network}`)),
+    );
+    const others = new Set(worst.map((each) => each.frontend)).size - 1;
+    const more = others ? ` and ${others.toLocaleString("en")} more frontend${others > 1 ? "s" : ""}` : "";
+    return `${[...told].join(", ")} to ${service.frontends[first]}${more}`;
+  }
+}
+
+const byName = (a, b) => cmp(a.service.name, b.service.name) || cmp(a.service.protocol, b.service.protocol);
+const cmp = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+const isMore = (a, b) => (compare(a[1], b[1]) || compare(a[0], b[0])) > 0;
+function harm(a, b) {
+  return HARM[a.state] - HARM[b.state] || compare(b.worst[1], a.worst[1]) || compare(b.worst[0], a.worst[0]);
+}
+
+function toItself(lost, indexes, fates) {
+  let top = null;
+  lost.forEach((told, at) => {
+    if (!told || fates[indexes ? indexes[at] : at] === 1) return;
+    const loss = bounds(told);
+    if (top === null || isMore(loss, top)) top = loss;
+  });
+  return top && { loss: top, nowhere: NONE, survives: [not(top[1]), not(top[0])], leads: true };
+}
+
+function state(endpoints, routes) {
+  const leading = routes.filter((each) => each.leads);
+  if (!leading.length) return "no-endpoints";
+  if (leading.some((each) => !isZero(each.loss[0]))) {
+    return leading.some((each) => !isZero(each.survives[1])) ? "degraded" : "silenced";
+  }
+  if (!endpoints || leading.some((each) => !isZero(each.loss[1]))) return "unknown";
+  return "untouched";
+}

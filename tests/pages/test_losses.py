@@ -1,0 +1,183 @@
+"""What the scripts of a page compute is what `loss` says with the same nodes dead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.arguments import parse
+from analyzer.failure.loss import Count, ServiceLoss, losses
+from analyzer.failure.models import Dead, dead
+from analyzer.inputs import read_input
+from analyzer.kubeproxy.view import ServicePort, View
+from analyzer.model.cluster import Cluster
+from analyzer.model.endings import Ending, Endings, EndKind, summed
+from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.model.value import replace
+from analyzer.reports.loss_words import by_harm, worst_routes
+from analyzer.reports.numbers import bounds_fraction, bounds_percent
+from analyzer.reports.pages.incidence import Asked, incidence
+from tests.support.captures import FIXTURES
+from tests.support.incidences import Placed, placed
+from tests.support.noise import KNOWN, NAMES, dump
+from tests.support.pages.scripts import asked
+
+pytestmark = pytest.mark.packages
+
+_CAPTURES = sorted(p.parent for p in FIXTURES.glob("*/*/objects.json"))
+
+
+def told(loss: ServiceLoss) -> dict[str, Any]:
+    """Return what a page should say of a ServicePort."""
+    worst = loss.worst
+    return {
+        "name": loss.service.name.text,
+        "protocol": loss.service.protocol,
+        "state": loss.state.value,
+        "dead": len(loss.dead),
+        "worst": [worst.lower, worst.upper],
+        "percent": bounds_percent(worst),
+        "fraction": bounds_fraction(worst),
+        "route": worst_routes(loss) if worst.upper else "",
+    }
+
+
+def read(answer: dict[str, Any]) -> dict[str, Any]:
+    return {**answer, "worst": [Dyadic.of(int(n, 16), e) for n, e in answer["worst"]]}
+
+
+def check(view: View, cluster: Cluster, deaths: Iterable[Dead], count: Count, named: Dead) -> None:
+    """Hold what a page computes against what the program does."""
+    of_page = Asked(
+        services=[[(service, None)] for service in view.services],
+        cluster=cluster,
+        dead=named,
+        named=named.endpoints,
+        count=count,
+    )
+    document = json.loads("".join(incidence(of_page)))
+    at = {name: number for number, name in enumerate(document["nodes"])}
+    zone = {name: number for number, name in enumerate(document["zones"])}
+    died = list(deaths)
+    question = [
+        {
+            "nodes": [at[name] for name in each.nodes],
+            "zones": [zone[name] for name in each.zones],
+            "named": bool(each.named),
+        }
+        for each in died
+    ]
+    (answers,) = asked(("losses", {"data": document, "deaths": question}))
+    for each, answer in zip(died, answers, strict=True):
+        wanted = [told(loss) for loss in by_harm(losses(view.services, each, count))]
+        found = [read(loss) for loss in answer]
+        assert sorted(found, key=_name) == sorted(wanted, key=_name), each
+        # Those that are alike may stand in another order: who is nearest to harm goes first.
+        assert [loss["percent"] for loss in found] == [loss["percent"] for loss in wanted]
+
+
+def _name(each: dict[str, Any]) -> tuple[object, ...]:
+    return each["name"], each["protocol"], each["route"], str(each["worst"])
+
+
+def sets(names: Sequence[str], drawn: Random, most: int) -> list[tuple[str, ...]]:
+    """Return nobody, each alone, and some sets."""
+    found: list[tuple[str, ...]] = [(), *((name,) for name in names[:most])]
+    return found + [tuple(drawn.sample(names, drawn.randint(0, len(names)))) for _ in range(most)]
+
+
+@pytest.mark.parametrize("capture", _CAPTURES, ids=lambda each: f"{each.parent.name}/{each.name}")
+@pytest.mark.parametrize("count", Count)
+def test_a_page_says_what_loss_says(capture: Path, count: Count) -> None:
+    text = next(
+        p for pattern in ("*-save.txt", "nft-list-ruleset.*") for p in capture.glob(pattern)
+    )
+    words = ["services", str(text), "--objects", str(capture / "objects.json")]
+    view, cluster = (found := read_input(parse(words))).view, found.cluster
+    drawn = Random(str(capture))
+    ends = sorted({str(each) for each in view.endpoints})
+    names = drawn.sample(ends, min(len(ends), 2))
+    named = dead(view, cluster, endpoints=names)
+    nodes, zones = sorted(cluster.node_names), sorted(cluster.zones)
+    deaths = [
+        dead(view, cluster, nodes=some, zones=of_zones, endpoints=also)
+        for some in sets(nodes, drawn, 6)
+        for of_zones in sets(zones, drawn, 2)[:3]
+        for also in ((), names)
+    ]
+    check(view, cluster, deaths, count, named)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "ufw", "docker", "kube-router"])
+def test_a_page_says_what_loss_says_where_rules_of_others_lose_flows(name: str) -> None:
+    found = read_input(parse(["services", dump(name), *KNOWN]))
+    view, cluster = found.view, found.cluster
+    nodes = sorted(cluster.node_names)
+    deaths = [dead(view, cluster, nodes=some) for some in sets(nodes, Random(1), 3)]
+    for count in Count:
+        check(view, cluster, deaths, count, dead(view, cluster))
+
+
+_SHARES = st.sampled_from([NEVER, Dyadic.of(1, 3), Dyadic.of(1, 1), Dyadic.of(7, 3), ALWAYS])
+_KINDS = st.sampled_from(list(EndKind))
+
+
+@st.composite
+def endings(draw: st.DrawFn) -> Endings:
+    """Draw how some flows are lost, or none."""
+    found = {}
+    for kind in draw(st.sets(_KINDS, max_size=2)):
+        lower, upper = sorted([draw(_SHARES), draw(_SHARES)])
+        found[Ending(kind=kind, how=draw(st.sampled_from(["", "icmp-port-unreachable"])))] = Bounds(
+            lower, upper
+        )
+    return summed(found.items())
+
+
+@st.composite
+def lossy(draw: st.DrawFn) -> Placed:
+    """Draw ServicePorts of which rules lose flows too, at least on some routes."""
+    found = draw(placed())
+    services = []
+    for service in found.services:
+        routes = []
+        for route in service.routes:
+            if draw(st.booleans()):
+                shares = tuple(replace(each, lost=draw(endings())) for each in route.shares)
+                routes.append(replace(route, shares=shares, astray=draw(endings())))
+            else:
+                routes.append(route)
+        services.append(replace(service, routes=tuple(routes)))
+    return replace_placed(found, tuple(services))
+
+
+def replace_placed(found: Placed, services: tuple[ServicePort, ...]) -> Placed:
+    return Placed(services, found.node_of)
+
+
+@given(lossy(), st.randoms(use_true_random=False), st.sampled_from(Count))
+def test_a_page_says_what_loss_says_of_any_service_ports(
+    found: Placed, drawn: Random, count: Count
+) -> None:
+    view = View(services=found.services, mode="iptables", node=None)
+    cluster = found.cluster
+    ends = [str(each) for each in view.endpoints]
+    named = dead(view, cluster, endpoints=ends[:1])
+    # Nodes and zones can be declared dead only where something is known to be on one.
+    where = [cluster.placement(each.address) for each in view.endpoints]
+    nodes = sorted(cluster.node_names) if any(each.node for each in where) else []
+    zones = sorted(cluster.zones) if any(each.zone for each in where) else []
+    deaths = [
+        dead(view, cluster, nodes=some, zones=of_zones, endpoints=also)
+        for some in sets(nodes, drawn, 3)
+        for of_zones in ((), tuple(zones[:1]))
+        for also in ((), ends[:1])
+    ]
+    check(view, cluster, deaths, count, named)
