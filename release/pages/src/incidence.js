@@ -4,7 +4,8 @@ import { ALWAYS, NEVER, cappedSum, compare, equal, isZero, least, most, not, tim
 
 const NONE = [NEVER, NEVER];
 const ANY = [NEVER, ALWAYS];
-/** The greatest harm first. */
+/** The greatest harm first: as the command line has it, and where nothing is lost in no order. */
+const ORDER = { silenced: 0, degraded: 1, unknown: 2, "no-endpoints": 3, untouched: 3 };
 const HARM = { silenced: 0, degraded: 1, unknown: 2, "no-endpoints": 3, untouched: 4 };
 export const WORDS = {
   untouched: "untouched",
@@ -210,13 +211,15 @@ export class Model {
     this.fragile ??= [];
     return (this.fragile[service.at] ??= Math.max(
       0,
-      ...service.variants.flatMap(([, draws]) =>
+      ...service.variants.flatMap(([group, draws]) =>
         draws.map(([number, indexes]) => {
           const floats = this.floats(number);
           const carried = new Map();
           let worst = 0;
           floats.forEach((share, at) => {
             const node = this.places[service.places[indexes ? indexes[at] : at]][0];
+            // With a node go the rules that only it has.
+            if (group !== null && this.groups[group].every((each) => each === node)) return;
             const sum = (carried.get(node) ?? 0) + share;
             carried.set(node, sum);
             if (sum > worst) worst = sum;
@@ -240,7 +243,7 @@ export class Model {
       if (loss) found.push({ service, ...loss, floats: loss.worst.map(toFloat), fragile: this.fragility(service) });
     }
     return found.sort(
-      (a, b) => HARM[a.state] - HARM[b.state] || b.floats[1] - a.floats[1] || b.floats[0] - a.floats[0] || b.fragile - a.fragile || byName(a, b),
+      (a, b) => ORDER[a.state] - ORDER[b.state] || b.floats[1] - a.floats[1] || b.floats[0] - a.floats[0] || b.fragile - a.fragile || byName(a, b),
     );
   }
 
