@@ -54,7 +54,7 @@ def whatif(options: SimpleNamespace) -> int:
         given = read_input(options, objects) if given is None else given
         absent, services = judged(options, given)
         view, told = given.view, (*given.view.diagnostics, *warnings_of_places(given))
-    top = options.top or (_TOP_OF_TEXT if options.format == "text" else _TOP)
+    top = options.top or (_TOP_OF_TEXT if options.format in {"text", "markdown"} else _TOP)
     asked = Asked(
         node=options.node if every is None else None,
         control_plane=tuple(options.control_plane),

@@ -111,7 +111,7 @@ def check_marked(options: SimpleNamespace, died: Dead) -> None:
     if died.is_anything:
         return
     asked = "--max-loss" if options.max_loss is not None else f"--format {options.format}"
-    if asked != "--format text":
+    if asked not in {"--format text", "--format markdown"}:
         raise UsageError(f"{asked}: nothing is marked dead; add --dead-node, --dead-zone or --dead")
 
 

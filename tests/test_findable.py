@@ -287,10 +287,19 @@ ANALYZER: Final = (
         "what a run on the kernel prints, and hostile names in each format",
     ),
     Row(
-        "reports/pages/blocks reports/pages/explorer reports/pages/loss "
-        "reports/pages/loss_cluster reports/pages/loss_nodes reports/pages/whatif",
+        "reports/pages/blocks reports/pages/diff reports/pages/explorer reports/pages/figure "
+        "reports/pages/lab reports/pages/lab_verify reports/pages/loss "
+        "reports/pages/loss_cluster reports/pages/loss_nodes reports/pages/timeline "
+        "reports/pages/trace reports/pages/tree reports/pages/trees reports/pages/whatif",
         "reports/pages/test_frame.py golden/test_commands.py",
         "what all pages promise; each stands in a golden file, and CI opens them in a browser",
+    ),
+    Row(
+        "reports/pictures/cells reports/pictures/curves reports/pictures/heat "
+        "reports/pictures/icicle reports/pictures/measured reports/pictures/route "
+        "reports/pictures/svg reports/timeline_svg reports/tree_svg reports/whatif_svg",
+        "reports/test_pictures.py golden/test_commands.py",
+        "lengths are shares, nothing is loaded, names are text; each stands in a golden file",
     ),
     Row(
         "reports/pages/incidence",

@@ -16,29 +16,50 @@ if TYPE_CHECKING:
     Renderer = Callable[[Any], Document | str | Iterator[str]]
 
 
-#: By verb and format: the module of this package whose `render` makes the report of an answer.
+#: By verb and format: the module of this package whose `render` makes the report of an answer,
+#: and for some what makes another form of its Document.
 #: Named and not imported, since each run needs just one of them.
 RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
-    "services": {"text": "services_text", "json": "services_json", "tsv": "services_tsv"},
-    "tree": {"text": "tree_text", "json": "tree_json", "dot": "tree_dot"},
-    "trace": {"text": "trace_text", "json": "trace_json"},
+    "services": {
+        "text": "services_text",
+        "json": "services_json",
+        "tsv": "services_tsv",
+        "markdown": "services_text as markdown",
+    },
+    "tree": {
+        "text": "tree_text",
+        "json": "tree_json",
+        "dot": "tree_dot",
+        "svg": "tree_svg",
+        "html": "pages.tree",
+        "markdown": "tree_text as markdown",
+    },
+    "trace": {
+        "text": "trace_text",
+        "json": "trace_json",
+        "html": "pages.trace",
+        "markdown": "trace_text as markdown",
+    },
     "loss": {
         "text": "loss_text",
         "json": "loss_json",
         "tsv": "loss_tsv",
         "html": "pages.loss",
+        "markdown": "loss_text as markdown",
     },
     "loss-nodes": {
         "text": "loss_nodes_text",
         "json": "loss_nodes_json",
         "tsv": "loss_nodes_tsv",
         "html": "pages.loss_nodes",
+        "markdown": "loss_nodes_text as markdown",
     },
     "loss-cluster": {
         "text": "loss_cluster_text",
         "json": "loss_cluster_json",
         "tsv": "loss_cluster_tsv",
         "html": "pages.loss_cluster",
+        "markdown": "loss_cluster_text as markdown",
     },
     "whatif": {
         "text": "whatif_text",
@@ -46,23 +67,70 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
         "tsv": "whatif_tsv",
         "junit": "whatif_junit",
         "prometheus": "whatif_prometheus",
+        "svg": "whatif_svg",
         "html": "pages.whatif",
+        "markdown": "whatif_text as markdown",
     },
-    "timeline": {"text": "timeline_text", "json": "timeline_json"},
-    "advise": {"text": "advise_text", "json": "advise_json", "tsv": "advise_tsv"},
-    "client": {"text": "client_text", "json": "client_json"},
+    "timeline": {
+        "text": "timeline_text",
+        "json": "timeline_json",
+        "svg": "timeline_svg",
+        "html": "pages.timeline",
+        "markdown": "timeline_text as markdown",
+    },
+    "advise": {
+        "text": "advise_text",
+        "json": "advise_json",
+        "tsv": "advise_tsv",
+        "markdown": "advise_text as markdown",
+    },
+    "client": {
+        "text": "client_text",
+        "json": "client_json",
+        "markdown": "client_text as markdown",
+    },
     "whatif --components": {"text": "components_text", "json": "components_json"},
-    "diff": {"text": "diff_text", "json": "diff_json", "tsv": "diff_tsv"},
-    "lab run": {"text": "lab_text", "json": "lab_json"},
-    "lab judge": {"text": "lab_text", "json": "lab_json"},
-    "lab verify": {"text": "lab_verify_text", "json": "lab_json", "junit": "lab_verify_junit"},
+    "diff": {
+        "text": "diff_text",
+        "json": "diff_json",
+        "tsv": "diff_tsv",
+        "html": "pages.diff",
+        "markdown": "diff_text as markdown",
+    },
+    "lab run": {
+        "text": "lab_text",
+        "json": "lab_json",
+        "html": "pages.lab",
+        "markdown": "lab_text as markdown",
+    },
+    "lab judge": {
+        "text": "lab_text",
+        "json": "lab_json",
+        "html": "pages.lab",
+        "markdown": "lab_text as markdown",
+    },
+    "lab verify": {
+        "text": "lab_verify_text",
+        "json": "lab_json",
+        "junit": "lab_verify_junit",
+        "html": "pages.lab_verify",
+        "markdown": "lab_verify_text as markdown",
+    },
     "lab clients": {"text": "clients_text", "json": "clients_json"},
 }
 
 
 def renderer(verb: str, format_name: str) -> Renderer:
     """Return what makes the report of a verb's answer."""
-    module = f"analyzer.reports.{RENDERERS[verb][format_name]}"
+    name, _, form = RENDERERS[verb][format_name].partition(" as ")
+    found: Renderer = _loaded(name).render
+    if form != "markdown":
+        return found
+    as_markdown = _loaded(form).render_markdown
+    return lambda answer: as_markdown(found(answer))
+
+
+def _loaded(name: str) -> Any:
+    module = f"analyzer.reports.{name}"
     __import__(module)  # importlib takes longer to load than some of them
-    found: Renderer = sys.modules[module].render
-    return found
+    return sys.modules[module]

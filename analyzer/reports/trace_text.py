@@ -42,7 +42,7 @@ _STYLES: Final = {
 def render(answer: TraceAnswer) -> Document:
     """Return the ends as a table, then the journey, then what all of it rests on."""
     at = f", at node {answer.node}" if answer.node else ""
-    blocks: list[Block] = [Line((Span(_asked(answer.packet), Style.STRONG), at)), Line()]
+    blocks: list[Block] = [Line((Span(asked_of(answer.packet), Style.STRONG), at)), Line()]
     rows = [_row(end, answer) for end in answer.ends]
     shown = rows if answer.every or len(rows) <= 2 * _MOST_ROWS else rows[:_MOST_ROWS]
     columns: tuple[Column, ...] = (
@@ -59,13 +59,14 @@ def render(answer: TraceAnswer) -> Document:
         more = count(len(rows) - len(shown), "more end")
         blocks += [Line((Span(f"{more}; -v shows all", Style.FAINT),)), Line()]
     most = ALL if answer.every else _MOST_BRANCHES
-    journey = lines(answer.tree, partial(_leaf, answer), tables=True, most=most)
+    journey = lines(answer.tree, partial(end_of, answer), tables=True, most=most)
     blocks += [Line(pieces) for pieces in journey]
     blocks += [Line(), *_assumed(answer)]
     return Document(blocks)
 
 
-def _asked(packet: Packet) -> str:
+def asked_of(packet: Packet) -> str:
+    """Return what is asked about a packet, as a phrase."""
     source = "the node" if packet.in_interface == "" else "somebody"
     if packet.source is not None:
         source = str(Endpoint(packet.source, packet.source_port))
@@ -115,7 +116,8 @@ def told(fate: Fate) -> str:
             return "not known"
 
 
-def _leaf(answer: TraceAnswer, leaf: Leaf) -> Pieces:
+def end_of(answer: TraceAnswer, leaf: Leaf) -> Pieces:
+    """Return how a way ends; the style tells whether the packet is lost."""
     if isinstance(leaf.outcome, Unresolved):
         return (Span(f"=> unknown: {leaf.outcome.text}", Style.WARNING),)
     fate = fate_of(leaf)

@@ -36,7 +36,7 @@ def render(answer: TreeAnswer) -> Document:
         most = ALL if answer.every else _MOST
         told = lines(
             tree,
-            partial(_leaf, answer),
+            partial(end_of, answer),
             tables=_meets_several(tree),
             most=most,
             rest=partial(_rest, answer),
@@ -62,7 +62,8 @@ def _meets_several(tree: Tree) -> bool:
     return len({rule.location.table for node in every_node(tree) for rule in node.rules}) > 1
 
 
-def _leaf(answer: TreeAnswer, leaf: Leaf) -> tuple[Piece, ...]:
+def end_of(answer: TreeAnswer, leaf: Leaf) -> tuple[Piece, ...]:
+    """Return how a way ends; the style tells whether new flows are lost there."""
     told = describe(leaf)
     if told.endpoint is None:
         return (Span(f"=> {told.text}", Style.WARNING),)

@@ -55,7 +55,9 @@ _SUFFIXES = {
     "dot": "dot",
     "junit": "xml",
     "prometheus": "prom",
+    "svg": "svg",
     "html": "html",
+    "markdown": "md",
 }
 #: Of captures of which all endpoints are on known nodes.
 _WHAT_IFS = {

@@ -39,7 +39,9 @@ _SUFFIXES = {
     "dot": "dot",
     "junit": "xml",
     "prometheus": "prom",
+    "svg": "svg",
     "html": "html",
+    "markdown": "md",
 }
 verbs = pytest.mark.parametrize("verb", sorted(RENDERERS))
 

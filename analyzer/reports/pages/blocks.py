@@ -36,21 +36,25 @@ def escape(text: str) -> str:
 
 
 def html_of(blocks: Sequence[Block]) -> Iterator[str]:
-    """Give blocks as HTML."""
-    placed: list[str] = []
+    """Give blocks as HTML; lines among which places matter, as in trees, stand as printed."""
+    lines: list[Line] = []
     for block in blocks:
-        if isinstance(block, Line) and (block.whole or _is_placed(block)):
-            placed.append(_inline(block.pieces))
+        if isinstance(block, Line) and block.pieces:
+            lines.append(block)
             continue
-        if placed:
-            yield _pre(placed)
-            placed = []
+        yield from _lines(lines)
+        lines = []
         if isinstance(block, Table):
             yield from table(block)
-        elif block.pieces:
-            yield f"<p>{_inline(block.pieces)}</p>\n"
-    if placed:
-        yield _pre(placed)
+    yield from _lines(lines)
+
+
+def _lines(lines: Sequence[Line]) -> Iterator[str]:
+    if any(line.whole or _is_placed(line) for line in lines):
+        yield _pre([_inline(line.pieces) for line in lines])
+        return
+    for line in lines:
+        yield f"<p>{_inline(line.pieces)}</p>\n"
 
 
 def _is_placed(line: Line) -> bool:

@@ -11,6 +11,7 @@ from analyzer.reports.pages.explorer import explorer
 from analyzer.reports.pages.frame import Page, rendered, until_table
 from analyzer.reports.pages.incidence import Asked, Variant, incidence
 from analyzer.reports.phrases import at_node
+from analyzer.reports.whatif_svg import drawn
 from analyzer.reports.whatif_text import render as as_text
 
 TYPE_CHECKING = False
@@ -35,7 +36,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
         Page(
             title=f"What failures would cost{where}",
             head=head,
-            figures=explorer(()),
+            figures=explorer(drawn(answer, alone=False)),
             rest=rest,
             data={"incidence": incidence(asked)},
         )

@@ -1,5 +1,6 @@
 // ServicePorts by nodes: what each loses if that node dies too. Drawn on a canvas, just the part
 // that is seen, since there may be ten million cells.
+import { rgb } from "d3-color";
 import { scaleLinear } from "d3-scale";
 import { select } from "d3-selection";
 import { colour, count, h, onColours } from "./dom.js";
@@ -101,6 +102,8 @@ export class HeatMap {
     this.canvas.height = height * ratio;
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
+    this.inks = ["heat-ink", "heat-ink-much"].map(colour);
+    this.inkOf = new Map();
     this.colours = scaleLinear()
       .domain([0, 0.25, 0.5, 1])
       .range(["heat-0", "heat-1", "heat-2", "heat-3"].map(colour))
@@ -142,7 +145,7 @@ export class HeatMap {
     const share = toFloat(loss[1]);
     context.fillStyle = this.colours(share);
     context.fillRect(x, y, w, hh);
-    const ink = share > 0.4 ? colour("heat-ink-much") : colour("heat-ink");
+    const ink = this.ink(share);
     if (!equal(loss[0], loss[1])) stripes(context, x, y, w, hh, ink);
     if (!isZero(loss[1])) {
       context.fillStyle = ink;
@@ -155,6 +158,16 @@ export class HeatMap {
       context.lineWidth = 2;
       context.strokeRect(x + 1, y + 1, w - 2, hh - 2);
     }
+  }
+
+  /** Return the ink that is read best on the colour of a share. */
+  ink(share) {
+    const paper = this.colours(share);
+    if (!this.inkOf.has(paper)) {
+      const contrast = (ink) => (Math.max(bright(ink), bright(paper)) + 0.05) / (Math.min(bright(ink), bright(paper)) + 0.05);
+      this.inkOf.set(paper, this.inks.reduce((a, b) => (contrast(a) >= contrast(b) ? a : b)));
+    }
+    return this.inkOf.get(paper);
   }
 
   heads(context, rows, columns, left, top) {
@@ -237,6 +250,13 @@ export class HeatMap {
     this.told.textContent = `${name}: ${whose}, ${share}; ${here} of ${count(service.places.length, "endpoint")} there.`;
     this.element.dispatchEvent(new CustomEvent("cell", { detail: { service: service.name, node } }));
   }
+}
+
+/** Return the relative luminance of a colour, as WCAG 2 defines it. */
+function bright(text) {
+  const found = rgb(text);
+  const linear = (each) => (each / 255 <= 0.04045 ? each / 255 / 12.92 : ((each / 255 + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * linear(found.r) + 0.7152 * linear(found.g) + 0.0722 * linear(found.b);
 }
 
 function stripes(context, x, y, w, hh, ink) {

@@ -84,7 +84,7 @@ def test_a_page_loads_nothing_and_acts_on_nothing(verb: str) -> None:
 def test_names_of_a_dump_are_text(verb: str) -> None:
     name = HOSTILE.replace(" ", "")
     text = page(verb, RICH.replace("ns/a", f"ns/{name}"))
-    plain, hostile = Parsed(page(verb)), Parsed(text)
+    plain, hostile = Parsed(page(verb, RICH.replace("ns/a", "ns/b"))), Parsed(text)
     assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in plain.elements]
     assert "\x1b" not in text
     assert "\u202e" not in text

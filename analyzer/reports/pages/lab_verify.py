@@ -1,0 +1,14 @@
+"""``lab verify`` as a page: every route, predicted beside measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.reports.answers import LabAnswer
+from analyzer.reports.lab_verify_text import render as as_text
+from analyzer.reports.pages.lab import page_of
+
+
+def render(answer: LabAnswer) -> Iterator[str]:
+    """Give the page in pieces."""
+    yield from page_of(answer, as_text(answer))

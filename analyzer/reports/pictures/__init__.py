@@ -1,0 +1,1 @@
+"""Answers as pictures: SVG, alone in a file or in a page."""

@@ -1,0 +1,14 @@
+"""What a picture of a route is called."""
+
+from __future__ import annotations
+
+from analyzer.kubeproxy.view import Route, ServicePort
+from analyzer.reports.phrases import SOURCES
+
+
+def route_title(service: ServicePort, route: Route) -> str:
+    """Return whose new flows to what a route is of."""
+    within = "" if route.network is None else f" ({route.network})"
+    frontend = f"{route.frontend.kind.value} {route.frontend}"
+    source = f"{SOURCES[route.source]}{within}"
+    return f"{service.name.text} {service.protocol}: from {source} to {frontend}"
