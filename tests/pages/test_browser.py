@@ -12,6 +12,7 @@ import pytest
 
 from analyzer import cli
 from tests.pages.conftest import Write
+from tests.support.answers import Answers
 from tests.support.captures import FIXTURES, ROOT
 from tests.support.pages.browser import Browser
 
@@ -179,18 +180,19 @@ def hostile(tmp_path: Path) -> list[str]:
     return [str(tmp_path / "dump.txt"), "--objects", str(tmp_path / "objects.json")]
 
 
-@pytest.mark.parametrize("verb", ["loss", "whatif"])
+@pytest.mark.parametrize("verb", ["loss", "whatif", "tree", "timeline"])
 def test_hostile_names_are_inert(
     verb: str, hostile: list[str], write: Write, shown: Browser
 ) -> None:
-    dead = ["--dead-node", HOSTILE[1] + HOSTILE[4]] if verb == "loss" else []
+    dead = [] if verb == "whatif" else ["--dead-node", HOSTILE[1] + HOSTILE[4]]
+    dead += ["--frozen"] if verb == "timeline" else ["*"] if verb == "tree" else []
     shown.open(write(verb, *hostile, *dead))
     shown.run("document.querySelectorAll('button.open').forEach((each) => each.click())")
     shown.run("document.querySelectorAll('input[type=checkbox]').forEach((each) => each.click())")
     shown.drawn()
-    assert "owned" not in shown.run("return document.title")
+    assert shown.run("return document.title").endswith(" - kubeodds")
     assert shown.run("return document.querySelectorAll('img,iframe,a[href]').length") == 0
-    assert shown.run("return document.scripts.length") == 2
+    assert shown.run("return document.scripts.length") <= 2
     text = shown.run("return document.body.innerText")
     assert not set("\x1b\x07\u202e\u202d") & set(text)
     assert "<img" in text
@@ -254,29 +256,123 @@ def test_without_scripts_a_page_says_what_the_text_says(write: Write, shown: Bro
     assert shown.complaints() == []
 
 
+#: A command for each kind of page.
+COMMANDS = {
+    "loss": "loss {given} --dead-node master",
+    "loss at every node": "loss --from-objects {objects} --seed 1 --dead-node master",
+    "whatif": "whatif {given}",
+    "whatif at every node": "whatif --from-objects {objects} --seed 1",
+    "timeline": "timeline {given} --dead-node master --api-back-after 20m",
+    "tree": "tree {given} kube-dns --dead-node master",
+    "trace": "trace {given} --from pod --to kube-dns:dns --protocol udp --dead-node master",
+    "diff": "diff {dump} {other} --objects {objects} --node worker1",
+    "lab": "lab judge {lab}",
+}
+
+
+@pytest.fixture(params=COMMANDS)
+def command(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+    """A command that prints a page."""
+    words = given(SMALL)
+    other = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"
+    lab = tmp_path / "lab.json"
+    lab.write_text(Answers().json("lab run"), encoding="utf-8")
+    told = {
+        "given": " ".join(words),
+        "dump": words[0],
+        "objects": words[2],
+        "other": str(other.relative_to(ROOT)),
+        "lab": str(lab),
+    }
+    return COMMANDS[request.param].format(**told).split()
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("verb", ["loss", "whatif"])
 def test_axe_finds_nothing(
-    verb: str, dark: bool, write: Write, window: Browser, built: Path
+    command: list[str], dark: bool, write: Write, window: Browser, built: Path
 ) -> None:
     window.size(1280, 900, dark=dark)
-    dead = ["--dead-node", "master"] if verb == "loss" else []
-    window.open(write(verb, *given(SMALL), *dead))
+    window.open(write(*command))
     window.run((built / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8"))
-    found = window.driver.execute_async_script(
-        "const done = arguments[0]; axe.run().then((found) => done(found.violations));"
+    found, passed = window.driver.execute_async_script(
+        "const done = arguments[0]; axe.run().then((f) => done([f.violations, f.passes.length]));"
     )
-    assert [
-        (each["id"], each["impact"], [n["html"] for n in each["nodes"]]) for each in found
-    ] == []
+    told = [(each["id"], each["impact"], [n["html"] for n in each["nodes"]]) for each in found]
+    assert told == []
+    assert passed > 10
 
 
-@pytest.mark.parametrize("verb", ["loss", "whatif"])
 @pytest.mark.parametrize(("width", "height"), [(360, 740), (1280, 900), (2560, 1300)])
-def test_a_page_is_as_wide_as_the_window(
-    verb: str, width: int, height: int, write: Write, window: Browser
+def test_a_page_is_as_wide_as_the_window_and_says_nothing_to_the_console(
+    command: list[str], width: int, height: int, write: Write, window: Browser
 ) -> None:
     window.size(width, height)
-    dead = ["--dead-node", "master"] if verb == "loss" else []
-    window.open(write(verb, *given(SMALL), *dead))
+    window.open(write(*command))
     assert window.run("return document.documentElement.scrollWidth") <= width
+    assert window.complaints() == []
+    assert window.requests() == []
+
+
+def test_a_page_is_printed_without_what_paper_cannot_do(
+    command: list[str], write: Write, window: Browser
+) -> None:
+    window.size(800, 1100, dark=True, paper=True)
+    window.open(write(*command))
+    shown = "[...document.querySelectorAll(arguments[0])].filter((e) => e.offsetParent).length"
+    assert window.run(f"return {shown}", "button.copy, fieldset, input") == 0
+    assert window.run("return getComputedStyle(document.body).backgroundColor") == (
+        "rgb(255, 255, 255)"
+    )
+    assert window.complaints() == []
+
+
+# --- icicles ---------------------------------------------------------------------------
+
+_CELLS = """\
+return [...document.querySelectorAll('.icicle')].map((tree) => [...tree.querySelectorAll('g.node')]
+  .map((each) => [each.getAttribute('aria-label'), each.__data__.x1 - each.__data__.x0,
+                  each.getAttribute('class')]));
+"""
+
+
+def test_an_icicle_is_as_high_as_the_shares_of_the_json(
+    write: Write, shown: Browser, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["tree", *given(SMALL), "kube-dns", "--dead-node", "master"]
+    shown.open(write(*words))
+    document = asked(capsys, *words)
+    trees = shown.run(_CELLS)
+    assert len(trees) == len(document["trees"])
+    for cells, tree in zip(trees, document["trees"], strict=True):
+        ends = {f"{each['address']}:{each['port']}": each["dead"] for each in tree["outcomes"]}
+        drawn = [cell for cell in cells if "node branch" not in cell[2]]
+        assert len(drawn) == len(ends)
+        for label, height, kind in drawn:
+            address = label.split(" on ")[0]
+            assert ("dead" in kind, " DEAD;" in label) == (ends[address], ends[address])
+            assert label.endswith("; 1/2 50.0% of new flows")
+            assert height == pytest.approx(0.5)
+
+
+def test_an_icicle_zooms_is_searched_and_goes_by_keys(write: Write, shown: Browser) -> None:
+    shown.open(write("tree", *given(SMALL), "default/app", "--dead-node", "master"))
+    label = "return document.activeElement.getAttribute('aria-label')"
+    height = "return Number(document.querySelector('g.dead rect')?.getAttribute('height') ?? 0)"
+    before = shown.run(height)
+    shown.run("document.querySelector('g.dead').dispatchEvent(new MouseEvent('click'))")
+    assert shown.run(height) > 1.8 * before
+    assert " DEAD" in shown.run(label)
+    press = """document.activeElement.dispatchEvent(
+        new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}));"""
+    shown.run(press, "ArrowLeft")
+    assert "DNAT" in shown.run(label)
+    shown.run(press, "Escape")
+    assert shown.run(height) == before
+    shown.run(
+        """
+        const field = document.querySelector('.icicle input');
+        field.value = '10.244.1.9'; field.dispatchEvent(new Event('input'));"""
+    )
+    # The end, and the rule that sends flows there.
+    assert shown.run("return document.querySelectorAll('g.hit').length") == 2
+    assert shown.complaints() == []

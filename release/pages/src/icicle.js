@@ -24,6 +24,7 @@ class Icicle {
     this.tree = hierarchy(told, (each) => each.c);
     this.tree.each((each) => (each.value = each.data.v));
     this.cells = this.tree.descendants();
+    this.cells.forEach((each, at) => (each.id = at));
     this.leaves = this.tree.leaves().length;
     this.at = this.tree;
     this.found = null;
@@ -36,6 +37,8 @@ class Icicle {
     this.hits = h("span", { role: "status" });
     this.box = h("div", { class: "wide tree-box" });
     this.svg = select(document.createElementNS(SVG, "svg")).attr("role", "group").attr("aria-label", "Probability tree");
+    this.buttons = this.svg.append("g");
+    this.labels = this.svg.append("g").attr("aria-hidden", "true");
     this.box.append(this.svg.node());
     root.append(
       h("div", { class: "bar" }, h("label", {}, "Find ", field), this.hits, h("button", { type: "button", click: () => this.show(this.tree) }, "Show all")),
@@ -93,7 +96,7 @@ class Icicle {
       const [top, end] = [this.y(d.x0), this.y(d.x1)];
       return end > 0 && top < this.height && (end - top > 0.5 || this.found?.has(d));
     });
-    const nodes = this.svg.selectAll("g.node").data(seen, (d) => (d.id ??= this.cells.indexOf(d) + 1));
+    const nodes = this.buttons.selectAll("g.node").data(seen, (d) => d.id);
     nodes.exit().remove();
     const entered = nodes
       .enter()
@@ -102,9 +105,6 @@ class Icicle {
       .on("click", (_, d) => this.show(d))
       .on("keydown", (event, d) => this.key(event, d));
     entered.append("rect");
-    entered.append("text").attr("class", "strong");
-    entered.append("text").attr("class", "small");
-    entered.append("text").attr("class", "small");
     const all = entered.merge(nodes).order();
     all
       .attr("class", (d) => `node ${d.data.k}${this.found ? (this.found.has(d) ? " hit" : " miss") : ""}`)
@@ -113,6 +113,19 @@ class Icicle {
       .attr("transform", (d) => `translate(${d.depth * this.column},${Math.max(0, this.y(d.x0))})`);
     const height = (d) => Math.max(0.5, Math.min(this.height, this.y(d.x1)) - Math.max(0, this.y(d.x0)) - 1);
     all.select("rect").attr("width", this.column - 1).attr("height", height);
+    this.words(seen, height);
+  }
+
+  /** Write on the cells that are seen what has room; who listens hears all of it by the buttons. */
+  words(seen, height) {
+    const labels = this.labels.selectAll("g").data(seen.filter((d) => height(d) >= 15), (d) => d.id);
+    labels.exit().remove();
+    const entered = labels.enter().append("g");
+    for (const kind of ["strong", "small", "small"]) entered.append("text").attr("class", kind);
+    const all = entered.merge(labels);
+    all
+      .attr("class", (d) => `label ${d.data.k}`)
+      .attr("transform", (d) => `translate(${d.depth * this.column},${Math.max(0, this.y(d.x0))})`);
     const lines = [
       [15, (d) => d.data.t],
       [30, (d) => d.data.r || d.data.s],
