@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup demo test lint bench bench-lab soak kernel-check golden generated pages docs packages zipapp release-check lock clean
+.PHONY: help setup demo test lint bench bench-lab soak kernel-check golden generated pages screenshots docs packages zipapp release-check lock clean
 
 help:
 	@echo 'make demo    predict the loss of a dead master, then measure it on this kernel'
@@ -15,6 +15,7 @@ help:
 	@echo 'make golden  rewrite the golden files; review the diff'
 	@echo 'make generated  rewrite completion, manual pages, pictures and the inventory'
 	@echo 'make pages   what pages of --format html carry, into analyzer/data/pages (needs npm)'
+	@echo 'make screenshots   pictures of pages in docs/screenshots (needs chromium); look at them'
 	@echo 'make docs    the site, into site/'
 	@echo 'make packages   wheel, sdist, kubeodds.pyz and the plugin of krew, into dist/'
 	@echo 'make zipapp  kubeodds.pyz alone, into dist/'
@@ -69,6 +70,10 @@ generated: setup
 # Versions are those of release/pages/package-lock.json; a test holds that this gives what is there.
 pages:
 	cd release/pages && npm ci --ignore-scripts --silent && npm run --silent build
+
+screenshots: export PACKAGES_REQUIRED := 1
+screenshots: setup
+	$(BIN)/python -m release.screenshots
 
 # With mkdocs-material, which the quick check does without.
 docs release-check: export PACKAGES_REQUIRED := 1

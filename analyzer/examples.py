@@ -16,7 +16,7 @@ EXAMPLES: Final = {
     "tree": (
         "kubeodds tree dump.txt kube-dns:dns",
         "kubeodds tree dump.txt default/app --objects objects.json --dead-node master",
-        "kubeodds tree dump.txt app -o dot | dot -Tsvg > app.svg",
+        "kubeodds tree dump.txt app -o svg > app.svg",
     ),
     "trace": (
         "kubeodds trace dump.txt --from pod --to kube-dns:53 --protocol udp",
@@ -30,7 +30,7 @@ EXAMPLES: Final = {
     ),
     "whatif": (
         "kubeodds whatif dump.txt --objects objects.json",
-        "kubeodds whatif dump.txt --objects objects.json --only node,set --sort mean",
+        "kubeodds whatif dump.txt --objects objects.json --only node,set -o html > whatif.html",
         "kubeodds whatif dump.txt --objects objects.json --min-survives 2 -o junit",
     ),
     "timeline": (

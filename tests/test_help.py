@@ -27,11 +27,11 @@ FILES = {
 def words_of(line: str, folder: Path) -> list[str]:
     """Return what a line of help asks, where the files are that it names.
 
-    What is behind a pipe is another program's affair.
+    What is behind a pipe, or in which file it ends, is no affair of ours.
     """
     for name, source in FILES.items():
         shutil.copy(source, folder / name)
-    program, *words = shlex.split(line.partition(" | ")[0])
+    program, *words = shlex.split(line.partition(" | ")[0].partition(" > ")[0])
     assert program == "kubeodds"
     return words
 

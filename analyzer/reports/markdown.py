@@ -2,7 +2,7 @@
 
 Text of a dump is text there too: it makes no markup, no link, and names nobody.
 
-Source: GitHub Flavored Markdown, 2.4 backslash escapes, 4.10 tables, 6.9 autolinks.
+Source: GitHub Flavored Markdown, 2.4 backslash escapes, 4.10 tables, 6.9 autolinks, 6.12 breaks.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _paragraph(lines: Sequence[Line]) -> Iterator[str]:
         fence = "`" * max(3, longest + 1)
         yield f"{fence}text\n{inside}\n{fence}\n\n"
         return
-    yield "  \n".join(_BEGINS.sub(r"\1\\\2", _inline(line.pieces)) for line in lines) + "\n\n"
+    yield "\\\n".join(_BEGINS.sub(r"\1\\\2", _inline(line.pieces)) for line in lines) + "\n\n"
 
 
 def _table(table: Table) -> Iterator[str]:

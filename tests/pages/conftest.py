@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 from analyzer import cli
+from release.browser import Browser, browser, is_there
 from tests.support.captures import ROOT
-from tests.support.pages.browser import Browser, browser, is_there
 
 SOURCES: Final = ROOT / "release" / "pages"
 

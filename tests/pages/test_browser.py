@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from analyzer import cli
+from release.browser import Browser
 from tests.pages.conftest import Write
 from tests.support.answers import Answers
 from tests.support.captures import FIXTURES, ROOT
-from tests.support.pages.browser import Browser
 
 pytestmark = pytest.mark.packages
 
@@ -320,6 +320,7 @@ def test_a_page_is_printed_without_what_paper_cannot_do(
     window.open(write(*command))
     shown = "[...document.querySelectorAll(arguments[0])].filter((e) => e.offsetParent).length"
     assert window.run(f"return {shown}", "button.copy, fieldset, input") == 0
+    assert window.run("return document.documentElement.scrollWidth") <= 800
     assert window.run("return getComputedStyle(document.body).backgroundColor") == (
         "rgb(255, 255, 255)"
     )

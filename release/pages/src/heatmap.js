@@ -31,7 +31,7 @@ export class HeatMap {
     this.element = h(
       "figure",
       { class: "heat-map" },
-      h("figcaption", {}, "What each ServicePort loses if a node dies too: the darker the more; \u00d7 is all, stripes are a range. The greatest harm first."),
+      h("figcaption", {}, "What each ServicePort loses if a node dies with those that are marked: the stronger the colour, the more; \u00d7 is all, stripes are a range. The greatest harm first."),
       this.scroller,
       this.told,
     );

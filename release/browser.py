@@ -82,15 +82,13 @@ class Browser:
         media = {"media": "print" if paper else "screen", "features": [theme]}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
 
-    def picture(self, target: Path, *, whole: bool = False) -> None:
-        """Write what is seen as PNG, or the page in its whole length."""
+    def picture(self) -> bytes:
+        """Return what is seen as PNG."""
         import base64
 
         self.drawn()
-        found = self.driver.execute_cdp_cmd(
-            "Page.captureScreenshot", {"format": "png", "captureBeyondViewport": whole}
-        )
-        target.write_bytes(base64.b64decode(found["data"]))
+        found = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
+        return base64.b64decode(found["data"])
 
 
 @contextmanager
