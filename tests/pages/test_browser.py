@@ -153,6 +153,32 @@ def test_several_nodes_are_each_asked_while_they_live(
     assert shown.complaints() == []
 
 
+_VERDICT = "return document.querySelector('.verdict').textContent"
+
+
+def test_a_page_says_when_the_node_that_is_asked_is_marked_dead(
+    write: Write, shown: Browser
+) -> None:
+    shown.open(write("loss", *given(SMALL), "--dead-node", "master"))
+    assert "it sends no flows" not in shown.run(_VERDICT)
+    mark(shown, ["worker1"])
+    assert "These rules are of worker1, which is marked dead" in shown.run(_VERDICT)
+
+
+def test_a_page_of_a_dump_that_is_cut_off_is_no_all_clear(
+    write: Write, shown: Browser, tmp_path: Path
+) -> None:
+    dump, *rest = given(SMALL)
+    text = (ROOT / dump).read_text(encoding="utf-8")
+    cut = tmp_path / "cut.txt"
+    cut.write_text(text[: text.index("-A KUBE-SERVICES") + 300], encoding="utf-8")
+    shown.open(write("loss", str(cut), *rest, "--dead-node", "master"))
+    for died in ([], ["master"], ["master", "worker1"]):
+        mark(shown, died)
+        assert "Not all is judged" in shown.run(_VERDICT)
+    assert "cut.txt" in shown.run("return document.querySelector('.warnings').textContent")
+
+
 HOSTILE = (
     "</script><script>document.title='owned'</script>",
     "<img src=x onerror=document.title='owned'>",

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from analyzer.arguments import parse
 from analyzer.failure.loss import Count, ServiceLoss, losses
+from analyzer.failure.loss_at_every_node import losses_at_every_node
 from analyzer.failure.models import Dead, dead
 from analyzer.inputs import read_input
+from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.view import ServicePort, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.endings import Ending, Endings, EndKind, summed
@@ -25,7 +27,7 @@ from analyzer.reports.loss_words import by_harm, worst_routes
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
 from analyzer.reports.pages.incidence import Asked, incidence
 from tests.support.captures import FIXTURES
-from tests.support.incidences import Placed, placed
+from tests.support.incidences import NODES, Placed, placed
 from tests.support.noise import KNOWN, NAMES, dump
 from tests.support.pages.scripts import asked
 
@@ -181,3 +183,49 @@ def test_a_page_says_what_loss_says_of_any_service_ports(
         for also in ((), ends[:1])
     ]
     check(view, cluster, deaths, count, named)
+
+
+@st.composite
+def everywhere(draw: st.DrawFn) -> tuple[Placed, EveryNode]:
+    """Draw a ServicePort that is another at some nodes."""
+    found = draw(lossy())
+    first, *_ = found.services
+    of = {name: draw(st.sampled_from(found.services)) for name in NODES}
+    groups: dict[int, tuple[ServicePort, set[str]]] = {}
+    for name, service in of.items():
+        groups.setdefault(id(service), (service, set()))[1].add(name)
+    at = [
+        At(replace(service, name=first.name, protocol=first.protocol), frozenset(names))
+        for service, names in groups.values()
+    ]
+    return found, EveryNode(at=tuple(at))
+
+
+@given(everywhere(), st.sets(st.sampled_from(NODES)), st.booleans())
+def test_a_page_about_every_node_asks_those_that_live(
+    drawn: tuple[Placed, EveryNode], died: set[str], is_together: bool
+) -> None:
+    found, service = drawn
+    cluster = found.cluster
+    document = incidence(
+        Asked(
+            services=[[(each.service, each.nodes) for each in service.at]],
+            cluster=cluster,
+            is_together=is_together,
+        )
+    )
+    data = json.loads("".join(document))
+    nodes = [data["nodes"].index(name) for name in sorted(died)]
+    death = {"nodes": nodes, "zones": [], "named": False}
+    ((answer,),) = asked(("losses", {"data": data, "deaths": [death]}))[0]
+    of_page = read(answer)
+    # If nobody lives, what the rules of the dead would do.
+    ignored = died if len(died) < len(NODES) else set()
+    dying = found.dead(sorted(died)) if died else Dead(endpoints=frozenset())
+    (wanted,) = losses_at_every_node([service], dying, ignored.__contains__)
+    if is_together:
+        bounds = [each.loss.worst for each in wanted.at]
+        assert of_page["worst"] == [max(b.lower for b in bounds), max(b.upper for b in bounds)]
+    else:
+        assert of_page["percent"] == bounds_percent(wanted.worst.worst)
+    assert of_page["state"] == wanted.worst.state.value

@@ -19,5 +19,6 @@ def render(answer: DiffAnswer) -> Iterator[str]:
             # The verdict is the last line of the text, and the first thing that a reader wants.
             head=[blocks[-1], *(head if rest else head[:-1])],
             rest=rest[:-1] if rest else (),
+            diagnostics=answer.diagnostics,
         )
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import value
 from analyzer.reports.document import Block, Table
 from analyzer.reports.pages.blocks import escape, html_of
@@ -31,6 +32,8 @@ class Page:
     Attributes:
         title: what was asked, in a few words.
         head: what a reader needs first.
+        diagnostics: those that are more than informative stand in the page too: who gets it has
+            not seen what was printed beside it.
         figures: markup of pictures and of tables that scripts go on with, made of escaped text.
         rest: what follows them.
         data: JSON by the name that scripts know it by, in pieces.
@@ -38,6 +41,7 @@ class Page:
 
     title: str
     head: Sequence[Block]
+    diagnostics: Sequence[Diagnostic] = ()
     figures: Iterable[str] = ()
     rest: Sequence[Block] = ()
     data: Mapping[str, Iterable[str]] = MappingProxyType({})
@@ -65,6 +69,7 @@ def rendered(page: Page) -> Iterator[str]:
         '<section class="head" aria-label="Summary">\n'
     )
     yield from html_of(page.head)
+    yield from _warnings(page.diagnostics)
     yield "</section>\n"
     yield from page.figures
     if page.rest:
@@ -82,6 +87,17 @@ def rendered(page: Page) -> Iterator[str]:
             yield piece.translate(_IN_SCRIPT)
         yield "</script>\n"
     yield f"<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _warnings(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
+    told = [each for each in diagnostics if each.severity is not Severity.INFO]
+    if told:
+        yield '<ul class="warnings" aria-label="Warnings">\n'
+        for each in told:
+            place = "".join(f":{at}" for at in (each.line, each.column) if at is not None)
+            words = f"{each.file}{place}: {each.severity.value}: {each.message}"
+            yield f"<li>{escape(words)}</li>\n"
+        yield "</ul>\n"
 
 
 def until_table(blocks: Sequence[Block]) -> tuple[Sequence[Block], Sequence[Block]]:

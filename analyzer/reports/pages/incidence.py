@@ -6,7 +6,7 @@ are written as they may be shown. An endpoint is named once for each ServicePort
 once for all. Lists stand for objects, since there may be a hundred thousand of them:
 
     service = [name, protocol, endpoints, place of each, frontends, variants]
-    variant = [nodes that have it (a place in "groups") | null, draws, routes]
+    variant = [nodes that have it (a place in "groups") | null, draws, routes, its endpoints]
     draw    = [distribution, endpoints drawn | null: all in order, lost of each behind DNAT | null]
     route   = [frontend, source, network | null, draw, unresolved | 0, 1: unfilled, astray | 0,
                0 or of hairpin flows what each endpoint loses to rules]
@@ -42,6 +42,7 @@ class Asked:
         services: of each ServicePort, how some nodes have it; all that it is at any node.
         dead: what is dead to begin with.
         named: the endpoints that are dead by their own names.
+        is_whole: whether nothing that was asked for is left out; own: the node whose dump it is.
         is_together: whether bounds hold at all nodes, and are not those of the worst one.
     """
 
@@ -51,6 +52,8 @@ class Asked:
     named: frozenset[Endpoint] = frozenset()
     count: Count = Count.ALL
     is_together: bool = False
+    is_whole: bool = True
+    own: str | None = None
 
 
 def incidence(asked: Asked) -> Iterator[str]:
@@ -76,6 +79,8 @@ def incidence(asked: Asked) -> Iterator[str]:
         "sources": [source.value for source in Source],
         "count": asked.count.value,
         "together": asked.is_together,
+        "whole": asked.is_whole,
+        "own": None if asked.own is None else nodes.get(asked.own),
         "dead": {
             "nodes": [nodes[name] for name in dead.nodes] if dead else [],
             "zones": [zones[name] for name in dead.zones] if dead else [],
@@ -163,14 +168,14 @@ class _Variant:
         self._numbers: dict[tuple[int, int], tuple[int, object]] = {}
         self._draws: list[list[Any]] = []
 
-    def told(self) -> tuple[list[list[Any]], list[list[Any]]]:
-        """Return the draws, and the routes that lead to them."""
+    def told(self) -> tuple[list[list[Any]], list[list[Any]], int]:
+        """Return the draws, the routes that lead to them, and the number of endpoints."""
         routes = [
             told
             for route in self._service.routes
             if (told := self._route(route, to_itself=route.source is Source.HAIRPIN)) is not None
         ]
-        return self._draws, routes
+        return self._draws, routes, len(self._service.endpoints)
 
     def _route(self, route: Route, *, to_itself: bool) -> list[Any] | None:
         lost = route.losses()

@@ -39,5 +39,6 @@ def page_of(answer: LabAnswer, told: Document) -> Iterator[str]:
             head=[told.blocks[-1]],
             figures=figure("Predicted beside measured", _SAYS, measured(verdicts, alone=False)),
             rest=told.blocks[:-1],
+            diagnostics=answer.diagnostics,
         )
     )

@@ -50,6 +50,8 @@ def render(answer: LossAnswer) -> Iterator[str]:
         dead=answer.dead,
         named=named(answer),
         count=Count.DEAD if answer.only_dead else Count.ALL,
+        is_whole=answer.is_whole,
+        own=answer.view.node,
     )
     yield from rendered(
         Page(
@@ -57,6 +59,7 @@ def render(answer: LossAnswer) -> Iterator[str]:
             head=[*summary(answer, by_harm(losses))],
             figures=explorer(services(brief(losses))),
             rest=rest,
+            diagnostics=answer.diagnostics,
             data={"incidence": incidence(asked)},
         )
     )

@@ -30,6 +30,7 @@ def render(answer: LossClusterAnswer) -> Iterator[str]:
         dead=answer.dead,
         named=ends,
         count=Count.DEAD if answer.only_dead else Count.ALL,
+        is_whole=answer.is_whole,
     )
     yield from rendered(
         Page(
@@ -37,6 +38,7 @@ def render(answer: LossClusterAnswer) -> Iterator[str]:
             head=head,
             figures=explorer(services(brief(by_harm([e.worst for e in answer.losses])))),
             rest=rest,
+            diagnostics=answer.diagnostics,
             data={"incidence": incidence(asked)},
         )
     )

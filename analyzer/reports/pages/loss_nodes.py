@@ -30,6 +30,7 @@ def render(answer: LossNodesAnswer) -> Iterator[str]:
         named=ends,
         count=Count.DEAD if told[0].only_dead else Count.ALL,
         is_together=True,
+        is_whole=answer.is_whole,
     )
     yield from rendered(
         Page(
@@ -37,6 +38,7 @@ def render(answer: LossNodesAnswer) -> Iterator[str]:
             head=head,
             figures=explorer(services(brief(by_harm([each.loss for each in answer.worst])))),
             rest=rest,
+            diagnostics=answer.diagnostics,
             data={"incidence": incidence(asked)},
         )
     )

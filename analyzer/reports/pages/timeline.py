@@ -38,6 +38,7 @@ def render(answer: TimelineAnswer) -> Iterator[str]:
             head=head,
             figures=figure("What is lost when", _SAYS, drawn),
             rest=[*_without_letters(rest)],
+            diagnostics=answer.diagnostics,
         )
     )
 

@@ -28,6 +28,11 @@ def render(answer: TraceAnswer) -> Iterator[str]:
     figures, data = trees([root])
     yield from rendered(
         Page(
-            title=f"Where a packet goes: {asked}", head=head, figures=figures, rest=rest, data=data
+            title=f"Where a packet goes: {asked}",
+            head=head,
+            figures=figures,
+            rest=rest,
+            data=data,
+            diagnostics=answer.diagnostics,
         )
     )

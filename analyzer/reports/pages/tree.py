@@ -37,6 +37,7 @@ def render(answer: TreeAnswer) -> Iterator[str]:
             head=(),
             figures=figures,
             rest=as_text(answer).blocks,
+            diagnostics=answer.diagnostics,
             data=data,
         )
     )

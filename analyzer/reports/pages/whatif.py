@@ -30,7 +30,12 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
     if answer.found.vantages:
         where = " at every node"
     asked = Asked(
-        services=_variants(answer), cluster=answer.cluster, count=Count.DEAD, is_together=True
+        services=_variants(answer),
+        cluster=answer.cluster,
+        count=Count.DEAD,
+        is_together=True,
+        is_whole=answer.is_whole,
+        own=answer.view.node if not answer.every_node else None,
     )
     yield from rendered(
         Page(
@@ -38,6 +43,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
             head=head,
             figures=explorer(drawn(answer, alone=False)),
             rest=rest,
+            diagnostics=answer.diagnostics,
             data={"incidence": incidence(asked)},
         )
     )

@@ -128,6 +128,10 @@ class Explorer {
     if (first && !isZero(first.worst[1])) {
       said.push(h("strong", {}, ` Worst: ${first.service.name} loses ${boundsPercent(first.worst)} of new flows.`));
     }
+    if (!model.isWhole) said.push(" Not all is judged, see above and below.");
+    if (model.own !== null && died.takes(model.own)) {
+      said.push(` These rules are of ${model.nodes[model.own]}, which is marked dead: it sends no flows, and the numbers are what its rules would do.`);
+    }
     return said;
   }
 

@@ -80,6 +80,8 @@ export class Model {
     this.groups = data.groups;
     this.countsAll = data.count === "all";
     this.isTogether = data.together;
+    this.isWhole = data.whole;
+    this.own = data.own;
     this.told = data.distributions;
     this.made = [];
     this.services = data.services.map(([name, protocol, endpoints, places, frontends, variants], at) => ({
@@ -117,9 +119,9 @@ export class Model {
     let worst = null;
     let [lower, upper] = NONE;
     const isAnybody = this.isAnybody(dead);
-    for (const [group, draws, routes] of service.variants) {
+    for (const [group, draws, routes, endpoints] of service.variants) {
       if (isAnybody && group !== null && this.groups[group].every((node) => dead.takes(node))) continue;
-      const found = this.variant(service, draws, routes, dead, fates);
+      const found = this.variant(service, draws, routes, endpoints, dead, fates);
       lower = most(lower, found.worst[0]);
       upper = most(upper, found.worst[1]);
       if (worst === null || harm(found, worst) < 0) worst = found;
@@ -129,7 +131,7 @@ export class Model {
     return worst;
   }
 
-  variant(service, draws, routes, dead, fates) {
+  variant(service, draws, routes, endpoints, dead, fates) {
     const lots = draws.map(() => new Map());
     const found = [];
     for (const route of routes) {
@@ -147,7 +149,7 @@ export class Model {
     }
     let top = null;
     for (const each of found) if (top === null || isMore(each.loss, top.loss)) top = each;
-    return { state: state(service.endpoints.length, found), worst: top ? top.loss : NONE, top, routes: found };
+    return { state: state(endpoints, found), worst: top ? top.loss : NONE, top, routes: found };
   }
 
   route([number, indexes, gone], open, unfilled, astray, dead, fates) {
@@ -251,8 +253,10 @@ export class Model {
   worstRoutes(service, loss) {
     if (isZero(loss.worst[1])) return "";
     const leading = loss.routes.filter((each) => each.leads);
-    const worst = leading.filter((each) => equal(each.loss[0], loss.worst[0]) && equal(each.loss[1], loss.worst[1]));
+    let worst = leading.filter((each) => equal(each.loss[0], loss.worst[0]) && equal(each.loss[1], loss.worst[1]));
     if (worst.length === leading.length) return "every route";
+    // Bounds of several nodes together need be those of no route: then the one that may lose most.
+    if (!worst.length) worst = [loss.top];
     const first = worst[0].frontend;
     const told = new Set(
       worst

@@ -11,6 +11,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.value import replace
 from analyzer.reports.pages.frame import bundled
 from analyzer.reports.renderers import RENDERERS, renderer
 from tests.support.answers import BEFORE, LOSSY, RICH, Answers
@@ -119,3 +121,17 @@ def test_what_pages_carry_is_ascii_and_ends_no_element() -> None:
         found = set(re.findall(r"https?://[^\"'` )]+", text))
         assert {each.split("/")[2] for each in found} <= {"www.w3.org"}
         assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|WebSocket|importScripts", text)
+
+
+@pages
+def test_warnings_stand_in_the_page_too(verb: str) -> None:
+    answer = Answers().of(verb)
+    told = Diagnostic(
+        severity=Severity.WARNING, code="x", message="take <b>it</b> again", file="d.txt", line=3
+    )
+    silent = Diagnostic(severity=Severity.INFO, code="y", message="fine so far", file="d.txt")
+    rendered = renderer(verb, "html")(replace(answer, diagnostics=(told, silent)))
+    assert isinstance(rendered, Iterator)
+    text = "".join(rendered)
+    assert "<li>d.txt:3: warning: take &lt;b&gt;it&lt;/b&gt; again</li>" in text
+    assert "fine so far" not in text

@@ -1,9 +1,8 @@
-// Asks the scripts of pages, without a browser: a JSON list on stdin, answers on stdout.
-import { readFileSync } from "node:fs";
+// Asks the scripts of pages, without a browser: of each line, a JSON list, the answers in a line.
+import { createInterface } from "node:readline";
 import { Dead, Model } from "../../../release/pages/src/incidence.js";
 import { boundsFraction, boundsPercent, compare, fraction, percent, toFloat } from "../../../release/pages/src/numbers.js";
 
-const given = JSON.parse(readFileSync(0, "utf8"));
 const dyadic = ([hex, e]) => ({ n: BigInt(hex), e });
 const told = (x) => [`0x${x.n.toString(16)}`, x.e];
 
@@ -26,4 +25,12 @@ const answers = {
     );
   },
 };
-process.stdout.write(JSON.stringify(given.map(([what, asked]) => answers[what](asked))));
+for await (const line of createInterface({ input: process.stdin })) {
+  let answer;
+  try {
+    answer = JSON.parse(line).map(([what, asked]) => answers[what](asked));
+  } catch (error) {
+    answer = String(error.stack);
+  }
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}
