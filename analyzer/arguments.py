@@ -75,7 +75,9 @@ def parser_of(verb: str) -> Parser:
     )
     parser.set_defaults(verb=verb)
     if verb == "diff":
-        _add_two_dumps(parser)
+        from analyzer.diff_arguments import add_two_dumps
+
+        add_two_dumps(parser, _add_what_is_known)
     elif verb in RENDERERS:
         add_input_options(parser, "*" if verb in VERBS else "+")
         if verb in VERBS:
@@ -127,31 +129,6 @@ def add_input_options(parser: ArgumentParser, number: str = "+") -> None:
         "by content; loss, and client with --balancer: also of several nodes",
     )
     _add_what_is_known(parser)
-
-
-def _add_two_dumps(parser: ArgumentParser) -> None:
-    """Add what says which two dumps to compare; the options are of both, or of B."""
-    parser.add_argument(
-        "a", metavar="A", help="output of iptables-save or `nft list ruleset`; - for stdin"
-    )
-    parser.add_argument("b", metavar="B", help="the dump to hold against it")
-    _add_what_is_known(parser)
-    parser.add_argument(
-        "--node-b", metavar="NAME", help="the node whose dump B is, where it is another than A's"
-    )
-    parser.add_argument(
-        "--node-ip-b",
-        metavar="IP",
-        **several(address_of),
-        help="that node's addresses, where no objects say them",
-    )
-    parser.add_argument(
-        "--with-b",
-        dest="others_b",
-        metavar="FILE",
-        **several(),
-        help="other rules of the node whose dump B is",
-    )
 
 
 def _add_what_is_known(parser: ArgumentParser) -> None:
@@ -350,6 +327,14 @@ def _client_options(parser: ArgumentParser) -> None:
     _add_filtered(parser, EPILOG, OPTIONS)
 
 
+def _explore_options(parser: ArgumentParser) -> None:
+    from analyzer.explore_arguments import EPILOG, OPTIONS
+
+    add_input_options(parser)
+    add_dead_options(parser)
+    _add_filtered(parser, EPILOG, OPTIONS)
+
+
 def _advise_options(parser: ArgumentParser) -> None:
     from analyzer.advise_arguments import EPILOG, OPTIONS
 
@@ -392,6 +377,7 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "advise": ("what each known measure would buy a Service, before and after", _advise_options),
     "client": ("how often clients fail, how long they wait, and why", _client_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
+    "explore": ("mark nodes dead on a terminal, and watch losses move", _explore_options),
     "collect": ("print a script that collects rules and state on a node", _collect_options),
     "completion": ("print what completes this command line in a shell", _completion_options),
     "lab": ("the same, measured on this machine's kernel", None),

@@ -297,6 +297,12 @@ def _diff(options: SimpleNamespace) -> int:
     return finish(options, options.verb, answer, answer.diagnostics, no=no)
 
 
+def _explore(options: SimpleNamespace) -> int:
+    from analyzer.explore_verb import explore
+
+    return explore(options)
+
+
 def _collect(options: SimpleNamespace) -> int:
     from analyzer.collect import script
 
@@ -321,6 +327,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "advise": _advise,
     "client": _client,
     "diff": _diff,
+    "explore": _explore,
     "collect": _collect,
     "completion": _completion,
 }

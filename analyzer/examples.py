@@ -53,6 +53,11 @@ EXAMPLES: Final = {
         "kubeodds diff dump.txt ruleset.nft --objects objects.json --node worker1",
         "kubeodds diff dump.txt later.txt --service kube-dns -o tsv",
     ),
+    "explore": (
+        "kubeodds explore dump.txt --objects objects.json",
+        "kubeodds explore dump.txt --objects objects.json --dead-node master",
+        "kubeodds explore dump.txt --objects objects.json --service kube-dns",
+    ),
     "collect": (
         "kubeodds collect --twice 10s | ssh node1 'sudo sh -s -- -' > node1.tar.gz",
         "kubeodds collect | nsenter -t 1 -m -u -n sh -s -- /tmp/node1.tar.gz",

@@ -106,6 +106,8 @@ ANALYZER: Final = (
         "test_cli_client.py",
         "files of a person's own: what they say, and where they are wrong",
     ),
+    Row("explore_verb explore_arguments", "test_explorer.py", "as a user sees it, key by key"),
+    Row("diff_arguments", "test_cli_diff.py", "options of two dumps, as a user sees them"),
     Row("judging", "test_cli_loss_states.py", "its words as they stand on the command line"),
     # --- the model
     Row(

@@ -36,7 +36,13 @@ def words_of(line: str, folder: Path) -> list[str]:
     return words
 
 
-@pytest.mark.parametrize("line", [line for verb in VERBS for line in EXAMPLES[verb]])
+#: They take the whole terminal: tests/test_explorer.py runs them.
+_SCREENS = {"explore"}
+
+
+@pytest.mark.parametrize(
+    "line", [line for verb in VERBS if verb not in _SCREENS for line in EXAMPLES[verb]]
+)
 def test_an_example_of_the_help_does_what_it_says(command: Command, line: str) -> None:
     done = command(*words_of(line, command.folder))
     assert done.status in {0, 1}, done.err

@@ -57,7 +57,9 @@ def render_terminal(document: Document, *, width: int, colour: bool) -> str:
     for block in document.blocks:
         match block:
             case Line(pieces, whole):
-                for line in [_text(pieces)] if whole else _wrapped(_text(pieces), console, width):
+                for line in (
+                    [cell_text(pieces)] if whole else _wrapped(cell_text(pieces), console, width)
+                ):
                     console.print(line, soft_wrap=whole)
             case Table():
                 fitted = _fitted(block, width)
@@ -82,7 +84,8 @@ def _wrapped(text: Text, console: Console, width: int) -> Iterator[Text]:
         head = Text(below, head.spans[0].style if head.spans else "")
 
 
-def _text(cell: Cell) -> Text:
+def cell_text(cell: Cell) -> Text:
+    """Return a cell, or the pieces of a line, with its colours."""
     text = Text()
     for span in spans(cell):
         text.append(printable(span.text), _STYLES[span.style])
@@ -99,7 +102,7 @@ def _stacked(table: Table, width: int) -> Iterator[Text]:
     for row in table.rows:
         line = Text()
         for first, behind in zip([0, *begins], [*begins, len(row)], strict=True):
-            told = [text for cell in row[first:behind] if (text := _text(cell)).cell_len]
+            told = [text for cell in row[first:behind] if (text := cell_text(cell)).cell_len]
             part = Text(" " * _STEP).join(told)
             if not told:
                 continue
@@ -129,9 +132,9 @@ def _table(table: Table, widths: Mapping[int, int]) -> RichTable:
         filled = (*row, *[""] * (len(table.columns) - len(row)))
         shown.add_row(
             *(
-                _shortened(_text(filled[at]), most)
+                _shortened(cell_text(filled[at]), most)
                 if table.columns[at].shortens
-                else _text(filled[at])
+                else cell_text(filled[at])
                 for at, most in widths.items()
             )
         )
@@ -160,7 +163,7 @@ def _fitted(table: Table, width: int) -> dict[int, int] | None:
     natural = [
         max(
             len(column.heading),
-            max((_text(row[at]).cell_len for row in table.rows if at < len(row)), default=0),
+            max((cell_text(row[at]).cell_len for row in table.rows if at < len(row)), default=0),
         )
         for at, column in enumerate(table.columns)
     ]

@@ -1,0 +1,22 @@
+"""What ``explore`` is told besides the dump and who is dead, and which keys it has."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+EPILOG: Final = (
+    "Keys, as in k9s where it has them: Tab goes between nodes and Services, j and k or the arrows "
+    "move, Space or Enter marks a node dead, Enter shows a Service's tree, / filters, Escape goes "
+    "back, ? lists them, q quits. It wants a terminal and the package textual: "
+    "pip install 'kubeodds[terminal]'."
+)
+
+OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "--count": {
+        "choices": ("all", "dead"),
+        "default": "all",
+        "help": "which flows are lost, as with loss (default: all)",
+    },
+}

@@ -1,0 +1,259 @@
+"""The screen of ``explore``: nodes to mark as dead on the left, what Services lose on the right.
+
+Numbers are those of ``loss`` with the same nodes dead, computed anew at each key. Every text of a
+dump is shown as it is: textual's markup is turned off for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import DataTable, Footer, Input, SelectionList, Static
+from textual.widgets.selection_list import Selection
+
+from analyzer.failure.loss import Count, ServiceLoss, losses
+from analyzer.failure.models import Dead, dead
+from analyzer.kubeproxy.view import Route, ServicePort, Source, View
+from analyzer.model.cluster import Cluster
+from analyzer.model.text import printable
+from analyzer.model.value import replace, value
+from analyzer.reports.answers import TreeAnswer
+from analyzer.reports.document import Line
+from analyzer.reports.loss_rows import brief
+from analyzer.reports.loss_summary import doubts, totals
+from analyzer.reports.loss_words import WORDS, by_harm, dead_words
+from analyzer.reports.terminal import cell_text
+from analyzer.reports.tree_text import render as tree_of
+from analyzer.semantics.tree import Tree
+
+#: ServicePorts that are shown; a filter reaches the others.
+_MOST: Final = 1_000
+_HELP: Final = """\
+Tab            between nodes and Services
+j k, arrows    move
+Space          mark a node dead, or living again
+Enter          the same of a node; of a Service its tree
+/              filter Services by name; Escape ends it
+a              as it was asked for
+c              nothing dead
+?              this
+q              quit
+"""
+
+
+@value(kw_only=True)
+class Asked:
+    """What there is to explore.
+
+    Attributes:
+        dead: what is dead to begin with.
+        is_whole: whether nothing is known to be left out.
+        tree: of a route of a ServicePort.
+    """
+
+    view: View
+    services: tuple[ServicePort, ...]
+    cluster: Cluster
+    dead: Dead
+    count: Count
+    is_whole: bool
+    warnings: tuple[str, ...]
+    tree: Callable[[ServicePort, Route], Tree]
+
+
+class _Shown(ModalScreen[None]):  # type: ignore[misc]  # textual may not be installed
+    """A text over the rest, until somebody goes back."""
+
+    BINDINGS: ClassVar = [
+        Binding("escape,q,question_mark", "dismiss", "Back"),
+        Binding("j", "down", show=False),
+        Binding("k", "up", show=False),
+    ]
+
+    def __init__(self, text: Text) -> None:
+        super().__init__()
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        """Give the text, which scrolls."""
+        with VerticalScroll(id="shown"):
+            yield Static(self._text)
+        yield Footer()
+
+    def action_down(self) -> None:
+        """Move down."""
+        self.query_one("#shown").scroll_down()
+
+    def action_up(self) -> None:
+        """Move up."""
+        self.query_one("#shown").scroll_up()
+
+
+class Explorer(App[None]):  # type: ignore[misc]  # see above
+    """The program."""
+
+    TITLE = "kubeodds"
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = "#nodes"
+    CSS = """
+    #status { height: auto; padding: 0 1; }
+    #nodes { width: 24; }
+    #filter { display: none; }
+    #filter.asked { display: block; }
+    #shown { padding: 0 1; }
+    """
+    BINDINGS: ClassVar = [
+        Binding("space", "mark", "Mark dead", show=False),
+        Binding("slash", "filter", "Filter"),
+        Binding("a", "as_asked", "As asked"),
+        Binding("c", "nothing", "Nothing dead"),
+        Binding("question_mark", "help", "Help"),
+        Binding("escape", "back", "Back", show=False),
+        Binding("j", "move('down')", show=False),
+        Binding("k", "move('up')", show=False),
+        Binding("q", "quit", "Quit"),
+    ]
+
+    def __init__(self, asked: Asked) -> None:
+        super().__init__()
+        self._asked = asked
+        self._filter = ""
+        self._losses: list[ServiceLoss] = []
+        self.nodes = sorted(asked.cluster.node_names)
+
+    def compose(self) -> ComposeResult:
+        """Give the status, the nodes, the table and the filter."""
+        yield Static(id="status")
+        with Horizontal():
+            yield SelectionList[str](
+                *(
+                    Selection(Text(printable(name)), name, name in self._asked.dead.nodes)
+                    for name in self.nodes
+                ),
+                id="nodes",
+            )
+            yield DataTable(id="services", cursor_type="row")
+        yield Input(placeholder="a part of a name", id="filter")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Show what is dead to begin with."""
+        table = self.query_one(DataTable)
+        for column in brief(()).columns:
+            table.add_column(column.heading)
+        self._show()
+
+    # --- what is dead ---------------------------------------------------------
+
+    def _dead(self) -> Dead:
+        asked = self._asked
+        return dead(
+            asked.view,
+            asked.cluster,
+            endpoints=asked.dead.named,
+            nodes=[name for name in self.nodes if name in self.query_one(SelectionList).selected],
+            zones=asked.dead.zones,
+        )
+
+    def on_selection_list_selected_changed(self) -> None:
+        """Show what is lost with the nodes that are marked now."""
+        self._show()
+
+    def _show(self) -> None:
+        asked = self._asked
+        died = self._dead()
+        self._losses = by_harm(losses(asked.services, died, asked.count))
+        lines = [Line(("Dead: ", dead_words(died))), *doubts(died)]
+        lines.append(totals(self._losses, WORDS, is_whole=asked.is_whole))
+        if died.takes(asked.view.node, asked.cluster):
+            lines.append(Line((f"These rules are of {asked.view.node}: dead, it sends no flows.",)))
+        lines += [Line((f"Warning: {each}",)) for each in asked.warnings]
+        told = Text("\n").join([cell_text(line.pieces) for line in lines])
+        self.query_one("#status", Static).update(told)
+        self._fill()
+
+    def _wanted(self) -> list[ServiceLoss]:
+        wanted = self._filter.lower()
+        return [e for e in self._losses if wanted in e.service.name.text.lower()][:_MOST]
+
+    def _fill(self) -> None:
+        table = self.query_one(DataTable)
+        at = table.cursor_row
+        table.clear()
+        rows = brief(self._wanted()).rows
+        for row in rows:
+            table.add_row(*map(cell_text, row))
+        if rows:
+            table.move_cursor(row=min(at, len(rows) - 1))
+
+    # --- keys -------------------------------------------------------------------
+
+    def action_mark(self) -> None:
+        """Leave the key to the list of nodes."""
+        self.query_one(SelectionList).focus()
+
+    def action_as_asked(self) -> None:
+        """Mark dead what was marked at first."""
+        found = self.query_one(SelectionList)
+        with found.prevent(SelectionList.SelectedChanged):
+            found.deselect_all()
+            for name in self._asked.dead.nodes:
+                found.select(name)
+        self._show()
+
+    def action_nothing(self) -> None:
+        """Mark no node dead."""
+        self.query_one(SelectionList).deselect_all()
+
+    def action_move(self, where: str) -> None:
+        """Move in what has the focus."""
+        move = getattr(self.focused, f"action_cursor_{where}", None)
+        if move is not None:
+            move()
+
+    def action_filter(self) -> None:
+        """Ask for a part of a name."""
+        field = self.query_one("#filter", Input)
+        field.add_class("asked")
+        field.focus()
+
+    def on_input_changed(self, event: Any) -> None:
+        """Show Services with that part in their names."""
+        self._filter = event.value
+        self._fill()
+
+    def on_input_submitted(self) -> None:
+        """Go to the Services that are left."""
+        self.query_one(DataTable).focus()
+
+    def action_back(self) -> None:
+        """End the filter."""
+        field = self.query_one("#filter", Input)
+        field.value = ""
+        field.remove_class("asked")
+        self.query_one(DataTable).focus()
+
+    def action_help(self) -> None:
+        """List the keys."""
+        self.push_screen(_Shown(Text(_HELP)))
+
+    def on_data_table_row_selected(self, event: Any) -> None:
+        """Show where new flows from a pod to a ServicePort go."""
+        asked = self._asked
+        service = self._wanted()[event.cursor_row].service
+        routes = [*service.every_route(Source.POD)] or [*service.routes][:1]
+        answer = TreeAnswer(
+            cluster=asked.cluster,
+            view=replace(asked.view, diagnostics=()),
+            dead=self._dead(),
+            trees=tuple((service, route, asked.tree(service, route)) for route in routes),
+            diagnostics=(),
+        )
+        lines = [cell_text(b.pieces) for b in tree_of(answer).blocks if isinstance(b, Line)]
+        self.push_screen(_Shown(Text("\n").join(lines)))

@@ -1,0 +1,153 @@
+"""What `explore` shows on a terminal, key by key, beside what `loss` says."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("textual")
+
+from rich.text import Text
+from textual.widgets import DataTable, Input, Static
+
+from analyzer import explore_verb
+from analyzer.arguments import parse
+from analyzer.examples import EXAMPLES
+from tests.support.commands import CAPTURE, DUMP, OBJECTS, Command
+from tests.support.losses import document
+
+GIVEN = [DUMP, *OBJECTS, "--node", "worker1"]
+
+
+def play(words: list[str], task: Callable[[Any, Any], Awaitable[None]]) -> None:
+    """Run the program on a terminal of 100 columns, and do something there."""
+
+    async def run() -> None:
+        app = explore_verb.app(parse(["explore", *words]))
+        async with app.run_test(size=(100, 30)) as pilot:
+            await pilot.pause()
+            await task(app, pilot)
+
+    asyncio.run(run())
+
+
+def rows(app: Any) -> list[list[str]]:
+    table = app.query_one(DataTable)
+    return [[str(cell) for cell in table.get_row_at(at)] for at in range(table.row_count)]
+
+
+def status(app: Any) -> str:
+    return str(app.query_one("#status", Static).render())
+
+
+def shown(app: Any) -> str:
+    return str(app.screen.query_one("#shown Static", Static).render())
+
+
+def test_marking_a_node_shows_what_loss_says(command: Command) -> None:
+    told: list[list[list[str]]] = []
+
+    async def task(app: Any, pilot: Any) -> None:
+        told.append(rows(app))
+        assert "Dead: node master" in status(app)
+        await pilot.press("j", "space")
+        await pilot.pause()
+        told.append(rows(app))
+        assert "These rules are of worker1: dead, it sends no flows." in status(app)
+        await pilot.press("a")
+        await pilot.pause()
+        told.append(rows(app))
+        await pilot.press("c")
+        await pilot.pause()
+        told.append(rows(app))
+        assert "Dead: nothing" in status(app)
+
+    play([*GIVEN, "--dead-node", "master"], task)
+    for found, died in zip(told, (["master"], ["master", "worker1"], ["master"], []), strict=True):
+        dead = [word for name in died for word in ("--dead-node", name)]
+        if not died:
+            assert {row[3] for row in found} == {"0.0%"}
+            continue
+        wanted = document(command, *GIVEN, *dead)["services"]
+        assert {(row[0], row[1], row[3]) for row in found} == {
+            (e["name"], e["protocol"], f"{100 * e['worst_loss']['upper']['value']:.1f}%")
+            for e in wanted
+        }
+
+
+def test_a_filter_narrows_and_escape_ends_it() -> None:
+    async def task(app: Any, pilot: Any) -> None:
+        every = len(rows(app))
+        await pilot.press("slash", *"DNS:dns")
+        await pilot.pause()
+        assert 0 < len(rows(app)) < every
+        assert all("dns:dns" in row[0] for row in rows(app))
+        await pilot.press("enter", "enter")
+        await pilot.pause()
+        assert "KUBE-SVC-" in shown(app)
+        await pilot.press("escape", "escape")
+        await pilot.pause()
+        assert len(rows(app)) == every
+        assert not app.query_one("#filter", Input).has_class("asked")
+
+    play([*GIVEN, "--dead-node", "master"], task)
+
+
+def test_enter_shows_the_tree_of_a_service_with_what_is_dead() -> None:
+    async def task(app: Any, pilot: Any) -> None:
+        await pilot.press("tab", "j", "enter")
+        await pilot.pause()
+        assert "default/app tcp, a new flow from a pod to ClusterIP" in shown(app)
+        assert "10.244.0.7:8080 on master DEAD" in shown(app)
+        await pilot.press("q")
+        await pilot.pause()
+        assert len(app.screen_stack) == 1
+
+    play([*GIVEN, "--dead-node", "master"], task)
+
+
+def test_help_lists_the_keys_and_q_quits() -> None:
+    async def task(app: Any, pilot: Any) -> None:
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "Space          mark a node dead" in shown(app)
+        await pilot.press("escape", "q")
+        await pilot.pause()
+        assert not app.is_running
+
+    play(GIVEN, task)
+
+
+def test_names_are_text_whatever_they_hold(command: Command) -> None:
+    text = (CAPTURE / "iptables-legacy-save.txt").read_text(encoding="utf-8")
+    text = text.replace("default/app", "default/[red]\x1b[31m[/]x")
+    given = command.file("dump.txt", text)
+
+    async def task(app: Any, pilot: Any) -> None:
+        names = [row[0] for row in rows(app)]
+        assert "default/[red]\u241b[31m[/]x" in names
+        assert isinstance(app.query_one(DataTable).get_row_at(0)[0], Text)
+        await pilot.press("tab", *"jjjj", "enter")
+        await pilot.pause()
+        assert "\x1b" not in shown(app)
+
+    play([given, *OBJECTS, "--node", "worker1"], task)
+
+
+@pytest.mark.parametrize("line", EXAMPLES["explore"])
+def test_an_example_of_the_help_is_read(command: Command, line: str) -> None:
+    command.file("dump.txt", (CAPTURE / "iptables-legacy-save.txt").read_bytes())
+    command.file("objects.json", (CAPTURE / "objects.json").read_bytes())
+    app = explore_verb.app(parse(shlex.split(line)[1:]))
+    assert app.nodes == ["master", "worker1"]
+
+
+def test_without_a_terminal_it_says_what_to_do_instead(command: Command) -> None:
+    done = command("explore", *GIVEN)
+    assert (done.status, done.out) == (2, "")
+    assert "explore wants a terminal" in done.err
+    assert "--format html" in done.err
