@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from analyzer.errors import UsageError
@@ -21,6 +22,7 @@ def explore(options: SimpleNamespace) -> int:
             "explore wants a terminal; kubeodds loss prints the same once, and kubeodds whatif "
             "--format html writes a page with check-boxes"
         )
+    gc.enable()  # it goes on for long, and the program begins without
     app(options).run()
     return DONE
 

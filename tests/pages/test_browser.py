@@ -62,7 +62,7 @@ def check_rows(found: Sequence[Any], document: Any) -> None:
         assert row["state"] == service["state"], key
         dead = sum(end["dead"] is True for end in service["endpoints"])
         number = len(service["endpoints"])
-        assert row["cells"][2] == (f"{dead} of {number}" if number else "")
+        assert row["cells"][2] == (f"{dead:,} of {number:,}" if number else "")
         lower, upper = (worst[end]["value"] if worst else 0.0 for end in ("lower", "upper"))
         told = re.findall(r"[<>]?[\d.]+", row["cells"][4])
         for value, text in zip((lower, upper), (told[0], told[-1]), strict=True):

@@ -40,7 +40,7 @@ class Explorer {
       this.changed();
     });
     this.body = h("tbody");
-    this.more = h("button", { type: "button", click: () => ((this.shown += STEP), this.rows()) }, "");
+    this.more = h("button", { type: "button", click: () => this.next() }, "");
     root.append(this.controls(), this.status, ...(model.nodes.length ? [this.map.element] : []), this.table());
     root.hidden = false;
     document.querySelectorAll(".replaced").forEach((each) => (each.hidden = true));
@@ -185,7 +185,20 @@ class Explorer {
   rows() {
     const wanted = this.wanted();
     this.map.show(wanted, this.died);
+    this.listed = wanted;
     this.body.replaceChildren(...wanted.slice(0, this.shown).flatMap((each) => this.row(each)));
+    this.tellRest();
+  }
+
+  /** Show some more rows below those that are there. */
+  next() {
+    this.body.append(...this.listed.slice(this.shown, this.shown + STEP).flatMap((each) => this.row(each)));
+    this.shown += STEP;
+    this.tellRest();
+  }
+
+  tellRest() {
+    const wanted = this.listed;
     const rest = wanted.length - this.shown;
     this.more.hidden = rest <= 0;
     this.more.textContent = `Show ${Math.min(STEP, rest)} more of ${count(rest, "ServicePort")}`;
