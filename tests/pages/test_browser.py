@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from analyzer import cli
 from release.browser import Browser
 from tests.pages.conftest import Write
 from tests.support.answers import Answers
 from tests.support.captures import FIXTURES, ROOT
+from tests.support.pages.commands import SMALL, asked, given
 
 pytestmark = pytest.mark.packages
 
 CAPTURES = sorted(path.parent for path in FIXTURES.glob("*/*/objects.json"))
-SMALL = FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1"
 captures = pytest.mark.parametrize(
     "capture", CAPTURES, ids=lambda each: f"{each.parent.name}/{each.name}"
 )
@@ -30,26 +29,11 @@ return [...document.querySelectorAll('#losses tbody tr[data-service]')].map((row
 """
 
 
-def given(capture: Path) -> list[str]:
-    """Return the words that name a dump and its objects, and whose dump it is."""
-    (dump,) = [*capture.glob("*-save.txt"), *capture.glob("nft-list-ruleset.*")][:1]
-    node = capture.name.partition("@")[2]
-    paths = [str(path.relative_to(ROOT)) for path in (dump, capture / "objects.json")]
-    return [paths[0], "--objects", paths[1], *(["--node", node] if node else [])]
-
-
 def nodes_of(capture: Path) -> list[str]:
     """Return the nodes of a capture's objects that carry any endpoint."""
     items = json.loads((capture / "objects.json").read_text(encoding="utf-8"))["items"]
     ends = [end for each in items for end in each.get("endpoints") or ()]
     return sorted({end["nodeName"] for end in ends if end.get("nodeName")})
-
-
-def asked(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
-    """Return the JSON document that a command prints."""
-    capsys.readouterr()
-    assert cli.main([*words, "--format", "json"]) in {0, 1}
-    return json.loads(capsys.readouterr().out)
 
 
 def check_rows(found: Sequence[Any], document: Any) -> None:
@@ -351,55 +335,3 @@ def test_a_page_is_printed_without_what_paper_cannot_do(
         "rgb(255, 255, 255)"
     )
     assert window.complaints() == []
-
-
-# --- icicles ---------------------------------------------------------------------------
-
-_CELLS = """\
-return [...document.querySelectorAll('.icicle')].map((tree) => [...tree.querySelectorAll('g.node')]
-  .map((each) => [each.getAttribute('aria-label'), each.__data__.x1 - each.__data__.x0,
-                  each.getAttribute('class')]));
-"""
-
-
-def test_an_icicle_is_as_high_as_the_shares_of_the_json(
-    write: Write, shown: Browser, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["tree", *given(SMALL), "kube-dns", "--dead-node", "master"]
-    shown.open(write(*words))
-    document = asked(capsys, *words)
-    trees = shown.run(_CELLS)
-    assert len(trees) == len(document["trees"])
-    for cells, tree in zip(trees, document["trees"], strict=True):
-        ends = {f"{each['address']}:{each['port']}": each["dead"] for each in tree["outcomes"]}
-        drawn = [cell for cell in cells if "node branch" not in cell[2]]
-        assert len(drawn) == len(ends)
-        for label, height, kind in drawn:
-            address = label.split(" on ")[0]
-            assert ("dead" in kind, " DEAD;" in label) == (ends[address], ends[address])
-            assert label.endswith("; 1/2 50.0% of new flows")
-            assert height == pytest.approx(0.5)
-
-
-def test_an_icicle_zooms_is_searched_and_goes_by_keys(write: Write, shown: Browser) -> None:
-    shown.open(write("tree", *given(SMALL), "default/app", "--dead-node", "master"))
-    label = "return document.activeElement.getAttribute('aria-label')"
-    height = "return Number(document.querySelector('g.dead rect')?.getAttribute('height') ?? 0)"
-    before = shown.run(height)
-    shown.run("document.querySelector('g.dead').dispatchEvent(new MouseEvent('click'))")
-    assert shown.run(height) > 1.8 * before
-    assert " DEAD" in shown.run(label)
-    press = """document.activeElement.dispatchEvent(
-        new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}));"""
-    shown.run(press, "ArrowLeft")
-    assert "DNAT" in shown.run(label)
-    shown.run(press, "Escape")
-    assert shown.run(height) == before
-    shown.run(
-        """
-        const field = document.querySelector('.icicle input');
-        field.value = '10.244.1.9'; field.dispatchEvent(new Event('input'));"""
-    )
-    # The end, and the rule that sends flows there.
-    assert shown.run("return document.querySelectorAll('g.hit').length") == 2
-    assert shown.complaints() == []
