@@ -50,7 +50,7 @@ function _shtab_kubeodds_using
   test "$_shtab_kubeodds_cmdpath" = "$argv"
 end
 
-set -g _shtab_kubeodds_commands services tree trace loss whatif timeline advise client diff collect completion lab 'lab run' 'lab clients' 'lab verify' 'lab shell' 'lab judge'
+set -g _shtab_kubeodds_commands services tree trace loss whatif timeline advise client diff explore collect completion lab 'lab run' 'lab clients' 'lab verify' 'lab shell' 'lab judge'
 set -g _shtab_kubeodds_opts_with_value --addresses --affinity --api-back-after --api-lease --api-load-balancer --api-reconcile --assume --backend --balancer --caller --client --cluster-cidr --color --control-plane --count --ctstate --dead --dead-connection --dead-node --dead-zone --depth --detect-local-mode --dies-with-api --endpoint-reconciler-type --etcd --fate --flows --for --format --from --from-objects --icmp-type --in --in-interface --input-format --ipsets --kube-proxy --large-cluster-size-threshold --latency --leader-elect-lease-duration --leader-elect-retry-period --lease-renewal --like --lookup --mark --max-failure --max-input --max-loss --measure --min-survives --min-sync-period --mode --namespace --node --node-b --node-eviction-rate --node-ip --node-ip-b --node-monitor-grace-period --node-monitor-period --node-of --objects --objects-of --only --output --pod-interface --protocol --rate --reboots-after --requires --resolution --resolv-conf --routes --runs --secondary-node-eviction-rate --seed --service --settle --slo --slo-window --sort --sport --start-up --table --timeout --to --toleration --top --topology --tries --twice --unhealthy-zone-threshold --with --with-b -n -o
 
 complete -c kubeodds -e
@@ -80,7 +80,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using services' -l mode -xka "iptables 
 complete -c kubeodds -n '_shtab_kubeodds_using services' -l cluster-cidr -x -d 'as kube-proxy is given it (default: the smallest network around all podCIDRs)'
 complete -c kubeodds -n '_shtab_kubeodds_using services' -l detect-local-mode -xka "ClusterCIDR NodeCIDR" -d 'as kube-proxy is given it (default: ClusterCIDR)'
 complete -c kubeodds -n '_shtab_kubeodds_using services' -l seed -x -d 'draws the nodes and Services whose rules are walked as a check (default: random)'
-complete -c kubeodds -n '_shtab_kubeodds_using services' -s o -l format -xka "json text tsv" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using services' -s o -l format -xka "json markdown text tsv" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using services' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using services' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using services' -l no-color -d '--color never'
@@ -106,7 +106,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using tree' -l assume-nothing -d 'none 
 complete -c kubeodds -n '_shtab_kubeodds_using tree' -l max-input -x -d 'refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)'
 complete -c kubeodds -n '_shtab_kubeodds_using tree' -l strict -d 'exit with 3 if the dump was read only in part'
 complete -c kubeodds -n '_shtab_kubeodds_using tree' -s v -l verbose -d 'also print what is only informative'
-complete -c kubeodds -n '_shtab_kubeodds_using tree' -s o -l format -xka "dot json text" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using tree' -s o -l format -xka "dot html json markdown svg text" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using tree' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using tree' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using tree' -l no-color -d '--color never'
@@ -133,7 +133,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using trace' -l assume-nothing -d 'none
 complete -c kubeodds -n '_shtab_kubeodds_using trace' -l max-input -x -d 'refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)'
 complete -c kubeodds -n '_shtab_kubeodds_using trace' -l strict -d 'exit with 3 if the dump was read only in part'
 complete -c kubeodds -n '_shtab_kubeodds_using trace' -s v -l verbose -d 'also print what is only informative'
-complete -c kubeodds -n '_shtab_kubeodds_using trace' -s o -l format -xka "json text" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using trace' -s o -l format -xka "html json markdown text" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using trace' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using trace' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using trace' -l no-color -d '--color never'
@@ -175,7 +175,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using loss' -l mode -xka "iptables nfta
 complete -c kubeodds -n '_shtab_kubeodds_using loss' -l cluster-cidr -x -d 'as kube-proxy is given it (default: the smallest network around all podCIDRs)'
 complete -c kubeodds -n '_shtab_kubeodds_using loss' -l detect-local-mode -xka "ClusterCIDR NodeCIDR" -d 'as kube-proxy is given it (default: ClusterCIDR)'
 complete -c kubeodds -n '_shtab_kubeodds_using loss' -l seed -x -d 'draws the nodes and Services whose rules are walked as a check (default: random)'
-complete -c kubeodds -n '_shtab_kubeodds_using loss' -s o -l format -xka "json text tsv" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using loss' -s o -l format -xka "html json markdown text tsv" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using loss' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using loss' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using loss' -l no-color -d '--color never'
@@ -213,7 +213,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using whatif' -l mode -xka "iptables nf
 complete -c kubeodds -n '_shtab_kubeodds_using whatif' -l cluster-cidr -x -d 'as kube-proxy is given it (default: the smallest network around all podCIDRs)'
 complete -c kubeodds -n '_shtab_kubeodds_using whatif' -l detect-local-mode -xka "ClusterCIDR NodeCIDR" -d 'as kube-proxy is given it (default: ClusterCIDR)'
 complete -c kubeodds -n '_shtab_kubeodds_using whatif' -l seed -x -d 'draws the nodes and Services whose rules are walked as a check (default: random)'
-complete -c kubeodds -n '_shtab_kubeodds_using whatif' -s o -l format -xka "json junit prometheus text tsv" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using whatif' -s o -l format -xka "html json junit markdown prometheus svg text tsv" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using whatif' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using whatif' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using whatif' -l no-color -d '--color never'
@@ -248,7 +248,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using timeline' -l assume-nothing -d 'n
 complete -c kubeodds -n '_shtab_kubeodds_using timeline' -l max-input -x -d 'refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)'
 complete -c kubeodds -n '_shtab_kubeodds_using timeline' -l strict -d 'exit with 3 if the dump was read only in part'
 complete -c kubeodds -n '_shtab_kubeodds_using timeline' -s v -l verbose -d 'also print what is only informative'
-complete -c kubeodds -n '_shtab_kubeodds_using timeline' -s o -l format -xka "json text" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using timeline' -s o -l format -xka "html json markdown svg text" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using timeline' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using timeline' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using timeline' -l no-color -d '--color never'
@@ -313,7 +313,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using advise' -l mode -xka "iptables nf
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l cluster-cidr -x -d 'as kube-proxy is given it (default: the smallest network around all podCIDRs)'
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l detect-local-mode -xka "ClusterCIDR NodeCIDR" -d 'as kube-proxy is given it (default: ClusterCIDR)'
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l seed -x -d 'draws the nodes and Services whose rules are walked as a check (default: random)'
-complete -c kubeodds -n '_shtab_kubeodds_using advise' -s o -l format -xka "json text tsv" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using advise' -s o -l format -xka "json markdown text tsv" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l no-color -d '--color never'
@@ -347,7 +347,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using client' -l assume-nothing -d 'non
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l max-input -x -d 'refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l strict -d 'exit with 3 if the dump was read only in part'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -s v -l verbose -d 'also print what is only informative'
-complete -c kubeodds -n '_shtab_kubeodds_using client' -s o -l format -xka "json text" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using client' -s o -l format -xka "json markdown text" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l no-color -d '--color never'
@@ -388,7 +388,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using diff' -s v -l verbose -d 'also pr
 complete -c kubeodds -n '_shtab_kubeodds_using diff' -l node-b -x -d 'the node whose dump B is, where it is another than A'"'"'s'
 complete -c kubeodds -n '_shtab_kubeodds_using diff' -l node-ip-b -x -d 'that node'"'"'s addresses, where no objects say them'
 complete -c kubeodds -n '_shtab_kubeodds_using diff' -l with-b -xka "(__fish_complete_path (commandline -ct))" -d 'other rules of the node whose dump B is'
-complete -c kubeodds -n '_shtab_kubeodds_using diff' -s o -l format -xka "json text tsv" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using diff' -s o -l format -xka "html json markdown text tsv" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using diff' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using diff' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using diff' -l no-color -d '--color never'
@@ -398,6 +398,29 @@ complete -c kubeodds -n '_shtab_kubeodds_using diff' -l all -d 'each ServicePort
 complete -c kubeodds -n '_shtab_kubeodds_using diff' -l count-intended -d 'exit with 1 also if only what nftables mode is meant to change differs'
 complete -c kubeodds -n '_shtab_kubeodds_using diff; and test $_shtab_kubeodds_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'output of iptables-save or `nft list ruleset`; - for stdin'
 complete -c kubeodds -n '_shtab_kubeodds_using diff; and test $_shtab_kubeodds_npos -eq 1' -ka "(__fish_complete_path (commandline -ct))" -d 'the dump to hold against it'
+complete -c kubeodds -n '_shtab_kubeodds_using; and test $_shtab_kubeodds_npos -eq 0' -a explore -d 'mark nodes dead on a terminal, and watch losses move'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -s h -l help -d 'show this help message and exit'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l input-format -xka "iptables-list iptables-save nft nft-json" -d 'how to read each DUMP (default: by its text)'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l with -xka "(__fish_complete_path (commandline -ct))" -d 'other rules of the same node, for example iptables-legacy beside nft'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l table -x -d 'the table, where DUMP is of `iptables -S`: nat, filter'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l objects -xka "(__fish_complete_path (commandline -ct))" -d 'kubectl get services,endpointslices,nodes,pods -A -o json; files or folders'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l node-of -x -d 'which node'"'"'s pods have addresses of a network, where no objects say it'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l node -x -d 'the node whose dump it is; of several dumps their nodes, in their order'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l node-ip -x -d 'that node'"'"'s addresses, where no objects say them'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l ipsets -xka "(__fish_complete_path (commandline -ct))" -d 'output of `ipset save` on the node, for rules with -m set'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l assume -x -d 'what the rules do not tell (default: reverse-path=pass, bridge-port=none, pod-interface=usual, cluster-ip=not-local, limits=under, policy=none, socket=none, source-port=ephemeral); of each also unknown, of reverse-path fail, of limits over; printed where an answer rests on it'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l pod-interface -x -d 'devices that belong to pods, for example cali+ (default: as network plugins name them); the same as --assume pod-interface=PATTERN'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l assume-nothing -d 'none of these but what --assume names: bounds, which hold whatever is true'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l max-input -x -d 'refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l strict -d 'exit with 3 if the dump was read only in part'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -s v -l verbose -d 'also print what is only informative'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l dead -x -d 'an endpoint that answers no more; or a CIDR, or a pod'"'"'s ns/name'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l dead-node -x -d 'a node that is gone (needs --objects or --node-of)'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l dead-zone -x -d 'a zone that is gone (needs --objects)'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -s n -l namespace -x -d 'only Services of these namespaces'
+complete -c kubeodds -n '_shtab_kubeodds_using explore' -l count -xka "all dead" -d 'which flows are lost, as with loss (default: all)'
+complete -c kubeodds -n '_shtab_kubeodds_using explore; and test $_shtab_kubeodds_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of `kubeodds collect`, sosreport and others; - for stdin; several of one node are told apart by content; loss, and client with --balancer: also of several nodes'
 complete -c kubeodds -n '_shtab_kubeodds_using; and test $_shtab_kubeodds_npos -eq 0' -a collect -d 'print a script that collects rules and state on a node'
 complete -c kubeodds -n '_shtab_kubeodds_using collect' -s h -l help -d 'show this help message and exit'
 complete -c kubeodds -n '_shtab_kubeodds_using collect' -l twice -x -d 'take rules and connections again after this time (for example 10s), so that rates are known'
@@ -428,7 +451,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l dead-node -x -d 'a no
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l dead-zone -x -d 'a zone that is gone (needs --objects)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l backend -xka "legacy nft nftables" -d 'what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default: what wrote the dump)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
-complete -c kubeodds -n '_shtab_kubeodds_using lab run' -s o -l format -xka "json text" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using lab run' -s o -l format -xka "html json markdown text" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l no-color -d '--color never'
@@ -487,7 +510,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l dead-node -x -d 'a
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l dead-zone -x -d 'a zone that is gone (needs --objects)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l backend -xka "legacy nft nftables" -d 'what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default: what wrote the dump)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
-complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -s o -l format -xka "json junit text" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -s o -l format -xka "html json junit markdown text" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l no-color -d '--color never'
@@ -518,7 +541,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l in -x -d 'client (a
 complete -c kubeodds -n '_shtab_kubeodds_using lab shell; and test $_shtab_kubeodds_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of `kubeodds collect`, sosreport and others; - for stdin; several of one node are told apart by content; loss, and client with --balancer: also of several nodes'
 complete -c kubeodds -n '_shtab_kubeodds_using lab; and test $_shtab_kubeodds_npos -eq 0' -a judge -d 'judge a saved measurement again, no root needed'
 complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -s h -l help -d 'show this help message and exit'
-complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -s o -l format -xka "json text" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -s o -l format -xka "html json markdown text" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -l no-color -d '--color never'

@@ -15,6 +15,7 @@ _shtab_kubeodds_commands() {
     collect:'print a script that collects rules and state on a node'
     completion:'print what completes this command line in a shell'
     diff:'what changes from one dump to another, for whom; exit with 1 if so'
+    explore:'mark nodes dead on a terminal, and watch losses move'
     lab:'Replay new flows through a dump'"'"'s rules in network namespaces of this machine, and hold the counts against the prediction. The host'"'"'s own network is left before anything else is done.'
     loss:'the share of new flows that is lost: on dead endpoints, or to rules'
     services:'every ServicePort with its exact shares'
@@ -67,7 +68,7 @@ _shtab_kubeodds_advise_options=(
   "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
   "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
   "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
-  {-o,--format}"[format]:format:(json text tsv)"
+  {-o,--format}"[format]:format:(json markdown text tsv)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
@@ -106,7 +107,7 @@ _shtab_kubeodds_client_options=(
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
   {-v,--verbose}"[also print what is only informative]"
-  {-o,--format}"[format]:format:(json text)"
+  {-o,--format}"[format]:format:(json markdown text)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
@@ -169,7 +170,7 @@ _shtab_kubeodds_diff_options=(
   "--node-b[the node whose dump B is, where it is another than A\'s]:NAME:"
   "*--node-ip-b[that node\'s addresses, where no objects say them]:IP:"
   "*--with-b[other rules of the node whose dump B is]:FILE:_files"
-  {-o,--format}"[format]:format:(json text tsv)"
+  {-o,--format}"[format]:format:(html json markdown text tsv)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
@@ -183,6 +184,34 @@ _shtab_kubeodds_diff_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_diff_defaults_added=0
+
+_shtab_kubeodds_explore_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
+  "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
+  "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
+  "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
+  "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if the dump was read only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
+  "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
+  "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "--count[which flows are lost, as with loss (default\: all)]:count:(all dead)"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_explore_defaults_added=0
 
 _shtab_kubeodds_lab_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -229,7 +258,7 @@ _shtab_kubeodds_lab_clients_defaults_added=0
 
 _shtab_kubeodds_lab_judge_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {-o,--format}"[format]:format:(json text)"
+  {-o,--format}"[format]:format:(html json markdown text)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
@@ -260,7 +289,7 @@ _shtab_kubeodds_lab_run_options=(
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
   "--backend[what loads the rules\: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default\: what wrote the dump)]:backend:(legacy nft nftables)"
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
-  {-o,--format}"[format]:format:(json text)"
+  {-o,--format}"[format]:format:(html json markdown text)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
@@ -320,7 +349,7 @@ _shtab_kubeodds_lab_verify_options=(
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
   "--backend[what loads the rules\: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default\: what wrote the dump)]:backend:(legacy nft nftables)"
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
-  {-o,--format}"[format]:format:(json junit text)"
+  {-o,--format}"[format]:format:(html json junit markdown text)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
@@ -354,7 +383,7 @@ _shtab_kubeodds_loss_options=(
   "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
   "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
   "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
-  {-o,--format}"[format]:format:(json text tsv)"
+  {-o,--format}"[format]:format:(html json markdown text tsv)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
@@ -397,7 +426,7 @@ _shtab_kubeodds_services_options=(
   "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
   "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
   "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
-  {-o,--format}"[format]:format:(json text tsv)"
+  {-o,--format}"[format]:format:(json markdown text tsv)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
@@ -428,7 +457,7 @@ _shtab_kubeodds_timeline_options=(
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
   {-v,--verbose}"[also print what is only informative]"
-  {-o,--format}"[format]:format:(json text)"
+  {-o,--format}"[format]:format:(html json markdown svg text)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
@@ -492,7 +521,7 @@ _shtab_kubeodds_trace_options=(
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
   {-v,--verbose}"[also print what is only informative]"
-  {-o,--format}"[format]:format:(json text)"
+  {-o,--format}"[format]:format:(html json markdown text)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
@@ -533,7 +562,7 @@ _shtab_kubeodds_tree_options=(
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
   "--strict[exit with 3 if the dump was read only in part]"
   {-v,--verbose}"[also print what is only informative]"
-  {-o,--format}"[format]:format:(dot json text)"
+  {-o,--format}"[format]:format:(dot html json markdown svg text)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
@@ -572,7 +601,7 @@ _shtab_kubeodds_whatif_options=(
   "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
   "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
   "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
-  {-o,--format}"[format]:format:(json junit prometheus text tsv)"
+  {-o,--format}"[format]:format:(html json junit markdown prometheus svg text tsv)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
@@ -620,6 +649,7 @@ _shtab_kubeodds() {
         collect) _arguments -C -s $_shtab_kubeodds_collect_options ;;
         completion) _arguments -C -s $_shtab_kubeodds_completion_options ;;
         diff) _arguments -C -s $_shtab_kubeodds_diff_options ;;
+        explore) _arguments -C -s $_shtab_kubeodds_explore_options ;;
         lab) _shtab_kubeodds_lab ;;
         loss) _arguments -C -s $_shtab_kubeodds_loss_options ;;
         services) _arguments -C -s $_shtab_kubeodds_services_options ;;
