@@ -32,7 +32,9 @@ class Row:
 
 
 ANALYZER: Final = (
-    Row("parsers/telling", "parsers/test_careful.py parsers/test_listing.py", "what readers warn of"),
+    Row(
+        "parsers/telling", "parsers/test_careful.py parsers/test_listing.py", "what readers warn of"
+    ),
     Row(
         "semantics/option_matching",
         "semantics/test_matching.py semantics/test_source_ports.py",
@@ -86,6 +88,11 @@ ANALYZER: Final = (
         "advice/objects advice/placing advice/proxied advice/scores advice/takers advice/zones",
         "advice/test_measures.py",
         "what each measure changes, its laws, and its numbers against a naive look",
+    ),
+    Row(
+        "repair/applied repair/chains repair/draws repair/nft_text repair/patch repair/witness",
+        "repair/test_iptables.py repair/test_nft.py",
+        "parts of repairs, which are judged whole, by the analyzer's own reading of the result",
     ),
     Row(
         "client_verbs client_names client_arguments clients/world clients/callers "
