@@ -356,6 +356,13 @@ def _advise_options(parser: ArgumentParser) -> None:
     _add_filtered(parser, EPILOG, OPTIONS)
 
 
+def _repair_options(parser: ArgumentParser) -> None:
+    from analyzer.repair_arguments import EPILOG, OPTIONS
+
+    add_dead_options(parser)
+    _add_filtered(parser, EPILOG, OPTIONS)
+
+
 def _collect_options(parser: ArgumentParser) -> None:
     from analyzer.collect import EPILOG, add_options
 
@@ -393,6 +400,7 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "client": ("how often clients fail, how long they wait, and why", _client_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
     "collect": ("print a script that collects rules and state on a node", _collect_options),
+    "repair": ("print a change that takes dead endpoints out of a node's rules", _repair_options),
     "completion": ("print what completes this command line in a shell", _completion_options),
     "lab": ("the same, measured on this machine's kernel", None),
 }

@@ -257,6 +257,12 @@ def _advise(options: SimpleNamespace) -> int:
     return advise(options)
 
 
+def _repair(options: SimpleNamespace) -> int:
+    from analyzer.repair_verb import repair
+
+    return repair(options)
+
+
 def _client(options: SimpleNamespace) -> int:
     from analyzer.client_verbs import client
 
@@ -322,6 +328,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "client": _client,
     "diff": _diff,
     "collect": _collect,
+    "repair": _repair,
     "completion": _completion,
 }
 

@@ -59,6 +59,11 @@ EXAMPLES: Final = {
         "kubeodds collect | kubectl debug node/node1 -qi --image=busybox --profile=sysadmin "
         "-- chroot /host sh -s -- /tmp/node1.tar.gz",
     ),
+    "repair": (
+        "kubeodds repair dump.txt --objects objects.json --dead-node master",
+        "kubeodds repair dump.txt --dead 10.244.0.7 --print undo",
+        "kubeodds repair dump.txt --dead 10.244.0.7 --print conntrack",
+    ),
     "completion": (
         "kubeodds completion bash | sudo tee /usr/share/bash-completion/completions/kubeodds",
         "kubeodds completion zsh | sudo tee /usr/local/share/zsh/site-functions/_kubeodds",

@@ -90,6 +90,12 @@ ANALYZER: Final = (
         "what each measure changes, its laws, and its numbers against a naive look",
     ),
     Row(
+        "repair_verb repair_arguments reports/repair_answer reports/repair_json "
+        "reports/repair_text",
+        "test_cli_repair.py golden/test_commands.py",
+        "what is printed for a node, as a user sees it",
+    ),
+    Row(
         "repair/applied repair/chains repair/draws repair/nft_text repair/patch repair/witness",
         "repair/test_iptables.py repair/test_nft.py",
         "parts of repairs, which are judged whole, by the analyzer's own reading of the result",

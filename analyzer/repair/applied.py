@@ -12,6 +12,10 @@ from analyzer.repair.patch import PREFIX
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Final
+
+
+_HOOKS: Final = ("INPUT", "FORWARD", "OUTPUT")
 
 
 class RestoreError(ValueError):
@@ -25,7 +29,7 @@ class Tables:
         self._heads: dict[str, dict[str, str]] = {}
         self._rows: dict[str, dict[str, list[str]]] = {}
         table = ""
-        for line in text.splitlines():
+        for line in text.split("\n"):
             if line.startswith("*"):
                 table = line[1:]
                 self._heads[table], self._rows[table] = {}, {}
@@ -43,13 +47,15 @@ class Tables:
             RestoreError: one of them would be refused.
         """
         table = ""
-        for line in commands.splitlines():
+        for line in commands.split("\n"):
             if line.startswith("*"):
                 table = line[1:]
-                self._heads.setdefault(table, {})
-                if table not in self._rows:  # the kernel makes it with the chains of its hooks
-                    self._rows[table] = {name: [] for name in ("INPUT", "FORWARD", "OUTPUT")}
-                    self._heads[table] = dict.fromkeys(self._rows[table], "ACCEPT [0:0]")
+                rows = self._rows.setdefault(table, {})
+                heads = self._heads.setdefault(table, {})
+                for name in _HOOKS if table == "filter" else ():
+                    # The kernel has them, whatever the dump has lost.
+                    rows.setdefault(name, [])
+                    heads.setdefault(name, "ACCEPT [0:0]")
             elif line and not line.startswith("#") and line != "COMMIT":
                 self._one(self._heads[table], self._rows[table], line)
 

@@ -59,8 +59,8 @@ def test_a_node_that_is_dead_gets_no_flows_any_more(capture: Capture) -> None:
 
 
 @pytest.mark.parametrize("layout", Layout)
-@given(data=st.data())
 @examples(quick=4, soak=300)
+@given(data=st.data())
 def test_random_clusters_lose_nothing_more_to_random_dead(
     layout: Layout, data: st.DataObject
 ) -> None:

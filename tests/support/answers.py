@@ -67,6 +67,7 @@ from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import renderer
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
 from tests.support.predicted_answers import advise_answer, loss_cluster_answer
+from tests.support.repairs import repair_answer
 
 #: A match nobody reads, session affinity, a NodePort of its own, and a refusal.
 RICH = dump(
@@ -246,6 +247,8 @@ class Answers:
                 return advise_answer(self.text)
             case "client":
                 return client_answer(self.text)
+            case "repair":
+                return repair_answer(parse(self.text, "dump.txt"), view, died)
             case "whatif --components":
                 return COMPONENTS
             case "diff":

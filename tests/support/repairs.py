@@ -8,8 +8,14 @@ from fractions import Fraction
 
 from analyzer.failure.loss import RouteLoss, losses
 from analyzer.failure.models import Dead
+from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import Endpoint, Source, View
+from analyzer.model.cluster import Cluster
+from analyzer.model.rules import Ruleset
+from analyzer.repair.applied import applied
+from analyzer.repair.iptables import patch_of
 from analyzer.repair.witness import Fate, repaired
+from analyzer.reports.repair_answer import RepairAnswer
 
 #: Of draws of 31 bits, one behind the other, and of kube-proxy's ten digits.
 _NEAR = Fraction(1, 2**28)
@@ -46,6 +52,25 @@ def held(before: View, after: View, endpoints: Collection[Endpoint]) -> Counter[
             elif fate is Fate.LEFT:  # what it asks for the dump does not tell: nothing is certain
                 assert not was.on_dead.lower
     return fates
+
+
+def repair_answer(ruleset: Ruleset, view: View, dead: Dead) -> RepairAnswer:
+    """Return the answer of `repair`."""
+    patch = patch_of(ruleset, dead.endpoints)
+    then = Recogniser(applied(ruleset, patch.apply), Cluster()).view() if patch.apply else view
+    before, after = losses(view.services, dead), losses(then.services, dead)
+    return RepairAnswer(
+        file=ruleset.file,
+        view=view,
+        dead=dead,
+        prints="patch",
+        patches=(patch,),
+        services=tuple(repaired(before, after, ruleset.file)),
+        pinned=("conntrack -D -p tcp --reply-src 10.0.0.1 --reply-port-src 80",),
+        alone=("default/kubernetes:https",),
+        unplaced=1,
+        diagnostics=view.diagnostics,
+    )
 
 
 def _spread_evenly(was: RouteLoss, now: RouteLoss, dead: Dead) -> None:

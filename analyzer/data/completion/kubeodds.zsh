@@ -17,6 +17,7 @@ _shtab_kubeodds_commands() {
     diff:'what changes from one dump to another, for whom; exit with 1 if so'
     lab:'Replay new flows through a dump'"'"'s rules in network namespaces of this machine, and hold the counts against the prediction. The host'"'"'s own network is left before anything else is done.'
     loss:'the share of new flows that is lost: on dead endpoints, or to rules'
+    repair:'print a change that takes dead endpoints out of a node'"'"'s rules'
     services:'every ServicePort with its exact shares'
     timeline:'what an outage costs as time goes on: frozen, or healing'
     trace:'where one packet can end, and the rules on its way'
@@ -343,6 +344,40 @@ _shtab_kubeodds_loss_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_loss_defaults_added=0
 
+_shtab_kubeodds_repair_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
+  "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
+  "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
+  "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
+  "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if the dump was read only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  {-o,--format}"[format]:format:(json text)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
+  "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
+  "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "--print[the change, what takes it away again, or the commands that free pinned flows (default\: patch)]:prints:(patch undo conntrack)"
+  "--family[of dumps of both, the IP version whose rules to change]:family:(ip ip6)"
+  "--max-age[warn of a dump that is older (default\: 15)]:MINUTES:"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_repair_defaults_added=0
+
 _shtab_kubeodds_services_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
@@ -590,6 +625,7 @@ _shtab_kubeodds() {
         diff) _arguments -C -s $_shtab_kubeodds_diff_options ;;
         lab) _shtab_kubeodds_lab ;;
         loss) _arguments -C -s $_shtab_kubeodds_loss_options ;;
+        repair) _arguments -C -s $_shtab_kubeodds_repair_options ;;
         services) _arguments -C -s $_shtab_kubeodds_services_options ;;
         timeline) _arguments -C -s $_shtab_kubeodds_timeline_options ;;
         trace) _arguments -C -s $_shtab_kubeodds_trace_options ;;
