@@ -90,7 +90,7 @@ ANALYZER: Final = (
         "what each measure changes, its laws, and its numbers against a naive look",
     ),
     Row(
-        "repair_verb repair_arguments reports/repair_answer reports/repair_json "
+        "repair_verb repairing repair_arguments reports/repair_answer reports/repair_json "
         "reports/repair_text",
         "test_cli_repair.py golden/test_commands.py",
         "what is printed for a node, as a user sees it",
@@ -297,6 +297,11 @@ ANALYZER: Final = (
         "lab/test_verify.py reports/test_renderers.py",
         "what a run on the kernel prints, and hostile names in each format",
     ),
+    Row(
+        "reports/lab_repair_json reports/lab_repair_text",
+        "lab/test_repair.py reports/test_renderers.py",
+        "what a repair did on the kernel",
+    ),
     Row("reports/not_judged", "test_cli_loss.py", "what is not judged, by the lines that say so"),
     Row(
         "reports/clients_text reports/diff_beside reports/diff_text reports/services_text",
@@ -305,6 +310,7 @@ ANALYZER: Final = (
     ),
 )
 LAB: Final = (
+    Row("established repairing", "lab/test_repair.py", "a repair proved while flows go on"),
     Row("pod_devices", "lab/test_noise.py", "nodes with rules of others, in the kernel"),
     Row(
         "backend cli command count errors experiment measure plan ready servers topology wanted",

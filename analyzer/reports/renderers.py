@@ -45,6 +45,7 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
     "lab run": {"text": "lab_text", "json": "lab_json"},
     "lab judge": {"text": "lab_text", "json": "lab_json"},
     "lab verify": {"text": "lab_verify_text", "json": "lab_json", "junit": "lab_verify_junit"},
+    "lab repair": {"text": "lab_repair_text", "json": "lab_repair_json"},
     "lab clients": {"text": "clients_text", "json": "clients_json"},
 }
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from analyzer import arguments
+from analyzer.api_objects import ApiObjects
 from analyzer.argument_parser import Parser, several
 from analyzer.bundle import opened
 from analyzer.errors import InputError
@@ -25,7 +26,8 @@ from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
 from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
-from analyzer.reports.answers import ClientsAnswer, LabAnswer, LeftOut
+from analyzer.repairing import repair_of
+from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer, LeftOut
 from analyzer.reports.progress import progress, up_to
 from netns_lab.backends import BACKENDS, backend_of
 from netns_lab.errors import LabError
@@ -50,6 +52,11 @@ EXAMPLES: Final = {
         "kubeodds lab verify dump.txt --service kube-dns:dns --resolution 10%",
         "kubeodds lab verify dump.txt --service app -o junit --output lab.xml",
     ),
+    "repair": (
+        "kubeodds lab repair dump.txt --objects objects.json --node worker1 --dead-node master",
+        "kubeodds lab repair dump.txt --dead 10.244.0.7 --service app --flows 1000",
+        "kubeodds lab repair dump.txt --dead 10.244.0.7 --service app -o json",
+    ),
     "judge": (
         "kubeodds lab judge run.json",
         "kubeodds lab judge run.json -o json",
@@ -73,7 +80,7 @@ def main(words: Sequence[str]) -> int:
     """
     options = parser().parse_args(words, SimpleNamespace())
     verb: Callable[[SimpleNamespace], int] = options.run
-    return verb(opened(options, say) if options.verb in {"run", "clients"} else options)
+    return verb(opened(options, say) if options.verb in {"run", "clients", "repair"} else options)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -107,6 +114,18 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_sources(verify, "all of them")
     verify.set_defaults(run=_verify)
+    repairs = _verb(
+        verbs, "repair", "apply what `kubeodds repair` prints, and measure what it does"
+    )
+    repairs.add_argument(
+        "--flows",
+        type=_flows,
+        default=10_000,
+        help="new flows for each route, before the repair, with it, and after a sync on top "
+        "(default: 10000)",
+    )
+    _add_sources(repairs, "pod")
+    repairs.set_defaults(run=_repair, namespace=[])
     again = verbs.add_parser(
         "judge",
         help="judge a saved measurement again, no root needed",
@@ -199,6 +218,47 @@ def _run(options: SimpleNamespace) -> int:
         diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
     )
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
+
+
+def _repair(options: SimpleNamespace) -> int:
+    """Prove the repair: which routes, `repair_of` says, and what they do, the kernel."""
+    lab, routes, given, dead, left_out = set_up(options, options.flows)
+    made = repair_of(options, given, dead, ApiObjects(options))
+    asked = {_place(s.before.service, loss.route) for s in made.services for loss, _ in s.routes}
+    then = {_place(*each): each for each in _routes(options, made.after)}
+    pairs = []
+    for service, route in routes:
+        place = _place(service, route)
+        after = then.get(place) or then.get((*place[:-1], None))
+        if place not in asked or after is None:
+            continue
+        if service.affinity is not None and route.astray:
+            reason = "flows of one client with session affinity are not independent"
+            left_out.append(_left_out(service, route, reason))
+        else:
+            pairs.append(((service, route), after))
+    if not pairs:
+        raise LabError("no route to what is dead can be replayed from there")
+    repairing = importlib.import_module("netns_lab.repairing")
+    proof = repairing.Proof(lab, given, made, options.flows)
+    with progress("new flows") as advance:
+        told = up_to(3 * len(pairs) * options.flows, advance)
+        found = tuple(proof.run(pairs, told))
+    lab.close()
+    answer = LabRepairAnswer(
+        dead=_names(dead),
+        node=given.view.node,
+        routes=found,
+        checks=tuple(proof.checks),
+        left_out=tuple(left_out),
+        diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
+    )
+    return finish(options, "lab repair", answer, answer.diagnostics, no=not answer.agrees)
+
+
+def _place(service: ServicePort, route: Route) -> tuple[Any, ...]:
+    name = service.name.text, service.protocol, service.version
+    return *name, route.frontend, route.source, route.network
 
 
 def _clients(options: SimpleNamespace) -> int:
@@ -327,20 +387,22 @@ def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[L
     ]
     routes = [(service, route) for service, route, reason in asked if reason is None]
     left_out = [
-        LeftOut(
-            service=service.name.text,
-            protocol=service.protocol,
-            frontend=f"{route.frontend.kind.value} {route.frontend}",
-            source=route.source.value,
-            reason=reason,
-        )
-        for service, route, reason in asked
-        if reason is not None
+        _left_out(service, route, reason) for service, route, reason in asked if reason is not None
     ]
     if not routes:
         said = next(iter(_said(left_out, given)), None)
         raise LabError(said.message if said else "no frontend has flows from there")
     return routes, left_out
+
+
+def _left_out(service: ServicePort, route: Route, reason: str) -> LeftOut:
+    return LeftOut(
+        service=service.name.text,
+        protocol=service.protocol,
+        frontend=f"{route.frontend.kind.value} {route.frontend}",
+        source=route.source.value,
+        reason=reason,
+    )
 
 
 def _said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:

@@ -18,12 +18,13 @@ _NAMES = {
     "lab judge": "lab",
     "lab verify": "lab",
     "lab clients": "clients",
+    "lab repair": "lab-repair",
     "whatif --components": "components",
 }
 #: Documents of verbs that came later begin with version 1.
 _LATER = (
     *("whatif", "loss-nodes", "loss-cluster", "components", "timeline", "client", "advise"),
-    "repair",
+    *("repair", "lab-repair"),
 )
 
 

@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/kubeodds
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_kubeodds_lab_subparsers=(run clients verify judge)
+_shtab_kubeodds_lab_subparsers=(run clients verify repair judge)
 _shtab_kubeodds_subparsers=(services tree trace loss whatif timeline advise client diff collect repair completion lab)
 
 _shtab_kubeodds_services_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --from-objects --kube-proxy --mode --cluster-cidr --detect-local-mode --seed -o --format --output --color --no-color --service -n --namespace --sort --all --check)
@@ -23,6 +23,7 @@ _shtab_kubeodds_completion_option_strings=(-h --help)
 _shtab_kubeodds_lab_run_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --flows --from)
 _shtab_kubeodds_lab_clients_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --runs)
 _shtab_kubeodds_lab_verify_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --resolution --from)
+_shtab_kubeodds_lab_repair_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --flows --from)
 _shtab_kubeodds_lab_judge_option_strings=(-h --help -o --format --output --color --no-color)
 _shtab_kubeodds_lab_option_strings=(-h --help)
 _shtab_kubeodds_option_strings=(-h --help --version)
@@ -102,6 +103,11 @@ _shtab_kubeodds_lab_verify___with_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_verify___objects_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_verify___ipsets_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_verify___output_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_repair_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_repair___with_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_repair___objects_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_repair___ipsets_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_repair___output_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_judge_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_judge___output_COMPGEN=_shtab_compgen_files
 
@@ -183,10 +189,15 @@ _shtab_kubeodds_lab_verify___backend_choices=(legacy nft nftables)
 _shtab_kubeodds_lab_verify__o_choices=(json junit text)
 _shtab_kubeodds_lab_verify___format_choices=(json junit text)
 _shtab_kubeodds_lab_verify___color_choices=(auto always never)
+_shtab_kubeodds_lab_repair___input_format_choices=(iptables-list iptables-save nft nft-json)
+_shtab_kubeodds_lab_repair___backend_choices=(legacy nft nftables)
+_shtab_kubeodds_lab_repair__o_choices=(json text)
+_shtab_kubeodds_lab_repair___format_choices=(json text)
+_shtab_kubeodds_lab_repair___color_choices=(auto always never)
 _shtab_kubeodds_lab_judge__o_choices=(json text)
 _shtab_kubeodds_lab_judge___format_choices=(json text)
 _shtab_kubeodds_lab_judge___color_choices=(auto always never)
-_shtab_kubeodds_lab_pos_0_choices=(run clients verify judge)
+_shtab_kubeodds_lab_pos_0_choices=(run clients verify repair judge)
 _shtab_kubeodds_pos_0_choices=(services tree trace loss whatif timeline advise client diff collect repair completion lab)
 
 _shtab_kubeodds_services_pos_0_nargs='*'
@@ -314,6 +325,14 @@ _shtab_kubeodds_lab_verify___strict_nargs=0
 _shtab_kubeodds_lab_verify__v_nargs=0
 _shtab_kubeodds_lab_verify___verbose_nargs=0
 _shtab_kubeodds_lab_verify___no_color_nargs=0
+_shtab_kubeodds_lab_repair_pos_0_nargs=+
+_shtab_kubeodds_lab_repair__h_nargs=0
+_shtab_kubeodds_lab_repair___help_nargs=0
+_shtab_kubeodds_lab_repair___assume_nothing_nargs=0
+_shtab_kubeodds_lab_repair___strict_nargs=0
+_shtab_kubeodds_lab_repair__v_nargs=0
+_shtab_kubeodds_lab_repair___verbose_nargs=0
+_shtab_kubeodds_lab_repair___no_color_nargs=0
 _shtab_kubeodds_lab_judge__h_nargs=0
 _shtab_kubeodds_lab_judge___help_nargs=0
 _shtab_kubeodds_lab_judge___no_color_nargs=0

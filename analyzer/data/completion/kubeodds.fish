@@ -50,7 +50,7 @@ function _shtab_kubeodds_using
   test "$_shtab_kubeodds_cmdpath" = "$argv"
 end
 
-set -g _shtab_kubeodds_commands services tree trace loss whatif timeline advise client diff collect repair completion lab 'lab run' 'lab clients' 'lab verify' 'lab judge'
+set -g _shtab_kubeodds_commands services tree trace loss whatif timeline advise client diff collect repair completion lab 'lab run' 'lab clients' 'lab verify' 'lab repair' 'lab judge'
 set -g _shtab_kubeodds_opts_with_value --addresses --affinity --api-back-after --api-lease --api-load-balancer --api-reconcile --assume --backend --balancer --caller --client --cluster-cidr --color --control-plane --count --ctstate --dead --dead-connection --dead-node --dead-zone --depth --detect-local-mode --dies-with-api --endpoint-reconciler-type --etcd --family --fate --flows --for --format --from --from-objects --icmp-type --in-interface --input-format --ipsets --kube-proxy --large-cluster-size-threshold --latency --leader-elect-lease-duration --leader-elect-retry-period --lease-renewal --lookup --mark --max-age --max-failure --max-input --max-loss --measure --min-survives --min-sync-period --mode --namespace --node --node-b --node-eviction-rate --node-ip --node-ip-b --node-monitor-grace-period --node-monitor-period --node-of --objects --objects-of --only --output --pod-interface --print --protocol --rate --reboots-after --requires --resolution --resolv-conf --routes --runs --secondary-node-eviction-rate --seed --service --settle --slo --slo-window --sort --sport --start-up --table --timeout --to --toleration --top --topology --tries --twice --unhealthy-zone-threshold --with --with-b -n -o
 
 complete -c kubeodds -e
@@ -519,6 +519,34 @@ complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l no-color -d '--col
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l resolution -x -d 'notice shares that are off by so much; flows are as many as that takes (default: 5%)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l from -x -d 'where the flows come from (default: all of them)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify; and test $_shtab_kubeodds_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of `kubeodds collect`, sosreport and others; - for stdin; several of one node are told apart by content; loss, and client with --balancer: also of several nodes'
+complete -c kubeodds -n '_shtab_kubeodds_using lab; and test $_shtab_kubeodds_npos -eq 0' -a repair -d 'apply what `kubeodds repair` prints, and measure what it does'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -s h -l help -d 'show this help message and exit'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l input-format -xka "iptables-list iptables-save nft nft-json" -d 'how to read each DUMP (default: by its text)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l with -xka "(__fish_complete_path (commandline -ct))" -d 'other rules of the same node, for example iptables-legacy beside nft'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l table -x -d 'the table, where DUMP is of `iptables -S`: nat, filter'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l objects -xka "(__fish_complete_path (commandline -ct))" -d 'kubectl get services,endpointslices,nodes,pods -A -o json; files or folders'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l node-of -x -d 'which node'"'"'s pods have addresses of a network, where no objects say it'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l node -x -d 'the node whose dump it is; of several dumps their nodes, in their order'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l node-ip -x -d 'that node'"'"'s addresses, where no objects say them'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l ipsets -xka "(__fish_complete_path (commandline -ct))" -d 'output of `ipset save` on the node, for rules with -m set'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l assume -x -d 'what the rules do not tell (default: reverse-path=pass, bridge-port=none, pod-interface=usual, cluster-ip=not-local, limits=under, policy=none, socket=none, source-port=ephemeral); of each also unknown, of reverse-path fail, of limits over; printed where an answer rests on it'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l pod-interface -x -d 'devices that belong to pods, for example cali+ (default: as network plugins name them); the same as --assume pod-interface=PATTERN'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l assume-nothing -d 'none of these but what --assume names: bounds, which hold whatever is true'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l max-input -x -d 'refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l strict -d 'exit with 3 if the dump was read only in part'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -s v -l verbose -d 'also print what is only informative'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l dead -x -d 'an endpoint that answers no more; or a CIDR, or a pod'"'"'s ns/name'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l dead-node -x -d 'a node that is gone (needs --objects or --node-of)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l dead-zone -x -d 'a zone that is gone (needs --objects)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l backend -xka "legacy nft nftables" -d 'what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default: what wrote the dump)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -s o -l format -xka "json text" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l no-color -d '--color never'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l flows -x -d 'new flows for each route, before the repair, with it, and after a sync on top (default: 10000)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair' -l from -x -d 'where the flows come from (default: pod)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab repair; and test $_shtab_kubeodds_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of `kubeodds collect`, sosreport and others; - for stdin; several of one node are told apart by content; loss, and client with --balancer: also of several nodes'
 complete -c kubeodds -n '_shtab_kubeodds_using lab; and test $_shtab_kubeodds_npos -eq 0' -a judge -d 'judge a saved measurement again, no root needed'
 complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -s h -l help -d 'show this help message and exit'
 complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -s o -l format -xka "json text" -d format
