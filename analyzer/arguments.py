@@ -311,6 +311,7 @@ def _trace_options(parser: ArgumentParser) -> None:
 
 
 def _loss_options(parser: ArgumentParser) -> None:
+    parser.set_defaults(conntrack=[])  # of a bundle
     add_dead_options(parser)
     _add_filters(parser)
     _add_order(parser, "what its worst route loses")
@@ -363,6 +364,19 @@ def _repair_options(parser: ArgumentParser) -> None:
     _add_filtered(parser, EPILOG, OPTIONS)
 
 
+def _suspects_options(parser: ArgumentParser) -> None:
+    from analyzer.flow_arguments import SUSPECTS, SUSPECTS_EPILOG
+
+    _add_filtered(parser, SUSPECTS_EPILOG, SUSPECTS)
+
+
+def _pinned_options(parser: ArgumentParser) -> None:
+    from analyzer.flow_arguments import PINNED, PINNED_EPILOG
+
+    add_dead_options(parser)
+    _add_filtered(parser, PINNED_EPILOG, PINNED)
+
+
 def _collect_options(parser: ArgumentParser) -> None:
     from analyzer.collect import EPILOG, add_options
 
@@ -400,6 +414,8 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "client": ("how often clients fail, how long they wait, and why", _client_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
     "collect": ("print a script that collects rules and state on a node", _collect_options),
+    "suspects": ("which endpoints conntrack speaks against, with exact tests", _suspects_options),
+    "pinned": ("which flows stay at dead or stale endpoints, and what frees them", _pinned_options),
     "repair": ("print a change that takes dead endpoints out of a node's rules", _repair_options),
     "completion": ("print what completes this command line in a shell", _completion_options),
     "lab": ("the same, measured on this machine's kernel", None),

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 #: Files of a kind of which so many are told by name.
 _FEW: Final = 4
 #: By option, the kind of file that it could name.
-_OPTIONS: Final = {"addresses": "addresses", "ipsets": "ipsets"}
+_OPTIONS: Final = {"addresses": "addresses", "ipsets": "ipsets", "neighbours": "neighbours"}
+#: The same of options that may name several.
+_SEVERAL: Final = {"conntrack": "conntrack"}
 
 
 def opened(options: SimpleNamespace, tell: Callable[[str], None]) -> SimpleNamespace:
@@ -67,6 +69,10 @@ def opened(options: SimpleNamespace, tell: Callable[[str], None]) -> SimpleNames
             if option in given and not given[option]:
                 given = {**given, option: found}
                 used.append(found)
+        for option, files in bundle.several(chosen).items():
+            if option in given and not given[option]:
+                given = {**given, option: files}
+                used += files
         tell(bundle.used(used))
     if options.dumps and not dumps:
         raise InputError(f"{options.dumps[0]}: no rules in it; collect as root, on a node")
@@ -150,6 +156,19 @@ class _Bundle:
             return {}
         by_kind = {option: nodes[0].others.get(kind, []) for option, kind in _OPTIONS.items()}
         return {option: found[0] for option, found in by_kind.items() if len(found) == 1}
+
+    @staticmethod
+    def several(nodes: Sequence[NodeFiles]) -> dict[str, list[Member]]:
+        """Return by option the files that it could name; of several nodes none."""
+        if len(nodes) != 1:
+            return {}
+        found = {option: nodes[0].others.get(kind, []) for option, kind in _SEVERAL.items()}
+        # What was taken again later is of the same flows.
+        return {
+            option: [each for each in files if ":again/" not in each and "/again/" not in each]
+            for option, files in found.items()
+            if files
+        }
 
     def used(self, files: Sequence[str]) -> str:
         """Return what says which files are gone by, and which rules are not known."""

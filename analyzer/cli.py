@@ -257,6 +257,18 @@ def _advise(options: SimpleNamespace) -> int:
     return advise(options)
 
 
+def _suspects(options: SimpleNamespace) -> int:
+    from analyzer.flow_verbs import suspects
+
+    return suspects(options)
+
+
+def _pinned(options: SimpleNamespace) -> int:
+    from analyzer.flow_verbs import pinned
+
+    return pinned(options)
+
+
 def _repair(options: SimpleNamespace) -> int:
     from analyzer.repair_verb import repair
 
@@ -328,6 +340,8 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "client": _client,
     "diff": _diff,
     "collect": _collect,
+    "suspects": _suspects,
+    "pinned": _pinned,
     "repair": _repair,
     "completion": _completion,
 }

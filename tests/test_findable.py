@@ -90,6 +90,13 @@ ANALYZER: Final = (
         "what each measure changes, its laws, and its numbers against a naive look",
     ),
     Row(
+        "flow_verbs flow_arguments tracking failure/tracked reports/flow_answers "
+        "reports/suspects_json reports/suspects_text reports/pinned_json reports/pinned_text",
+        "test_cli_flows.py golden/test_commands.py",
+        "what conntrack says beside the rules, as a user sees it",
+    ),
+    Row("model/conntrack", "parsers/test_conntrack.py", "plain values, which that reader makes"),
+    Row(
         "repair_verb repairing repair_arguments reports/repair_answer reports/repair_json "
         "reports/repair_text",
         "test_cli_repair.py golden/test_commands.py",

@@ -39,6 +39,8 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
     "timeline": {"text": "timeline_text", "json": "timeline_json"},
     "advise": {"text": "advise_text", "json": "advise_json", "tsv": "advise_tsv"},
     "repair": {"text": "repair_text", "json": "repair_json"},
+    "suspects": {"text": "suspects_text", "json": "suspects_json"},
+    "pinned": {"text": "pinned_text", "json": "pinned_json"},
     "client": {"text": "client_text", "json": "client_json"},
     "whatif --components": {"text": "components_text", "json": "components_json"},
     "diff": {"text": "diff_text", "json": "diff_json", "tsv": "diff_tsv"},

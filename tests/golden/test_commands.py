@@ -95,6 +95,11 @@ _REPAIRS = {
     "1.36.2-nftables/two-node@worker1": "--dead-node master",
     "1.30.3-nftables/two-node": "--dead-node worker1 --service default/app,kube-dns:dns",
 }
+#: Conntrack of a node where every other endpoint is silent.
+_FLOWS = {
+    "suspects": ("--all --conntrack examples/conntrack.txt", 1),
+    "pinned": ("--dead-node master --conntrack examples/conntrack.txt", 1),
+}
 _ANY_AGE = ("--max-age", "999999999")
 #: What is asked without a dump; its golden files are beside those of a capture all the same.
 _COMPONENTS = "whatif --components"
@@ -161,6 +166,7 @@ def _cases() -> list[Case]:
         *_timelines(),
         *_clients(),
         *_repairs(),
+        *_flows(),
         *_components(),
         *_predicted(),
     ]
@@ -202,6 +208,13 @@ def _repairs() -> Iterator[Case]:
         capture = Capture(_dump_in(FIXTURES / name))
         for output_format in RENDERERS["repair"]:
             yield Case(capture, "repair", (*options.split(), *_ANY_AGE), output_format)
+
+
+def _flows() -> Iterator[Case]:
+    capture = Capture(_dump_in(FIXTURES / "1.36.2-iptables-legacy/two-node@worker1"))
+    for verb, (options, status) in _FLOWS.items():
+        for output_format in RENDERERS[verb]:
+            yield Case(capture, verb, tuple(options.split()), output_format, status)
 
 
 def _components() -> Iterator[Case]:

@@ -69,6 +69,7 @@ from analyzer.reports.document import Document
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import renderer
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
+from tests.support.flows import flows_answer
 from tests.support.predicted_answers import advise_answer, loss_cluster_answer
 from tests.support.repairs import repair_answer
 
@@ -250,6 +251,8 @@ class Answers:
                 return advise_answer(self.text)
             case "client":
                 return client_answer(self.text)
+            case "suspects" | "pinned":
+                return flows_answer(verb, view, died)
             case "repair":
                 return repair_answer(parse(self.text, "dump.txt"), view, died)
             case "whatif --components":

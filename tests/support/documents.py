@@ -24,7 +24,7 @@ _NAMES = {
 #: Documents of verbs that came later begin with version 1.
 _LATER = (
     *("whatif", "loss-nodes", "loss-cluster", "components", "timeline", "client", "advise"),
-    *("repair", "lab-repair"),
+    *("repair", "lab-repair", "suspects", "pinned"),
 )
 
 
