@@ -8,6 +8,7 @@ from analyzer.failure.agreement import Verdict
 from analyzer.model.probability import Bounds, capped_sum
 from analyzer.reports.answers import LabRepairAnswer, RepairedRoute
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.lab_text import BACKENDS
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import assumed, count
 
@@ -15,10 +16,10 @@ _COLUMNS = (
     Column("SERVICE PORT", shortens=True),
     Column("FRONTEND"),
     Column("FROM"),
-    Column("PREDICTED", right=True),
+    Column("PREDICTED", right=True, spare=1),
     Column("LOST", right=True),
     Column("REPAIRED", right=True),
-    Column("REFUSED", right=True, spare=1),
+    Column("REFUSED", right=True, spare=2),
     Column("SYNCED", right=True),
     Column("VERDICT"),
 )
@@ -41,7 +42,8 @@ def _head(answer: LabRepairAnswer) -> Iterator[Block]:
             ),
         )
     )
-    yield Line((Span(f"{measured.backend} on Linux {measured.kernel}", Style.FAINT),))
+    loaded = BACKENDS.get(measured.backend, measured.backend)
+    yield Line((Span(f"{loaded} on Linux {measured.kernel}", Style.FAINT),))
     yield Line()
     yield Table(_COLUMNS, tuple(tuple(_row(each)) for each in answer.routes))
     yield Line()
@@ -59,7 +61,7 @@ def _head(answer: LabRepairAnswer) -> Iterator[Block]:
 def _row(each: RepairedRoute) -> Iterator[Cell]:
     before = each.before.measurement
     yield before.service
-    yield before.frontend
+    yield before.frontend.removeprefix("ClusterIP ")
     yield before.source
     shares = [e.predicted for e in before.endpoints if e.dead]
     yield bounds_percent(

@@ -79,7 +79,7 @@ def test_a_capture_loses_nothing_any_more(capture: Case) -> None:
 
 def test_repairs_of_random_clusters_are_taken_kept_and_taken_back() -> None:
     program = "from tests.support.lab.random_repairs import main; main(%r)"
-    words = ["--examples", "20" if PROFILE == "soak" else "4"]
+    words = ["--examples", "20" if PROFILE == "soak" else "2"]
     if PROFILE != "soak":
         words += ["--layouts", "1.20,1.36"]
     found = json.loads(in_lab(program % words))
