@@ -9,11 +9,13 @@ from analyzer.api_objects import ApiObjects
 from analyzer.errors import UsageError
 from analyzer.inputs import Input, read_input
 from analyzer.judging import dead_of, freshness, warnings_of_dead
+from analyzer.model.addresses import VERSIONS
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.rules import Ruleset
+from analyzer.model.value import replace
 from analyzer.output import finish
 from analyzer.repair.witness import Fate
-from analyzer.repairing import repair_of
+from analyzer.repairing import Made, repair_of
 from analyzer.reports.freshness import Freshness, long
 from analyzer.reports.repair_answer import RepairAnswer
 
@@ -27,7 +29,7 @@ def repair(options: SimpleNamespace) -> int:
     objects = ApiObjects(options)
     given = _of_family(options, read_input(options, objects))
     died = dead_of(options, given)
-    made = repair_of(options, given, died, objects)
+    made = _narrowed(options, repair_of(options, given, died, objects))
     told = freshness(options, given)
     diagnostics = (
         *given.view.diagnostics,
@@ -50,6 +52,21 @@ def repair(options: SimpleNamespace) -> int:
     left = any(each.fate is Fate.LEFT for each in made.services)
     no = left or bool(answer.problems or died.uncertain)
     return finish(options, options.verb, answer, diagnostics, no=no)
+
+
+def _narrowed(options: SimpleNamespace, made: Made) -> Made:
+    """Return what of a repair is of the IP version that was asked for: nft dumps hold both."""
+    if options.family is None:
+        return made
+    version = VERSIONS[options.family]
+    own = (each for each in made.services if each.before.service.version == version)
+    is_6 = version != VERSIONS["ip"]
+    return replace(
+        made,
+        patches=tuple(each for each in made.patches if each.family == options.family),
+        services=tuple(own),
+        pinned=tuple(each for each in made.pinned if (" -f ipv6 " in each) is is_6),
+    )
 
 
 def _of_family(options: SimpleNamespace, given: Input) -> Input:

@@ -145,6 +145,9 @@ def test_rules_of_both_versions_are_asked_for_one_after_the_other(command: Comma
     two = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"
     done = command("repair", str(two), "--dead", "10.244.0.7", "--print", "undo")
     assert done.out == "delete table ip kubeodds\n"
+    done = command("repair", str(two), "--dead", "10.244.0.7", "--family", "ip6", *ANY_AGE)
+    assert "create table" not in done.out
+    assert "Nothing to change" in done.out
     done = command("repair", DUMP, "--dead", "10.244.0.7", "--family", "ip6")
     assert (done.status, done.out) == (2, "")
     assert "--family ip6: no dump is of that IP version" in done.err
