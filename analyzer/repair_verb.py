@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from analyzer.api_objects import ApiObjects
-from analyzer.errors import UsageError
+from analyzer.errors import InputError, UsageError
 from analyzer.inputs import Input, read_input
 from analyzer.judging import dead_of, freshness, warnings_of_dead
 from analyzer.model.addresses import VERSIONS
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
-from analyzer.output import finish
+from analyzer.output import DONE, finish, show
+from analyzer.repair.leftover import undo_of
+from analyzer.repair.patch import Refused
 from analyzer.repair.witness import Fate
 from analyzer.repairing import Made, repair_of
 from analyzer.reports.freshness import Freshness, long
@@ -28,6 +30,9 @@ def repair(options: SimpleNamespace) -> int:
     """Print the change, and return the exit status."""
     objects = ApiObjects(options)
     given = _of_family(options, read_input(options, objects))
+    if options.prints == "undo" and (undo := _undo(given)):
+        show(undo, options)
+        return DONE
     died = dead_of(options, given)
     made = _narrowed(options, repair_of(options, given, died, objects))
     told = freshness(options, given)
@@ -52,6 +57,18 @@ def repair(options: SimpleNamespace) -> int:
     left = any(each.fate is Fate.LEFT for each in made.services)
     no = left or bool(answer.problems or died.uncertain)
     return finish(options, options.verb, answer, diagnostics, no=no)
+
+
+def _undo(given: Input) -> str:
+    """Return what takes away the repair that is among the rules; empty where none is.
+
+    Raises:
+        InputError: it cannot be told how.
+    """
+    try:
+        return "".join(undo_of(part.ruleset) for part in given.parts or (given,))
+    except Refused as why:
+        raise InputError(f"{given.ruleset.file}: {why}") from None
 
 
 def _narrowed(options: SimpleNamespace, made: Made) -> Made:

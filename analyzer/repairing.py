@@ -140,7 +140,8 @@ def _check(ruleset: Rules) -> None:
             )
     if repaired_already:
         raise InputError(
-            f"{ruleset.file}: there is a repair among these rules; undo it, and take the dump anew"
+            f"{ruleset.file}: there is a repair among these rules: take it away, as --print undo "
+            "says, and take the dump anew"
         )
 
 

@@ -82,7 +82,12 @@ def test_loss_of_the_rules_with_the_repair_among_them_is_nothing(command: Comman
     # A second one is made of rules without the first.
     again = command("repair", name, *DEAD[1:])
     assert (again.status, again.out) == (2, "")
-    assert "undo it, and take the dump anew" in again.err
+    assert "take it away, as --print undo says, and take the dump anew" in again.err
+    # Whoever has lost the undo gets it from the rules that the repair is in.
+    undo = command("repair", *DEAD, "--print", "undo").out
+    found = command("repair", name, "--print", "undo")
+    assert (found.status, found.err) == (0, "")
+    assert sorted(found.out.splitlines()) == sorted(undo.splitlines())
 
 
 def test_an_old_dump_is_warned_of(command: Command) -> None:
@@ -145,6 +150,9 @@ def test_rules_of_both_versions_are_asked_for_one_after_the_other(command: Comma
     two = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"
     done = command("repair", str(two), "--dead", "10.244.0.7", "--print", "undo")
     assert done.out == "delete table ip kubeodds\n"
+    text = two.read_text() + "table ip6 kubeodds {\n}\n"
+    left = command("repair", command.file("left.nft", text), "--print", "undo")
+    assert left.out == "delete table ip6 kubeodds\n"
     done = command("repair", str(two), "--dead", "10.244.0.7", "--family", "ip6", *ANY_AGE)
     assert "create table" not in done.out
     assert "Nothing to change" in done.out

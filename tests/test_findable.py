@@ -97,8 +97,8 @@ ANALYZER: Final = (
     ),
     Row("model/conntrack", "parsers/test_conntrack.py", "plain values, which that reader makes"),
     Row(
-        "repair_verb repairing repair_arguments reports/repair_answer reports/repair_json "
-        "reports/repair_text",
+        "repair_verb repairing repair_arguments repair/leftover reports/repair_answer "
+        "reports/repair_json reports/repair_text",
         "test_cli_repair.py golden/test_commands.py",
         "what is printed for a node, as a user sees it",
     ),
