@@ -311,7 +311,7 @@ def _trace_options(parser: ArgumentParser) -> None:
 
 
 def _loss_options(parser: ArgumentParser) -> None:
-    parser.set_defaults(conntrack=[])  # of a bundle
+    parser.set_defaults(conntrack=[], again=[])  # of a bundle
     add_dead_options(parser)
     _add_filters(parser)
     _add_order(parser, "what its worst route loses")
@@ -374,6 +374,7 @@ def _pinned_options(parser: ArgumentParser) -> None:
     from analyzer.flow_arguments import PINNED, PINNED_EPILOG
 
     add_dead_options(parser)
+    parser.set_defaults(again=[])
     _add_filtered(parser, PINNED_EPILOG, PINNED)
 
 

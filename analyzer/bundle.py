@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _FEW: Final = 4
 #: By option, the kind of file that it could name.
 _OPTIONS: Final = {"addresses": "addresses", "ipsets": "ipsets", "neighbours": "neighbours"}
-#: The same of options that may name several.
-_SEVERAL: Final = {"conntrack": "conntrack"}
+#: The same of options that may name several, and whether of what was taken again later.
+_SEVERAL: Final = {"conntrack": ("conntrack", False), "again": ("conntrack", True)}
 
 
 def opened(options: SimpleNamespace, tell: Callable[[str], None]) -> SimpleNamespace:
@@ -162,12 +162,10 @@ class _Bundle:
         """Return by option the files that it could name; of several nodes none."""
         if len(nodes) != 1:
             return {}
-        found = {option: nodes[0].others.get(kind, []) for option, kind in _SEVERAL.items()}
-        # What was taken again later is of the same flows.
         return {
-            option: [each for each in files if ":again/" not in each and "/again/" not in each]
-            for option, files in found.items()
-            if files
+            option: found
+            for option, (kind, later) in _SEVERAL.items()
+            if (found := [e for e in nodes[0].others.get(kind, []) if _is_later(e) is later])
         }
 
     def used(self, files: Sequence[str]) -> str:
@@ -192,6 +190,10 @@ class _Bundle:
     def _unknown(nodes: Sequence[NodeFiles]) -> str:
         failed = ", ".join(file for each in nodes for file in each.failed)
         return f"; could not be taken: {failed}" if failed else ""
+
+
+def _is_later(file: str) -> bool:
+    return "/again/" in file.replace(":", "/")
 
 
 def _read(name: str, options: SimpleNamespace) -> _Bundle | None:

@@ -34,6 +34,12 @@ _CONNTRACK: Final[dict[str, dict[str, Any]]] = {
 
 SUSPECTS: Final[dict[str, dict[str, Any]]] = {
     **_CONNTRACK,
+    "--again": {
+        "metavar": "FILE",
+        **several(),
+        "help": "the same, taken some seconds later, as `collect --twice` does: ESTABLISHED flows "
+        "that came between were answered now",
+    },
     "--neighbours": {
         "metavar": "FILE",
         "help": "output of `ip -j neighbour` on the node",

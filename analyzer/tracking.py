@@ -13,6 +13,7 @@ from analyzer.flow_arguments import RATE
 from analyzer.inputs import Input
 from analyzer.judging import judged
 from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.value import replace
 from analyzer.parsers.conntrack import parse_conntrack
 
 TYPE_CHECKING = False
@@ -57,6 +58,11 @@ def owned_flows(
     flows: list[Tracked] = []
     for name in options.conntrack:
         flows += parse_conntrack(_data(name, options), name)
+    # pinned goes by what there is now, suspects by all that came.
+    again = [each for name in options.again for each in parse_conntrack(_data(name, options), name)]
+    if again:
+        known = {each.key for each in flows}
+        flows += [replace(each, is_new=True) for each in again if each.key not in known]
     _, services = judged(options, given)
     return flows, tuple(Owners(services, given.own).owned(flows))
 

@@ -12,9 +12,10 @@ Holm's procedure over all endpoints keeps the chance that any is named though it
 others below the rate that is asked for.
 
 That a connection was answered once does not say that its endpoint lives: ESTABLISHED stays for
-days. Such flows are shown and not tested. Of a client with session affinity only one flow counts,
-since the others follow the first. An endpoint that takes all flows of its ServicePort cannot be
-told by shares. A test says what the draws do not explain, and never why.
+days. Such flows are shown and not tested, unless conntrack was taken twice and they came between.
+Of a client with session affinity only one flow counts, since the others follow the first. An
+endpoint that takes all flows of its ServicePort cannot be told by shares. A test says what the
+draws do not explain, and never why.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Suspect:
         share: the least and the greatest of new flows that any route gives it.
         unanswered: of `flows`, those to which nobody has answered; of all such of the ServicePort.
         answered: the same of those that were answered, but not ESTABLISHED.
-        established: flows that were answered at some time.
+        established: flows that were answered at some time, maybe long ago.
         p_value: how likely counts at least so odd are if it answers like the others; None: its
             share says nothing, or none of its flows is unanswered.
         is_suspect: after Holm's procedure over all that were tested.
@@ -104,7 +105,7 @@ def _rows(
     established: dict[Endpoint, int] = {}
     for each in owned:
         count = answered if each.flow.replied else unanswered
-        count = established if each.flow.state in _OLD else count
+        count = established if each.flow.state in _OLD and not each.flow.is_new else count
         count[each.endpoint] = count.get(each.endpoint, 0) + 1
     shares = _shares(service, {each.frontend for each in owned})
     for endpoint in sorted({*unanswered, *answered, *established}, key=str):
@@ -140,14 +141,10 @@ def _shares(
         for each in service.routes
         if each.frontend in frontends and each.source.value != "hairpin" and len(each.shares)
     ]
-    for endpoint in service.endpoints:
-        lower, upper = [], []
-        for route in routes:
-            shares = dict(zip(*route.draws(), strict=True))
-            share = shares.get(endpoint)
-            lower.append(0.0 if share is None else float(share.lower))
-            unresolved = float(route.unresolved)
-            upper.append(unresolved if share is None else float(share.upper))
-        if routes:
-            found[endpoint] = min(lower), min(1.0, max(upper))
+    drawn = [(dict(zip(*each.draws(), strict=True)), float(each.unresolved)) for each in routes]
+    for endpoint in service.endpoints if drawn else ():
+        told = [(shares.get(endpoint), unresolved) for shares, unresolved in drawn]
+        lower = min(0.0 if share is None else float(share.lower) for share, _ in told)
+        upper = max(rest if share is None else float(share.upper) for share, rest in told)
+        found[endpoint] = lower, min(1.0, upper)
     return found

@@ -14,6 +14,7 @@ class Tracked:
         seconds: after which the entry goes, if no packet of the flow passes until then.
         state: of TCP and SCTP: ``SYN_SENT``, ``ESTABLISHED``, ...; None of others.
         replied: whether the other side was heard at all.
+        is_new: whether it is known to have come between two takes.
     """
 
     protocol: str
@@ -26,6 +27,13 @@ class Tracked:
     reply_source: Address
     reply_source_port: int
     replied: bool
+    is_new: bool = False
+
+    @property
+    def key(self) -> tuple[str, Address, int, Address, int]:
+        """What tells it from other flows: protocol, and both ends as the client knows them."""
+        asked = self.destination, self.destination_port
+        return self.protocol, self.source, self.source_port, *asked
 
     @property
     def is_translated(self) -> bool:

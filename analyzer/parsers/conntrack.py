@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from typing import Final
 
 _ENTRY: Final = re.compile(
-    r"(?:ipv[46] +\d+ +)?(tcp|udp|sctp|dccp|udplite) +\d+ (\d+) (?:([A-Z][A-Z0-9_]*) )?"
-    r"src=(\S+) dst=(\S+) sport=(\d+) dport=(\d+) (?:packets=\d+ bytes=\d+ )?(\[UNREPLIED\] )?"
-    r"src=(\S+) dst=\S+ sport=(\d+) dport=\d+(?: |$)"
+    r"(?:ipv[46] +\d+ +)?(tcp|udp|sctp|dccp|udplite) +\d+ (\d{1,10}) (?:([A-Z][A-Z0-9_]*) )?"
+    r"src=(\S+) dst=(\S+) sport=(\d{1,5}) dport=(\d{1,5}) (?:packets=\d+ bytes=\d+ )?"
+    r"(\[UNREPLIED\] )?src=(\S+) dst=\S+ sport=(\d{1,5}) dport=\d{1,5}(?: |$)"
 )
 #: How any entry begins, with ports or without.
 _ANY: Final = re.compile(r"(?:ipv[46] +\d+ +)?[a-z][a-z0-9-]* +\d+ +\d+ ")

@@ -33,7 +33,8 @@ def parse_neighbours(data: bytes, file: str) -> frozenset[Address]:
         raise InputError(f"{file}: expected the output of `ip -j neighbour`")
     found = set()
     for each in listed:
-        if isinstance(each, dict) and not _LOST.isdisjoint(map(str, each.get("state") or ())):
+        state = each.get("state") if isinstance(each, dict) else None
+        if isinstance(state, list) and not _LOST.isdisjoint(map(str, state)):
             address = address_from_text(str(each.get("dst")))
             if address is not None:
                 found.add(address)

@@ -16,6 +16,7 @@ from analyzer.failure.suspects import Suspect, suspects
 from analyzer.failure.tracked import Owners
 from analyzer.kubeproxy.view import Endpoint, View
 from analyzer.model.conntrack import Tracked
+from analyzer.model.value import replace
 from tests.support.dumps import many_endpoints, view_of
 from tests.support.effort import examples
 from tests.support.flows import drawn, entry
@@ -90,6 +91,15 @@ def test_connections_of_long_ago_neither_save_nor_condemn() -> None:
     fine = [entry(700 + at, two, replied=True) for at in range(60)]
     assert named(view, [*old, *new, *fine]) == {one}
     assert named(view, old) == set()
+
+
+def test_connections_that_came_between_two_takes_were_answered_now() -> None:
+    view = view_of(many_endpoints(2))
+    one, two = shares_of(view)
+    flows = [entry(at, one, replied=False) for at in range(3)]
+    new = [entry(700 + at, two, replied=True, state="ESTABLISHED") for at in range(60)]
+    assert named(view, [*flows, *new]) == set()
+    assert named(view, [*flows, *[replace(each, is_new=True) for each in new]]) == {one}
 
 
 def test_flows_at_what_is_no_endpoint_any_more_do_not_count() -> None:

@@ -63,6 +63,12 @@ def test_what_conntrack_says_on_stderr_is_passed_by() -> None:
     )
 
 
+def test_numbers_that_are_none_of_the_kernels_are_no_flow() -> None:
+    assert (
+        read(TCP.replace("431999", "9" * 5000), TCP.replace("=6443", "=" + "1" * 5000), ICMP) == []
+    )
+
+
 @pytest.mark.parametrize("text", ["", "hello\n", "*nat\nCOMMIT\n", "\x00\xff", "{}"])
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"c\.txt: no flow in it; expected the output of"):

@@ -12,7 +12,7 @@ def test_those_who_did_not_answer_are_told() -> None:
     text = (
         '[{"dst":"10.0.0.1","dev":"eth0","state":["FAILED"]},'
         '{"dst":"10.0.0.2","dev":"eth0","lladdr":"02:00:00:00:00:01","state":["REACHABLE"]},'
-        '{"dst":"fe80::1","dev":"eth0","state":["INCOMPLETE"]},{"dst":"x","state":["FAILED"]},7]'
+        '{"dst":"fe80::1","dev":"eth0","state":["INCOMPLETE"]},{"dst":"x","state":["FAILED"]},7,{"dst":"10.0.0.3","state":1},{"dst":"10.0.0.4","state":[[]]}]'
     )
     assert parse_neighbours(text.encode(), "n") == {ip_address("10.0.0.1"), ip_address("fe80::1")}
 

@@ -506,6 +506,7 @@ _shtab_kubeodds_suspects_options=(
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "*--conntrack[output of \`conntrack -L\` on the node, where DUMP is no bundle that has it]:FILE:_files"
+  "*--again[the same, taken some seconds later, as \`collect --twice\` does\: ESTABLISHED flows that came between were answered now]:FILE:_files"
   "--neighbours[output of \`ip -j neighbour\` on the node]:FILE:_files"
   "--error-rate[how often, at most, any endpoint is named that answers like the others (default\: 0.1\%)]:PERCENT:"
   "--all[all endpoints that conntrack has flows of]"
