@@ -59,7 +59,11 @@ def owned_flows(
     for name in options.conntrack:
         flows += parse_conntrack(_data(name, options), name)
     # pinned goes by what there is now, suspects by all that came.
-    again = [each for name in options.again for each in parse_conntrack(_data(name, options), name)]
+    again = [
+        each
+        for name in getattr(options, "again", ())
+        for each in parse_conntrack(_data(name, options), name)
+    ]
     if again:
         known = {each.key for each in flows}
         flows += [replace(each, is_new=True) for each in again if each.key not in known]

@@ -47,6 +47,7 @@ ANALYZER: Final = (
         "test_main.py test_process.py",
         "as a process of its own",
     ),
+    Row("output_arguments input_arguments", "test_arguments.py", "options that all verbs have"),
     Row(
         "argument_parser",
         "test_arguments.py",
@@ -320,7 +321,8 @@ LAB: Final = (
     Row("established repairing", "lab/test_repair.py", "a repair proved while flows go on"),
     Row("pod_devices", "lab/test_noise.py", "nodes with rules of others, in the kernel"),
     Row(
-        "backend cli command count errors experiment measure plan ready servers topology wanted",
+        "asked backend cli command count errors experiment measure plan ready servers topology "
+        "wanted",
         "lab/test_run.py",
         "parts of one experiment, which is run whole on the kernel",
     ),

@@ -20,7 +20,7 @@ from typing import Any, Final
 from analyzer.kubeproxy.generate import GeneratedService, iptables_save, services
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.value import replace
-from netns_lab import cli
+from netns_lab import asked, cli
 from netns_lab.command import program
 from netns_lab.contender import Contender, kubeodds
 from netns_lab.namespace import Namespace, leave_host
@@ -67,7 +67,7 @@ def _dump(folder: Path, given: Sequence[GeneratedService]) -> Path:
 def _lab(path: Path, *words: str, flows: int) -> tuple[Any, list[tuple[ServicePort, Route]]]:
     given = ["run", str(path), *words, "--flows", str(flows)]
     options = cli.parser().parse_args(given, SimpleNamespace())
-    lab, routes, *_ = cli.set_up(options, flows)
+    lab, routes, *_ = asked.set_up(options, flows)
     return lab, routes
 
 

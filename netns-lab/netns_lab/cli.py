@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -15,25 +15,18 @@ from analyzer.argument_parser import Parser, several
 from analyzer.bundle import opened
 from analyzer.errors import InputError
 from analyzer.failure.agreement import FALSE_ALARM_RATE, flows_needed, judge
-from analyzer.failure.models import Dead
-from analyzer.inputs import Input, read_input
-from analyzer.judging import dead_of
-from analyzer.kubeproxy.select import narrow
+from analyzer.input_arguments import add_input_options
 from analyzer.kubeproxy.view import Route, ServicePort, Source
-from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, Bounds
-from analyzer.model.value import replace
 from analyzer.output import finish, say
+from analyzer.output_arguments import add_output_options
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.repairing import repair_of
-from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer, LeftOut
+from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer
 from analyzer.reports.progress import progress, up_to
-from netns_lab.backends import BACKENDS, backend_of
+from netns_lab.asked import left_out_of, names, routes_of, said, set_up
+from netns_lab.backends import BACKENDS
 from netns_lab.errors import LabError
-from netns_lab.namespace import leave_host
-from netns_lab.pod_devices import pod_device
-from netns_lab.reasons import passes_by, why_not
 
 #: Lines with which the help of each verb ends; tests run them.
 EXAMPLES: Final = {
@@ -64,6 +57,8 @@ EXAMPLES: Final = {
     ),
 }
 SOURCES: Final = tuple(source.value for source in Source)
+#: Bytes in which a document says what it is.
+_START: Final = 200
 _MOST_FLOWS: Final = 100_000_000
 #: Percentage points, as a share: what `lab verify` notices, and the least that can be asked for.
 _RESOLUTION: Final = 0.05
@@ -132,7 +127,7 @@ def parser() -> argparse.ArgumentParser:
         examples=EXAMPLES["judge"],
     )
     again.add_argument("measurement", metavar="FILE", help="of `lab run` or `lab verify`, as JSON")
-    arguments.add_output_options(again, "lab judge")
+    add_output_options(again, "lab judge")
     again.set_defaults(run=_judge)
     return found
 
@@ -148,7 +143,7 @@ def _verb(
         description=says,
         examples=EXAMPLES[name],
     )
-    arguments.add_input_options(parser)
+    add_input_options(parser)
     arguments.add_dead_options(parser)
     arguments.add_service_option(parser)
     parser.add_argument(
@@ -157,7 +152,7 @@ def _verb(
         help="what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft "
         "(default: what wrote the dump)",
     )
-    arguments.add_output_options(parser, f"lab {name}")
+    add_output_options(parser, f"lab {name}")
     return parser
 
 
@@ -211,11 +206,11 @@ def _run(options: SimpleNamespace) -> int:
     lab.backend.cross_check()
     lab.close()
     answer = LabAnswer(
-        dead=_names(dead),
+        dead=names(dead),
         verdicts=tuple(verdicts),
         routes=len(routes),
         left_out=tuple(left_out),
-        diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *said(left_out, given)),
     )
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
 
@@ -225,7 +220,7 @@ def _repair(options: SimpleNamespace) -> int:
     lab, routes, given, dead, left_out = set_up(options, options.flows)
     made = repair_of(options, given, dead, ApiObjects(options))
     asked = {_place(s.before.service, loss.route) for s in made.services for loss, _ in s.routes}
-    then = {_place(*each): each for each in _routes(options, made.after)}
+    then = {_place(*each): each for each in routes_of(options, made.after)}
     pairs = []
     for service, route in routes:
         place = _place(service, route)
@@ -234,7 +229,7 @@ def _repair(options: SimpleNamespace) -> int:
             continue
         if service.affinity is not None and route.astray:
             reason = "flows of one client with session affinity are not independent"
-            left_out.append(_left_out(service, route, reason))
+            left_out.append(left_out_of(service, route, reason))
         else:
             pairs.append(((service, route), after))
     if not pairs:
@@ -246,12 +241,12 @@ def _repair(options: SimpleNamespace) -> int:
         found = tuple(proof.run(pairs, told))
     lab.close()
     answer = LabRepairAnswer(
-        dead=_names(dead),
+        dead=names(dead),
         node=given.view.node,
         routes=found,
         checks=tuple(proof.checks),
         left_out=tuple(left_out),
-        diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *said(left_out, given)),
     )
     return finish(options, "lab repair", answer, answer.diagnostics, no=not answer.agrees)
 
@@ -270,10 +265,10 @@ def _clients(options: SimpleNamespace) -> int:
             told = up_to(None, advance)
             trials += clients.trials(lab, service, route, options.runs, told)
     answer = ClientsAnswer(
-        dead=_names(dead),
+        dead=names(dead),
         node=given.view.node,
         trials=tuple(trials),
-        diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *said(left_out, given)),
     )
     agreement = importlib.import_module("analyzer.failure.agreement")
     no = not all(agreement.client_agrees(trial) for trial in trials)
@@ -302,7 +297,7 @@ def _verify(options: SimpleNamespace) -> int:
     lab.backend.cross_check()
     lab.close()
     answer = LabAnswer(
-        dead=_names(dead),
+        dead=names(dead),
         verdicts=tuple(judge(each, FALSE_ALARM_RATE / len(found)) for each in found),
         routes=len(routes),
         left_out=tuple(left_out),
@@ -345,95 +340,3 @@ def _judge(options: SimpleNamespace) -> int:
     answer = LabAnswer(dead=dead, verdicts=tuple(judge(m) for m in measurements))
     options.strict = options.verbose = False
     return finish(options, "lab judge", answer, (), no=not answer.agrees)
-
-
-_Routes = list[tuple[ServicePort, Route]]
-SetUp = tuple[Any, _Routes, Input, Dead, list[LeftOut]]
-#: Bytes in which a document says what it is.
-_START: Final = 200
-
-
-def set_up(options: SimpleNamespace, flows: int) -> SetUp:
-    """Leave the host's network, read what was asked, and build the lab."""
-    leave_host()
-    given = read_input(options)
-    if given.parts:
-        raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
-    dead = dead_of(options, given)
-    routes, left_out = _replayable(options, given)
-    # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
-    experiment = importlib.import_module("netns_lab.experiment")
-    question = experiment.Question(
-        ruleset=given.ruleset,
-        cluster=given.cluster,
-        view=given.view,
-        dead=dead,
-        backend=options.backend or backend_of(given.ruleset),
-        flows=flows,
-        routes=tuple(routes),
-        pod_device=pod_device(given.every_ruleset, given.assumed),
-    )
-    return experiment.Lab(question), routes, given, dead, left_out
-
-
-def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[LeftOut]]:
-    """Return the routes to replay, and those that cannot be.
-
-    Raises:
-        LabError: none can be, or the one that was asked for cannot.
-    """
-    asked = [
-        (service, route, why_not(service, route)) for service, route in _routes(options, given)
-    ]
-    routes = [(service, route) for service, route, reason in asked if reason is None]
-    left_out = [
-        _left_out(service, route, reason) for service, route, reason in asked if reason is not None
-    ]
-    if not routes:
-        said = next(iter(_said(left_out, given)), None)
-        raise LabError(said.message if said else "no frontend has flows from there")
-    return routes, left_out
-
-
-def _left_out(service: ServicePort, route: Route, reason: str) -> LeftOut:
-    return LeftOut(
-        service=service.name.text,
-        protocol=service.protocol,
-        frontend=f"{route.frontend.kind.value} {route.frontend}",
-        source=route.source.value,
-        reason=reason,
-    )
-
-
-def _said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
-    """Return a warning for each ServicePort and reason."""
-    return [
-        Diagnostic(
-            severity=Severity.WARNING,
-            code="not-replayed",
-            message=f"{name} is not replayed: {reason}",
-            file=given.ruleset.file,
-        )
-        for name, reason in dict.fromkeys((each.service, each.reason) for each in left_out)
-    ]
-
-
-def _routes(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePort, Route]]:
-    for service in narrow(given.view, options.service):
-        refusals = dict(service.refusals)
-        for source in Source:
-            if source.value not in (options.sources or ["pod"]):
-                continue
-            for route in service.every_route(source):
-                how = refusals.get(route.frontend)
-                nowhere = not route.shares and not route.astray
-                if how is not None and nowhere and not passes_by(route):
-                    refused = Ending(kind=EndKind.REFUSED, how=how)
-                    yield service, replace(route, astray=((refused, Bounds(ALWAYS, ALWAYS)),))
-                else:
-                    yield service, route
-
-
-def _names(dead: Dead) -> str:
-    named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
-    return ", ".join([*named, *(f"endpoint {e}" for e in dead.named)]) or "nothing"

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from types import SimpleNamespace
 
+from netns_lab.asked import set_up
 from netns_lab.cli import parser as lab_parser
-from netns_lab.cli import set_up
 from netns_lab.command import run
 from netns_lab.established import Established
 from netns_lab.netlink import forget_flows
