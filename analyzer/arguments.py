@@ -9,19 +9,14 @@ from types import SimpleNamespace
 
 from analyzer import __version__
 from analyzer.argument_parser import (
-    Joined,
     Parser,
-    address_of,
-    network_of_node,
     several,
-    size_of,
 )
-from analyzer.assumed_arguments import add_assumed_options
 from analyzer.errors import suggestion
 from analyzer.examples import EXAMPLES
+from analyzer.input_arguments import add_input_options, add_two_dumps
 from analyzer.objects_arguments import VERBS, add_prediction_options, check_prediction_options
-from analyzer.parsers.contents import MOST_BYTES
-from analyzer.parsers.formats import FORMATS
+from analyzer.output_arguments import add_output_options
 from analyzer.reports.renderers import RENDERERS
 
 TYPE_CHECKING = False
@@ -75,9 +70,7 @@ def parser_of(verb: str) -> Parser:
     )
     parser.set_defaults(verb=verb)
     if verb == "diff":
-        from analyzer.diff_arguments import add_two_dumps
-
-        add_two_dumps(parser, _add_what_is_known)
+        add_two_dumps(parser)
     elif verb in RENDERERS:
         add_input_options(parser, "*" if verb in VERBS else "+")
         if verb in VERBS:
@@ -100,97 +93,6 @@ def every_verb() -> Parser:
     for name, (says, _) in _VERBS.items():
         verbs.add_parser(name, help=says, add_help=False)
     return found
-
-
-def add_output_options(parser: ArgumentParser, verb: str) -> None:
-    """Add what says how and where the answer is shown."""
-    parser.add_argument("-o", "--format", choices=sorted(RENDERERS[verb]), default="text")
-    parser.add_argument("--output", metavar="FILE", help="write there, not to stdout")
-    parser.add_argument(
-        "--color",
-        choices=["auto", "always", "never"],
-        default="auto",
-        help="colours, and a table as wide as the terminal (default: auto, on a terminal only; "
-        "NO_COLOR, FORCE_COLOR and TERM=dumb count)",
-    )
-    parser.add_argument(
-        "--no-color", dest="color", action="store_const", const="never", help="--color never"
-    )
-
-
-def add_input_options(parser: ArgumentParser, number: str = "+") -> None:
-    """Add what says which dumps to read, `number` as of argparse, and what is known besides."""
-    parser.add_argument(
-        "dumps",
-        metavar="DUMP",
-        nargs=number,
-        help="output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of "
-        "`kubeodds collect`, sosreport and others; - for stdin; several of one node are told apart "
-        "by content; loss, and client with --balancer: also of several nodes",
-    )
-    _add_what_is_known(parser)
-
-
-def _add_what_is_known(parser: ArgumentParser) -> None:
-    """Add what says how to read a dump, and what is known besides."""
-    parser.add_argument(
-        "--input-format",
-        choices=sorted(FORMATS),
-        help="how to read each DUMP (default: by its text)",
-    )
-    parser.add_argument(
-        "--with",
-        dest="others",
-        metavar="FILE",
-        **several(),
-        help="other rules of the same node, for example iptables-legacy beside nft",
-    )
-    parser.add_argument(
-        "--table", metavar="NAME", help="the table, where DUMP is of `iptables -S`: nat, filter"
-    )
-    parser.add_argument(
-        "--objects",
-        metavar="FILE",
-        **several(),
-        help="kubectl get services,endpointslices,nodes,pods -A -o json; files or folders",
-    )
-    parser.add_argument(
-        "--node-of",
-        metavar="CIDR=NODE",
-        **several(network_of_node),
-        help="which node's pods have addresses of a network, where no objects say it",
-    )
-    parser.add_argument(
-        "--node",
-        metavar="NAME",
-        action=Joined,
-        help="the node whose dump it is; of several dumps their nodes, in their order",
-    )
-    parser.add_argument(
-        "--node-ip",
-        metavar="IP",
-        **several(address_of),
-        help="that node's addresses, where no objects say them",
-    )
-    parser.add_argument(
-        "--ipsets",
-        metavar="FILE",
-        help="output of `ipset save` on the node, for rules with -m set",
-    )
-    add_assumed_options(parser)
-    parser.add_argument(
-        "--max-input",
-        metavar="SIZE",
-        type=size_of,
-        default=MOST_BYTES,
-        help="refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)",
-    )
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 3 if the dump was read only in part"
-    )
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="also print what is only informative"
-    )
 
 
 def add_dead_options(parser: ArgumentParser) -> None:
@@ -288,6 +190,7 @@ def _trace_options(parser: ArgumentParser) -> None:
 
 
 def _loss_options(parser: ArgumentParser) -> None:
+    parser.set_defaults(conntrack=[], again=[])  # of a bundle
     add_dead_options(parser)
     _add_filters(parser)
     _add_order(parser, "what its worst route loses")
@@ -341,6 +244,26 @@ def _advise_options(parser: ArgumentParser) -> None:
     _add_filtered(parser, EPILOG, OPTIONS)
 
 
+def _repair_options(parser: ArgumentParser) -> None:
+    from analyzer.repair_arguments import EPILOG, OPTIONS
+
+    add_dead_options(parser)
+    _add_filtered(parser, EPILOG, OPTIONS)
+
+
+def _suspects_options(parser: ArgumentParser) -> None:
+    from analyzer.flow_arguments import SUSPECTS, SUSPECTS_EPILOG
+
+    _add_filtered(parser, SUSPECTS_EPILOG, SUSPECTS)
+
+
+def _pinned_options(parser: ArgumentParser) -> None:
+    from analyzer.flow_arguments import PINNED, PINNED_EPILOG
+
+    add_dead_options(parser)
+    _add_filtered(parser, PINNED_EPILOG, PINNED)
+
+
 def _collect_options(parser: ArgumentParser) -> None:
     from analyzer.collect import EPILOG, add_options
 
@@ -379,6 +302,9 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
     "explore": ("mark nodes dead on a terminal, and watch losses move", _explore_options),
     "collect": ("print a script that collects rules and state on a node", _collect_options),
+    "suspects": ("which endpoints conntrack speaks against, with exact tests", _suspects_options),
+    "pinned": ("which flows stay at dead or stale endpoints, and what frees them", _pinned_options),
+    "repair": ("print a change that takes dead endpoints out of a node's rules", _repair_options),
     "completion": ("print what completes this command line in a shell", _completion_options),
     "lab": ("the same, measured on this machine's kernel", None),
 }

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 #: Files of a kind of which so many are told by name.
 _FEW: Final = 4
 #: By option, the kind of file that it could name.
-_OPTIONS: Final = {"addresses": "addresses", "ipsets": "ipsets"}
+_OPTIONS: Final = {"addresses": "addresses", "ipsets": "ipsets", "neighbours": "neighbours"}
+#: The same of options that may name several, and whether of what was taken again later.
+_SEVERAL: Final = {"conntrack": ("conntrack", False), "again": ("conntrack", True)}
 
 
 def opened(options: SimpleNamespace, tell: Callable[[str], None]) -> SimpleNamespace:
@@ -67,6 +69,10 @@ def opened(options: SimpleNamespace, tell: Callable[[str], None]) -> SimpleNames
             if option in given and not given[option]:
                 given = {**given, option: found}
                 used.append(found)
+        for option, files in bundle.several(chosen).items():
+            if option in given and not given[option]:
+                given = {**given, option: files}
+                used += files
         tell(bundle.used(used))
     if options.dumps and not dumps:
         raise InputError(f"{options.dumps[0]}: no rules in it; collect as root, on a node")
@@ -151,6 +157,17 @@ class _Bundle:
         by_kind = {option: nodes[0].others.get(kind, []) for option, kind in _OPTIONS.items()}
         return {option: found[0] for option, found in by_kind.items() if len(found) == 1}
 
+    @staticmethod
+    def several(nodes: Sequence[NodeFiles]) -> dict[str, list[Member]]:
+        """Return by option the files that it could name; of several nodes none."""
+        if len(nodes) != 1:
+            return {}
+        return {
+            option: found
+            for option, (kind, later) in _SEVERAL.items()
+            if (found := [e for e in nodes[0].others.get(kind, []) if _is_later(e) is later])
+        }
+
     def used(self, files: Sequence[str]) -> str:
         """Return what says which files are gone by, and which rules are not known."""
         inside = [
@@ -173,6 +190,10 @@ class _Bundle:
     def _unknown(nodes: Sequence[NodeFiles]) -> str:
         failed = ", ".join(file for each in nodes for file in each.failed)
         return f"; could not be taken: {failed}" if failed else ""
+
+
+def _is_later(file: str) -> bool:
+    return "/again/" in file.replace(":", "/")
 
 
 def _read(name: str, options: SimpleNamespace) -> _Bundle | None:

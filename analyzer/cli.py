@@ -257,6 +257,24 @@ def _advise(options: SimpleNamespace) -> int:
     return advise(options)
 
 
+def _suspects(options: SimpleNamespace) -> int:
+    from analyzer.flow_verbs import suspects
+
+    return suspects(options)
+
+
+def _pinned(options: SimpleNamespace) -> int:
+    from analyzer.flow_verbs import pinned
+
+    return pinned(options)
+
+
+def _repair(options: SimpleNamespace) -> int:
+    from analyzer.repair_verb import repair
+
+    return repair(options)
+
+
 def _client(options: SimpleNamespace) -> int:
     from analyzer.client_verbs import client
 
@@ -329,6 +347,9 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "diff": _diff,
     "explore": _explore,
     "collect": _collect,
+    "suspects": _suspects,
+    "pinned": _pinned,
+    "repair": _repair,
     "completion": _completion,
 }
 

@@ -64,6 +64,22 @@ EXAMPLES: Final = {
         "kubeodds collect | kubectl debug node/node1 -qi --image=busybox --profile=sysadmin "
         "-- chroot /host sh -s -- /tmp/node1.tar.gz",
     ),
+    "suspects": (
+        "kubeodds suspects dump.txt --conntrack conntrack.txt",
+        "kubeodds suspects dump.txt --conntrack conntrack.txt --objects objects.json --all",
+        "kubeodds suspects dump.txt --conntrack conntrack.txt -o json",
+    ),
+    "pinned": (
+        "kubeodds pinned dump.txt --conntrack conntrack.txt --dead 10.244.0.7",
+        "kubeodds pinned dump.txt --conntrack conntrack.txt --objects objects.json "
+        "--dead-node master",
+        "kubeodds pinned dump.txt --conntrack conntrack.txt --dead 10.244.0.7 -o json",
+    ),
+    "repair": (
+        "kubeodds repair dump.txt --objects objects.json --dead-node master",
+        "kubeodds repair dump.txt --dead 10.244.0.7 --print undo",
+        "kubeodds repair dump.txt --dead 10.244.0.7 --print conntrack",
+    ),
     "completion": (
         "kubeodds completion bash | sudo tee /usr/share/bash-completion/completions/kubeodds",
         "kubeodds completion zsh | sudo tee /usr/local/share/zsh/site-functions/_kubeodds",

@@ -17,7 +17,7 @@ from analyzer.judging import (
 )
 from analyzer.model.value import replace
 from analyzer.nodes import read_nodes
-from analyzer.output import finish
+from analyzer.output import finish, say
 from analyzer.reports.answers import LossAnswer, LossNode, LossNodesAnswer
 from analyzer.reports.loss_words import by_harm
 
@@ -56,11 +56,25 @@ def loss(options: SimpleNamespace) -> int:
     found = judged(options, given)
     died = dead_of(options, given)
     check_marked(options, died)
+    if not died.is_anything and options.conntrack:
+        _propose(options, given)
     diagnostics = (*given.view.diagnostics, *warnings_of_dead(options, given, died))
     answer = replace(_answer(options, given, died, found, diagnostics), typed=_typed(options))
     return finish(
         options, options.verb, answer, diagnostics, no=_is_beyond(answer, options.max_loss)
     )
+
+
+def _propose(options: SimpleNamespace, given: Input) -> None:
+    """Say whom a bundle's conntrack speaks against, where nobody said who is dead."""
+    from analyzer.tracking import suggested
+
+    found = suggested(options, given)
+    if found:
+        say(
+            "conntrack speaks against some endpoints (kubeodds suspects); to ask about them: "
+            f"{found}"
+        )
 
 
 def _answer(

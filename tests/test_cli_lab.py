@@ -10,6 +10,7 @@ import pytest
 from analyzer.failure.models import Dead
 from analyzer.model.cluster import Cluster, Node
 from analyzer.model.value import replace
+from netns_lab import asked
 from netns_lab import cli as lab
 from netns_lab.errors import LabError
 from netns_lab.plan import plan
@@ -34,7 +35,7 @@ def test_without_the_lab_one_line_says_what_to_install(
 def test_without_scapy_the_lab_says_what_to_install(
     command: Command, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    monkeypatch.setattr(lab, "leave_host", lambda: None)
+    monkeypatch.setattr(asked, "leave_host", lambda: None)
     for module in ("scapy", "scapy.layers.inet", "scapy.layers.l2", "scapy.packet"):
         monkeypatch.setitem(sys.modules, module, None)
     for module in ("experiment", "replay", "count", "clients"):

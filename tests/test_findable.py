@@ -47,6 +47,7 @@ ANALYZER: Final = (
         "test_main.py test_process.py",
         "as a process of its own",
     ),
+    Row("output_arguments input_arguments", "test_arguments.py", "options that all verbs have"),
     Row(
         "argument_parser",
         "test_arguments.py",
@@ -90,6 +91,24 @@ ANALYZER: Final = (
         "what each measure changes, its laws, and its numbers against a naive look",
     ),
     Row(
+        "flow_verbs flow_arguments tracking failure/tracked reports/flow_answers "
+        "reports/suspects_json reports/suspects_text reports/pinned_json reports/pinned_text",
+        "test_cli_flows.py golden/test_commands.py",
+        "what conntrack says beside the rules, as a user sees it",
+    ),
+    Row("model/conntrack", "parsers/test_conntrack.py", "plain values, which that reader makes"),
+    Row(
+        "repair_verb repairing repair_arguments repair/leftover reports/repair_answer "
+        "reports/repair_json reports/repair_text",
+        "test_cli_repair.py golden/test_commands.py",
+        "what is printed for a node, as a user sees it",
+    ),
+    Row(
+        "repair/applied repair/chains repair/draws repair/nft_text repair/patch repair/witness",
+        "repair/test_iptables.py repair/test_nft.py",
+        "parts of repairs, which are judged whole, by the analyzer's own reading of the result",
+    ),
+    Row(
         "client_verbs client_names client_arguments clients/world clients/callers "
         "clients/operations",
         "test_cli_client.py",
@@ -107,7 +126,6 @@ ANALYZER: Final = (
         "files of a person's own: what they say, and where they are wrong",
     ),
     Row("explore_verb explore_arguments", "test_explorer.py", "as a user sees it, key by key"),
-    Row("diff_arguments", "test_cli_diff.py", "options of two dumps, as a user sees them"),
     Row("judging", "test_cli_loss_states.py", "its words as they stand on the command line"),
     # --- the model
     Row(
@@ -308,6 +326,11 @@ ANALYZER: Final = (
         "pages/test_losses.py pages/test_numbers.py",
         "what scripts of a page compute of it, beside what `loss` says",
     ),
+    Row(
+        "reports/lab_repair_json reports/lab_repair_text",
+        "lab/test_repair.py reports/test_renderers.py",
+        "what a repair did on the kernel",
+    ),
     Row("reports/not_judged", "test_cli_loss.py", "what is not judged, by the lines that say so"),
     Row(
         "reports/clients_text reports/diff_beside reports/diff_text reports/services_text",
@@ -320,9 +343,11 @@ LAB: Final = (
     Row("arguments", "lab/test_verify.py test_help.py", "options that are good and bad, the help"),
     Row("inside", "lab/test_safety.py lab/test_shell.py", "what a program sees, and how it ends"),
     Row("places", "lab/test_shell.py", "where programs of `lab shell` run"),
+    Row("established repairing", "lab/test_repair.py", "a repair proved while flows go on"),
     Row("pod_devices", "lab/test_noise.py", "nodes with rules of others, in the kernel"),
     Row(
-        "backend cli command count errors experiment measure plan ready servers topology wanted",
+        "asked backend cli command count errors experiment measure plan ready servers topology "
+        "wanted",
         "lab/test_run.py",
         "parts of one experiment, which is run whole on the kernel",
     ),

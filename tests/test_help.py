@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from analyzer.examples import EXAMPLES
-from tests.support.captures import FIXTURES
+from tests.support.captures import FIXTURES, ROOT
 from tests.support.commands import CAPTURE, Command
 from tests.support.lab.running import kubeodds
 
@@ -21,6 +21,7 @@ FILES = {
     "objects.json": CAPTURE / "objects.json",
     "later.txt": CAPTURE.with_name("two-node") / "iptables-legacy-save.txt",
     "ruleset.nft": NFT,
+    "conntrack.txt": ROOT / "examples" / "conntrack.txt",
 }
 
 

@@ -224,6 +224,25 @@ def binomial_p_value(hits: int, trials: int, probability: float) -> float:
     return min(1.0, math.fsum(tails))
 
 
+def at_least(hits: int, trials: int, probability: float) -> float:
+    """Return how likely `hits` or more of `trials` are, each of that probability."""
+    if hits <= 0 or probability >= 1:
+        return 1.0
+    if hits > trials or probability <= 0:
+        return 0.0
+    mean = math.floor(probability * trials)
+    if hits > mean:
+        return min(1.0, _tail(range(hits, trials + 1), trials, probability))
+    return max(0.0, 1.0 - _tail(range(hits - 1, -1, -1), trials, probability))
+
+
+def at_most(hits: int, trials: int, probability: float) -> float:
+    """Return how likely `hits` or fewer of `trials` are, each of that probability."""
+    if probability <= 0:
+        return 1.0
+    return at_least(trials - hits, trials, 1 - probability)
+
+
 def _tail(counts: range, trials: int, probability: float) -> float:
     """Return the sum of the probabilities of `counts`, which fall; the least are left out.
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 #: Kinds of files: rules (of `LISTED` one table each), and what goes with them.
 SAVED, LISTED, NFT, NFT_JSON = "iptables-save", "iptables-list", "nft", "nft-json"
 OBJECTS, ADDRESSES, IPSETS = "objects", "addresses", "ipsets"
+CONNTRACK, NEIGHBOURS = "conntrack", "neighbours"
 MANIFEST, HOSTNAME, METRICS, PART = "manifest", "hostname", "metrics", "part"
 #: A listing that nobody can go by, since it shows no devices.
 WITHOUT_DEVICES: Final = "list-without-devices"
@@ -28,6 +29,8 @@ _POLICY: Final = re.compile(rb"-P (?:PREROUTING|INPUT|FORWARD|OUTPUT|POSTROUTING
 _CHAIN: Final = re.compile(rb"\s*Chain \S+ \((?:policy [A-Z]+|\d+ references?)")
 _NFT: Final = re.compile(rb"table (?:ip|ip6|inet|arp|bridge|netdev) \S+ \{\s*$")
 _IPSET: Final = re.compile(rb"create \S+ (?:hash|bitmap|list):")
+_FLOW: Final = re.compile(rb"(?:ipv[46] +\d+ +)?[a-z]+ +\d+ +\d+ (?:[A-Z_0-9]+ )?src=\S+ dst=\S")
+_NEIGHBOUR: Final = re.compile(rb'\[\s*\{\s*"dst":[^}]*"state":')
 _OBJECTS: Final = (b"{", b"---", b"apiVersion:", b"items:", b"kind:")
 _OF_API: Final = re.compile(
     rb"\bkind\"?:\s*\"?(?:Service|EndpointSlice|Endpoints|Node|Pod|Lease|Deployment|ReplicaSet"
@@ -70,6 +73,10 @@ def kind_of(entry: Entry, content: Callable[[], bytes]) -> str:
     # A kernel without rules gives the version of nft alone.
     if first.startswith(b'{"nftables"'):
         return NFT_JSON if b'"table"' in content() else ""
+    if _FLOW.match(first):
+        return CONNTRACK
+    if _NEIGHBOUR.match(head):
+        return NEIGHBOURS
     if first.startswith(b"[") and b'"addr_info"' in head:
         return ADDRESSES
     if head.lstrip().startswith(_OBJECTS) and (b"apiVersion" in head or b'"kind"' in head):

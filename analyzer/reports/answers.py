@@ -432,6 +432,41 @@ class LabAnswer:
 
 
 @value(kw_only=True)
+class RepairedRoute:
+    """A route to dead endpoints, measured: before a repair, with it, and after a sync on top."""
+
+    before: Verdict
+    after: Verdict
+    synced: Verdict
+
+
+@value
+class Check:
+    """Something else that has to hold of a repair, and whether it did."""
+
+    says: str
+    holds: bool
+
+
+@value(kw_only=True)
+class LabRepairAnswer:
+    """Of ``lab repair``: what a repair did on the kernel."""
+
+    dead: str
+    node: str | None
+    routes: tuple[RepairedRoute, ...]
+    checks: tuple[Check, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the kernel did what was predicted, and all that has to hold did."""
+        verdicts = [v for r in self.routes for v in (r.before, r.after, r.synced)]
+        return all(v.agrees for v in verdicts) and all(c.holds for c in self.checks)
+
+
+@value(kw_only=True)
 class ClientsAnswer:
     """Of ``lab clients``: what real programs met."""
 

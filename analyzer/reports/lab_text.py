@@ -28,7 +28,7 @@ _COLUMNS = (
 )
 
 #: What loaded the rules.
-_BACKENDS: Final[Mapping[str, str]] = {"legacy": "iptables-legacy", "nft": "iptables-nft"}
+BACKENDS: Final[Mapping[str, str]] = {"legacy": "iptables-legacy", "nft": "iptables-nft"}
 
 
 def render(answer: LabAnswer) -> Document:
@@ -46,7 +46,7 @@ def _measurement(verdict: Verdict, dead: str) -> list[Block]:
         f"{count(measured.flows, 'new flow')} from {SOURCES[Source(measured.source)]} to "
         f"{measured.service} ({measured.protocol}, {measured.frontend}){node}, dead: {dead}"
     )
-    loaded = _BACKENDS.get(measured.backend, measured.backend)
+    loaded = BACKENDS.get(measured.backend, measured.backend)
     where = f"{loaded} on Linux {measured.kernel}, in {measured.seconds:.2f} s"
     rows = tuple(tuple(_row(v, measured)) for v in verdict.endpoints)
     return [

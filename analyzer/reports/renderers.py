@@ -89,6 +89,17 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
         "json": "client_json",
         "markdown": "client_text as markdown",
     },
+    "repair": {"text": "repair_text", "json": "repair_json"},
+    "suspects": {
+        "text": "suspects_text",
+        "json": "suspects_json",
+        "markdown": "suspects_text as markdown",
+    },
+    "pinned": {
+        "text": "pinned_text",
+        "json": "pinned_json",
+        "markdown": "pinned_text as markdown",
+    },
     "whatif --components": {"text": "components_text", "json": "components_json"},
     "diff": {
         "text": "diff_text",
@@ -115,6 +126,11 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
         "junit": "lab_verify_junit",
         "html": "pages.lab_verify",
         "markdown": "lab_verify_text as markdown",
+    },
+    "lab repair": {
+        "text": "lab_repair_text",
+        "json": "lab_repair_json",
+        "markdown": "lab_repair_text as markdown",
     },
     "lab clients": {"text": "clients_text", "json": "clients_json"},
 }

@@ -8,7 +8,9 @@ from typing import Final
 from analyzer import arguments
 from analyzer.argument_parser import Parser, several
 from analyzer.client_arguments import OPTIONS as CLIENT_OPTIONS
+from analyzer.input_arguments import add_input_options
 from analyzer.kubeproxy.view import Source
+from analyzer.output_arguments import add_output_options
 from netns_lab.backends import BACKENDS
 
 #: Lines with which the help of each verb ends; tests run them.
@@ -34,6 +36,11 @@ EXAMPLES: Final = {
         "kubeodds lab shell dump.txt --objects objects.json --node worker1 --dead-node master",
         "kubeodds lab shell dump.txt --dead 10.244.0.7 -- nc -zv -w 1 10.96.0.1 443",
         "kubeodds lab shell dump.txt --in node -- iptables-save -t nat",
+    ),
+    "repair": (
+        "kubeodds lab repair dump.txt --objects objects.json --node worker1 --dead-node master",
+        "kubeodds lab repair dump.txt --dead 10.244.0.7 --service app --flows 1000",
+        "kubeodds lab repair dump.txt --dead 10.244.0.7 --service app -o json",
     ),
     "judge": (
         "kubeodds lab judge run.json",
@@ -94,6 +101,18 @@ def parser() -> argparse.ArgumentParser:
         "(default: 5%%)",
     )
     _add_sources(verify, "all of them")
+    repairs = _verb(
+        verbs, "repair", "apply what `kubeodds repair` prints, and measure what it does"
+    )
+    repairs.add_argument(
+        "--flows",
+        type=_flows,
+        default=10_000,
+        help="new flows for each route, before the repair, with it, and after a sync on top "
+        "(default: 10000)",
+    )
+    _add_sources(repairs, "pod")
+    repairs.set_defaults(namespace=[])
     hands_on = verbs.add_parser(
         "shell",
         help="a shell in the lab, or a command behind --",
@@ -118,7 +137,7 @@ def parser() -> argparse.ArgumentParser:
         examples=EXAMPLES["judge"],
     )
     again.add_argument("measurement", metavar="FILE", help="of `lab run` or `lab verify`, as JSON")
-    arguments.add_output_options(again, "lab judge")
+    add_output_options(again, "lab judge")
     return found
 
 
@@ -135,12 +154,12 @@ def _verb(
     )
     _add_lab_options(parser)
     arguments.add_service_option(parser)
-    arguments.add_output_options(parser, f"lab {name}")
+    add_output_options(parser, f"lab {name}")
     return parser
 
 
 def _add_lab_options(parser: argparse.ArgumentParser) -> None:
-    arguments.add_input_options(parser)
+    add_input_options(parser)
     arguments.add_dead_options(parser)
     parser.add_argument(
         "--backend",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Collection
 from typing import TypeAlias
 
 from analyzer.semantics.base_chains import Rules
@@ -27,6 +28,29 @@ class Backend(ABC):
         Raises:
             LabError: a rule was not understood and is not loaded blindly, the kernel refuses it,
                 or what it holds is not what the dump says.
+        """
+
+    @abstractmethod
+    def adopt(self, ruleset: Rules) -> None:
+        """Go by the rules that are there, which must be just these.
+
+        Raises:
+            LabError: they are others.
+        """
+
+    @abstractmethod
+    def change(self, commands: str) -> bool:
+        """Give commands to the program that reads changes; tell whether it took them."""
+
+    @abstractmethod
+    def saved(self) -> str:
+        """Return the rules as they are, without what packets change."""
+
+    @abstractmethod
+    def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
+        """Write kube-proxy's rules of `ruleset` anew as it does; tell whether they were taken.
+
+        Chains in `without` are deleted, as kube-proxy deletes those of endpoints that are gone.
         """
 
     @abstractmethod

@@ -20,7 +20,7 @@ from typing import Any, Final
 from analyzer.kubeproxy.generate import GeneratedService, iptables_save, services
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.value import replace
-from netns_lab import cli
+from netns_lab import asked
 from netns_lab.arguments import SOURCES, parser
 from netns_lab.command import program
 from netns_lab.contender import Contender, kubeodds
@@ -68,7 +68,7 @@ def _dump(folder: Path, given: Sequence[GeneratedService]) -> Path:
 def _lab(path: Path, *words: str, flows: int) -> tuple[Any, list[tuple[ServicePort, Route]]]:
     given = ["run", str(path), *words, "--flows", str(flows)]
     options = parser().parse_args(given, SimpleNamespace())
-    ((lab, routes),) = cli.set_up(options, flows).labs
+    ((lab, routes),) = asked.set_up(options, flows).labs
     return lab, routes
 
 

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from analyzer.api_objects import ApiObjects
 from analyzer.bundle import opened
 from analyzer.errors import InputError, UsageError
 from analyzer.failure.agreement import FALSE_ALARM_RATE, flows_needed, judge
-from analyzer.failure.models import Dead
-from analyzer.inputs import Input, read_input
-from analyzer.judging import dead_of
-from analyzer.kubeproxy.select import narrow
+from analyzer.inputs import Input
 from analyzer.kubeproxy.view import Route, ServicePort, Source
-from analyzer.model.diagnostics import Diagnostic, Severity
-from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, Bounds
-from analyzer.model.value import replace
 from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
-from analyzer.reports.answers import ClientsAnswer, LabAnswer, LeftOut
+from analyzer.repairing import repair_of
+from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer
 from analyzer.reports.progress import progress, up_to
 from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
-from netns_lab.backends import backend_of
+from netns_lab.asked import left_out_of, names, routes_of, said, set_up
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
-from netns_lab.pod_devices import pod_device
-from netns_lab.reasons import passes_by, why_not
-from netns_lab.sources import version_of
+
+#: Bytes in which a document says what it is.
+_START: Final = 200
 
 
 def main(words: Sequence[str]) -> int:
@@ -42,7 +38,7 @@ def main(words: Sequence[str]) -> int:
     words, command = _parted(words)
     options = parser().parse_args(words, SimpleNamespace())
     options.command = command
-    is_opened = options.verb in {"run", "clients", "shell"}
+    is_opened = options.verb in {"run", "clients", "repair", "shell"}
     return _VERBS[options.verb](opened(options, say) if is_opened else options)
 
 
@@ -66,13 +62,57 @@ def _run(options: SimpleNamespace) -> int:
             lab.backend.cross_check()
             lab.close()
     answer = LabAnswer(
-        dead=_names(dead),
+        dead=names(dead),
         verdicts=tuple(verdicts),
         routes=len(made.routes),
         left_out=tuple(left_out),
-        diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *said(left_out, given)),
     )
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
+
+
+def _repair(options: SimpleNamespace) -> int:
+    """Prove the repair: which routes, `repair_of` says, and what they do, the kernel."""
+    made_up = set_up(options, options.flows)
+    if len(made_up.labs) > 1:
+        raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
+    ((lab, routes),), given, dead, left_out = made_up
+    made = repair_of(options, given, dead, ApiObjects(options))
+    asked = {_place(s.before.service, loss.route) for s in made.services for loss, _ in s.routes}
+    then = {_place(*each): each for each in routes_of(options, made.after)}
+    pairs = []
+    for service, route in routes:
+        place = _place(service, route)
+        after = then.get(place) or then.get((*place[:-1], None))
+        if place not in asked or after is None:
+            continue
+        if service.affinity is not None and route.astray:
+            reason = "flows of one client with session affinity are not independent"
+            left_out.append(left_out_of(service, route, reason))
+        else:
+            pairs.append(((service, route), after))
+    if not pairs:
+        raise LabError("no route to what is dead can be replayed from there")
+    repairing = importlib.import_module("netns_lab.repairing")
+    proof = repairing.Proof(lab, given, made, options.flows)
+    with progress("new flows") as advance:
+        told = up_to(3 * len(pairs) * options.flows, advance)
+        found = tuple(proof.run(pairs, told))
+    lab.close()
+    answer = LabRepairAnswer(
+        dead=names(dead),
+        node=given.view.node,
+        routes=found,
+        checks=tuple(proof.checks),
+        left_out=tuple(left_out),
+        diagnostics=(*given.view.diagnostics, *said(left_out, given)),
+    )
+    return finish(options, "lab repair", answer, answer.diagnostics, no=not answer.agrees)
+
+
+def _place(service: ServicePort, route: Route) -> tuple[Any, ...]:
+    name = service.name.text, service.protocol, service.version
+    return *name, route.frontend, route.source, route.network
 
 
 def _clients(options: SimpleNamespace) -> int:
@@ -86,10 +126,10 @@ def _clients(options: SimpleNamespace) -> int:
             client = None if program is None else program.client(service)
             trials += clients.trials(lab, service, route, options.runs, told, own=client)
     answer = ClientsAnswer(
-        dead=_names(dead),
+        dead=names(dead),
         node=given.view.node,
         trials=tuple(trials),
-        diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *said(left_out, given)),
     )
     agreement = importlib.import_module("analyzer.failure.agreement")
     no = any(agreement.client_agrees(trial) is False for trial in trials)
@@ -144,7 +184,7 @@ def _verify(options: SimpleNamespace) -> int:
             lab.backend.cross_check()
             lab.close()
     answer = LabAnswer(
-        dead=_names(dead),
+        dead=names(dead),
         verdicts=tuple(judge(each, FALSE_ALARM_RATE / len(found)) for each in found),
         routes=len(made.routes),
         left_out=tuple(left_out),
@@ -196,123 +236,11 @@ def _judge(options: SimpleNamespace) -> int:
     return finish(options, "lab judge", answer, (), no=not answer.agrees)
 
 
-_Routes = list[tuple[ServicePort, Route]]
-
-
-class SetUp(NamedTuple):
-    """What is measured: labs, each with its routes, and what was given."""
-
-    labs: list[tuple[Any, _Routes]]
-    given: Input
-    dead: Dead
-    left_out: list[LeftOut]
-
-    @property
-    def routes(self) -> _Routes:
-        """Those of all labs."""
-        return [each for _, routes in self.labs for each in routes]
-
-
-#: Bytes in which a document says what it is.
-_START: Final = 200
-
-
-def set_up(options: SimpleNamespace, flows: int) -> SetUp:
-    """Leave the host's network, read what was asked, and build the labs: one for each IP version.
-
-    The rules of one IP version know nothing of the other's, unless one ruleset of nft has both.
-    """
-    leave_host()
-    given = read_input(options)
-    dead = dead_of(options, given)
-    routes, left_out = _replayable(options, given)
-    # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
-    experiment = importlib.import_module("netns_lab.experiment")
-    labs: list[tuple[Any, _Routes]] = []
-    for part in given.parts or (given,):
-        own = [(s, r) for s, r in routes if not given.parts or version_of(s, r) in part.versions]
-        if not own:
-            continue
-        question = experiment.Question(
-            ruleset=part.ruleset,
-            cluster=given.cluster,
-            view=part.view,
-            dead=dead,
-            backend=options.backend or backend_of(part.ruleset),
-            flows=flows,
-            # A program may ask others on its way, the cluster's DNS before all.
-            routes=() if getattr(options, "client", None) else tuple(own),
-            pod_device=pod_device(given.every_ruleset, given.assumed),
-        )
-        labs.append((experiment.Lab(question), own))
-    return SetUp(labs, given, dead, left_out)
-
-
-def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[LeftOut]]:
-    """Return the routes to replay, and those that cannot be.
-
-    Raises:
-        LabError: none can be, or the one that was asked for cannot.
-    """
-    asked = [
-        (service, route, why_not(service, route)) for service, route in _routes(options, given)
-    ]
-    routes = [(service, route) for service, route, reason in asked if reason is None]
-    left_out = [
-        LeftOut(
-            service=service.name.text,
-            protocol=service.protocol,
-            frontend=f"{route.frontend.kind.value} {route.frontend}",
-            source=route.source.value,
-            reason=reason,
-        )
-        for service, route, reason in asked
-        if reason is not None
-    ]
-    if not routes:
-        said = next(iter(_said(left_out, given)), None)
-        raise LabError(said.message if said else "no frontend has flows from there")
-    return routes, left_out
-
-
-def _said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
-    """Return a warning for each ServicePort and reason."""
-    return [
-        Diagnostic(
-            severity=Severity.WARNING,
-            code="not-replayed",
-            message=f"{name} is not replayed: {reason}",
-            file=given.ruleset.file,
-        )
-        for name, reason in dict.fromkeys((each.service, each.reason) for each in left_out)
-    ]
-
-
-def _routes(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePort, Route]]:
-    for service in narrow(given.view, options.service):
-        refusals = dict(service.refusals)
-        for source in Source:
-            if source.value not in (options.sources or ["pod"]):
-                continue
-            for route in service.every_route(source):
-                how = refusals.get(route.frontend)
-                nowhere = not route.shares and not route.astray
-                if how is not None and nowhere and not passes_by(route):
-                    refused = Ending(kind=EndKind.REFUSED, how=how)
-                    yield service, replace(route, astray=((refused, Bounds(ALWAYS, ALWAYS)),))
-                else:
-                    yield service, route
-
-
-def _names(dead: Dead) -> str:
-    named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
-    return ", ".join([*named, *(f"endpoint {e}" for e in dead.named)]) or "nothing"
-
-
 _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "run": _run,
     "clients": _clients,
     "verify": _verify,
+    "repair": _repair,
     "shell": _shell,
     "judge": _judge,
 }

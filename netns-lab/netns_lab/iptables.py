@@ -10,7 +10,7 @@ import re
 import sys
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -33,6 +33,7 @@ _FEW_DESTINATIONS: Final = 1000
 #: Packets by rule: (chain, index in the chain from 0).
 _RuleCounters = Mapping[tuple[str, int], int]
 #: A rule as ``-c`` prints it: packets and chain.
+_COUNTS: Final = re.compile(r" \[\d+:\d+\]$")
 _COUNTED: Final = re.compile(r"^\[(\d+):\d+\] -A (\S+)", re.MULTILINE)
 
 
@@ -67,12 +68,55 @@ class Iptables(Backend):
             run(self.namespace, ["nfacct", "add", name])
         make_sets(self.namespace, ruleset, wanted.special)
         run(self.namespace, [f"{self._program}-restore"], wanted.text)
+        self._adopt(wanted)
+
+    def adopt(self, ruleset: Rules) -> None:
+        """Go by the rules that are there, which must be just these.
+
+        Raises:
+            LabError: they are others, or not understood.
+        """
+        assert isinstance(ruleset, Ruleset)
+        self._forget_counters()
+        self._adopt(Wanted(ruleset))
+
+    def _adopt(self, wanted: Wanted) -> None:
         text = run(self.namespace, [f"{self._program}-save"]).stdout
         check_same(wanted, parse(text, "iptables-save"))
         self._endings = wanted.endings()
         self._ending_tables: dict[str, Entries | RuleCounters] = {}
         self._destinations = wanted.destinations
         self._chains = {chain for chain, _ in self._destinations}
+
+    @abstractmethod
+    def _forget_counters(self) -> None:
+        """Forget where counters stand: the rules are others."""
+
+    def change(self, commands: str) -> bool:
+        """Give commands to iptables-restore ``--noflush``; tell whether it took all of them."""
+        words = [f"{self._program}-restore", "-w", "5", "--noflush"]
+        return run(self.namespace, words, commands, check=False).returncode == 0
+
+    def saved(self) -> str:
+        """Return what iptables-save prints, without comments and counters."""
+        lines = run(self.namespace, [f"{self._program}-save"]).stdout.split("\n")
+        return "\n".join(_COUNTS.sub("", each) for each in lines if not each.startswith("#"))
+
+    def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
+        """Write kube-proxy's chains anew as its full sync does, and delete those in `without`."""
+        assert isinstance(ruleset, Ruleset)
+        wanted = Wanted(ruleset)
+        lines: list[str] = []
+        for name in ("filter", "nat"):
+            table = ruleset.tables.get(name)
+            own = [] if table is None else [c for c in table.chains if c.startswith("KUBE-")]
+            lines += [f"*{name}", *(f":{each} - [0:0]" for each in own)]
+            gone = [each for each in own if each in without]
+            rows = [r for c in own if c not in gone for r in wanted.rows[name, c]]
+            lines += [r for r in rows if r.rpartition(" ")[2] not in gone]
+            lines += [f"-X {each}" for each in gone]
+            lines.append("COMMIT")
+        return self.change("\n".join(lines) + "\n")
 
     @property
     def _program(self) -> str:
@@ -131,6 +175,9 @@ class LegacyIptables(Iptables):
             self._entries = Entries(self.namespace, self.family)
             self._entries.keep(self._destinations)
         return self._entries.packets()
+
+    def _forget_counters(self) -> None:
+        self._entries = None
 
     def cross_check(self) -> None:
         """Read the counters by python-iptables too, or as iptables-legacy-save prints them.
@@ -193,6 +240,9 @@ class NftIptables(Iptables):
             self._counted = RuleCounters(self.namespace, self.family, "nat")
             self._counted.keep(self._destinations)
         return self._counted.packets()
+
+    def _forget_counters(self) -> None:
+        self._counted = None
 
     def cross_check(self) -> None:
         """Read the counters by libnftables too."""

@@ -14,8 +14,9 @@ Source: Linux, net/netfilter/nft_dynset.c, ``nft_dynset_eval``; include/uapi/lin
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 from itertools import islice
 from typing import Any, Final
@@ -33,6 +34,7 @@ from netns_lab.nft_commands import commands, devices
 
 #: Of one transaction: the kernel looks at all jumps of a table at the end of each.
 _COMMANDS: Final = 2_000
+_EXPIRES: Final = re.compile(r" expires \w+")
 _COUNTING: Final = """
 table inet {table} {{
     set drawn4 {{ type ipv4_addr . inet_service; flags dynamic; size 1000000; counter; }}
@@ -73,18 +75,50 @@ class Nftables(Backend):
         rest = commands(ruleset)
         while some := list(islice(rest, _COMMANDS)):
             self._take(some)
-        _check_same(ruleset, nft_text.parse(self._nft.run("list ruleset"), "nft list ruleset"))
+        self.adopt(ruleset)
         self._drawn: Counter[Door] = Counter()
+        self._table = "kubeodds-lab"  # `kubeodds` is that of a repair
+        while ("inet", self._table) in ruleset.tables:
+            self._table += "-lab"
+        self._nft.run(_COUNTING.format(table=self._table))
+
+    def adopt(self, ruleset: Rules) -> None:
+        """Go by the rules that are there, which must be just these beside our own.
+
+        Raises:
+            LabError: they are others.
+        """
+        assert isinstance(ruleset, NftRuleset)
+        _check_same(ruleset, nft_text.parse(self._nft.run("list ruleset"), "nft list ruleset"))
         self._of_clients = [
             f"flush {'map' if each.value else 'set'} {' '.join(place)} {name}"
             for place, table in ruleset.tables.items()
             for name, each in table.sets.items()
             if "dynamic" in each.flags
         ]
-        self._table = "kubeodds"
-        while ("inet", self._table) in ruleset.tables:
-            self._table += "-lab"
-        self._nft.run(_COUNTING.format(table=self._table))
+
+    def change(self, commands: str) -> bool:
+        """Run commands of nft, all or none; tell whether they were taken."""
+        try:
+            self._nft.run(commands)
+        except LabError:
+            return False
+        return True
+
+    def saved(self) -> str:
+        """Return the rules as nft prints them, without our own and without what time changes."""
+        text = _EXPIRES.sub("", self._nft.run("list ruleset"))
+        own = text.find(f"table inet {self._table} {{")
+        end = text.find("\n}\n", own)
+        return text if own < 0 else text[:own] + text[end + len("\n}\n") :]
+
+    def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
+        """Write kube-proxy's tables anew, as it does when it starts: in one transaction."""
+        del without  # no other table can name its chains
+        assert isinstance(ruleset, NftRuleset)
+        tables = {place: t for place, t in ruleset.tables.items() if place[1] == "kube-proxy"}
+        drop = [f"delete table {' '.join(place)}" for place in tables]
+        return self.change("\n".join([*drop, *commands(replace(ruleset, tables=tables))]))
 
     def _take(self, some: list[str]) -> None:
         """Run commands as one transaction, or by halves where that is refused.
@@ -137,6 +171,8 @@ def _check_same(wanted: NftRuleset, held: NftRuleset) -> None:
                 raise LabError(_different(f"chain {name}", place))
         for name, each in table.sets.items():
             found = loaded.sets.get(name) if loaded is not None else None
+            if "dynamic" in each.flags and found is not None:
+                found = replace(found, elements=each.elements)  # clients that came since
             if found is None or _of_set(each) != _of_set(found):
                 raise LabError(_different(f"set {name}", place))
 

@@ -92,6 +92,19 @@ _CLIENTS = {
     "1.36.2-nftables/two-node@worker1": "--dead 10.244.0.3 --client glibc,dig --lookup app.default",
     "1.30.3-nftables/two-node": "--dead-node worker1 --service kube-dns:metrics",
 }
+#: Repairs: some of a Service dead, all of one, in each mode; the dumps may be of any age.
+_REPAIRS = {
+    "1.14.0-iptables-legacy/seed-dns": "--dead 10.1.0.1",
+    "1.36.2-iptables-legacy/two-node@worker1": "--dead-node master --service app,kubernetes",
+    "1.36.2-nftables/two-node@worker1": "--dead-node master",
+    "1.30.3-nftables/two-node": "--dead-node worker1 --service default/app,kube-dns:dns",
+}
+#: Conntrack of a node where every other endpoint is silent.
+_FLOWS = {
+    "suspects": ("--all --conntrack examples/conntrack.txt", 1),
+    "pinned": ("--dead-node master --conntrack examples/conntrack.txt", 1),
+}
+_ANY_AGE = ("--max-age", "999999999")
 #: What is asked without a dump; its golden files are beside those of a capture all the same.
 _COMPONENTS = "whatif --components"
 
@@ -156,6 +169,8 @@ def _cases() -> list[Case]:
         *_several_nodes(),
         *_timelines(),
         *_clients(),
+        *_repairs(),
+        *_flows(),
         *_components(),
         *_predicted(),
     ]
@@ -190,6 +205,20 @@ def _clients() -> Iterator[Case]:
         capture = Capture(_dump_in(FIXTURES / name))
         for output_format in RENDERERS["client"]:
             yield Case(capture, "client", tuple(options.split()), output_format)
+
+
+def _repairs() -> Iterator[Case]:
+    for name, options in _REPAIRS.items():
+        capture = Capture(_dump_in(FIXTURES / name))
+        for output_format in RENDERERS["repair"]:
+            yield Case(capture, "repair", (*options.split(), *_ANY_AGE), output_format)
+
+
+def _flows() -> Iterator[Case]:
+    capture = Capture(_dump_in(FIXTURES / "1.36.2-iptables-legacy/two-node@worker1"))
+    for verb, (options, status) in _FLOWS.items():
+        for output_format in RENDERERS[verb]:
+            yield Case(capture, verb, tuple(options.split()), output_format, status)
 
 
 def _components() -> Iterator[Case]:

@@ -48,14 +48,17 @@ from analyzer.outage.scenario import scenario
 from analyzer.outage.timeline import play
 from analyzer.parsers.iptables_save import parse
 from analyzer.reports.answers import (
+    Check,
     ClientAnswer,
     ClientsAnswer,
     DiffAnswer,
     LabAnswer,
+    LabRepairAnswer,
     LeftOut,
     LossAnswer,
     LossNode,
     LossNodesAnswer,
+    RepairedRoute,
     ServicesAnswer,
     TimelineAnswer,
     TraceAnswer,
@@ -66,7 +69,9 @@ from analyzer.reports.document import Document
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import renderer
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
+from tests.support.flows import flows_answer
 from tests.support.predicted_answers import advise_answer, loss_cluster_answer
+from tests.support.repairs import repair_answer
 
 #: A match nobody reads, session affinity, a NodePort of its own, and a refusal.
 RICH = dump(
@@ -246,12 +251,18 @@ class Answers:
                 return advise_answer(self.text)
             case "client":
                 return client_answer(self.text)
+            case "suspects" | "pinned":
+                return flows_answer(verb, view, died)
+            case "repair":
+                return repair_answer(parse(self.text, "dump.txt"), view, died)
             case "whatif --components":
                 return COMPONENTS
             case "diff":
                 return diff_answer(BEFORE, self.text if self.text != RICH else AFTER)
             case "lab run" | "lab judge" | "lab verify":
                 return replace(LAB, diagnostics=view.diagnostics)
+            case "lab repair":
+                return replace(LAB_REPAIR, diagnostics=view.diagnostics)
             case "lab clients":
                 return ClientsAnswer(
                     dead="node master",
@@ -453,6 +464,7 @@ DEAD, ALIVE = counted("10.1.0.1", 5_021, dead=True), counted("10.1.0.2", 4_979)
 ENDED = replace(
     measured(), ended=Bounds(ALWAYS, ALWAYS), ended_by=((10_000, "-A KUBE-FIREWALL -j DROP"),)
 )
+ONE = Bounds(ALWAYS, ALWAYS)
 LAB = LabAnswer(
     dead="node master",
     verdicts=(judge(measured(DEAD, ALIVE)), judge(ENDED)),
@@ -468,6 +480,20 @@ LAB = LabAnswer(
     ),
     resolution=0.05,
     rate=1e-6,
+)
+#: One whose undo left something behind.
+LAB_REPAIR = LabRepairAnswer(
+    dead="node master",
+    node="worker1",
+    routes=(
+        RepairedRoute(
+            before=judge(measured(DEAD, ALIVE)),
+            after=judge(measured(replace(ALIVE, predicted=ONE, landed=10_000, counted=10_000))),
+            synced=judge(measured(replace(ALIVE, landed=9_999), passed=1)),
+        ),
+    ),
+    checks=(Check("the undo leaves the rules byte for byte as they were", False),),
+    left_out=LAB.left_out,
 )
 TRIAL = ClientTrial(
     command="dig +tries=1",

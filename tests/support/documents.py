@@ -18,10 +18,14 @@ _NAMES = {
     "lab judge": "lab",
     "lab verify": "lab",
     "lab clients": "clients",
+    "lab repair": "lab-repair",
     "whatif --components": "components",
 }
 #: Documents of verbs that came later begin with version 1.
-_LATER = ("whatif", "loss-nodes", "loss-cluster", "components", "timeline", "client", "advise")
+_LATER = (
+    *("whatif", "loss-nodes", "loss-cluster", "components", "timeline", "client", "advise"),
+    *("repair", "lab-repair", "suspects", "pinned"),
+)
 
 
 def rows(section: str, page: str = "reference.md") -> dict[str, str]:

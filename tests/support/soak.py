@@ -148,6 +148,13 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
             unit="clusters",
         ),
         _sampled(
+            "repairs of clusters",
+            "tests.support.lab.random_repairs",
+            *("--examples", "4"),
+            counted=r'"(?:legacy|nft|nftables) [46]": (\d+)',
+            unit="repairs",
+        ),
+        _sampled(
             "clusters through nft",
             "tests.support.lab.nft_generated",
             *("--examples", "40"),

@@ -18,7 +18,10 @@ _shtab_kubeodds_commands() {
     explore:'mark nodes dead on a terminal, and watch losses move'
     lab:'Replay new flows through a dump'"'"'s rules in network namespaces of this machine, and hold the counts against the prediction. The host'"'"'s own network is left before anything else is done.'
     loss:'the share of new flows that is lost: on dead endpoints, or to rules'
+    pinned:'which flows stay at dead or stale endpoints, and what frees them'
+    repair:'print a change that takes dead endpoints out of a node'"'"'s rules'
     services:'every ServicePort with its exact shares'
+    suspects:'which endpoints conntrack speaks against, with exact tests'
     timeline:'what an outage costs as time goes on: frozen, or healing'
     trace:'where one packet can end, and the rules on its way'
     tree:'the probability tree of a Service, rule by rule'
@@ -31,6 +34,7 @@ _shtab_kubeodds_lab_commands() {
   local _commands=(
     clients:'run real programs (nc, dig) in a pod'
     judge:'judge a saved measurement again, no root needed'
+    repair:'apply what `kubeodds repair` prints, and measure what it does'
     run:'replay new flows, count where each lands'
     shell:'Build the lab and open a shell in a place of it: endpoints answer, and say who they are. A command behind -- is run instead, and its exit status is that of kubeodds.'
     verify:'measure every route of every Service and judge them all'
@@ -268,6 +272,39 @@ _shtab_kubeodds_lab_judge_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_lab_judge_defaults_added=0
 
+_shtab_kubeodds_lab_repair_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
+  "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
+  "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
+  "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
+  "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if the dump was read only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
+  "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
+  "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
+  "--backend[what loads the rules\: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default\: what wrote the dump)]:backend:(legacy nft nftables)"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  {-o,--format}"[format]:format:(json markdown text)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "--flows[new flows for each route, before the repair, with it, and after a sync on top (default\: 10000)]:flows:"
+  "*--from[where the flows come from (default\: pod)]:{pod,pod-elsewhere,node,external,hairpin}:"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_lab_repair_defaults_added=0
+
 _shtab_kubeodds_lab_run_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
@@ -404,6 +441,72 @@ _shtab_kubeodds_loss_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_loss_defaults_added=0
 
+_shtab_kubeodds_pinned_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
+  "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
+  "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
+  "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
+  "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if the dump was read only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  {-o,--format}"[format]:format:(json markdown text)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
+  "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
+  "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "*--conntrack[output of \`conntrack -L\` on the node, where DUMP is no bundle that has it]:FILE:_files"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_pinned_defaults_added=0
+
+_shtab_kubeodds_repair_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
+  "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
+  "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
+  "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
+  "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if the dump was read only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  {-o,--format}"[format]:format:(json text)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
+  "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
+  "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "--print[the change, what takes it away again, or the commands that free pinned flows (default\: patch)]:prints:(patch undo conntrack)"
+  "--family[of dumps of both, the IP version whose rules to change]:family:(ip ip6)"
+  "--max-age[warn of a dump that is older (default\: 15)]:MINUTES:"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_repair_defaults_added=0
+
 _shtab_kubeodds_services_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
@@ -440,6 +543,39 @@ _shtab_kubeodds_services_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_services_defaults_added=0
+
+_shtab_kubeodds_suspects_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
+  "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
+  "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
+  "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
+  "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if the dump was read only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  {-o,--format}"[format]:format:(json markdown text)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "*--conntrack[output of \`conntrack -L\` on the node, where DUMP is no bundle that has it]:FILE:_files"
+  "*--again[the same, taken some seconds later, as \`collect --twice\` does\: ESTABLISHED flows that came between were answered now]:FILE:_files"
+  "--neighbours[output of \`ip -j neighbour\` on the node]:FILE:_files"
+  "--error-rate[how often, at most, any endpoint is named that answers like the others (default\: 0.1\%)]:PERCENT:"
+  "--all[all endpoints that conntrack has flows of]"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_suspects_defaults_added=0
 
 _shtab_kubeodds_timeline_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -652,7 +788,10 @@ _shtab_kubeodds() {
         explore) _arguments -C -s $_shtab_kubeodds_explore_options ;;
         lab) _shtab_kubeodds_lab ;;
         loss) _arguments -C -s $_shtab_kubeodds_loss_options ;;
+        pinned) _arguments -C -s $_shtab_kubeodds_pinned_options ;;
+        repair) _arguments -C -s $_shtab_kubeodds_repair_options ;;
         services) _arguments -C -s $_shtab_kubeodds_services_options ;;
+        suspects) _arguments -C -s $_shtab_kubeodds_suspects_options ;;
         timeline) _arguments -C -s $_shtab_kubeodds_timeline_options ;;
         trace) _arguments -C -s $_shtab_kubeodds_trace_options ;;
         tree) _arguments -C -s $_shtab_kubeodds_tree_options ;;
@@ -681,6 +820,7 @@ _shtab_kubeodds_lab() {
       case $line[1] in
         clients) _arguments -C -s $_shtab_kubeodds_lab_clients_options ;;
         judge) _arguments -C -s $_shtab_kubeodds_lab_judge_options ;;
+        repair) _arguments -C -s $_shtab_kubeodds_lab_repair_options ;;
         run) _arguments -C -s $_shtab_kubeodds_lab_run_options ;;
         shell) _arguments -C -s $_shtab_kubeodds_lab_shell_options ;;
         verify) _arguments -C -s $_shtab_kubeodds_lab_verify_options ;;

@@ -1,0 +1,112 @@
+"""Flows that stay where nobody answers them: at dead endpoints, stale ones, others' addresses.
+
+A DNAT decision lasts as long as its conntrack entry (docs/semantics.md): a client that tries again
+from the same port, as resolvers do, renews the entry and is never drawn for again.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable, Mapping
+
+from analyzer.failure.tracked import Owned
+from analyzer.kubeproxy.view import Endpoint, Frontend, ServicePort
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_IPV4: Final = 4
+_DNS: Final = 53
+
+
+@enum.unique
+class Why(enum.Enum):
+    """Why flows had better be drawn for again.
+
+    DEAD: their endpoint is. STALE: the rules do not send the Service's flows there any more.
+    FOREIGN: the objects give that address to another pod than one of the Service.
+    """
+
+    DEAD = "dead"
+    STALE = "stale"
+    FOREIGN = "foreign"
+
+
+@value(kw_only=True)
+class Pinned:
+    """Flows by one frontend at one endpoint.
+
+    Attributes:
+        door: the address and port that the clients asked for.
+        unanswered: those of `flows` to which nobody has answered.
+        seconds: until the last entry goes, if no packet comes; one that comes renews it.
+        owner: the pod that has the address now; empty where no object says.
+    """
+
+    service: ServicePort
+    frontend: Frontend
+    door: Endpoint
+    endpoint: Endpoint
+    why: Why
+    flows: int
+    unanswered: int
+    seconds: int
+    owner: str = ""
+
+    @property
+    def command(self) -> str:
+        """What deletes just these entries.
+
+        Source: conntrack(8).
+        """
+        family = "" if self.endpoint.address.version == _IPV4 else " -f ipv6"
+        return (
+            f"conntrack -D{family} -p {self.service.protocol} --orig-dst {self.door.address} "
+            f"--orig-port-dst {self.door.port} --reply-src {self.endpoint.address} "
+            f"--reply-port-src {self.endpoint.port}"
+        )
+
+
+def pinned(
+    flows: Iterable[Owned],
+    dead: Collection[Endpoint],
+    foreign: Mapping[Endpoint, str],
+) -> tuple[Pinned, ...]:
+    """Return the flows that stay at dead, stale or foreign endpoints: DNS first, then UDP."""
+    groups: dict[tuple[int, Endpoint, Endpoint], list[Owned]] = {}
+    for each in flows:
+        door = Endpoint(each.flow.destination, each.flow.destination_port)
+        groups.setdefault((id(each.service), door, each.endpoint), []).append(each)
+    found = []
+    for (_, door, endpoint), owned in groups.items():
+        service = owned[0].service
+        if endpoint in dead:
+            why = Why.DEAD
+        elif endpoint not in service.endpoints:
+            why = Why.STALE
+        elif endpoint in foreign:
+            why = Why.FOREIGN
+        else:
+            continue
+        found.append(
+            Pinned(
+                service=service,
+                frontend=owned[0].frontend,
+                door=door,
+                endpoint=endpoint,
+                why=why,
+                flows=len(owned),
+                unanswered=sum(not each.flow.replied for each in owned),
+                seconds=max(each.flow.seconds for each in owned),
+                owner=foreign.get(endpoint, ""),
+            )
+        )
+    return tuple(sorted(found, key=_order))
+
+
+def _order(each: Pinned) -> tuple[bool, bool, int, str, str]:
+    udp = each.service.protocol == "udp"
+    dns = udp and each.door.port == _DNS
+    return not dns, not udp, -each.flows, each.service.name.text, str(each.endpoint)

@@ -1,0 +1,150 @@
+"""Which endpoints conntrack speaks against, when nobody says who is dead.
+
+Theory of operation
+===================
+
+Flows are spread by the draws of the rules, whoever is dead. So of the flows of one ServicePort
+that nobody has answered, those at an endpoint that answers like the others are a binomial count
+with the endpoint's share; so are those of flows that were answered. Of an endpoint that is dead
+there are too many of the first, and too few of the second. Both are tested exactly, one-sided,
+with the greatest and the least share that any route gives it; twice the smaller p-value counts.
+Holm's procedure over all endpoints keeps the chance that any is named though it answers like the
+others below the rate that is asked for.
+
+That a connection was answered once does not say that its endpoint lives: ESTABLISHED stays for
+days. Such flows are shown and not tested, unless conntrack was taken twice and they came between.
+Of a client with session affinity only one flow counts, since the others follow the first. An
+endpoint that takes all flows of its ServicePort cannot be told by shares. A test says what the
+draws do not explain, and never why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from analyzer.failure.agreement import at_least, at_most, holm
+from analyzer.failure.tracked import Owned
+from analyzer.kubeproxy.view import Endpoint, ServicePort
+from analyzer.model.addresses import Address
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: TCP and SCTP: what was answered at some time, maybe long ago.
+_OLD: Final = frozenset({"ESTABLISHED"})
+
+
+@value(kw_only=True)
+class Suspect:
+    """What conntrack holds of one endpoint of one ServicePort.
+
+    Attributes:
+        share: the least and the greatest of new flows that any route gives it.
+        unanswered: of `flows`, those to which nobody has answered; of all such of the ServicePort.
+        answered: the same of those that were answered, but not ESTABLISHED.
+        established: flows that were answered at some time, maybe long ago.
+        p_value: how likely counts at least so odd are if it answers like the others; None: its
+            share says nothing, or none of its flows is unanswered.
+        is_suspect: after Holm's procedure over all that were tested.
+        neighbour_lost: the node asked for its address and heard nothing.
+    """
+
+    service: ServicePort
+    endpoint: Endpoint
+    share: tuple[float, float]
+    unanswered: int
+    of_unanswered: int
+    answered: int
+    of_answered: int
+    established: int
+    p_value: float | None
+    is_suspect: bool
+    neighbour_lost: bool
+
+
+def suspects(
+    flows: Iterable[Owned], rate: float, lost: Collection[Address] = ()
+) -> tuple[Suspect, ...]:
+    """Return each endpoint that conntrack has flows of, those first that it speaks against most.
+
+    `rate`: how often, at most, any endpoint is named that answers like the others.
+    """
+    by_service: dict[int, list[Owned]] = {}
+    services: dict[int, ServicePort] = {}
+    for each in flows:
+        services[id(each.service)] = each.service
+        by_service.setdefault(id(each.service), []).append(each)
+    found = [row for key, owned in by_service.items() for row in _rows(services[key], owned, lost)]
+    tested = [each for each in found if each.p_value is not None]
+    kept = holm([each.p_value for each in tested if each.p_value is not None], rate)
+    named = {id(each) for each, fine in zip(tested, kept, strict=True) if not fine}
+    from analyzer.model.value import replace
+
+    judged = [replace(each, is_suspect=True) if id(each) in named else each for each in found]
+    return tuple(sorted(judged, key=_order))
+
+
+def _order(each: Suspect) -> tuple[bool, float, int, str, str]:
+    p_value = 2.0 if each.p_value is None else each.p_value
+    name = each.service.name.text
+    return not each.is_suspect, p_value, -each.unanswered, name, str(each.endpoint)
+
+
+def _rows(
+    service: ServicePort, owned: Sequence[Owned], lost: Collection[Address]
+) -> Iterable[Suspect]:
+    known = set(service.endpoints)
+    # Of flows at what is no endpoint any more no share tells: they are pinned, and not drawn now.
+    owned = [each for each in owned if each.endpoint in known]
+    if service.affinity is not None:
+        owned = [*{each.flow.source: each for each in owned}.values()]
+    unanswered: dict[Endpoint, int] = {}
+    answered: dict[Endpoint, int] = {}
+    established: dict[Endpoint, int] = {}
+    for each in owned:
+        count = answered if each.flow.replied else unanswered
+        count = established if each.flow.state in _OLD and not each.flow.is_new else count
+        count[each.endpoint] = count.get(each.endpoint, 0) + 1
+    shares = _shares(service, {each.frontend for each in owned})
+    for endpoint in sorted({*unanswered, *answered, *established}, key=str):
+        least, most = shares.get(endpoint, (0.0, 1.0))
+        lacking, heard = unanswered.get(endpoint, 0), answered.get(endpoint, 0)
+        of_lacking, of_heard = sum(unanswered.values()), sum(answered.values())
+        p_value = None
+        if lacking and most < 1:
+            both = at_least(lacking, of_lacking, most), at_most(heard, of_heard, least)
+            p_value = min(1.0, 2 * min(both))
+        yield Suspect(
+            service=service,
+            endpoint=endpoint,
+            share=(least, most),
+            unanswered=lacking,
+            of_unanswered=of_lacking,
+            answered=heard,
+            of_answered=of_heard,
+            established=established.get(endpoint, 0),
+            p_value=p_value,
+            is_suspect=False,
+            neighbour_lost=endpoint.address in lost,
+        )
+
+
+def _shares(
+    service: ServicePort, frontends: Collection[object]
+) -> dict[Endpoint, tuple[float, float]]:
+    """Return the least and the greatest share of each endpoint, over routes that draw any."""
+    found: dict[Endpoint, tuple[float, float]] = {}
+    routes = [
+        each
+        for each in service.routes
+        if each.frontend in frontends and each.source.value != "hairpin" and len(each.shares)
+    ]
+    drawn = [(dict(zip(*each.draws(), strict=True)), float(each.unresolved)) for each in routes]
+    for endpoint in service.endpoints if drawn else ():
+        told = [(shares.get(endpoint), unresolved) for shares, unresolved in drawn]
+        lower = min(0.0 if share is None else float(share.lower) for share, _ in told)
+        upper = max(rest if share is None else float(share.upper) for share, rest in told)
+        found[endpoint] = lower, min(1.0, upper)
+    return found

@@ -1,0 +1,49 @@
+"""Whose flows those are that conntrack keeps: ServicePorts, and the endpoints they were sent to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from analyzer.kubeproxy.view import Endpoint, Frontend, ServicePort
+from analyzer.model.addresses import Address
+from analyzer.model.conntrack import Tracked
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    _Door = tuple[str, "Address | None", "int | None"]
+
+
+@value
+class Owned:
+    """A flow to a Service: by which frontend, and to which endpoint DNAT has sent it."""
+
+    flow: Tracked
+    service: ServicePort
+    frontend: Frontend
+    endpoint: Endpoint
+
+
+class Owners:
+    """Finds the ServicePort of a flow, by the address and port that its client asked for."""
+
+    def __init__(self, services: Iterable[ServicePort], own: Sequence[Address]) -> None:
+        self._own = frozenset(own)
+        self._doors: dict[_Door, tuple[ServicePort, Frontend]] = {}
+        for service in services:
+            for frontend in service.frontends:
+                door = service.protocol, frontend.address, frontend.port
+                self._doors.setdefault(door, (service, frontend))
+
+    def owned(self, flows: Iterable[Tracked]) -> Iterator[Owned]:
+        """Give the flows to Services; those that rules left as they came are none."""
+        for flow in flows:
+            if not flow.is_translated:
+                continue
+            port = flow.destination_port
+            found = self._doors.get((flow.protocol, flow.destination, port))
+            if found is None and (not self._own or flow.destination in self._own):
+                found = self._doors.get((flow.protocol, None, port))  # a NodePort
+            if found is not None:
+                endpoint = Endpoint(flow.reply_source, flow.reply_source_port)
+                yield Owned(flow, *found, endpoint)

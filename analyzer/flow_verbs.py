@@ -1,0 +1,56 @@
+"""The verbs that read conntrack beside the rules: who is suspect, and what stays where."""
+
+from __future__ import annotations
+
+from analyzer.failure.pinned import pinned as pinned_flows
+from analyzer.failure.suspects import suspects as suspect_endpoints
+from analyzer.inputs import read_input
+from analyzer.judging import dead_of
+from analyzer.output import finish
+from analyzer.reports.flow_answers import PinnedAnswer, SuspectsAnswer
+from analyzer.tracking import lost_neighbours, owned_flows, proposal, wrong_doors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+
+def suspects(options: SimpleNamespace) -> int:
+    """Say which endpoints conntrack speaks against, and return the exit status."""
+    given = read_input(options)
+    flows, owned = owned_flows(options, given)
+    lost = lost_neighbours(options)
+    found = suspect_endpoints(owned, options.error_rate, lost)
+    answer = SuspectsAnswer(
+        cluster=given.cluster,
+        view=given.view,
+        flows=len(flows),
+        owned=len(owned),
+        suspects=found,
+        rate=options.error_rate,
+        proposal=proposal(found, given, options),
+        diagnostics=given.view.diagnostics,
+        every=options.all,
+    )
+    no = any(each.is_suspect for each in found)
+    return finish(options, options.verb, answer, answer.diagnostics, no=no)
+
+
+def pinned(options: SimpleNamespace) -> int:
+    """Say which flows stay where nobody answers, and return the exit status."""
+    given = read_input(options)
+    flows, owned = owned_flows(options, given)
+    died = dead_of(options, given)
+    doors = wrong_doors(given)
+    found = pinned_flows(owned, died.endpoints, doors)
+    answer = PinnedAnswer(
+        cluster=given.cluster,
+        view=given.view,
+        dead=died,
+        flows=len(flows),
+        owned=len(owned),
+        pinned=found,
+        doors=doors,
+        diagnostics=given.view.diagnostics,
+    )
+    return finish(options, options.verb, answer, answer.diagnostics, no=bool(found or doors))

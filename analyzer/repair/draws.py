@@ -1,0 +1,20 @@
+"""New draws among the endpoints that live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzer.model.probability import XT_STATISTIC_BITS
+
+
+def thresholds(number: int) -> Sequence[int | None]:
+    """Return what each of `number` rules, one behind the other, draws out of 2**31.
+
+    Of what the rules before it have left each takes an equal part, as near as an integer comes;
+    None: the last takes all. A share is off from 1/number by less than 2**-31.
+
+    Source: Linux, net/netfilter/xt_statistic.c, ``statistic_mt``; kube-proxy draws the same way,
+    with ten digits.
+    """
+    whole = 1 << XT_STATISTIC_BITS
+    return [*[(2 * whole + left) // (2 * left) for left in range(number, 1, -1)], None]

@@ -1,0 +1,114 @@
+"""What a repair does, as the analyzer tells it of the rules with the repair among them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from analyzer.errors import InputError
+from analyzer.failure.loss import RouteLoss, ServiceLoss
+from analyzer.kubeproxy.view import Source
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.kubeproxy.view import Frontend
+    from analyzer.model.addresses import Network
+
+
+@enum.unique
+class Fate(enum.Enum):
+    """What becomes of the flows of a route that landed on dead endpoints, or may have.
+
+    COVERED: they reach living ones. REFUSED: nobody is left on this route; they are refused at
+    once. LEFT: some may still land there.
+    """
+
+    COVERED = "covered"
+    REFUSED = "refused"
+    LEFT = "left"
+
+
+@value(kw_only=True)
+class Repaired:
+    """One ServicePort of which some routes led to dead endpoints.
+
+    Attributes:
+        routes: those, as they were, and what becomes of their flows.
+    """
+
+    before: ServiceLoss
+    routes: tuple[tuple[RouteLoss, Fate], ...]
+
+    def of(self, fate: Fate) -> tuple[RouteLoss, ...]:
+        """Return the routes of one fate."""
+        return tuple(route for route, found in self.routes if found is fate)
+
+    @property
+    def fate(self) -> Fate:
+        """The worst of any route."""
+        found = {each for _, each in self.routes}
+        return next(f for f in (Fate.LEFT, Fate.REFUSED, Fate.COVERED) if f in found)
+
+
+_Key = tuple["Frontend", Source, "Network | None"]
+
+
+def repaired(
+    before: Iterable[ServiceLoss], after: Iterable[ServiceLoss], file: str
+) -> Iterator[Repaired]:
+    """Give the ServicePorts that a repair is for, and what it does for each.
+
+    Raises:
+        InputError: it would change what it has no business with, so that nobody should apply it.
+    """
+    then = {_name(each): each for each in after}
+    for each in before:
+        other = then.get(_name(each))
+        routes = {} if other is None else {_key(found): found for found in other.routes}
+        fates = [(route, _fate(route, routes)) for route in each.routes if route.on_dead.upper]
+        affected = {route.route.frontend for route, _ in fates}
+        for route in each.routes:
+            if route.route.source is Source.HAIRPIN and route.route.frontend in affected:
+                continue  # the living draw themselves more often
+            if not route.on_dead.upper and not _is_same(route, routes.get(_key(route))):
+                raise InputError(
+                    f"{file}: a repair would change what becomes of flows to "
+                    f"{each.service.name.text} from {route.route.source.value} to "
+                    f"{route.route.frontend}, which lose nothing to what is dead: these rules are "
+                    "not repaired; narrow it by --service"
+                )
+        if fates:
+            yield Repaired(before=each, routes=tuple(fates))
+
+
+def _name(loss: ServiceLoss) -> tuple[str, str, int | None]:
+    return loss.service.name.text, loss.service.protocol, loss.service.version
+
+
+def _key(loss: RouteLoss) -> _Key:
+    return loss.route.frontend, loss.route.source, loss.route.network
+
+
+def _fate(before: RouteLoss, after: Mapping[_Key, RouteLoss]) -> Fate:
+    frontend, source, network = _key(before)
+    found = after.get((frontend, source, network)) or after.get((frontend, source, None))
+    if found is None:
+        # Endpoints that are gone send nothing to themselves; a refused frontend has no routes.
+        return Fate.REFUSED if not any(key[0] == frontend for key in after) else Fate.COVERED
+    if found.on_dead.upper:
+        return Fate.LEFT
+    if source is Source.HAIRPIN:  # its shares are of different senders
+        return Fate.COVERED
+    return Fate.COVERED if found.nowhere.upper <= before.nowhere.upper else Fate.REFUSED
+
+
+def _is_same(before: RouteLoss, after: RouteLoss | None) -> bool:
+    """Tell whether flows go where they went, with the source that they had."""
+    return after is not None and _drawn(before) == _drawn(after)
+
+
+def _drawn(loss: RouteLoss) -> Sequence[object]:
+    route = loss.route
+    endpoints, shares = route.draws()
+    return sorted(zip(map(str, endpoints), shares, route.masquerades(), strict=True), key=str)

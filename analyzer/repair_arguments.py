@@ -1,0 +1,46 @@
+"""What ``repair`` is told besides the dump, and what its help says."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+#: Minutes after which endpoints and their addresses are likely to be others.
+_OLD: Final = 15
+_DIGITS: Final = 9
+
+
+def _minutes(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text)):
+        raise ArgumentTypeError(f"{text!r} is not a number of minutes from 1")
+    return int(text)
+
+
+OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "--print": {
+        "dest": "prints",
+        "choices": ["patch", "undo", "conntrack"],
+        "default": "patch",
+        "help": "the change, what takes it away again, or the commands that free pinned flows "
+        "(default: patch)",
+    },
+    "--family": {
+        "choices": ["ip", "ip6"],
+        "help": "of dumps of both, the IP version whose rules to change",
+    },
+    "--max-age": {
+        "metavar": "MINUTES",
+        "type": _minutes,
+        "default": _OLD,
+        "help": f"warn of a dump that is older (default: {_OLD})",
+    },
+}
+
+EPILOG: Final = (
+    "Nothing is run and nothing is changed: what is printed is for iptables-restore --noflush, or "
+    "nft, on the node whose dump it is. New flows get own chains in front of kube-proxy's, in "
+    "which dead endpoints are left out of the draws. Exit status 1: not all routes are covered."
+)

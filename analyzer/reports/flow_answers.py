@@ -1,0 +1,56 @@
+"""What ``suspects`` and ``pinned`` found, all that reports of it need."""
+
+from __future__ import annotations
+
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from analyzer.failure.models import Dead
+    from analyzer.failure.pinned import Pinned
+    from analyzer.failure.suspects import Suspect
+    from analyzer.kubeproxy.view import Endpoint, View
+    from analyzer.model.cluster import Cluster
+    from analyzer.model.diagnostics import Diagnostic
+
+
+@value(kw_only=True)
+class SuspectsAnswer:
+    """Of ``suspects``: endpoints by what conntrack speaks against them.
+
+    Attributes:
+        flows: how many conntrack has; `owned` of them are to Services.
+        rate: how often, at most, any is named that answers like the others.
+        proposal: the command that asks what those cost that are named; empty where none is.
+        every: whether a person wants those, too, that are not named.
+    """
+
+    cluster: Cluster
+    view: View
+    flows: int
+    owned: int
+    suspects: tuple[Suspect, ...]
+    rate: float
+    proposal: str
+    diagnostics: tuple[Diagnostic, ...]
+    every: bool = False
+
+
+@value(kw_only=True)
+class PinnedAnswer:
+    """Of ``pinned``: flows that stay where nobody answers them; the fields as of the other.
+
+    Attributes:
+        doors: endpoints of the rules whose address the objects give to another pod, and which.
+    """
+
+    cluster: Cluster
+    view: View
+    dead: Dead
+    flows: int
+    owned: int
+    pinned: tuple[Pinned, ...]
+    doors: Mapping[Endpoint, str]
+    diagnostics: tuple[Diagnostic, ...]

@@ -1,0 +1,61 @@
+"""``kubeodds/pinned/1``: flows that stay where nobody answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.failure.pinned import Pinned
+from analyzer.reports import json_values as values
+from analyzer.reports.flow_answers import PinnedAnswer
+
+_VERSION = 1
+
+
+def render(answer: PinnedAnswer) -> Iterator[str]:
+    """Give the document."""
+
+    def row(each: Pinned) -> str:
+        return values.encode(
+            {
+                "name": each.service.name.text,
+                "protocol": each.service.protocol,
+                "frontend": each.frontend.kind.value,
+                "address": str(each.door.address),
+                "port": each.door.port,
+                "endpoint": {
+                    "address": str(each.endpoint.address),
+                    "port": each.endpoint.port,
+                    "node": answer.cluster.placement(each.endpoint.address).node,
+                },
+                "why": each.why.value,
+                "owner": each.owner or None,
+                "flows": each.flows,
+                "unanswered": each.unanswered,
+                "seconds": each.seconds,
+                "command": each.command,
+            }
+        )
+
+    dead = answer.dead
+    return values.document(
+        "pinned",
+        {
+            "node": values.encode(answer.view.node),
+            "dead": values.encode(
+                {
+                    "nodes": list(dead.nodes),
+                    "zones": list(dead.zones),
+                    "endpoints": list(dead.named),
+                }
+            ),
+            "flows": values.encode(answer.flows),
+            "flows_to_services": values.encode(answer.owned),
+            "pinned": map(row, answer.pinned),
+            "wrong_doors": (
+                values.encode({"address": str(e.address), "port": e.port, "owner": owner})
+                for e, owner in answer.doors.items()
+            ),
+            "diagnostics": values.diagnostics(answer.diagnostics),
+        },
+        _VERSION,
+    )

@@ -1,0 +1,69 @@
+"""``pinned`` for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.failure.pinned import Pinned, Why
+from analyzer.model.cluster import Cluster
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.flow_answers import PinnedAnswer
+from analyzer.reports.phrases import count
+
+_COLUMNS = (
+    Column("SERVICE PORT", shortens=True),
+    Column("PROTO", spare=2),
+    Column("ASKED FOR"),
+    Column("STAYS AT"),
+    Column("NODE", spare=1),
+    Column("FLOWS", right=True),
+    Column("UNANSWERED", right=True, spare=3),
+    Column("FOR", right=True),
+    Column("WHY"),
+)
+_WORDS = {
+    Why.DEAD: "dead",
+    Why.STALE: "no endpoint of it any more",
+    Why.FOREIGN: "the address is another pod's",
+}
+
+
+def render(answer: PinnedAnswer) -> Document:
+    """Return the flows by endpoint, and the commands that free them."""
+    return Document([*_blocks(answer)])
+
+
+def _blocks(answer: PinnedAnswer) -> Iterator[Block]:
+    stays = sum(each.flows for each in answer.pinned)
+    yield Line(
+        (
+            Span(f"{count(stays, 'flow')} pinned", Style.BAD if stays else Style.GOOD),
+            f", of {answer.owned:,} to Services ({answer.flows:,} that conntrack has).",
+        )
+    )
+    if not answer.dead.is_anything:
+        says = "Nothing marked dead: only stale endpoints, and addresses of others, are looked for."
+        yield Line((Span(says, Style.FAINT),))
+    for endpoint, owner in answer.doors.items():
+        says = f"Wrong door: {endpoint} is {owner}'s now, by the objects; new flows go there too."
+        yield Line((Span(says, Style.BAD),))
+    if not answer.pinned:
+        return
+    yield Line()
+    yield Table(_COLUMNS, tuple(tuple(_row(each, answer.cluster)) for each in answer.pinned))
+    yield Line()
+    yield Line(("To draw for them again, on this node; DNS and UDP first:",))
+    for each in answer.pinned:
+        yield Line((Span(each.command, Style.STRONG),), whole=True)
+
+
+def _row(each: Pinned, cluster: Cluster) -> Iterator[Cell]:
+    yield each.service.name.text
+    yield each.service.protocol
+    yield str(each.door)
+    yield Span(str(each.endpoint), Style.BAD)
+    yield cluster.placement(each.endpoint.address).node or "?"
+    yield f"{each.flows:,}"
+    yield f"{each.unanswered:,}"
+    yield f"{each.seconds:,} s"
+    yield f"{_WORDS[each.why]}: {each.owner}" if each.owner else _WORDS[each.why]

@@ -1,0 +1,45 @@
+"""What ``repair`` found, all that a report of it needs."""
+
+from __future__ import annotations
+
+from analyzer.model.value import value
+from analyzer.reports.freshness import UNKNOWN, Freshness
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.failure.models import Dead
+    from analyzer.kubeproxy.view import View
+    from analyzer.model.diagnostics import Diagnostic
+    from analyzer.repair.patch import Patch
+    from analyzer.repair.witness import Repaired
+
+
+@value(kw_only=True)
+class RepairAnswer:
+    """Of ``repair``: a change of one node's rules, and what it does.
+
+    Attributes:
+        prints: of text, what is asked for: patch, undo or conntrack.
+        patches: one for each IP version; without text where nothing is to be changed.
+        services: those that lose flows to the dead, or may.
+        pinned: commands that free the flows which conntrack keeps at dead endpoints.
+        alone: names of the API's own Service, where nobody is left of it and it was not asked for.
+        unplaced: endpoints of which nobody says where they are: they stay in the draws.
+    """
+
+    file: str
+    view: View
+    dead: Dead
+    prints: str
+    patches: tuple[Patch, ...]
+    services: tuple[Repaired, ...]
+    pinned: tuple[str, ...]
+    alone: tuple[str, ...]
+    unplaced: int
+    diagnostics: tuple[Diagnostic, ...]
+    freshness: Freshness = UNKNOWN
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What the rules held that could not be copied."""
+        return tuple(each for patch in self.patches for each in patch.problems)

@@ -1,0 +1,81 @@
+"""``kubeodds/repair/1``: a change of one node's rules, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from analyzer.repair.witness import Repaired
+from analyzer.reports import json_values as values
+from analyzer.reports.freshness import freshness_json
+from analyzer.reports.repair_answer import RepairAnswer
+
+_VERSION = 1
+
+
+def render(answer: RepairAnswer) -> Iterator[str]:
+    """Give the document."""
+    dead = answer.dead
+    return values.document(
+        "repair",
+        {
+            "node": values.encode(answer.view.node),
+            "dead": values.encode(
+                {
+                    "nodes": list(dead.nodes),
+                    "zones": list(dead.zones),
+                    "endpoints": list(dead.named),
+                }
+            ),
+            "freshness": values.encode(freshness_json(answer.freshness)),
+            "patches": (
+                values.encode(
+                    {
+                        "family": each.family,
+                        "program": each.program,
+                        "apply": each.apply,
+                        "undo": each.undo,
+                    }
+                )
+                for each in answer.patches
+            ),
+            "conntrack": map(values.encode, answer.pinned),
+            "services": map(_service, answer.services),
+            "left_alone": map(values.encode, answer.alone),
+            "problems": map(values.encode, answer.problems),
+            "unplaced_endpoints": values.encode(answer.unplaced),
+            "diagnostics": values.diagnostics(answer.diagnostics),
+        },
+        _VERSION,
+    )
+
+
+def _service(each: Repaired) -> str:
+    service = each.before.service
+    found: dict[str, Any] = {
+        "name": service.name.text,
+        "protocol": service.protocol,
+        "family": {4: "ip", 6: "ip6"}.get(service.version or 0),
+        "fate": each.fate.value,
+        "dead_endpoints": [str(end) for end in each.before.dead],
+        "routes": [
+            {
+                "frontend": {
+                    "kind": loss.route.frontend.kind.value,
+                    "address": None
+                    if loss.route.frontend.address is None
+                    else str(loss.route.frontend.address),
+                    "port": loss.route.frontend.port,
+                },
+                "source": loss.route.source.value,
+                "network": None if loss.route.network is None else str(loss.route.network),
+                "loss_before": {
+                    "lower": values.probability(loss.on_dead.lower),
+                    "upper": values.probability(loss.on_dead.upper),
+                },
+                "fate": fate.value,
+            }
+            for loss, fate in each.routes
+        ],
+    }
+    return values.encode(found)

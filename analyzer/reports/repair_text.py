@@ -1,0 +1,125 @@
+"""A repair as text: what iptables-restore or nft reads, with what a person must know on top.
+
+Lines that begin with ``#`` are comments to both programs, so that the whole can be piped into one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from analyzer.model.text import printable
+from analyzer.repair.witness import Fate, Repaired
+from analyzer.reports.phrases import count
+from analyzer.reports.repair_answer import RepairAnswer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Names in one line of the head.
+_MOST: Final = 5
+_WIDTH: Final = 96
+
+
+def render(answer: RepairAnswer) -> Iterator[str]:
+    """Give the lines of what was asked for."""
+    match answer.prints:
+        case "undo":
+            yield from (each.undo for each in answer.patches)
+        case "conntrack":
+            yield from (f"{each}\n" for each in answer.pinned)
+        case _:
+            yield from (f"{line}\n" for line in _head(answer))
+            yield from (each.apply for each in answer.patches)
+
+
+def _head(answer: RepairAnswer) -> Iterator[str]:
+    """Give the comments: what this is for, how to apply it and how to take it back."""
+    node = f" of node {answer.view.node}" if answer.view.node else ""
+    yield from _said(f"kubeodds repair: new flows{node} leave out {_dead(answer)}.")
+    by_fate = {fate: [s for s in answer.services if s.of(fate)] for fate in Fate}
+    if not any(each.apply for each in answer.patches):
+        yield "# Nothing to change."
+    covered = [each for each in answer.services if each.fate is Fate.COVERED]
+    if covered:
+        yield from _said(
+            f"Loses nothing more to the dead: {count(len(covered), 'ServicePort')} "
+            f"({_names(covered)})."
+        )
+    for each in by_fate[Fate.REFUSED][:_MOST]:
+        routes = each.of(Fate.REFUSED)
+        which = "" if len(routes) == len(each.routes) else f" on {_routes(each, Fate.REFUSED)}"
+        yield from _said(f"Nobody left, refused at once: {each.before.service.name.text}{which}.")
+    if len(by_fate[Fate.REFUSED]) > _MOST:
+        more = len(by_fate[Fate.REFUSED]) - _MOST
+        yield from _said(f"So {count(more, 'ServicePort')} more; --format json lists all.")
+    for name in answer.alone:
+        yield from _said(
+            f"Left alone: {name}. Its API servers come back at these addresses and must not be "
+            f"refused then; --service {name} repairs it all the same."
+        )
+    for each in by_fate[Fate.LEFT]:
+        yield from _said(
+            f"NOT COVERED: {each.before.service.name.text} may still lose flows on "
+            f"{_routes(each, Fate.LEFT)}."
+        )
+    yield from (line for each in answer.problems for line in _said(f"NOT COVERED: {each}."))
+    if answer.unplaced:
+        yield from _said(
+            f"Node unknown for {count(answer.unplaced, 'endpoint')}: they stay in the draws; pass "
+            "--objects or --node-of."
+        )
+    yield from _how(answer)
+
+
+def _how(answer: RepairAnswer) -> Iterator[str]:
+    programs = dict.fromkeys(each.program for each in answer.patches if each.apply)
+    for program in programs:
+        yield "#"
+        yield from _said("On this node and no other, whose rules differ; save the undo first:")
+        yield "#   kubeodds repair ... --print undo > undo.rules"
+        yield f"#   {program} < repair.rules"
+        yield from _said(
+            "A second time is refused as a whole. kube-proxy's syncs leave it alone: when the API "
+            "is back, take it away, or these flows never reach new endpoints:"
+        )
+        yield f"#   {program} < undo.rules"
+    if answer.pinned and programs:
+        yield from _said("Then free the flows that conntrack keeps at the dead:")
+        for each in answer.pinned[:_MOST]:
+            yield f"#   {each}"
+        if len(answer.pinned) > _MOST:
+            yield f"#   and {len(answer.pinned) - _MOST:,} more: --print conntrack"
+
+
+def _dead(answer: RepairAnswer) -> str:
+    dead = answer.dead
+    named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
+    named += [*dead.named]
+    return ", ".join(named) + f" ({count(len(dead.endpoints), 'endpoint')})"
+
+
+def _names(services: Iterable[Repaired]) -> str:
+    names = [*dict.fromkeys(each.before.service.name.text for each in services)]
+    more = f" and {len(names) - _MOST:,} more" if len(names) > _MOST else ""
+    return ", ".join(names[:_MOST]) + more
+
+
+def _routes(service: Repaired, fate: Fate) -> str:
+    """Return routes by frontend: ``NodePort *:30302 (external, node)``."""
+    sources: dict[str, list[str]] = {}
+    for each in service.of(fate):
+        frontend = f"{each.route.frontend.kind.value} {each.route.frontend}"
+        sources.setdefault(frontend, []).append(each.route.source.value)
+    return ", ".join(f"{f} ({', '.join(dict.fromkeys(s))})" for f, s in sources.items())
+
+
+def _said(text: str) -> Iterator[str]:
+    """Give a sentence in lines of comments; no character of a name can end one."""
+    line = "#"
+    for word in printable(text).split(" "):
+        if len(line) + 1 + len(word) > _WIDTH and line != "#":
+            yield line
+            line = "#"
+        line += f" {word}"
+    yield line

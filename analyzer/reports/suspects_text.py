@@ -1,0 +1,89 @@
+"""``suspects`` for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.failure.suspects import Suspect
+from analyzer.model.cluster import Cluster
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.flow_answers import SuspectsAnswer
+from analyzer.reports.phrases import count
+
+_COLUMNS = (
+    Column("ENDPOINT"),
+    Column("NODE", spare=1),
+    Column("SERVICE PORT", shortens=True),
+    Column("SHARE", right=True, spare=2),
+    Column("UNANSWERED", right=True),
+    Column("ANSWERED", right=True),
+    Column("ESTABLISHED", right=True, spare=3),
+    Column("P-VALUE", right=True),
+    Column(""),
+)
+
+
+def render(answer: SuspectsAnswer) -> Document:
+    """Return who is suspect, with the numbers behind it, and what to run next."""
+    return Document([*_blocks(answer)])
+
+
+def _blocks(answer: SuspectsAnswer) -> Iterator[Block]:
+    named = [each for each in answer.suspects if each.is_suspect]
+    unanswered = sum(each.unanswered for each in answer.suspects)
+    yield Line(
+        (
+            f"{count(answer.owned, 'flow')} to Services of {answer.flows:,} that conntrack has; "
+            f"{unanswered:,} unanswered.",
+        )
+    )
+    if named:
+        style = Style.BAD
+        says = f"{count(len(named), 'endpoint')} suspect"
+    else:
+        style = Style.PLAIN
+        says = "Nobody is suspect: which is no proof that all live"
+    yield Line(
+        (
+            Span(says, style),
+            f" (exact binomial tests, Holm-corrected, family-wise error rate {answer.rate:.3g}).",
+        )
+    )
+    shown = answer.suspects if answer.every else [e for e in answer.suspects if _is_odd(e)]
+    if shown:
+        yield Line()
+        rows = tuple(tuple(_row(each, answer.cluster)) for each in shown)
+        yield Table(_COLUMNS, rows)
+    yield Line()
+    says = "What the draws do not explain: dead, slow, overloaded or cut off, no test can say."
+    yield Line((Span(says, Style.FAINT),))
+    if answer.proposal:
+        yield Line(("What they would cost: ", Span(answer.proposal, Style.STRONG)), whole=True)
+
+
+def _is_odd(each: Suspect) -> bool:
+    alone = each.p_value is None and each.unanswered and not each.answered
+    return each.is_suspect or each.neighbour_lost or bool(alone)
+
+
+def _row(each: Suspect, cluster: Cluster) -> Iterator[Cell]:
+    yield Span(str(each.endpoint), Style.BAD if each.is_suspect else Style.PLAIN)
+    yield cluster.placement(each.endpoint.address).node or "?"
+    yield each.service.name.text
+    least, most = each.share
+    yield f"{most:.1%}" if least == most else f"{least:.1%} to {most:.1%}"
+    yield f"{each.unanswered:,} of {each.of_unanswered:,}"
+    yield f"{each.answered:,} of {each.of_answered:,}"
+    yield f"{each.established:,}"
+    yield "-" if each.p_value is None else f"{each.p_value:.2g}"
+    yield _says(each)
+
+
+def _says(each: Suspect) -> Cell:
+    if each.is_suspect:
+        return Span("suspect, and no neighbour" if each.neighbour_lost else "suspect", Style.BAD)
+    if each.neighbour_lost:
+        return Span("no neighbour: it did not answer ARP or ND", Style.WARNING)
+    if each.p_value is None and each.unanswered:
+        return "takes all flows: its share says nothing"
+    return ""

@@ -1,0 +1,143 @@
+"""Conntrack beside the rules: what of it is flows to Services, and whom it speaks against."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from analyzer.errors import UsageError
+from analyzer.failure.suspects import Suspect, suspects
+from analyzer.failure.tracked import Owned, Owners
+from analyzer.files import Member, read_file
+from analyzer.flow_arguments import RATE
+from analyzer.inputs import Input
+from analyzer.judging import judged
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.value import replace
+from analyzer.parsers.conntrack import parse_conntrack
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from analyzer.model.addresses import Address
+    from analyzer.model.conntrack import Tracked
+
+
+def suggested(options: SimpleNamespace, given: Input) -> str:
+    """Return the command that asks about those whom a bundle's conntrack speaks against.
+
+    Empty where it has none, or speaks against nobody.
+    """
+    if not options.conntrack:
+        return ""
+    _, owned = owned_flows(options, given)
+    return proposal(suspects(owned, RATE), given, options)
+
+
+def dump_of(options: SimpleNamespace) -> str:
+    """Return the dump, or the bundle, as it stood on the command line."""
+    first = options.dumps[0]
+    return first.bundle if isinstance(first, Member) else str(first)
+
+
+def owned_flows(
+    options: SimpleNamespace, given: Input
+) -> tuple[Sequence[Tracked], Sequence[Owned]]:
+    """Return the flows that conntrack has, and those to Services.
+
+    Raises:
+        AnalyzerError: none are given, or a file is something else.
+        OSError: it cannot be read.
+    """
+    if not options.conntrack:
+        raise UsageError(
+            "no conntrack entries: give --conntrack FILE, the output of `conntrack -L` on the "
+            "node, or a bundle of `kubeodds collect`"
+        )
+    flows: list[Tracked] = []
+    for name in options.conntrack:
+        flows += parse_conntrack(_data(name, options), name)
+    # pinned goes by what there is now, suspects by all that came.
+    again = [
+        each
+        for name in getattr(options, "again", ())
+        for each in parse_conntrack(_data(name, options), name)
+    ]
+    if again:
+        known = {each.key for each in flows}
+        flows += [replace(each, is_new=True) for each in again if each.key not in known]
+    _, services = judged(options, given)
+    return flows, tuple(Owners(services, given.own).owned(flows))
+
+
+def _data(name: str, options: SimpleNamespace) -> bytes:
+    return name.data if isinstance(name, Member) else read_file(name, options.max_input)
+
+
+def lost_neighbours(options: SimpleNamespace) -> frozenset[Address]:
+    """Return the addresses that the node asked for in vain, where that is told."""
+    if options.neighbours is None:
+        return frozenset()
+    from analyzer.parsers.neighbours import parse_neighbours
+
+    return parse_neighbours(_data(options.neighbours, options), options.neighbours)
+
+
+def proposal(found: Sequence[Suspect], given: Input, options: SimpleNamespace) -> str:
+    """Return the command that asks what those cost that are suspect; empty where nobody is."""
+    named = [each for each in found if each.is_suspect]
+    if not named:
+        return ""
+    words = ["kubeodds", "loss", dump_of(options)]
+    for name in options.objects:
+        words += [] if isinstance(name, Member) else ["--objects", name]
+    nodes: dict[str | None, list[Suspect]] = {}
+    for each in named:
+        node = given.cluster.placement(each.endpoint.address).node
+        nodes.setdefault(node, []).append(each)
+    gone = [node for node in nodes if node is not None and _all_of(node, found, given)]
+    for node in sorted(gone):
+        words += ["--dead-node", node]
+    rest = sorted(str(e) for n, rows in nodes.items() if n not in gone for e in _doors(rows))
+    if rest:
+        words += ["--dead", ",".join(rest)]
+    return shlex.join(words)
+
+
+def _doors(rows: Sequence[Suspect]) -> Iterator[Endpoint]:
+    yield from dict.fromkeys(each.endpoint for each in rows)
+
+
+def _all_of(node: str, found: Sequence[Suspect], given: Input) -> bool:
+    """Tell whether several pods of a node are suspect, and nobody there answers."""
+    there = [e for e in found if given.cluster.placement(e.endpoint.address).node == node]
+    addresses = {each.endpoint.address for each in there if each.is_suspect}
+    return len(addresses) > 1 and not any(each.answered for each in there)
+
+
+def wrong_doors(given: Input) -> Mapping[Endpoint, str]:
+    """Return endpoints of the rules whose address the objects give to another pod, and which.
+
+    One that a Service's EndpointSlices list, or that is a pod of its own namespace where none
+    are listed, is where it should be.
+    """
+    owners: dict[str, list[str]] = {}
+    for pod, addresses in given.pods().items():
+        for address in addresses:
+            owners.setdefault(address, []).append(pod)
+    listed = {
+        (spec.name, spec.protocol): {each.address for each in spec.endpoints}
+        for spec in (*given.services(), *given.other_services())
+    }
+    found = {}
+    for service in given.view.services:
+        spec = listed.get((service.name.text, service.protocol))
+        for endpoint in service.endpoints:
+            pods = owners.get(str(endpoint.address))
+            if not pods or (spec is not None and endpoint.address in spec):
+                continue
+            own = f"{service.name.namespace}/"
+            if spec is not None or not any(each.startswith(own) for each in pods):
+                found[endpoint] = pods[0]
+    return found

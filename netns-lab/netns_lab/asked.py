@@ -1,0 +1,140 @@
+"""What a verb of the lab is asked: the routes to replay, and the lab for them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from analyzer.failure.models import Dead
+from analyzer.inputs import Input, read_input
+from analyzer.judging import dead_of
+from analyzer.kubeproxy.select import narrow
+from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.endings import Ending, EndKind
+from analyzer.model.probability import ALWAYS, Bounds
+from analyzer.model.value import replace
+from analyzer.reports.answers import LeftOut
+from netns_lab.backends import backend_of
+from netns_lab.errors import LabError
+from netns_lab.namespace import leave_host
+from netns_lab.pod_devices import pod_device
+from netns_lab.reasons import passes_by, why_not
+from netns_lab.sources import version_of
+
+_Routes = list[tuple[ServicePort, Route]]
+
+
+class SetUp(NamedTuple):
+    """What is measured: labs, each with its routes, and what was given."""
+
+    labs: list[tuple[Any, _Routes]]
+    given: Input
+    dead: Dead
+    left_out: list[LeftOut]
+
+    @property
+    def routes(self) -> _Routes:
+        """Those of all labs."""
+        return [each for _, routes in self.labs for each in routes]
+
+
+def set_up(options: SimpleNamespace, flows: int) -> SetUp:
+    """Leave the host's network, read what was asked, and build the labs: one for each IP version.
+
+    The rules of one IP version know nothing of the other's, unless one ruleset of nft has both.
+    """
+    leave_host()
+    given = read_input(options)
+    dead = dead_of(options, given)
+    routes, left_out = _replayable(options, given)
+    # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
+    experiment = importlib.import_module("netns_lab.experiment")
+    labs: list[tuple[Any, _Routes]] = []
+    for part in given.parts or (given,):
+        own = [(s, r) for s, r in routes if not given.parts or version_of(s, r) in part.versions]
+        if not own:
+            continue
+        question = experiment.Question(
+            ruleset=part.ruleset,
+            cluster=given.cluster,
+            view=part.view,
+            dead=dead,
+            backend=options.backend or backend_of(part.ruleset),
+            flows=flows,
+            # A program may ask others on its way, the cluster's DNS before all.
+            routes=() if getattr(options, "client", None) else tuple(own),
+            pod_device=pod_device(given.every_ruleset, given.assumed),
+        )
+        labs.append((experiment.Lab(question), own))
+    return SetUp(labs, given, dead, left_out)
+
+
+def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[LeftOut]]:
+    """Return the routes to replay, and those that cannot be.
+
+    Raises:
+        LabError: none can be, or the one that was asked for cannot.
+    """
+    asked = [
+        (service, route, why_not(service, route)) for service, route in routes_of(options, given)
+    ]
+    routes = [(service, route) for service, route, reason in asked if reason is None]
+    left_out = [
+        left_out_of(service, route, reason)
+        for service, route, reason in asked
+        if reason is not None
+    ]
+    if not routes:
+        why = next(iter(said(left_out, given)), None)
+        raise LabError(why.message if why else "no frontend has flows from there")
+    return routes, left_out
+
+
+def left_out_of(service: ServicePort, route: Route, reason: str) -> LeftOut:
+    """Return what says that a route is not replayed, and why."""
+    return LeftOut(
+        service=service.name.text,
+        protocol=service.protocol,
+        frontend=f"{route.frontend.kind.value} {route.frontend}",
+        source=route.source.value,
+        reason=reason,
+    )
+
+
+def said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
+    """Return a warning for each ServicePort and reason."""
+    return [
+        Diagnostic(
+            severity=Severity.WARNING,
+            code="not-replayed",
+            message=f"{name} is not replayed: {reason}",
+            file=given.ruleset.file,
+        )
+        for name, reason in dict.fromkeys((each.service, each.reason) for each in left_out)
+    ]
+
+
+def routes_of(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePort, Route]]:
+    """Give the routes that are asked about, those of refused frontends with their refusal."""
+    for service in narrow(given.view, options.service):
+        refusals = dict(service.refusals)
+        for source in Source:
+            if source.value not in (options.sources or ["pod"]):
+                continue
+            for route in service.every_route(source):
+                how = refusals.get(route.frontend)
+                nowhere = not route.shares and not route.astray
+                if how is not None and nowhere and not passes_by(route):
+                    refused = Ending(kind=EndKind.REFUSED, how=how)
+                    yield service, replace(route, astray=((refused, Bounds(ALWAYS, ALWAYS)),))
+                else:
+                    yield service, route
+
+
+def names(dead: Dead) -> str:
+    """Return who is dead, in words."""
+    named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
+    return ", ".join([*named, *(f"endpoint {e}" for e in dead.named)]) or "nothing"

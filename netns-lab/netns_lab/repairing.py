@@ -1,0 +1,178 @@
+"""A repair proved on the kernel: applied to the rules while flows go on.
+
+Theory of operation
+===================
+
+The lab has the rules of the dump and the dead are silent. First each route to them is measured, so
+that the loss is there. Then flows are sent that conntrack keeps. The repair is applied and undone,
+which must leave the rules byte for byte; applied again; applied a third time, which must be
+refused and change nothing. What the kernel holds then must be what the prediction was made of. The
+flows that conntrack keeps must go on to where they went; those at the dead are freed with the
+commands that `repair` prints, and must come to the living. Each route is measured again, and once
+more after kube-proxy's rules have been written anew on top of the repair.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from analyzer.failure.agreement import Verdict, judge
+from analyzer.inputs import Input
+from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.model.rules import Ruleset
+from analyzer.repair.chains import Graph
+from analyzer.repairing import Made
+from analyzer.reports.answers import Check, RepairedRoute
+from netns_lab.command import run
+from netns_lab.count import RawDoor, raw_door
+from netns_lab.errors import LabError
+from netns_lab.established import Established
+from netns_lab.experiment import Lab
+from netns_lab.measure import Progress
+from netns_lab.netlink import forget_flows
+
+#: Flows of each route that conntrack keeps meanwhile.
+_KEPT: Final = 200
+
+_Place = tuple[ServicePort, Route]
+
+
+class Proof:
+    """One repair, proved in one lab."""
+
+    def __init__(self, lab: Lab, given: Input, made: Made, flows: int) -> None:
+        self._lab = lab
+        self._given = given
+        self._made = made
+        self._flows = flows
+        self.checks: list[Check] = []
+        self._dead = {
+            raw_door(each.address.packed, each.port)
+            for each in lab.question.dead.endpoints
+            if each.port is not None
+        }
+
+    def run(
+        self, places: Sequence[tuple[_Place, _Place]], progress: Progress
+    ) -> Iterator[RepairedRoute]:
+        """Give what was measured of each route, given as it is before and after.
+
+        Raises:
+            LabError: the kernel does not take the repair, or holds other rules than it should.
+        """
+        before = [self._measured(old, progress) for old, _ in places]
+        kept = self._begun([old for old, _ in places])
+        self._apply()
+        self._go_on(kept)
+        after = [self._measured(new, progress) for _, new in places]
+        self._sync()
+        synced = [self._measured(new, progress) for _, new in places]
+        self._take_back()
+        for first, second, third in zip(before, after, synced, strict=True):
+            for a, b, c in zip(first, second, third, strict=True):
+                yield RepairedRoute(before=a, after=b, synced=c)
+
+    def _check(self, says: str, holds: bool) -> None:
+        self.checks.append(Check(says, holds))
+
+    def _measured(self, place: _Place, progress: Progress) -> list[Verdict]:
+        return [judge(each) for each in self._lab.measure(*place, progress, self._flows)]
+
+    # --- rules ---------------------------------------------------------------------
+
+    def _apply(self) -> None:
+        backend = self._lab.backend
+        self._untouched = backend.saved()
+        self._change()
+        self._undo()
+        same = backend.saved() == self._untouched
+        self._check("the undo leaves the rules byte for byte as they were", same)
+        self._change()
+        applied = backend.saved()
+        again = [backend.change(each.apply) for each in self._made.patches if each.apply]
+        refused = not any(again) and backend.saved() == applied
+        self._check("a second time is refused and changes nothing", refused)
+        backend.adopt(self._made.after.ruleset)
+
+    def _change(self) -> None:
+        for patch in self._made.patches:
+            if patch.apply and not self._lab.backend.change(patch.apply):
+                raise LabError(f"the kernel does not take the change of {patch.family}")
+
+    def _undo(self) -> None:
+        for patch in self._made.patches:
+            if patch.undo and not self._lab.backend.change(patch.undo):
+                raise LabError(f"the kernel does not take the undo of {patch.family}")
+
+    def _sync(self) -> None:
+        backend = self._lab.backend
+        ruleset = self._given.ruleset
+        if isinstance(ruleset, Ruleset):
+            gone = Graph(ruleset.tables["nat"], self._lab.question.dead.endpoints).gone
+            taken = backend.resync(ruleset, gone)
+            self._check("a sync that deletes the chains of the dead is taken", taken)
+        taken = backend.resync(ruleset)
+        self._check("a full sync of kube-proxy's rules on top is taken", taken)
+        try:
+            backend.adopt(self._made.after.ruleset)
+        except LabError:
+            self._check("and leaves the repair as it was", False)
+        else:
+            self._check("and leaves the repair as it was", True)
+
+    def _take_back(self) -> None:
+        self._undo()
+        self._lab.backend.adopt(self._given.ruleset)
+
+    # --- flows that go on ----------------------------------------------------------
+
+    def _begun(self, places: Sequence[_Place]) -> list[tuple[Established, Mapping[int, RawDoor]]]:
+        """Send flows of each route that conntrack keeps, and return where they came to."""
+        forget_flows(self._lab.topology.node)
+        runs = [
+            Established(self._lab, service, route, _KEPT, None)
+            for service, route in places
+            if service.affinity is None and _is_kept(service, route)
+        ]
+        return [(each, each.send()) for each in runs]
+
+    def _go_on(self, kept: Sequence[tuple[Established, Mapping[int, RawDoor]]]) -> None:
+        living = stayed = pinned = freed = lost = 0
+        for each, first in kept:
+            then = each.send()
+            living += sum(door not in self._dead for door in first.values())
+            stayed += sum(
+                then.get(tag) == door for tag, door in first.items() if door not in self._dead
+            )
+            pinned += sum(
+                then.get(tag) == door for tag, door in first.items() if door in self._dead
+            )
+        for command in self._made.pinned:
+            # It fails where it finds none to delete.
+            run(self._lab.topology.node, shlex.split(command), check=False)
+        for each, first in kept:
+            then = each.send()
+            freed += sum(
+                door in self._dead and then.get(tag) not in self._dead
+                for tag, door in first.items()
+            )
+            lost += sum(
+                then.get(tag) != door for tag, door in first.items() if door not in self._dead
+            )
+        if kept:
+            says = f"flows that conntrack keeps at living endpoints go on: {stayed:,} of {living:,}"
+            self._check(says, stayed == living and not lost)
+            says = f"those at the dead are free after conntrack -D: {freed:,} of {pinned:,}"
+            self._check(says, freed == pinned)
+
+
+def _is_kept(service: ServicePort, route: Route) -> bool:
+    """Tell whether conntrack keeps flows of a route until they are sent again.
+
+    The node's own stack resets a connection that none of its programs has asked for.
+    """
+    if route.source is Source.NODE:
+        return service.protocol == "udp"
+    return route.source is not Source.HAIRPIN

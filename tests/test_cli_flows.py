@@ -1,0 +1,165 @@
+"""The command line of `suspects` and `pinned`: from files, from bundles, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.captures import ROOT
+from tests.support.commands import CAPTURE, DUMP, OBJECTS, Command
+
+#: The master is silent: 100 flows each to default/app and kube-system/kube-dns:dns.
+CONNTRACK = str(ROOT / "examples" / "conntrack.txt")
+ASKED = (DUMP, *OBJECTS, "--node", "worker1", "--conntrack", CONNTRACK)
+LOST = '[{"dst":"10.244.0.7","dev":"eth0","state":["FAILED"]}]'
+
+
+def document(command: Command, *words: str, status: int) -> Any:
+    done = command(*words, "--format", "json")
+    assert done.status == status, done.err
+    return json.loads(done.out)
+
+
+def bundle(command: Command, *, again: bool = False) -> str:
+    """Write a bundle with rules, objects and conntrack, that another node has besides."""
+    files = {
+        "MANIFEST": b"# kubeodds collect 1, format 1\n# node worker1, begun 2026-11-22T10:00:00Z\n",
+        "iptables-legacy-save.txt": Path(DUMP).read_bytes(),
+        "objects.json": (CAPTURE / "objects.json").read_bytes(),
+        "conntrack-ipv4.txt": Path(CONNTRACK).read_bytes(),
+        "conntrack-ipv6.txt": b"",
+        "neighbours.json": LOST.encode(),
+    }
+    if again:
+        files["again/conntrack-ipv4.txt"] = Path(CONNTRACK).read_bytes()
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(f"node/{name}")
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return command.file("node.tar.gz", made.getvalue())
+
+
+def test_the_dead_are_named_with_the_numbers_and_the_line_to_run(command: Command) -> None:
+    found = document(command, "suspects", *ASKED, status=1)
+    named = {(e["address"], e["name"]) for e in found["endpoints"] if e["suspect"]}
+    assert named == {("10.244.0.7", "default/app"), ("10.244.0.3", "kube-system/kube-dns:dns")}
+    assert found["proposal"] == f"kubeodds loss {DUMP} --objects {OBJECTS[1]} --dead-node master"
+    assert all(e["p_value"] < 1e-6 for e in found["endpoints"] if e["suspect"])
+
+
+def test_without_objects_the_line_names_endpoints(command: Command) -> None:
+    found = document(command, "suspects", DUMP, "--conntrack", CONNTRACK, status=1)
+    assert found["proposal"] == f"kubeodds loss {DUMP} --dead 10.244.0.3:53,10.244.0.7:8080"
+
+
+def test_text_calls_nobody_dead(command: Command) -> None:
+    done = command("suspects", *ASKED)
+    assert "2 endpoints suspect (exact binomial tests, Holm-corrected" in done.out
+    assert "10.244.1.9" not in done.out
+    assert "no test can say" in done.out
+    assert "10.244.1.9" in command("suspects", *ASKED, "--all").out
+
+
+def test_a_neighbour_that_does_not_answer_is_shown(command: Command) -> None:
+    neighbours = command.file("neighbours.json", LOST)
+    done = command("suspects", *ASKED, "--neighbours", neighbours)
+    assert "suspect, and no neighbour" in done.out
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_bundle_has_all_that_is_asked_for(command: Command, again: bool) -> None:
+    name = bundle(command, again=again)
+    done = command("suspects", name)
+    assert done.status == 1
+    assert "conntrack-ipv4.txt" in done.err
+    assert ("again/conntrack-ipv4.txt" in done.err) is again
+    assert "200 flows to Services of 200" in done.out  # the same flows do not count twice
+    assert f"What they would cost: kubeodds loss {name} --dead-node master" in done.out
+    assert "no neighbour" in done.out
+    pinned = command("pinned", name, "--dead-node", "master")
+    assert (pinned.status, "flows pinned" in pinned.out) == (1, True)
+
+
+def test_loss_of_a_bundle_proposes_who_may_be_dead(command: Command) -> None:
+    name = bundle(command)
+    done = command("loss", name)
+    assert f"to ask about them: kubeodds loss {name} --dead-node master" in done.err
+    assert "speaks against" not in command("loss", name, "--dead", "10.244.0.7").err
+
+
+def test_pinned_flows_come_with_what_frees_just_them_dns_first(command: Command) -> None:
+    found = document(command, "pinned", *ASKED, "--dead-node", "master", status=1)["pinned"]
+    assert [(e["name"], e["why"]) for e in found] == [
+        ("kube-system/kube-dns:dns", "dead"),
+        ("default/app", "dead"),
+    ]
+    assert found[0]["command"] == (
+        "conntrack -D -p udp --orig-dst 10.96.0.10 --orig-port-dst 53 --reply-src 10.244.0.3 "
+        "--reply-port-src 53"
+    )
+    assert sum(e["flows"] for e in found) == sum(e["unanswered"] for e in found)
+
+
+def test_nobody_dead_and_nothing_stale_is_no_finding(command: Command) -> None:
+    done = command("pinned", *ASKED)
+    assert done.status == 0
+    assert "0 flows pinned" in done.out
+    assert "Nothing marked dead" in done.out
+
+
+def test_an_address_that_is_another_pods_is_a_wrong_door(command: Command) -> None:
+    objects = json.loads((CAPTURE / "objects.json").read_text())
+    for item in objects["items"]:
+        for each in item.get("endpoints", ()):
+            # The API has moved on: nothing of app is at 10.244.1.9 any more.
+            each["addresses"] = [a.replace("10.244.1.9", "10.244.1.99") for a in each["addresses"]]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "stranger", "namespace": "shop", "uid": "1"},
+        "spec": {"nodeName": "worker1"},
+        "status": {"phase": "Running", "podIP": "10.244.1.9", "podIPs": [{"ip": "10.244.1.9"}]},
+    }
+    objects["items"] = [
+        each for each in objects["items"] if each["kind"] not in {"Pod", "Endpoints"}
+    ]
+    objects["items"].append(pod)
+    given = command.file("objects.json", json.dumps(objects))
+    words = ("pinned", DUMP, "--conntrack", CONNTRACK, "--objects", given, "--node", "worker1")
+    told = document(command, *words, status=1)
+    assert told["wrong_doors"] == [
+        {"address": "10.244.1.9", "port": 8080, "owner": "shop/stranger"}
+    ]
+    assert "Wrong door: 10.244.1.9:8080 is shop/stranger's now" in command(*words).out
+    found = told["pinned"]
+    assert [(e["endpoint"]["address"], e["why"], e["owner"]) for e in found] == [
+        ("10.244.1.9", "foreign", "shop/stranger")
+    ]
+
+
+@pytest.mark.parametrize("verb", ["suspects", "pinned"])
+def test_conntrack_is_asked_for(command: Command, verb: str) -> None:
+    done = command(verb, DUMP)
+    assert (done.status, done.out) == (2, "")
+    assert "no conntrack entries: give --conntrack FILE" in done.err
+
+
+@pytest.mark.parametrize("verb", ["suspects", "pinned"])
+def test_a_file_that_is_none_of_conntrack_is_refused(command: Command, verb: str) -> None:
+    done = command(verb, DUMP, "--conntrack", DUMP)
+    assert (done.status, done.out) == (2, "")
+    assert "no flow in it; expected the output of `conntrack -L`" in done.err
+
+
+@pytest.mark.parametrize("rate", ["0%", "100%", "1", "x%", "-1%"])
+def test_a_rate_is_a_percentage(command: Command, rate: str) -> None:
+    done = command("suspects", *ASKED, f"--error-rate={rate}")
+    assert done.status == 2
+    assert "is not a percentage between 0% and 100%" in done.err
