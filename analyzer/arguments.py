@@ -363,6 +363,13 @@ def _collect_options(parser: ArgumentParser) -> None:
     add_options(parser)
 
 
+def _anonymise_options(parser: ArgumentParser) -> None:
+    from analyzer.anonymise_arguments import EPILOG, add_options
+
+    parser.epilog = EPILOG
+    add_options(parser)
+
+
 def _completion_options(parser: ArgumentParser) -> None:
     parser.add_argument("shell", choices=["bash", "zsh", "fish"], help="for which shell")
 
@@ -393,6 +400,7 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "client": ("how often clients fail, how long they wait, and why", _client_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
     "collect": ("print a script that collects rules and state on a node", _collect_options),
+    "anonymise": ("rules, objects and bundles under other names, to show", _anonymise_options),
     "completion": ("print what completes this command line in a shell", _completion_options),
     "lab": ("the same, measured on this machine's kernel", None),
 }

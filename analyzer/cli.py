@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
             return _lab([*arguments[2:], "--help"])
         options = parse(arguments)
         options.typed = arguments
-        if options.verb not in {"collect", "completion"}:
+        if options.verb not in {"anonymise", "collect", "completion"}:
             from analyzer.bundle import opened
 
             options = opened(options, say)
@@ -304,6 +304,12 @@ def _collect(options: SimpleNamespace) -> int:
     return DONE
 
 
+def _anonymise(options: SimpleNamespace) -> int:
+    from analyzer.anonymise_verb import anonymise
+
+    return anonymise(options)
+
+
 def _completion(options: SimpleNamespace) -> int:
     from analyzer.completion import script
 
@@ -322,6 +328,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "client": _client,
     "diff": _diff,
     "collect": _collect,
+    "anonymise": _anonymise,
     "completion": _completion,
 }
 

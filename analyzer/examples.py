@@ -59,6 +59,11 @@ EXAMPLES: Final = {
         "kubeodds collect | kubectl debug node/node1 -qi --image=busybox --profile=sysadmin "
         "-- chroot /host sh -s -- /tmp/node1.tar.gz",
     ),
+    "anonymise": (
+        "kubeodds anonymise dump.txt --salt-file salt",
+        "kubeodds anonymise objects.json --salt-file salt --map map.json",
+        "kubeodds anonymise ruleset.nft --every-name | gzip > shown.nft.gz",
+    ),
     "completion": (
         "kubeodds completion bash | sudo tee /usr/share/bash-completion/completions/kubeodds",
         "kubeodds completion zsh | sudo tee /usr/local/share/zsh/site-functions/_kubeodds",

@@ -6,7 +6,7 @@
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
 _shtab_kubeodds_lab_subparsers=(run clients verify judge)
-_shtab_kubeodds_subparsers=(services tree trace loss whatif timeline advise client diff collect completion lab)
+_shtab_kubeodds_subparsers=(services tree trace loss whatif timeline advise client diff collect anonymise completion lab)
 
 _shtab_kubeodds_services_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --from-objects --kube-proxy --mode --cluster-cidr --detect-local-mode --seed -o --format --output --color --no-color --service -n --namespace --sort --all --check)
 _shtab_kubeodds_tree_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose -o --format --output --color --no-color --from -n --namespace --all --dead --dead-node --dead-zone)
@@ -18,6 +18,7 @@ _shtab_kubeodds_advise_option_strings=(-h --help --input-format --with --table -
 _shtab_kubeodds_client_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose -o --format --output --color --no-color --dead --dead-node --dead-zone --service -n --namespace --client --lookup --resolv-conf --requires --from --fate --caller --balancer --timeout --tries --max-failure --all)
 _shtab_kubeodds_diff_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --node-b --node-ip-b --with-b -o --format --output --color --no-color --service -n --namespace --all --count-intended)
 _shtab_kubeodds_collect_option_strings=(-h --help --twice --timeout)
+_shtab_kubeodds_anonymise_option_strings=(-h --help --salt-file --map --output --every-name --max-input --strict)
 _shtab_kubeodds_completion_option_strings=(-h --help)
 _shtab_kubeodds_lab_run_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --flows --from)
 _shtab_kubeodds_lab_clients_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --runs)
@@ -81,6 +82,10 @@ _shtab_kubeodds_diff___objects_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_diff___ipsets_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_diff___with_b_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_diff___output_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_anonymise_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_anonymise___salt_file_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_anonymise___map_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_anonymise___output_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_run_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_run___with_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_run___objects_COMPGEN=_shtab_compgen_files
@@ -175,7 +180,7 @@ _shtab_kubeodds_lab_judge__o_choices=(json text)
 _shtab_kubeodds_lab_judge___format_choices=(json text)
 _shtab_kubeodds_lab_judge___color_choices=(auto always never)
 _shtab_kubeodds_lab_pos_0_choices=(run clients verify judge)
-_shtab_kubeodds_pos_0_choices=(services tree trace loss whatif timeline advise client diff collect completion lab)
+_shtab_kubeodds_pos_0_choices=(services tree trace loss whatif timeline advise client diff collect anonymise completion lab)
 
 _shtab_kubeodds_services_pos_0_nargs='*'
 _shtab_kubeodds_services__h_nargs=0
@@ -268,6 +273,11 @@ _shtab_kubeodds_diff___all_nargs=0
 _shtab_kubeodds_diff___count_intended_nargs=0
 _shtab_kubeodds_collect__h_nargs=0
 _shtab_kubeodds_collect___help_nargs=0
+_shtab_kubeodds_anonymise_pos_0_nargs=+
+_shtab_kubeodds_anonymise__h_nargs=0
+_shtab_kubeodds_anonymise___help_nargs=0
+_shtab_kubeodds_anonymise___every_name_nargs=0
+_shtab_kubeodds_anonymise___strict_nargs=0
 _shtab_kubeodds_completion__h_nargs=0
 _shtab_kubeodds_completion___help_nargs=0
 _shtab_kubeodds_lab_run_pos_0_nargs=+

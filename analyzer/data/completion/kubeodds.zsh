@@ -11,6 +11,7 @@
 _shtab_kubeodds_commands() {
   local _commands=(
     advise:'what each known measure would buy a Service, before and after'
+    anonymise:'rules, objects and bundles under other names, to show'
     client:'how often clients fail, how long they wait, and why'
     collect:'print a script that collects rules and state on a node'
     completion:'print what completes this command line in a shell'
@@ -88,6 +89,20 @@ _shtab_kubeodds_advise_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_advise_defaults_added=0
+
+_shtab_kubeodds_anonymise_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--salt-file[the secret that names are made with, which is made if it is not there\; the same gives the same names (default\: a new one, which is thrown away)]:FILE:_files"
+  "--map[also write what everything was called, readable by its owner only]:FILE:_files"
+  "--output[write there, not to stdout\; of several files, and of a bundle, a bundle\: FILE.tar.gz]:FILE:_files"
+  "--every-name[also rename default\/kubernetes, kube-system\/kube-dns and the namespaces of every cluster, by which verbs know the API server and DNS]"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if something was not understood]"
+  "(*):a dump, API objects, a bundle, or what ip -j, conntrack -L and ipset save print\; - for stdin:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_anonymise_defaults_added=0
 
 _shtab_kubeodds_client_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -584,6 +599,7 @@ _shtab_kubeodds() {
       curcontext="${curcontext%:*:*}:_shtab_kubeodds-$line[1]:"
       case $line[1] in
         advise) _arguments -C -s $_shtab_kubeodds_advise_options ;;
+        anonymise) _arguments -C -s $_shtab_kubeodds_anonymise_options ;;
         client) _arguments -C -s $_shtab_kubeodds_client_options ;;
         collect) _arguments -C -s $_shtab_kubeodds_collect_options ;;
         completion) _arguments -C -s $_shtab_kubeodds_completion_options ;;
