@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import stat
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ from tests.support.anonymised import (
     ALWAYS_THERE,
     InFolder,
     Shown,
+    Translation,
     answers_are_the_same,
     codes,
     held_in,
@@ -27,6 +29,7 @@ from tests.support.anonymised import (
     unpacked,
     words_of,
 )
+from tests.support.archives import packed
 from tests.support.captures import FIXTURES, ROOT
 from tests.support.clusters import NODES, clusters
 from tests.support.commands import Command
@@ -223,3 +226,126 @@ def test_what_nobody_understands_is_refused_or_removed(command: Command) -> None
     command.file("new.txt", done.out)
     before, after = (command("services", name, "-o", "json") for name in ("odd.txt", "new.txt"))
     assert codes(json.loads(before.out)) == codes(json.loads(after.out))
+
+
+FOLDER = FIXTURES / "1.36.2-iptables-legacy"
+ADDRESSES = (
+    '[{"ifindex":2,"ifname":"eth0","address":"00:1b:44:11:3a:b7","addr_info":'
+    '[{"family":"inet","local":"192.168.0.11","prefixlen":24,"scope":"global"}]}]\n'
+)
+ROUTES = '[{"dst":"10.244.0.0/24","gateway":"192.168.0.10","dev":"eth0","flags":[]}]\n'
+NEIGHBOURS = '[{"dst":"192.168.0.10","dev":"eth0","state":["FAILED"]}]\n'
+FLOW = "tcp 6 9 ESTABLISHED src=10.244.1.9 dst=10.96.0.1 sport=4 dport=5 [UNREPLIED] use=1\n"
+SETS = "create acme hash:ip family inet hashsize 1024 maxelem 65536\nadd acme 10.244.1.9\n"
+
+
+def manifest(node: str, *rows: str) -> str:
+    head = f"# kubeodds collect 0.1.0, format 1\n# node {node}, begun 2026-11-22T07:02:00Z\n"
+    return head + "".join(f"{row}\t0\t0.01\t0.02\t9\tok\tcat /home/acme/{row}\n" for row in rows)
+
+
+def bundle() -> bytes:
+    """Return a bundle of two nodes, as `collect` takes them, and of more than anybody reads."""
+    files: dict[str, bytes] = {"objects.json": (FOLDER / "two-node" / "objects.json").read_bytes()}
+    for node, case in (("master", "two-node"), ("worker1", "two-node@worker1")):
+        dump = (FOLDER / case / "iptables-legacy-save.txt").read_bytes()
+        for name, data in {
+            "iptables-legacy-save.txt": dump,
+            "again/iptables-legacy-save.txt": dump,
+            "MANIFEST": manifest(node, "iptables-legacy-save.txt", "acme.txt").encode(),
+            "addresses.json": ADDRESSES.encode(),
+            "routes.json": ROUTES.encode(),
+            "neighbours.json": NEIGHBOURS.encode(),
+            "conntrack-ipv4.txt": FLOW.encode(),
+            "ipset-save.txt": SETS.encode(),
+            "resolv.conf": b"search acme.example\n",
+            "kernel.txt": b"Linux acme-host 6.1\n",
+        }.items():
+            files[f"kubeodds-{node}-20261122T070200Z/{name}"] = data
+    return gzip.compress(packed(files))
+
+
+def test_a_bundle_of_several_nodes_stays_one(command: Command) -> None:
+    command.file("old.tgz", bundle())
+    command.file("salt", "s" * 16)
+    words = ("--salt-file", "salt", "--map", "map", "--output", "new.tgz")
+    assert command("anonymise", "old.tgz", *words).status == 0
+    files = unpacked(command.folder / "new.tgz")
+    names = Translation((command.folder / "map").read_text())
+    folders = {name.partition("/")[0] for name in files if "/" in name}
+    assert folders == {names.of("node", "master"), names.of("node", "worker1")}
+    assert {name.partition("/")[2] for name in files if "/" in name} == {
+        *("MANIFEST", "addresses.json", "routes.json", "neighbours.json", "conntrack-ipv4.txt"),
+        *("ipset-save.txt", "iptables-legacy-save.txt", "again/iptables-legacy-save.txt"),
+    }
+    text = "".join(name + data.decode() for name, data in files.items())
+    assert not held_in(text, ("master", "worker1", "acme", "10.244.1.9", "192.168.0.11", "app"))
+    assert "44:11" not in text
+    given = Shown(("new.tgz",), None, names, ("old.tgz",), None)
+    answers_are_the_same(command, given, "loss", names=("--dead-node", "master"))
+    answers_are_the_same(command, given, "services", names=("--node", "worker1"))
+    answers_are_the_same(
+        command, given, "trace", names=("--node", "worker1", "--from-node", "--to", "10.96.0.1:443")
+    )
+
+
+def test_what_is_not_whole_stays_so(command: Command) -> None:
+    files = {
+        "n/MANIFEST": manifest("n1", "iptables-legacy-save.txt").encode(),
+        "n/iptables-legacy-save.txt.part": b"*nat\n",
+    }
+    command.file("old.tgz", gzip.compress(packed(files)))
+    assert command("anonymise", "old.tgz", "--output", "new.tgz").status == 0
+    before, after = (command("services", name) for name in ("old.tgz", "new.tgz"))
+    assert (before.status, after.status) == (2, 2)
+    assert "iptables-legacy-save.txt is not whole" in before.err
+    assert "iptables-legacy-save.txt is not whole" in after.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.json", ADDRESSES), ("r.json", ROUTES), ("c.txt", FLOW), ("i.txt", SETS)],
+)
+def test_other_files_of_a_node_by_themselves(command: Command, name: str, text: str) -> None:
+    command.file(name, text)
+    done = command("anonymise", name)
+    assert done.status == 0, done.err
+    assert done.out
+    assert not held_in(done.out, originals([text], []) | {"acme", "10.244.1.9", "192.168.0.11"})
+
+
+def test_names_of_files_tell_nodes_and_go(command: Command) -> None:
+    dumps = {
+        f"{node}-iptables-save.txt": (FOLDER / case / "iptables-legacy-save.txt").read_bytes()
+        for node, case in (("master", "two-node"), ("worker1", "two-node@worker1"))
+    }
+    command.file("old.tgz", packed(dumps))
+    command.file("salt", "s" * 16)
+    words = ("--salt-file", "salt", "--map", "map", "--output", "new.tgz")
+    assert command("anonymise", "old.tgz", *words).status == 0
+    names = Translation((command.folder / "map").read_text())
+    given = Shown(("new.tgz",), None, names, ("old.tgz",), None)
+    answers_are_the_same(command, given, "loss", names=("--dead", "10.244.0.3"))
+    answers_are_the_same(command, given, "services", names=("--node", "worker1"))
+
+
+@pytest.mark.skipif(not SOAK, reason="takes long")
+def test_all_captures_that_there_are(captures: Path, tmp_path: Path) -> None:
+    """Every dump beside its objects, but those of thousands of Services."""
+    for objects in sorted(captures.glob("*/*/objects.json*")):
+        folder = objects.parent
+        if re.search("scale-[0-9]{4}|big-svc", folder.name):
+            continue
+        node = json.loads((folder / "run.json").read_text())["node"]
+        for dump in sorted([*folder.glob("ip*save.txt*"), *folder.glob("nft-list-ruleset.*")]):
+            place = tmp_path / f"{folder.parent.name}-{folder.name}-{dump.name}"
+            place.mkdir()
+            command = InFolder(place)
+            given = shown(command, [str(dump)], str(objects))
+            answers_are_the_same(command, given, "services", names=("--node", node))
+            answers_are_the_same(command, given, "whatif", names=("--node", node))
+            if "nft" not in dump.name:
+                answers_are_the_same(command, given, "services", "--check", names=("--node", node))
+            old = originals([text_of(dump)], items_of(objects)) - of_every_cluster()
+            for data in unpacked(place / "b.tgz").values():
+                assert not held_in(data.decode(), old), dump

@@ -11,12 +11,17 @@ say whose rules decide.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from analyzer.anonymise.pseudonyms import Pseudonyms
 from analyzer.anonymise.words import listed
 from analyzer.kubeproxy.names import ENDPOINT_PREFIX, SERVICE_PREFIXES, chain_hash
-from analyzer.model.addresses import address_and_port_from_text
+from analyzer.model.addresses import (
+    Address,
+    address_and_port_from_text,
+    address_from_text,
+    address_to_text,
+)
 from analyzer.model.hooks import POLICIES
 from analyzer.parsers.xt.known import XTABLES_TARGETS
 
@@ -80,6 +85,14 @@ class Chains:
         self._services: dict[str, tuple[str, str]] = {}
         self._hashes: dict[str, str] = {}
         self._done: dict[str, str] = {}
+        #: Of IPv6 addresses, as objects spell them: that is what kube-proxy hashes.
+        self._spellings: dict[Address, set[str]] = {}
+
+    def learn_spelling(self, text: str) -> None:
+        """Take how an object spells an address of an endpoint."""
+        address = address_from_text(text)
+        if address is not None and text != address_to_text(address):
+            self._spellings.setdefault(address, set()).add(text)
 
     def learn(self, name: str, protocols: Iterable[str] = _PROTOCOLS) -> None:
         """Take a name of a ServicePort that chains may be hashes of."""
@@ -106,7 +119,7 @@ class Chains:
         found = _HASHED.fullmatch(chain)
         if found is None or found[2] in self._hashes:
             return
-        texts = tuple(texts)
+        texts = tuple(each for text in texts for each in self._spelt(text))
         for name in names:
             for spelt in {name, f"{name}:"} if ":" not in name else {name}:
                 for protocol in _PROTOCOLS:
@@ -114,6 +127,14 @@ class Chains:
                         if chain_hash(spelt, protocol, text) == found[2]:
                             self._take(found[2], spelt, protocol, text)
                             return
+
+    def _spelt(self, text: str) -> Iterator[str]:
+        """Give the spellings of an endpoint."""
+        yield text
+        place = address_and_port_from_text(text)
+        if place is not None:
+            for other in self._spellings.get(place[0], ()):
+                yield f"[{other}]:{place[1]}"
 
     def _take(self, old: str, name: str, protocol: str, text: str) -> None:
         new, place = self._names.service_port(name), self._names.endpoint_text(text)

@@ -322,9 +322,8 @@ class _Values:
             return text
         if is_nft_word(text):
             return text
-        if role in {"object", "text", "helper"}:
-            return self._names.name(str(role), text)
-        raise NotSaid(text)
+        # A word that nobody knows is compared with nothing that is known, whichever it is.
+        return self._names.name(str(role) if role in {"object", "helper"} else "text", text)
 
     def _map(self, data: Any, key: Role, of_value: Role) -> Any:
         if isinstance(data, e.AnonymousSet):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from analyzer.anonymise.naming import Naming
 from analyzer.anonymise.object_words import (
@@ -21,6 +21,7 @@ from analyzer.anonymise.object_words import (
     WORDS,
 )
 from analyzer.parsers.ages import time_from_text
+from analyzer.parsers.api_objects import at, elements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -322,8 +323,10 @@ _FORMS: Final[Mapping[str, Mapping[str, Form]]] = {
 
 
 def learn(naming: Naming, items: Iterable[Mapping[str, Any]]) -> None:
-    """Take the names of ServicePorts that objects tell."""
+    """Take the names of ServicePorts that objects tell, and how they spell endpoints."""
     for item in items:
+        for text in _spelt(item):
+            naming.chains.learn_spelling(text)
         if item.get("kind") != "Service":
             continue
         spec = item.get("spec")
@@ -334,6 +337,16 @@ def learn(naming: Naming, items: Iterable[Mapping[str, Any]]) -> None:
             naming.chains.learn(
                 f"{namespace}/{name}" + (f":{called}" if isinstance(called, str) and called else "")
             )
+
+
+def _spelt(item: Mapping[str, Any]) -> Iterator[str]:
+    """Give the addresses of the endpoints that an object lists."""
+    for endpoint in elements(item, "endpoints"):
+        yield from (each for each in elements(endpoint, "addresses") if isinstance(each, str))
+    for subset in elements(item, "subsets"):
+        for entry in elements(subset, "addresses"):
+            if isinstance(found := at(entry, "ip"), str):
+                yield found
 
 
 def renamed(naming: Naming, items: Iterable[Mapping[str, Any]]) -> str:

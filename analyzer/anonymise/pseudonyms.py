@@ -141,6 +141,8 @@ class Pseudonyms:
             return None
         namespace, service, colon, port = found.groups()
         new = f"{self.namespace(namespace)}/{self.service(namespace, service)}{colon or ''}"
+        if colon and not port:  # reports leave it out
+            self.note("ServicePort", text[:-1], new[:-1])
         return self.note("ServicePort", text, new + self.port(namespace, service, port or ""))
 
     def address(self, given: Address) -> Address:

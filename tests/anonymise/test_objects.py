@@ -7,6 +7,7 @@ from typing import Any
 
 from analyzer.anonymise import objects
 from analyzer.anonymise.naming import Naming
+from analyzer.kubeproxy.names import chain_hash
 from analyzer.parsers.api_objects import decode
 from tests.support.captures import FIXTURES
 
@@ -138,3 +139,16 @@ def test_addresses_ports_and_versions() -> None:
     assert made["status"]["conditions"][0]["lastHeartbeatTime"] == "2026-11-20T09:00:00Z"
     assert not [each for each in strings_of(made) if "acme" in each.lower()]
     assert made["spec"]["podCIDR"].endswith("/24")
+
+
+def test_how_an_object_spells_an_address_explains_a_hash() -> None:
+    """kube-proxy hashes an IPv6 address as the EndpointSlice has it."""
+    naming = Naming(SALT)
+    slice_of = {"kind": "EndpointSlice", "endpoints": [{"addresses": ["fd00:0::7"]}]}
+    objects.learn(naming, [slice_of])
+    chain = "KUBE-SEP-" + chain_hash("a/b", "tcp", "[fd00:0::7]:80")
+    naming.chains.learn_endpoint(chain, ["a/b"], ["[fd00::7]:80"])
+    name, place = naming.names.service_port("a/b"), naming.names.endpoint_text("[fd00::7]:80")
+    assert name is not None
+    assert place is not None
+    assert naming.chains.renamed(chain) == "KUBE-SEP-" + chain_hash(name, "tcp", place)

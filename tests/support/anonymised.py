@@ -23,8 +23,9 @@ from tests.support.json_reader import read
 #: What quotes rules, counts lines, is a sentence, or stands in the name beside it.
 LEFT_OUT: Final = frozenset(
     """
-    diagnostics rule chain message rules line text assumptions file schema reasons prediction
-    distribution distributions probabilities port_name service namespace freshness
+    diagnostics rule chain table files message rules line text assumptions file schema
+    reasons prediction distribution distributions probabilities port_name service
+    namespace freshness
     """.split()  # noqa: SIM905  # as long as it is
 )
 #: What these say is no name.
@@ -42,7 +43,7 @@ BELOW: Final = {
     "worst_single": ("node",),
     "most_silenced": ("nodes",),
 }
-_KINDS: Final = ("ServicePort", "comment", "node", "zone", "device", "pod", "service", "namespace")
+_KINDS: Final = ("ServicePort", "comment", "zone", "node", "device", "pod", "service", "namespace")
 
 
 class Translation:
@@ -66,6 +67,9 @@ class Translation:
                 spelt = str(convert(old))
             except ValueError:
                 continue
+            host = spelt.removesuffix("/32").removesuffix("/128")
+            if kind == "network" and host != spelt:  # the map has it as an address
+                return f"{self.of('address', host)}{spelt[len(host) :]}"
             return self.of(kind, spelt)
         place = address_and_port_from_text(old)
         if place is not None:
@@ -136,13 +140,17 @@ class Shown:
 
 
 def shown(command: Command, dumps: Sequence[str], objects: str | None, *more: str) -> Shown:
-    """Anonymise files together, as ``b.tgz``."""
+    """Anonymise files together, several as the bundle ``b.tgz``."""
     command.file("salt", "s" * 16)
     (command.folder / "map").unlink(missing_ok=True)
     given = [*dumps, *([] if objects is None else [objects])]
     words = ("--salt-file", "salt", "--map", "map", "--output", "b.tgz", *more)
     done = command("anonymise", *given, *words)
     assert done.status == 0, done.err
+    if len(given) == 1:
+        (command.folder / "b.tgz").rename(command.folder / "shown.txt")
+        names = Translation((command.folder / "map").read_text())
+        return Shown(("shown.txt",), None, names, tuple(dumps), None)
     members = unpacked(command.folder / "b.tgz")
     found = [
         command.file(f"{number}-{name.rpartition('/')[2]}", data)
