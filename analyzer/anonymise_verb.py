@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from analyzer.errors import InputError, UsageError
 from analyzer.files import may_be_bundle, read_file
 from analyzer.output import DONE, PARTLY, say
+from analyzer.salts import new_salt, salt_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from analyzer.anonymise.files import Anonymiser, File
     from analyzer.anonymise.naming import Naming
 
-#: Bytes of a salt: the least, and of one that is made.
-_LEAST_SALT: Final = 16
-_NEW_SALT: Final = 32
-_MOST_SALT: Final = 1 << 16
 _SCHEMA: Final = "kubeodds/anonymise-map/1"
 
 
@@ -37,7 +34,8 @@ def anonymise(options: SimpleNamespace) -> int:
 
     if options.map is not None and os.path.lexists(options.map):
         raise UsageError(f"--map {options.map}: it is there already")
-    naming = Naming(_salt(options.salt_file), well_known=not options.every_name)
+    salt = new_salt() if options.salt_file is None else salt_of(options.salt_file)
+    naming = Naming(salt, well_known=not options.every_name)
     files, is_bundle = _files(options)
     made = Anonymiser(naming, files, options.max_input)
     single = len(files) == 1 and not is_bundle
@@ -52,26 +50,6 @@ def anonymise(options: SimpleNamespace) -> int:
     if removed:
         say(f"kubeodds: not understood and not carried along: {removed}")
     return PARTLY if removed and options.strict else DONE
-
-
-def _salt(name: str | None) -> bytes:
-    """Return the salt of a file, which is made if it is not there; of no file: a new one."""
-    if name is None:
-        return os.urandom(_NEW_SALT)
-    try:
-        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        salt = read_file(name, _MOST_SALT).strip()
-        if len(salt) < _LEAST_SALT:
-            raise InputError(
-                f"{name}: a salt has {_LEAST_SALT} bytes at least; name a file that is not there, "
-                "and one is made"
-            ) from None
-        return salt
-    salt = os.urandom(_NEW_SALT).hex().encode()
-    with os.fdopen(handle, "wb") as file:
-        file.write(salt + b"\n")
-    return salt
 
 
 def _files(options: SimpleNamespace) -> tuple[list[File], bool]:

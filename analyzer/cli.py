@@ -300,7 +300,12 @@ def _diff(options: SimpleNamespace) -> int:
 def _collect(options: SimpleNamespace) -> int:
     from analyzer.collect import script
 
-    sys.stdout.write(script(twice=options.twice, timeout=options.timeout))
+    salt = b""
+    if options.digest is not None:
+        from analyzer.salts import salt_of
+
+        salt = salt_of(options.digest)
+    sys.stdout.write(script(twice=options.twice, timeout=options.timeout, salt=salt))
     return DONE
 
 

@@ -42,6 +42,7 @@ ANALYZER: Final = (
         "anonymise/test_nft.py",
         "what rulesets hold",
     ),
+    Row("salts", "test_cli_anonymise.py test_collect.py", "secrets of names, and their files"),
     Row("anonymise/object_words", "anonymise/test_objects.py", "of objects no other word is kept"),
     Row(
         "anonymise/words",

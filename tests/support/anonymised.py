@@ -96,7 +96,7 @@ def _plain(given: Any, text: Callable[[str], str]) -> Any:
         case str():
             return text(given)
         case Fraction():
-            return str(given)
+            return f"{given.numerator:x}/{given.denominator:x}"  # of thousands of digits
         case tuple():
             return [_plain(each, text) for each in given]
         case list():

@@ -151,6 +151,7 @@ _shtab_kubeodds_collect_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--twice[take rules and connections again after this time (for example 10s), so that rates are known]:TIME:"
   "--timeout[end a command that takes longer (default\: 20s\; all of them together\: 5m)]:TIME:"
+  "--digest[hash names on the node with the secret in this file, which is made if it is not there\; addresses stay, and what may hold other names is not taken. The script holds the secret then]:FILE:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
