@@ -87,11 +87,11 @@ class Anonymiser:
         for found in self._rules.values():
             if isinstance(found, NftRuleset):
                 nft.learn(naming, found)
-        for again in (1, 2):  # chains of Services are explained first, then those of endpoints
-            del again
+        # Names of all files first: they explain the chains of Services, and those the endpoints'.
+        for take in (iptables.learn, iptables.learn_endpoints):
             for found in self._rules.values():
                 if not isinstance(found, NftRuleset):
-                    iptables.learn(naming, found[1])
+                    take(naming, found[1])
 
     def _learn(self, file: File) -> None:
         if file.kind in bundled.RULES:

@@ -123,35 +123,50 @@ def _row(line: str, number: int, chains: Container[str]) -> _Row:
 
 
 def learn(naming: Naming, lines: Iterable[list[_Line]]) -> None:
-    """Take what the lines tell of names and of what kube-proxy's chains stand for."""
-    rows = [each for line in lines for each in line if isinstance(each, _Row) and each.rule]
+    """Take the names of ServicePorts that comments tell."""
+    for row in _rows(lines):
+        for text in _said(row):
+            for word in names_in(text):
+                naming.chains.learn(word)
+
+
+def learn_endpoints(naming: Naming, lines: Iterable[list[_Line]]) -> None:
+    """Take what chains of endpoints stand for; names are learnt from all files before."""
     texts: dict[str, list[str]] = {}
     owners: dict[str, list[str]] = {}
     callers: dict[str, list[str]] = {}
-    for row in rows:
-        assert row.rule is not None
-        said = [each.text for each in row.rule.matches if isinstance(each, MatchComment)]
-        named = [word for text in said for word in names_in(text)]
-        for word in named:
-            naming.chains.learn(word)
-        places = [word for text in said for word in text.split(" ") if place_in(word)]
-        target = row.rule.target
+    for row in _rows(lines):
+        target = row.rule.target if row.rule is not None else None
         ends = [row.chain] if row.chain.startswith(ENDPOINT_PREFIX) else []
         if isinstance(target, (Jump, Goto)) and target.chain.startswith(ENDPOINT_PREFIX):
             ends.append(target.chain)
             callers.setdefault(target.chain, []).append(row.chain)
-        if isinstance(target, Dnat):
-            places.append(DNAT.render(target).split()[1] if target.to.first_address else "")
+        if not ends:
+            continue
+        said = _said(row)
+        named = [word for text in said for word in names_in(text)]
+        places = [word for text in said for word in text.split(" ") if place_in(word)]
+        if isinstance(target, Dnat) and target.to.first_address is not None:
+            places.append(DNAT.render(target).split()[1])
         for end in ends:
             owners.setdefault(end, []).extend(named)
-            texts.setdefault(end, []).extend(filter(None, places))
+            texts.setdefault(end, []).extend(places)
     for chain, told in texts.items():
-        names = dict.fromkeys(owners[chain])
-        for caller in callers.get(chain, ()):
-            service = naming.chains.service_of(caller)
-            if service is not None:
-                names[service[0]] = None
-        naming.chains.learn_endpoint(chain, names, dict.fromkeys(told))
+        services = map(naming.chains.service_of, callers.get(chain, ()))
+        names = [*(each[0] for each in services if each is not None), *owners[chain]]
+        naming.chains.learn_endpoint(chain, dict.fromkeys(names), dict.fromkeys(told))
+
+
+def _rows(lines: Iterable[list[_Line]]) -> Iterator[_Row]:
+    for line in lines:
+        for each in line:
+            if isinstance(each, _Row) and each.rule is not None:
+                yield each
+
+
+def _said(row: _Row) -> list[str]:
+    assert row.rule is not None
+    return [each.text for each in row.rule.matches if isinstance(each, MatchComment)]
 
 
 def renamed(naming: Naming, lines: list[list[_Line]], *, ends: bool, sort: bool) -> str:

@@ -23,6 +23,7 @@ def renamed(text: str, naming: Naming | None = None) -> str:
     naming = naming or Naming(SALT)
     lines = iptables.lines_of(text)
     iptables.learn(naming, lines)
+    iptables.learn_endpoints(naming, lines)
     found = read_ruleset(text.encode("utf-8", "surrogateescape"), "made")
     assert isinstance(found, Ruleset)
     ends = text.endswith("\n")

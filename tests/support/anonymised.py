@@ -23,7 +23,7 @@ from tests.support.json_reader import read
 #: What quotes rules, counts lines, is a sentence, or stands in the name beside it.
 LEFT_OUT: Final = frozenset(
     """
-    diagnostics rule chain table files message rules line text assumptions file schema
+    diagnostics rule chain table files places message rules line text assumptions file schema
     reasons prediction distribution distributions probabilities port_name service
     namespace freshness
     """.split()  # noqa: SIM905  # as long as it is
@@ -218,7 +218,7 @@ _CHAIN: Final = re.compile(
 )
 _COMMENT: Final = re.compile(r'--comment (?:"([^"]*)"|(\S+))|[A-Z2-7]{8}-([a-z0-9-]+/[a-z0-9/-]+)')
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
-_KEPT: Final = ("0.", "127.", "255.")
+_KEPT: Final = ("0.", "127.", "255.", "ffff:")
 #: Words of kube-proxy's between slashes.
 _NO_NAMES: Final = frozenset(("tcp", "udp", "sctp"))
 
