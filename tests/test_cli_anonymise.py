@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from analyzer.anonymise.object_words import LABELS
 from analyzer.kubeproxy.generate import Layout
@@ -34,6 +35,7 @@ from tests.support.archives import packed
 from tests.support.captures import FIXTURES, ROOT
 from tests.support.clusters import NODES, clusters
 from tests.support.commands import Command
+from tests.support.documents import schema
 from tests.support.effort import PROFILE, examples
 from tests.support.noise import NOISE
 
@@ -204,7 +206,7 @@ def test_the_map_is_for_its_owner_only_and_never_replaces_a_file(command: Comman
     for name in ("m", "new-salt"):
         assert stat.S_IMODE((command.folder / name).stat().st_mode) == 0o600
     told = json.loads((command.folder / "m").read_text())
-    assert told["schema"] == "kubeodds/anonymise-map/1"
+    Draft202012Validator(schema("anonymise-map")).validate(told)
     assert {"ServicePort", "address", "chain"} <= {row["kind"] for row in told["names"]}
     again = command("anonymise", dump, "--map", "m")
     assert (again.status, again.out) == (2, "")

@@ -278,6 +278,7 @@ def held_in(text: str, names: Iterable[str]) -> set[str]:
 def words_of(text: str) -> set[str]:
     """Return all that may be a name: between blanks, slashes, colons, dots, quotes."""
     found: set[str] = set()
-    for letters in (r"[\w.:-]+", r"[\w.-]+", r"[\w-]+", r"[\w:]+"):
+    # The last are hashes in names of chains.
+    for letters in (r"[\w.:-]+", r"[\w.-]+", r"[\w-]+", r"[A-Z2-7]{8,16}"):
         found.update(re.findall(letters, text))
     return found

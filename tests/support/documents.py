@@ -21,7 +21,16 @@ _NAMES = {
     "whatif --components": "components",
 }
 #: Documents of verbs that came later begin with version 1.
-_LATER = ("whatif", "loss-nodes", "loss-cluster", "components", "timeline", "client", "advise")
+_LATER = (
+    "whatif",
+    "loss-nodes",
+    "loss-cluster",
+    "components",
+    "timeline",
+    "client",
+    "advise",
+    "anonymise-map",
+)
 
 
 def rows(section: str, page: str = "reference.md") -> dict[str, str]:
