@@ -27,6 +27,7 @@ from tests.support.anonymised import (
     held_in,
     of_every_cluster,
     originals,
+    plain,
     shown,
     unpacked,
     words_of,
@@ -115,6 +116,19 @@ def test_a_packet_ends_where_it_did(command: Command) -> None:
     for to in ("10.96.0.10:53", "10.96.0.1:443", "10.96.77.7:80"):
         names = ("--from", "10.244.1.9", "--to", to, "--node", node)
         answers_are_the_same(command, given, "trace", "--protocol", "tcp", names=names)
+
+
+def test_outages_clients_and_trees_are_as_before(command: Command) -> None:
+    (dump,), objects, node = files_of("1.36.2-iptables-legacy/two-node@worker1")
+    given = shown(command, [str(dump)], str(objects))
+    dead = ("--node", node, "--dead-node", "master")
+    answers_are_the_same(command, given, "timeline", names=dead)
+    answers_are_the_same(command, given, "client", names=dead)
+    before, after = (
+        command("tree", *given.words(after=late), "*", "-o", "json") for late in (False, True)
+    )
+    old, new = json.loads(before.out), json.loads(after.out)
+    assert given.names.document(old) == plain(new)
 
 
 @pytest.mark.parametrize(

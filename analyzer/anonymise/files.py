@@ -44,7 +44,7 @@ _CALLED: Final[Mapping[str, str]] = {
     bundled.METRICS: "kube-proxy-metrics.txt",
 }
 _HEAD: Final = re.compile(
-    r"# kubeodds collect (\d[\w.]{0,20}|unknown), format (\d{1,3})\n"
+    r"# kubeodds collect (\d{1,2}(?:\.\d{1,3}){0,2}|unknown), format (\d{1,3})\n"
     r"# node ([^\n]*), begun (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\n"
 )
 _RESULTS: Final = frozenset(

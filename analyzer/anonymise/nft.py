@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from analyzer.anonymise import nft_names
@@ -64,6 +65,8 @@ _UNITS: Final = frozenset(
     listed("second minute hour day week packets bytes kbytes mbytes ip ip6 inet")
 )
 _JSON: Final = "nft-json"
+#: Too short for an address.
+_VERSION: Final = re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}")
 #: What a line of a table says that nobody understands: there may be more in it.
 _MARK: Final = "\tremoved\n"
 
@@ -107,7 +110,7 @@ def renamed(naming: Naming, ruleset: NftRuleset) -> str:
 
 
 def _is_version(text: str | None) -> bool:
-    return text is not None and len(text) < len("1.0.6.1234567") and set(text) <= set("0123456789.")
+    return text is not None and _VERSION.fullmatch(text) is not None
 
 
 def _table(naming: Naming, table: Table) -> Table:
@@ -214,7 +217,9 @@ def _object(naming: Naming, given: NamedObject) -> NamedObject:
     for name, held in given.properties:
         if name == "text":
             naming.remove("object", given.name)
-        elif isinstance(held, str) and not is_nft_word(held) and held not in _UNITS:
+            properties = [("text", "-removed")]
+            break
+        if isinstance(held, str) and not is_nft_word(held) and held not in _UNITS:
             properties.append((name, naming.names.name("helper", held)))
         else:
             properties.append((name, held))

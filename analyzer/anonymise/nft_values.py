@@ -344,6 +344,9 @@ class _Values:
         keys = [*self._expanded(given.key, key)]
         if len(keys) > _MOST_ELEMENTS:
             raise NotSaid("range")
+        for word in re.split("[ /]", given.limit or ""):
+            if word and not word.isdecimal():
+                self._keyword(word)
         of_value = None if given.value is None else self._range(given.value, data)
         comment = self._comment(given.comment)
         return [replace(given, key=made, value=of_value, comment=comment) for made in keys]

@@ -68,6 +68,15 @@ def test_a_statement_stays_of_its_kind_or_is_not_understood(kind: type, data: An
     assert found == (made,)
 
 
+def test_an_object_that_is_not_understood_is_one_that_is_not() -> None:
+    source = "table ip t {\n\tcounter acme {\n\t\tacme 0 bytes 0\n\t}\n}\n"
+    made = nft.renamed(Naming(SALT), nft_text.parse(source, "made"))
+    (table,) = nft_text.parse(made, "made").tables.values()
+    (found,) = table.objects.values()
+    assert found.kind == "counter"
+    assert found.properties == (("text", "-removed"),)
+
+
 def test_names_of_kube_proxy_are_hashed_anew() -> None:
     naming = Naming(SALT)
     service = naming.names.service_port("shop/web:http")

@@ -23,9 +23,9 @@ from tests.support.json_reader import read
 #: What quotes rules, counts lines, is a sentence, or stands in the name beside it.
 LEFT_OUT: Final = frozenset(
     """
-    diagnostics rule chain table files places message rules line text assumptions file schema
-    reasons prediction distribution distributions probabilities port_name service
-    namespace freshness
+    diagnostics rule chain table files places message says why because assumed rules line
+    text assumptions file schema reasons prediction distribution distributions
+    probabilities port_name service namespace freshness
     """.split()  # noqa: SIM905  # as long as it is
 )
 #: What these say is no name.
