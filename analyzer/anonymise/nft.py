@@ -61,6 +61,13 @@ _KINDS: Final = frozenset(
         *("synproxy", "tunnel"),
     )
 )
+#: What is read of objects, by kind.
+_PROPERTIES: Final = {
+    "counter": {"packets", "bytes"},
+    "quota": {"bytes", "used", "over"},
+    "limit": {"rate", "per", "burst", "over", "rate_unit", "burst_unit"},
+    "ct helper": {"type", "protocol", "l3proto"},
+}
 _UNITS: Final = frozenset(
     listed("second minute hour day week packets bytes kbytes mbytes ip ip6 inet")
 )
@@ -214,11 +221,11 @@ def _set(naming: Naming, place: Place, given: Set) -> Set:
 
 def _object(naming: Naming, given: NamedObject) -> NamedObject:
     properties: list[tuple[str, Constant]] = []
-    for name, held in given.properties:
-        if name == "text":
-            naming.remove("object", given.name)
-            properties = [("text", "-removed")]
-            break
+    is_known = {name for name, _ in given.properties} == _PROPERTIES.get(given.kind)
+    if not is_known:
+        naming.remove("object", given.name)
+        properties.append(("text", "-removed"))
+    for name, held in given.properties if is_known else ():
         if isinstance(held, str) and not is_nft_word(held) and held not in _UNITS:
             properties.append((name, naming.names.name("helper", held)))
         else:
