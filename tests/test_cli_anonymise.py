@@ -155,8 +155,14 @@ def test_two_dumps_differ_as_before(command: Command, cases: tuple[str, str]) ->
     answers_are_the_same(command, given, "diff", "--all", "--count-intended")
 
 
-@pytest.mark.parametrize("more", [(), ("--every-name",)], ids=["", "every name"])
-@every_capture
+@pytest.mark.parametrize(
+    ("case", "more"),
+    [
+        *((case, ()) for case in (CASES if SOAK else QUICK)),
+        *((case, ("--every-name",)) for case in (CASES if SOAK else QUICK[:1])),
+    ],
+    ids=str,
+)
 def test_nothing_of_the_original_is_left(
     command: Command, case: str, more: tuple[str, ...]
 ) -> None:
