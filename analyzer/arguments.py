@@ -271,6 +271,13 @@ def _collect_options(parser: ArgumentParser) -> None:
     add_options(parser)
 
 
+def _anonymise_options(parser: ArgumentParser) -> None:
+    from analyzer.anonymise_arguments import EPILOG, add_options
+
+    parser.epilog = EPILOG
+    add_options(parser)
+
+
 def _completion_options(parser: ArgumentParser) -> None:
     parser.add_argument("shell", choices=["bash", "zsh", "fish"], help="for which shell")
 
@@ -305,6 +312,7 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "suspects": ("which endpoints conntrack speaks against, with exact tests", _suspects_options),
     "pinned": ("which flows stay at dead or stale endpoints, and what frees them", _pinned_options),
     "repair": ("print a change that takes dead endpoints out of a node's rules", _repair_options),
+    "anonymise": ("rules, objects and bundles under other names, to show", _anonymise_options),
     "completion": ("print what completes this command line in a shell", _completion_options),
     "lab": ("the same, measured on this machine's kernel", None),
 }

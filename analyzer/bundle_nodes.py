@@ -83,11 +83,11 @@ def nodes_of(bundle: str, files: Sequence[Kept]) -> list[NodeFiles]:
         InputError: rules of a node are not whole.
     """
     files = sorted(files, key=lambda each: each.path)
-    roots = _roots(files)
+    roots = roots_of(files)
     groups: dict[str, list[Kept]] = {}
     for each in files:
         if each.kind in RULES and not _is_aside(each.path, roots):
-            groups.setdefault(_root(each.path, roots), []).append(each)
+            groups.setdefault(root_of(each.path, roots), []).append(each)
     for root, (_, manifest) in roots.items():
         if manifest is not None:  # even if nothing of it could be taken
             groups.setdefault(root, [])
@@ -126,7 +126,7 @@ def parted(files: NodeFiles) -> list[NodeFiles]:
     ]
 
 
-def _roots(files: Sequence[Kept]) -> dict[str, tuple[str, bytes | None]]:
+def roots_of(files: Sequence[Kept]) -> dict[str, tuple[str, bytes | None]]:
     """Return by folder the name of the machine whose files are below it, and its manifest."""
     found: dict[str, tuple[str, bytes | None]] = {}
     for each in files:
@@ -142,7 +142,7 @@ def _roots(files: Sequence[Kept]) -> dict[str, tuple[str, bytes | None]]:
     return found
 
 
-def _root(path: str, roots: Mapping[str, tuple[str, bytes | None]]) -> str:
+def root_of(path: str, roots: Mapping[str, tuple[str, bytes | None]]) -> str:
     """Return the folder of a file's node: the nearest that tells its name, else its own."""
     folder = own = path[: path.rfind("/") + 1]
     while folder not in roots:
@@ -154,7 +154,7 @@ def _root(path: str, roots: Mapping[str, tuple[str, bytes | None]]) -> str:
 
 def _is_aside(path: str, roots: Mapping[str, tuple[str, bytes | None]]) -> bool:
     """Tell whether a file of `collect` is of its second look, or is not whole."""
-    root = _root(path, roots)
+    root = root_of(path, roots)
     manifest = roots[root][1] if root in roots else None
     inside = path.removeprefix(root)
     return path.endswith(".err") or (manifest is not None and inside.startswith(_AGAIN))
@@ -188,7 +188,7 @@ def _node(
         (
             time
             for each in files
-            if each.kind == METRICS and _root(each.path, roots) == root
+            if each.kind == METRICS and root_of(each.path, roots) == root
             if (time := last_sync(each.data)) is not None
         ),
         default=None,
@@ -197,7 +197,7 @@ def _node(
     rules, backends = chosen_rules(groups[root])
     others: dict[str, list[Member]] = {}
     for each in files:
-        if each.kind not in RULES and _root(each.path, roots) == root:
+        if each.kind not in RULES and root_of(each.path, roots) == root:
             others.setdefault(each.kind, []).append(member(each))
     return NodeFiles(
         label=printable(node or root.rstrip("/").rpartition("/")[2] or bundle),

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
             return _lab([*arguments[2:], "--help"])
         options = parse(arguments)
         options.typed = arguments
-        if options.verb not in {"collect", "completion"}:
+        if options.verb not in {"anonymise", "collect", "completion"}:
             from analyzer.bundle import opened
 
             options = opened(options, say)
@@ -324,8 +324,19 @@ def _explore(options: SimpleNamespace) -> int:
 def _collect(options: SimpleNamespace) -> int:
     from analyzer.collect import script
 
-    sys.stdout.write(script(twice=options.twice, timeout=options.timeout))
+    salt = b""
+    if options.digest is not None:
+        from analyzer.salts import salt_of
+
+        salt = salt_of(options.digest)
+    sys.stdout.write(script(twice=options.twice, timeout=options.timeout, salt=salt))
     return DONE
+
+
+def _anonymise(options: SimpleNamespace) -> int:
+    from analyzer.anonymise_verb import anonymise
+
+    return anonymise(options)
 
 
 def _completion(options: SimpleNamespace) -> int:
@@ -350,6 +361,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "suspects": _suspects,
     "pinned": _pinned,
     "repair": _repair,
+    "anonymise": _anonymise,
     "completion": _completion,
 }
 

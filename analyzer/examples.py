@@ -80,6 +80,11 @@ EXAMPLES: Final = {
         "kubeodds repair dump.txt --dead 10.244.0.7 --print undo",
         "kubeodds repair dump.txt --dead 10.244.0.7 --print conntrack",
     ),
+    "anonymise": (
+        "kubeodds anonymise dump.txt --salt-file salt",
+        "kubeodds anonymise objects.json --salt-file salt --map map.json",
+        "kubeodds anonymise ruleset.nft --every-name | gzip > shown.nft.gz",
+    ),
     "completion": (
         "kubeodds completion bash | sudo tee /usr/share/bash-completion/completions/kubeodds",
         "kubeodds completion zsh | sudo tee /usr/local/share/zsh/site-functions/_kubeodds",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import stat
 from argparse import ArgumentTypeError
 from importlib.resources import files
 
@@ -58,3 +60,25 @@ def test_the_verb_prints_the_script(command: Command) -> None:
     assert (done.status, done.err) == (0, "")
     assert done.out == script(twice=10, timeout=60)
     assert done.out.startswith("#!/bin/sh\n")
+
+
+def test_a_secret_comes_into_the_script_as_its_hash_only(command: Command) -> None:
+    """Whatever it holds, a shell reads 64 digits of it."""
+    command.file("salt", b"$(reboot)'; reboot; \xff\n")
+    done = command("collect", "--digest", "salt")
+    assert (done.status, done.err) == (0, "")
+    (line,) = [
+        line
+        for line, before in zip(done.out.split("\n"), TEXT.split("\n"), strict=True)
+        if line != before and not line.startswith("version=")
+    ]
+    assert re.fullmatch("salt=[0-9a-f]{64}", line)
+    assert "reboot" not in done.out
+
+
+def test_a_secret_that_is_not_there_is_made_for_its_owner(command: Command) -> None:
+    one = command("collect", "--digest", "new")
+    assert stat.S_IMODE((command.folder / "new").stat().st_mode) == 0o600
+    assert command("collect", "--digest", "new").out == one.out
+    command.file("short", "short")
+    assert command("collect", "--digest", "short").status == 2

@@ -33,6 +33,24 @@ class Row:
 
 ANALYZER: Final = (
     Row(
+        "anonymise/naming anonymise/files anonymise_verb anonymise_arguments",
+        "test_cli_anonymise.py",
+        "all that is renamed together, as a user sees it",
+    ),
+    Row(
+        "anonymise/nft_values anonymise/nft_names anonymise/nft_keywords",
+        "anonymise/test_nft.py",
+        "what rulesets hold",
+    ),
+    Row("salts", "test_cli_anonymise.py test_collect.py", "secrets of names, and their files"),
+    Row("anonymise/object_words", "anonymise/test_objects.py", "of objects no other word is kept"),
+    Row(
+        "anonymise/words",
+        "anonymise/test_values.py anonymise/test_nft.py anonymise/test_node_files.py",
+        "words of netfilter are kept, and no others",
+    ),
+    Row("parsers/nft/rendering_json", "anonymise/test_nft.py", "what it writes reads back"),
+    Row(
         "parsers/telling", "parsers/test_careful.py parsers/test_listing.py", "what readers warn of"
     ),
     Row(

@@ -11,6 +11,7 @@ import io
 import lzma
 import os
 import resource
+import stat
 import subprocess  # noqa: TID251  # what is measured has a process of its own
 import sys
 import tarfile
@@ -32,8 +33,11 @@ _MEMORY = 500 << 20
 _ZEROS = bytes(1 << 24)
 
 
-def asked(folder: Path, name: str, *words: str) -> tuple[int, str]:
-    """Return status and stderr of `loss`; it has been quick and small, and has written nothing."""
+LOSS = ("loss", "--dead", "10.0.0.1")
+
+
+def asked(folder: Path, name: str, *words: str, verb: tuple[str, ...] = LOSS) -> tuple[int, str]:
+    """Return status and stderr of a verb; it has been quick and small, and has written nothing."""
     spare = folder / "tmp"
     spare.mkdir()
     before = {each: each.stat().st_mtime_ns for each in folder.rglob("*") if each != spare}
@@ -44,7 +48,7 @@ def asked(folder: Path, name: str, *words: str) -> tuple[int, str]:
 
     begun = time.monotonic()
     done = subprocess.run(  # noqa: S603  # our own program
-        [sys.executable, "-B", "-m", "analyzer", "loss", name, "--dead", "10.0.0.1", *words],
+        [sys.executable, "-B", "-m", "analyzer", *verb, name, *words],
         capture_output=True,
         text=True,
         check=False,
@@ -207,13 +211,42 @@ def test_names_that_lead_out_are_refused_in_each_form(tmp_path: Path, name: str)
 
 def test_links_and_devices_are_followed_nowhere(tmp_path: Path) -> None:
     rows = b""
-    for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE):
+    for kind in (*_LINKS, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE):
         row = tarfile.TarInfo(f"f/{kind.decode()}")
         row.type, row.linkname = kind, "/proc/self/environ"
+        row.devmajor, row.devminor = 1, 5  # zeros without end
         rows += row.tobuf()
     (tmp_path / "b.tar").write_bytes(rows + packed({}))
     status, said = asked(tmp_path, "b.tar")
     assert (status, "no rules in it" in said) == (2, True)
+
+
+_LINKS = (tarfile.SYMTYPE, tarfile.LNKTYPE)
+
+
+def test_a_link_in_a_zip_archive_is_followed_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "rules").write_text("*nat\n:A - [0:0]\nCOMMIT\n")
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as made:
+        row = zipfile.ZipInfo("iptables-save.txt")
+        row.create_system, row.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+        made.writestr(row, str(tmp_path / "rules"))
+    status, said = asked(tmp_path, "b.zip")
+    assert (status, "no rules in it" in said) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["../up", "/tmp/up"])  # noqa: S108  # that nobody writes
+def test_anonymise_writes_nothing_of_an_archive_that_leads_out(tmp_path: Path, name: str) -> None:
+    (tmp_path / "b.tar.gz").write_bytes(gzip.compress(packed({name: b"*nat\nCOMMIT\n"})))
+    status, said = asked(tmp_path, "b.tar.gz", verb=("anonymise",))
+    assert (status, "leads out of it" in said) == (2, True)
+
+
+def test_anonymise_unpacks_no_bomb(tmp_path: Path) -> None:
+    first = gzip.compress(header("iptables-save.txt", 1 << 32) + b"*nat\n".ljust(512, b"\n"))
+    (tmp_path / "b.tar").write_bytes(first + 256 * gzip.compress(_ZEROS))
+    status, said = asked(tmp_path, "b.tar", verb=("anonymise",))
+    assert status == 2
+    assert "a packed byte stands for more than 250" in said or "more than 1 GiB" in said
 
 
 def test_a_folder_of_pipes_and_links_comes_to_an_end(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ version=unknown
 twice=0
 limit=20
 limit_of_all=300
+# A secret, in hexadecimal: names are hashed with it (empty: they are not).
+salt=''
 # Of 512 bytes: for one file, and for all of them.
 most=262144
 most_of_all=1048576
@@ -28,7 +30,7 @@ PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LC_ALL=C
 export PATH LC_ALL
 tab=$(printf '\t')
-tmp='' unfinished='' running='' watcher=''
+tmp='' unfinished='' running='' watcher='' saved=''
 
 say() { printf 'kubeodds collect: %s\n' "$*" >&2; }
 
@@ -73,6 +75,7 @@ seconds() { printf '%d.%02d' "$(($1 / 100))" "$(($1 % 100))"; }
 note() {
     note_begin="$1$tab$2$tab$(seconds "$3")$tab$(seconds "$4")$tab$5$tab$6"
     shift 6
+    [ -z "$salt" ] || set -- "$1" # its words may be names
     # A process names its files itself: no tab or end of line of it is one of ours.
     printf '%s\t%s\n' "$note_begin" "$(printf '%s' "$*" | tr '\t\n' '??')" >>"$top/MANIFEST"
 }
@@ -106,6 +109,10 @@ left_out() {
 take() {
     name=$1
     shift
+    if [ -n "$salt" ] && ! has_no_names "$name"; then
+        left_out "$name" 'left out: names may be in it' "$@"
+        return 1
+    fi
     if ! has "$1"; then
         left_out "$name" 'not installed' "$@"
         return 127
@@ -156,8 +163,14 @@ take() {
     elif [ "$status" -ne 0 ]; then
         says=failed
     fi
-    [ -s "$top/$name.err" ] || rm -f "$top/$name.err"
-    if [ "$says" != ok ] && [ "$bytes" -gt 0 ]; then
+    if [ -n "$salt" ] && [ "$says" = ok ] && ! digested "$name"; then
+        say "$name: not understood, and so not taken"
+        says=failed status=1
+    fi
+    if [ -n "$salt" ] || [ ! -s "$top/$name.err" ]; then
+        rm -f "$top/$name.err"
+    fi
+    if [ "$says" != ok ] && [ "$bytes" -gt 0 ] && [ -z "$salt" ]; then
         mv "$top/$name" "$top/$name.part"
     elif [ "$says" != ok ]; then
         rm -f "$top/$name"
@@ -203,6 +216,205 @@ headed() {
     true
 }
 
+# --- names ---------------------------------------------------------------------
+
+# Where there is a salt names leave the node hashed. Each word of a rule is kept only if it is known
+# to be netfilter's or kube-proxy's own; all others are hashed, and so are the hashes in the names of
+# chains, which can be told from names. Files of which that is not known are not taken.
+
+# has_no_names FILE: whether a file may be taken where there is a salt
+has_no_names() {
+    case ${1#again/} in
+    ip*tables-*-save.txt | nft-list-ruleset.txt | addresses.json | routes*.json) ;;
+    neighbours.json | conntrack* | sysctl.txt | clock.txt | uptime.txt | modules.txt) ;;
+    version-*.txt | kube-proxy-metrics.txt) ;;
+    *) return 1 ;;
+    esac
+}
+
+# digested FILE: hash the names in a file that was taken
+digested() {
+    case ${1#again/} in
+    ip*tables-*-save.txt) form=rules ;;
+    nft-list-ruleset.txt) form=nft ;;
+    *.json) form=json ;;
+    *) return 0 ;;
+    esac
+    words=$tmp/words
+    rm -rf "$words" "$tmp/list" "$tmp/map" "$tmp/new"
+    mkdir "$words" || return 1
+    : >"$tmp/map"
+    rewrite "$form" 1 <"$top/$1" >"$tmp/list" || return 1
+    # A file for each word, so that one process hashes them all.
+    number=100000000
+    while IFS= read -r word; do
+        number=$((number + 1))
+        printf '%s %s' "$salt" "$word" >"$words/$number"
+    done <"$tmp/list"
+    if [ -s "$tmp/list" ]; then
+        (cd "$words" && find . -type f -exec sha256sum {} +) | sort -k 2 | cut -c 1-40 |
+            paste - "$tmp/list" >"$tmp/map" || return 1
+    fi
+    rewrite "$form" 0 <"$top/$1" >"$tmp/new" && mv "$tmp/new" "$top/$1"
+}
+
+# rewrite FORM LISTS: print the words that are to be hashed, or the file with their hashes
+rewrite() {
+    awk -v form="$1" -v lists="$2" -v map="$tmp/map" -v saved="$saved" '
+    function hash(word) {
+        if (!lists) return known[word]
+        if (!(word in seen)) { seen[word] = 1; print word }
+        return word
+    }
+    function letters(word, count,    hex, out, i) {
+        hex = hash(word)
+        if (lists) return ""
+        for (i = 1; i <= count; i++)
+            out = out substr("ABCDEFGHIJKLMNOP", index("0123456789abcdef", substr(hex, i, 1)), 1)
+        return out
+    }
+    function name(kind, word) { return kind "-" tolower(letters(kind " " word, 10)) }
+    function service(word,    parts, rest, space) {
+        split(word, parts, "/")
+        space = parts[1]
+        split(parts[2], rest, ":")
+        return called(space, rest[1], rest[2], parts[2] ~ /:/ ? ":" : "")
+    }
+    function called(space, one, port, colon,    common, out) {
+        common = (space == "default" && one == "kubernetes") || (space == "kube-system" && one == "kube-dns")
+        out = (space in spaces ? space : name("ns", space)) "/" (common ? one : name("svc", one)) colon
+        return out (port == "" ? "" : common && port in ports ? port : name("p", port))
+    }
+    function chain(word) {
+        if (word in fixed) return word
+        if (word ~ /^KUBE-(SVC|SVL|SEP|FW|XLB|EXT)-[A-Z2-7]+$/) {
+            match(word, /^KUBE-[A-Z]+-/)
+            return substr(word, 1, RLENGTH) letters("chain " substr(word, RLENGTH + 1), 16)
+        }
+        if (match(word, /^(cali-|KUBE-|CNI-|DOCKER-|FLANNEL-|AWS-|CILIUM_|ISTIO_|ufw6?-)/))
+            return substr(word, 1, RLENGTH) letters("chain " word, 12)
+        return "CHAIN-" letters("chain " word, 12)
+    }
+    function device(word) {
+        if (match(word, /^(cali|veth|lxc|eni|azv|tap|gke|vnet)/) && length(word) > RLENGTH + 1)
+            return substr(word, 1, RLENGTH) tolower(letters("device " word, 9))
+        if (word ~ /^(lo|(eth|ens|eno|bond|br|cni|cbr|docker|flannel\.|tunl|wg|tun|virbr|vxlan)[0-9.]*|(cali|veth|lxc|eni|azv|gke)\+|kube-ipvs0|kube-bridge|vxlan.calico|nodelocaldns)$/)
+            return word
+        return "if" tolower(letters("device " word, 8)) (word ~ /\+$/ ? "+" : "")
+    }
+    function number(word) {
+        return word ~ /^[0-9][0-9a-fA-F:.\/,x-]*$/ || word ~ /^[0-9a-f]*:[0-9a-f:.\/]*$/ || word ~ /^\[[0-9a-f:.]+\]:[0-9-]+$/ || word ~ /^[0-9]+\/(sec|min|minute|hour|day|second)$/
+    }
+    function comment(text,    parts, count, i, out, word) {
+        count = split(text, parts, " ")
+        for (i = 1; i <= count; i++) {
+            word = parts[i]
+            if (number(word)) out = out " " word
+            else if (word ~ /^[^\/]+\/[^\/]+$/ && word != "/") out = out " " service(word)
+            else if (word ~ /^KUBE-/) out = out " " chain(word)
+            else out = out " " (word in says ? word : "-")
+        }
+        return substr(out, 2)
+    }
+    function value(option, word) {
+        if (option == "-A") return chain(word)
+        if (option == "-j" || option == "-g") return word in declared || word !~ /^[A-Z0-9]+$/ ? chain(word) : word
+        if (option == "--comment") return comment(word)
+        if (option == "--name") return word ~ /^KUBE-/ ? chain(word) : word == "DEFAULT" ? word : name("list", word)
+        if (option == "-i" || option == "-o" || option ~ /^--physdev-/) return device(word)
+        if (number(word) || word in values) return word
+        if (option ~ /^--(ctstate|state|ctstatus|dst-type|src-type|tcp-flags|ctdir)$/ && word ~ /^[A-Z_]+(,[A-Z_]+)*$/) return word
+        if (option == "--reject-with" && word ~ /^(icmp6?|tcp)-[a-z-]+$/) return word
+        if (option ~ /-set$/ && word ~ /^(src|dst)(,(src|dst))*$/) return word
+        if (option == "--nfacct-name" && word ~ /^(ct_state_invalid_dropped_pkts|localhost_nps_accepted_pkts)$/) return word
+        return name("word", word)
+    }
+    function rule(line,    out, option, word) {
+        while (match(line, /^ *("([^"\\]|\\.)*"|[^ "]+)/)) {
+            word = substr(line, 1, RLENGTH)
+            line = substr(line, RLENGTH + 1)
+            sub(/^ */, "", word)
+            if (word ~ /^"/) word = "\"" (option == "--comment" ? comment(substr(word, 2, length(word) - 2)) : name("text", word)) "\""
+            else if (word ~ /^--?[a-zA-Z0-9-]+$/) option = word
+            else if (word ~ /^\[[0-9]+:[0-9]+\]$/ || word == "!") word = word
+            else word = value(option, word)
+            out = out " " word
+        }
+        if (line !~ /^ *$/) bad = 1
+        return substr(out, 2)
+    }
+    function nft_name(word,    at, kind, path, parts, tail) {
+        match(word, /^[a-z]+-/)
+        kind = substr(word, 1, RLENGTH)
+        path = substr(word, RLENGTH + 10)
+        at = index(path, "__")
+        tail = at ? substr(path, at) : ""
+        if (split(at ? substr(path, 1, at - 1) : path, parts, "/") != 4 || tail !~ /^(__[0-9a-f.]+\/[0-9]+)?$/) bad = 1
+        split(called(parts[1], parts[2], parts[4], ":"), path_parts, /[\/:]/)
+        return kind letters("chain " word, 8) "-" path_parts[1] "/" path_parts[2] "/" parts[3] "/" path_parts[3] tail
+    }
+    function nft(line,    out, word) {
+        while (match(line, /"[^"]*"|[^ \t,;{}()"]+/)) {
+            word = substr(line, RSTART, RLENGTH)
+            out = out substr(line, 1, RSTART - 1)
+            line = substr(line, RSTART + RLENGTH)
+            if (word ~ /^"/) word = "\"" comment(substr(word, 2, length(word) - 2)) "\""
+            else if (word ~ /^@?(service|external|firewall|local|endpoint|affinity)-[A-Z2-7]+-.*\//)
+                word = word ~ /^@/ ? "@" nft_name(substr(word, 2)) : nft_name(word)
+            else if (word ~ /\// && !number(word)) bad = 1
+            out = out word
+        }
+        return out line
+    }
+    function json(line,    parts, count, i, out) {
+        count = split(line, parts, "\"")
+        for (i = 1; i <= count; i++) {
+            if (i % 2 == 0 && (last == "ifname" || last == "dev" || last == "link" || last == "master" || last == "label"))
+                parts[i] = device(parts[i])
+            else if (i % 2 == 0 && last == "ifalias") parts[i] = ""
+            if (i % 2 == 0) last = parts[i + 1] ~ /^:/ ? parts[i] : ""
+            else if (parts[i] !~ /^:$/) last = ""
+            out = out (i > 1 ? "\"" : "") parts[i]
+        }
+        return out
+    }
+    function words(text, into,    parts, count, i) {
+        count = split(text, parts, " ")
+        for (i = 1; i <= count; i++) into[parts[i]] = 1
+    }
+    BEGIN {
+        while (!lists && (getline line < map) > 0) known[substr(line, 42)] = substr(line, 1, 40)
+        words("default kube-system kube-public kube-node-lease", spaces)
+        words("https dns dns-tcp metrics", ports)
+        words("PREROUTING INPUT FORWARD OUTPUT POSTROUTING KUBE-SERVICES KUBE-NODEPORTS KUBE-EXTERNAL-SERVICES KUBE-FORWARD KUBE-POSTROUTING KUBE-MARK-MASQ KUBE-MARK-DROP KUBE-FIREWALL KUBE-PROXY-FIREWALL KUBE-PROXY-CANARY KUBE-KUBELET-CANARY KUBE-IPTABLES-HINT KUBE-HOSTPORTS", fixed)
+        words("tcp udp sctp icmp icmp6 icmpv6 ipv6-icmp all comment conntrack statistic mark addrtype recent multiport state set physdev nfacct limit connmark rpfilter socket owner random nth LOCAL NEW", values)
+        words("kubernetes service portals externally-visible forwarding rules rule conntrack pod source destination cluster IP external loadbalancer has no endpoints local health check node port ports postrouting requiring SNAT traffic masquerade LOCAL for destinations route to chain LB other will be dropped by firewall load balancer not accepted Balancing block incoming localnet connections nodeports; NOTE: this must the last in be dropping marked packets Redirect pods trying reach VIP clusterIP -> Active ClusterIPs ClusterIP, ExternalIP and LoadBalancer Drop unallocated IPs that accept NodePort Reject invalid of destinations are subject LoadBalancerSourceRanges helper @no-endpoint-services / @no-endpoint-nodeports from outside hairpin short-circuit vmap drop or reject packets services nodeports with kube-proxy flanneld masq forward NodeLocal DNS Cache: skip allow", says)
+    }
+    form == "json" { line = json($0); if (!lists) print line; next }
+    form == "rules" && /^:/ {
+        split(substr($0, 2), part, " ")
+        declared[part[1]] = 1
+        line = ":" chain(part[1]) " " part[2] " " part[3]
+        if (part[2] !~ /^(ACCEPT|DROP|-)$/ || part[3] !~ /^\[[0-9]+:[0-9]+\]$/) bad = 1
+        if (!lists) print line
+        next
+    }
+    form == "rules" && /^(\[[0-9]+:[0-9]+\] )?-A / { line = rule($0); if (!lists) print line; next }
+    form == "rules" && (/^\*(nat|filter|mangle|raw|security)$/ || /^COMMIT$/ || /^$/) { if (!lists) print; next }
+    form == "rules" && /^# (Generated by ip6?tables|Completed on )/ { if (!lists) print; next }
+    form == "rules" && /^# Warning: ip6?tables-legacy tables present/ { if (!lists) print; next }
+    form == "nft" && /^table / {
+        own = $3 == "kube-proxy"
+        # Rules of iptables-nft are in what iptables-nft-save prints.
+        if (!own && !(saved && $2 ~ /^ip6?$/ && $3 ~ /^(nat|filter|mangle|raw|security)$/)) bad = 1
+    }
+    form == "nft" && own { line = nft($0); if (!lists) print line; next }
+    form == "nft" { next }
+    { bad = 1 }
+    END { exit bad ? 3 : 0 }
+    '
+}
+
 # --- what is taken -----------------------------------------------------------
 
 # backend_of PROGRAM: nft or legacy. Before 1.8 there was legacy only, and no word of it.
@@ -232,6 +444,8 @@ tables() {
 rules() {
     tables "$1" iptables
     tables "$1" ip6tables
+    saved=''
+    [ ! -e "$top/$1iptables-nft-save.txt" ] || saved=1
     take "$1nft-list-ruleset.txt" nft list ruleset
 }
 
@@ -346,6 +560,10 @@ END
 }
 
 objects() {
+    if [ -n "$salt" ]; then
+        left_out objects.json 'left out: names may be in it' kubectl
+        return
+    fi
     if ! has kubectl; then
         left_out objects.json 'not installed' kubectl get
         return
@@ -390,6 +608,12 @@ main() {
     pack=gzip suffix=tar.gz
     has gzip || pack=cat suffix=tar
     node=$(uname -n | tr -cd 'A-Za-z0-9._-')
+    if [ -n "$salt" ]; then
+        for needed in awk cut find paste sha256sum sort; do
+            has "$needed" || die "$needed is not installed, and names cannot be hashed without it"
+        done
+        node=node-$(printf '%s node %s' "$salt" "$node" | sha256sum | cut -c 1-10)
+    fi
     bundle=kubeodds-$node-$(date -u '+%Y%m%dT%H%M%SZ')
     out=${1:-$bundle.$suffix}
     look_at_process
@@ -417,13 +641,15 @@ main() {
     mkdir "$top" || die "$top: cannot be made"
     [ "$(id -u 2>/dev/null)" = 0 ] || say 'not root: rules and connections will be missing'
 
+    told_node=$node
+    [ -n "$salt" ] || told_node=$(uname -n)
     used=0
     limit_of_all=$((limit_of_all + twice))
     look_at_clock
     start=$now
     {
         printf '# kubeodds collect %s, format 1\n' "$version"
-        printf '# node %s, begun %s\n' "$(uname -n)" "$(date -u '+%Y-%m-%dT%H:%M:%SZ')"
+        printf '# node %s, begun %s\n' "$told_node" "$(date -u '+%Y-%m-%dT%H:%M:%SZ')"
         printf '# file\tstatus\tbegun (s)\ttook (s)\tbytes\tresult\tcommand\n'
     } >"$top/MANIFEST"
     rules ''
@@ -437,7 +663,7 @@ main() {
         rules again/
         connections again/
     fi
-    take nft-list-ruleset.json nft -j list ruleset
+    [ -n "$salt" ] || take nft-list-ruleset.json nft -j list ruleset
     network
     machine
     kube_proxy

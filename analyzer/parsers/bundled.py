@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: Kinds of files: rules (of `LISTED` one table each), and what goes with them.
 SAVED, LISTED, NFT, NFT_JSON = "iptables-save", "iptables-list", "nft", "nft-json"
 OBJECTS, ADDRESSES, IPSETS = "objects", "addresses", "ipsets"
-CONNTRACK, NEIGHBOURS = "conntrack", "neighbours"
+ROUTES, NEIGHBOURS, CONNTRACK = "routes", "neighbours", "conntrack"
 MANIFEST, HOSTNAME, METRICS, PART = "manifest", "hostname", "metrics", "part"
 #: A listing that nobody can go by, since it shows no devices.
 WITHOUT_DEVICES: Final = "list-without-devices"
@@ -28,9 +28,10 @@ _SAVED: Final = re.compile(rb"\*(?:nat|filter|mangle|raw|security)\s*$")
 _POLICY: Final = re.compile(rb"-P (?:PREROUTING|INPUT|FORWARD|OUTPUT|POSTROUTING) [A-Z]+\b")
 _CHAIN: Final = re.compile(rb"\s*Chain \S+ \((?:policy [A-Z]+|\d+ references?)")
 _NFT: Final = re.compile(rb"table (?:ip|ip6|inet|arp|bridge|netdev) \S+ \{\s*$")
+_FLOW: Final = re.compile(
+    rb"(?:ipv[46]\s+\d+\s+)?[a-z0-9]+\s+\d+\s+(?:\d+\s+)?(?:[A-Z_0-9]+\s+)?src=\S+\s+dst="
+)
 _IPSET: Final = re.compile(rb"create \S+ (?:hash|bitmap|list):")
-_FLOW: Final = re.compile(rb"(?:ipv[46] +\d+ +)?[a-z]+ +\d+ +\d+ (?:[A-Z_0-9]+ )?src=\S+ dst=\S")
-_NEIGHBOUR: Final = re.compile(rb'\[\s*\{\s*"dst":[^}]*"state":')
 _OBJECTS: Final = (b"{", b"---", b"apiVersion:", b"items:", b"kind:")
 _OF_API: Final = re.compile(
     rb"\bkind\"?:\s*\"?(?:Service|EndpointSlice|Endpoints|Node|Pod|Lease|Deployment|ReplicaSet"
@@ -73,12 +74,15 @@ def kind_of(entry: Entry, content: Callable[[], bytes]) -> str:
     # A kernel without rules gives the version of nft alone.
     if first.startswith(b'{"nftables"'):
         return NFT_JSON if b'"table"' in content() else ""
+    if first.startswith(b"["):
+        if b'"addr_info"' in head:
+            return ADDRESSES
+        if b'"lladdr"' in head or b'"state":["' in head:
+            return NEIGHBOURS
+        if b'"dst":' in head and b'"dev":' in head:
+            return ROUTES
     if _FLOW.match(first):
         return CONNTRACK
-    if _NEIGHBOUR.match(head):
-        return NEIGHBOURS
-    if first.startswith(b"[") and b'"addr_info"' in head:
-        return ADDRESSES
     if head.lstrip().startswith(_OBJECTS) and (b"apiVersion" in head or b'"kind"' in head):
         whole = content()
         return OBJECTS if _OF_API.search(whole) and _LIVE.search(whole) else ""

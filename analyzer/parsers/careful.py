@@ -75,7 +75,7 @@ class CarefulReader(Telling):
             InputError: it holds no rule and no chain.
         """
         self._family = self._current = family_of(text)
-        lines = list(_joined(text))
+        lines = list(joined(text))
         cut = self._cut_off(text, lines)
         for number, line in lines:
             self._line(line, number)
@@ -101,14 +101,14 @@ class CarefulReader(Telling):
     @staticmethod
     def _cut_off(text: str, lines: list[tuple[int, str]]) -> tuple[int, str] | None:
         """Take a last row that no newline ends, whose last number may have lost digits."""
-        if text.endswith("\n") or not lines or not _ROW.match(_unmarked(lines[-1][1])):
+        if text.endswith("\n") or not lines or not _ROW.match(unmarked(lines[-1][1])):
             return None
         return lines.pop()
 
     def _line(self, line: str, number: int) -> None:
-        plain = _unmarked(line)
+        plain = unmarked(line)
         if _ROW.match(plain):
-            for each in _rules_of(plain):
+            for each in rules_of(plain):
                 self._row(each, number)
         elif found := _CHAIN.match(plain):
             self._chain(found, number)
@@ -139,10 +139,10 @@ class CarefulReader(Telling):
                 self._before.append((number, plain))
 
     def _last_line(self, number: int, line: str) -> None:
-        found = _ROW.match(_unmarked(line))
+        found = _ROW.match(unmarked(line))
         self._warn("cut-off", "the dump ends within this line, which is left out", number)
         table = self._table(number)
-        plain = _unmarked(line)
+        plain = unmarked(line)
         # The name itself may be cut off, unless something follows it.
         if found is not None and plain[found.end() : found.end() + 1].isspace():
             if found[1] not in table.rows:
@@ -266,7 +266,7 @@ class CarefulReader(Telling):
             self._warn("noise", f"not a line of iptables-save; left out{more}", self._noise[0])
 
 
-def _joined(text: str) -> Iterator[tuple[int, str]]:
+def joined(text: str) -> Iterator[tuple[int, str]]:
     """Give each line with its number, those that end in a backslash joined with the next.
 
     Unless that begins something of its own: then the backslash ends the name of a chain.
@@ -276,12 +276,12 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
     first = 0
     for number, line in enumerate(text.split("\n"), 1):
         bare = line.rstrip("\r")
-        if pending and _BEGINS.match(_unmarked(pending[0])) and _BEGINS.match(_unmarked(bare)):
+        if pending and _BEGINS.match(unmarked(pending[0])) and _BEGINS.match(unmarked(bare)):
             yield first, _unjoined(pending)
             pending = []
         first = first if pending else number
         # A comment ends with its line, whatever its last character.
-        if bare.endswith("\\") and (pending or not _unmarked(bare).startswith("#")):
+        if bare.endswith("\\") and (pending or not unmarked(bare).startswith("#")):
             pending.append(bare[:-1])
             continue
         yield first, "".join([*pending, bare])
@@ -296,13 +296,13 @@ def _unjoined(pieces: list[str]) -> str:
     return line if line[-1:].isspace() else f"{line}\\"
 
 
-def _unmarked(line: str) -> str:
+def unmarked(line: str) -> str:
     """Return the line without what a diff or a quotation put before it."""
     found = _MARK.match(line)
     return line[found.end() :] if found else line
 
 
-def _rules_of(line: str) -> Iterator[str]:
+def rules_of(line: str) -> Iterator[str]:
     """Give the rules of one line; more than one when line breaks were lost."""
     while (head := _ROW.match(line)) and (found := _NEXT_ROW.match(line, head.end())):
         yield line[: found.end()].rstrip()

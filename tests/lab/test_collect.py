@@ -6,8 +6,11 @@ nothing but these and what the script itself needs.
 
 from __future__ import annotations
 
+import gzip
 import io
+import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -21,6 +24,10 @@ from pathlib import Path
 import pytest
 
 from analyzer.collect import script
+from analyzer.output import BAD_INPUT
+from tests.support.anonymised import WELL_KNOWN, held_in, originals, plain
+from tests.support.effort import PROFILE
+from tests.support.json_reader import read
 from tests.support.lab.running import FIXTURES, kubeodds
 
 pytestmark = pytest.mark.lab
@@ -84,9 +91,11 @@ class Place:
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
 
-    def write(self, *, twice: int = 0, timeout: int = 20, only: bool = False) -> str:
+    def write(
+        self, *, twice: int = 0, timeout: int = 20, only: bool = False, salt: bytes = b""
+    ) -> str:
         """Write the script; where `only`, it has the PATH of this place and no other."""
-        text = script(twice=twice, timeout=timeout)
+        text = script(twice=twice, timeout=timeout, salt=salt)
         if only:
             line = "PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
             assert text.count(line) == 1
@@ -157,6 +166,70 @@ def test_rules_of_each_backend_are_those_that_were_loaded(
     for name in ("nft-list-ruleset.json", "addresses.json", "kernel.txt", "sysctl.txt"):
         assert taken.result(name) == "ok"
         assert taken.files[name]
+
+
+#: A few for the quick check, beside those of `RULES`; all that there are for the deep one.
+FEW = ("1.14.0-iptables-legacy/seed-dns", "1.36.2-iptables-nft/two-node")
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_bundle_of_a_capture_gives_the_answers_of_its_dump(place: Place, name: str) -> None:
+    for dump in loadable(FIXTURES / name):
+        check_bundle(place, dump)
+
+
+@pytest.mark.skipif(PROFILE != "soak", reason="takes long")
+def test_bundles_of_all_captures_give_the_answers_of_their_dumps(
+    place: Place, captures: Path
+) -> None:
+    """Of those that the installed programs restore, but not of thousands of Services."""
+    done = 0
+    for folder in sorted((*captures.glob("*/*"), *FIXTURES.glob("*/*"))):
+        if re.search("scale-[0-9]{4}", folder.name):
+            continue
+        for dump in loadable(folder):
+            check_bundle(place, dump)
+            done += 1
+    assert done > 50
+
+
+def loadable(folder: Path) -> list[Path]:
+    """Return the dumps of a folder that a program here can restore."""
+    return sorted(
+        path
+        for pattern in ("ip*tables-*-save.txt*", "nft-list-ruleset.txt*")
+        for path in folder.glob(pattern)
+    )
+
+
+def check_bundle(place: Place, dump: Path) -> None:
+    """Load a dump, collect, and ask verbs about both."""
+    data = dump.read_bytes()
+    text = (gzip.decompress(data) if dump.suffix == ".gz" else data).decode()
+    (place.folder / "dump.txt").write_text(text)
+    program = dump.name.partition("-save")[0]
+    load = "nft -f dump.txt" if program.startswith("nft") else f"{program}-restore dump.txt"
+    counters = dict.fromkeys(re.findall(r"--nfacct-name +(\S+)", text))
+    made = "".join(f"nfacct add {each} && " for each in counters)
+    words = f'{made}{load} || exit 9; exec sh "$@"'
+    status, out, err = place.run("sh", "-c", words, "sh", place.write(), "-")
+    assert status == 0, f"{dump}: {err}"
+    (place.folder / "node.tar.gz").write_bytes(out)
+    (objects,) = dump.parent.glob("objects.json*")
+    node = json.loads((dump.parent / "run.json").read_text())["node"]
+    told = ("--objects", str(objects), "--node", node, "-o", "json")
+    for verb, *more in (("services",), ("loss", "--dead-node", node), ("whatif",)):
+        asked = [
+            kubeodds(verb, name, *more, *told, where=place.folder)
+            for name in ("dump.txt", "node.tar.gz")
+        ]
+        assert asked[0].returncode == asked[1].returncode, asked[1].stderr
+        if asked[0].returncode:  # a dump without Services
+            assert asked[1].returncode == BAD_INPUT, asked[1].stderr
+            continue
+        of_dump, of_bundle = (plain(read(each.stdout)) for each in asked)
+        of_dump.pop("source", None), of_bundle.pop("source", None)
+        assert of_dump == of_bundle, f"{verb} of {dump}"
 
 
 @shells
@@ -337,3 +410,94 @@ def test_kube_proxys_arguments_and_configuration_are_taken(
     assert not any(b"secret" in data for data in taken.files.values())
     results = [row[5] for name, row in taken.manifest.items() if name.endswith("config.txt")]
     assert sorted(results) == ["no configuration of kube-proxy", "ok"]
+
+
+SALT = b"a secret of sixteen bytes"
+
+
+@pytest.mark.parametrize(
+    ("shell", "rules"),
+    [(SHELLS[number % len(SHELLS)], each) for number, each in enumerate(RULES)],
+    ids=str,
+)
+def test_names_are_hashed_on_the_node(
+    place: Place, shell: Sequence[str], rules: tuple[str, str, str]
+) -> None:
+    capture, file, loader = rules
+    dump = FIXTURES / capture / file
+    load = "nft -f" if loader == "nft" else f"{loader}-restore <"
+    words = f'{load} "$1" || exit 9; shift; exec {" ".join(shell)} "$@"'
+    # What prints names where none is asked for is not taken, whatever it is.
+    (place.folder / ".kube").mkdir()
+    (place.folder / ".kube" / "config").write_text("")
+    status, out, err = place.run("sh", "-c", words, "sh", str(dump), place.write(salt=SALT), "-")
+    assert status == 0, err
+    taken = bundle(out)
+    assert taken.result(file) == "ok"
+    items = json.loads((FIXTURES / capture / "objects.json").read_text())["items"]
+    old = originals([dump.read_text()], items) - WELL_KNOWN
+    names = {each for each in old if not re.search(r"\d[.:]|:", each)}  # addresses stay
+    assert {"app", "app-conf"} & names or len(names) > 10
+    assert held_in(dump.read_text(), names)
+    for name, data in taken.files.items():
+        assert not held_in(data.decode(), names), name
+        assert not held_in(data.decode(), [os.uname().nodename]), name
+    assert taken.result("kernel.txt") == taken.result("objects.json")
+    assert taken.result("kernel.txt") == "left out: names may be in it"
+    (place.folder / "node.tar.gz").write_bytes(out)
+    asked = [
+        kubeodds("services", name, "-o", "tsv", where=place.folder)
+        for name in (str(dump), "node.tar.gz")
+    ]
+    assert [each.returncode for each in asked] == [0, 0], asked[1].stderr
+    # All but the ServicePort's name, and who the endpoint's pod is.
+    of_dump, of_bundle = (
+        sorted(line.split("\t")[1:] for line in each.stdout.splitlines()[1:]) for each in asked
+    )
+    assert of_dump == of_bundle
+    assert len(of_dump) > 3
+
+
+def test_the_same_secret_hashes_names_alike_and_another_otherwise(place: Place) -> None:
+    shutil.copy(FIXTURES / RULES[0][0] / RULES[0][1], place.folder / "dump.txt")
+    words = 'iptables-legacy-restore dump.txt && exec sh "$@"'
+    found = []
+    for salt in (SALT, SALT, b"another secret of some bytes"):
+        out = place.run("sh", "-c", words, "sh", place.write(salt=salt), "-")[1]
+        rows = bundle(out).files["iptables-legacy-save.txt"].decode().split("\n")
+        found.append({row for row in rows if "-j KUBE-SVC-" in row})
+    assert found[0] == found[1]
+    assert found[0]
+    assert not found[0] & found[2]
+
+
+@pytest.mark.parametrize("awk", [("awk",), ("busybox", "awk")], ids=lambda each: each[0])
+@shells
+def test_what_is_not_understood_is_not_taken(
+    place: Place, shell: Sequence[str], awk: tuple[str, ...]
+) -> None:
+    path = place.write(salt=SALT, only=True)
+    status, out, err = place.run(*shell, path, "-")
+    assert (status, out) == (1, b"")
+    assert "awk is not installed, and names cannot be hashed without it" in err
+    for name in ("cut", "find", "paste", "sha256sum", "sort"):
+        (place.programs / name).symlink_to(str(shutil.which(name)))
+    found = shutil.which(awk[0])
+    assert found is not None
+    place.program("awk", f'exec {" ".join([found, *awk[1:]])} "$@"')
+    place.program("iptables-legacy-save", "printf '*nat\\nacme was here\\n'; echo acme >&2")
+    place.program("iptables-nft-save", "printf '*nat\\n:A - [0:0]\\n-A A -j B \"acme\\n'")
+    place.program("ip6tables-legacy-save", "printf '*nat\\n:acme - [0:0]\\n-A acme -s acme\\n'")
+    place.program("nft", "[ $1 = --version ] || printf 'table inet acme {\\n}\\n'")
+    place.program("ip", 'echo \'[{"ifname":"acme","ifalias":"acme"}]\'; exit 3')
+    place.program("kubectl", "echo acme")
+    status, out, err = place.run(*shell, path, "-")
+    assert status == 0, err
+    taken = bundle(out)
+    for name in ("iptables-legacy-save.txt", "iptables-nft-save.txt", "nft-list-ruleset.txt"):
+        assert taken.result(name) == "failed", name
+        assert name not in taken.files
+    assert taken.result("ip6tables-legacy-save.txt") == "ok"
+    for name, data in taken.files.items():
+        assert b"acme" not in data, name
+        assert not name.endswith((".err", ".part"))

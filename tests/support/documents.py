@@ -25,6 +25,7 @@ _NAMES = {
 _LATER = (
     *("whatif", "loss-nodes", "loss-cluster", "components", "timeline", "client", "advise"),
     *("repair", "lab-repair", "suspects", "pinned"),
+    "anonymise-map",
 )
 
 

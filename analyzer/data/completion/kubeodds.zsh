@@ -11,6 +11,7 @@
 _shtab_kubeodds_commands() {
   local _commands=(
     advise:'what each known measure would buy a Service, before and after'
+    anonymise:'rules, objects and bundles under other names, to show'
     client:'how often clients fail, how long they wait, and why'
     collect:'print a script that collects rules and state on a node'
     completion:'print what completes this command line in a shell'
@@ -95,6 +96,20 @@ _shtab_kubeodds_advise_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_advise_defaults_added=0
 
+_shtab_kubeodds_anonymise_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--salt-file[the secret that names are made with, which is made if it is not there\; the same gives the same names (default\: a new one, which is thrown away)]:FILE:_files"
+  "--map[also write what everything was called, readable by its owner only]:FILE:_files"
+  "--output[write there, not to stdout\; of several files, and of a bundle, a bundle\: FILE.tar.gz]:FILE:_files"
+  "--every-name[also rename default\/kubernetes, kube-system\/kube-dns and the namespaces of every cluster, by which verbs know the API server and DNS]"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if something was not understood]"
+  "(*):a dump, API objects, a bundle, or what ip -j, conntrack -L and ipset save print\; - for stdin:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_anonymise_defaults_added=0
+
 _shtab_kubeodds_client_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
@@ -142,6 +157,7 @@ _shtab_kubeodds_collect_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--twice[take rules and connections again after this time (for example 10s), so that rates are known]:TIME:"
   "--timeout[end a command that takes longer (default\: 20s\; all of them together\: 5m)]:TIME:"
+  "--digest[hash names on the node with the secret in this file, which is made if it is not there\; addresses stay, and what may hold other names is not taken. The script holds the secret then]:FILE:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -781,6 +797,7 @@ _shtab_kubeodds() {
       curcontext="${curcontext%:*:*}:_shtab_kubeodds-$line[1]:"
       case $line[1] in
         advise) _arguments -C -s $_shtab_kubeodds_advise_options ;;
+        anonymise) _arguments -C -s $_shtab_kubeodds_anonymise_options ;;
         client) _arguments -C -s $_shtab_kubeodds_client_options ;;
         collect) _arguments -C -s $_shtab_kubeodds_collect_options ;;
         completion) _arguments -C -s $_shtab_kubeodds_completion_options ;;

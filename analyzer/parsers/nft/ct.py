@@ -18,7 +18,7 @@ from analyzer.parsers.nft.json_values import (
 )
 from analyzer.parsers.nft.words import Words
 
-_KEYS: Final = frozenset(
+KEYS: Final = frozenset(
     [
         "state",
         "direction",
@@ -57,7 +57,7 @@ def _read_text(words: Words) -> Ct:
     direction = words.take() if words.peek() in {"original", "reply"} else None
     family = f"{words.take()} " if words.peek() in {"ip", "ip6"} else ""
     key = words.take()
-    if key not in _KEYS or (family and key not in {"saddr", "daddr"}):
+    if key not in KEYS or (family and key not in {"saddr", "daddr"}):
         raise NotUnderstood(key)
     return Ct(family + key, direction)
 

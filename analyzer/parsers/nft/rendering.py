@@ -77,6 +77,8 @@ def _object(given: NamedObject) -> Iterator[str]:
     yield from _comment(given.comment)
     held: dict[str, Any] = dict(given.properties)
     match given.kind:
+        case _ if "text" in held:  # of an object that is not understood
+            yield from (str(text) for _, text in given.properties)
         case "counter":
             yield f"packets {held['packets']} bytes {held['bytes']}"
         case "limit":

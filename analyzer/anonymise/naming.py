@@ -1,0 +1,65 @@
+"""All that gives new names, together: of one salt, for all files that are anonymised at once."""
+
+from __future__ import annotations
+
+import hmac
+
+from analyzer.anonymise import devices
+from analyzer.anonymise.chains import Chains
+from analyzer.anonymise.comments import Comments
+from analyzer.anonymise.pseudonyms import Pseudonyms, Renamed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Final
+
+#: What stands for a text that is not understood.
+REMOVED: Final = "removed"
+
+
+class Naming:
+    """New names for everything in rules and objects.
+
+    `well_known`: the Services that every cluster has keep their names.
+
+    Attributes:
+        removals: how many texts were not understood, and are gone, by what they were.
+    """
+
+    removed: Final = REMOVED
+
+    def __init__(self, salt: bytes, *, well_known: bool = True) -> None:
+        self.names = Pseudonyms(salt, well_known=well_known)
+        self.chains = Chains(self.names)
+        self.comments = Comments(self.names, self.chains.hashed)
+        self.removals: dict[str, int] = {}
+        self._devices = hmac.digest(salt, b"kubeodds anonymise devices", "sha256")
+        self._named: dict[str, str] = {}
+
+    def device(self, name: str) -> str:
+        """Return the new name of a device, or of those that one with ``+`` or ``*`` stands for."""
+        found = self._named.get(name)
+        if found is None:
+            found = self._named[name] = devices.renamed(self._devices, name)
+            self.names.note("device", name, found)
+        return found
+
+    def list_name(self, name: str) -> str:
+        """Return the new name of a list of ``-m recent``, as of a chain of kube-proxy."""
+        if name == "DEFAULT":
+            return name
+        return self.chains.hashed(name) or self.names.name("list", name)
+
+    def mark(self, text: str) -> str:
+        """Return a word that stands for a text which is gone: the same for the same text."""
+        return self.names.hashed("removed", text).lower()
+
+    def remove(self, what: str, text: str) -> None:
+        """Count a text that is gone."""
+        del text  # of which nothing is kept
+        self.removals[what] = self.removals.get(what, 0) + 1
+
+    def rows(self) -> Iterator[Renamed]:
+        """Give the private map."""
+        return self.names.rows()
