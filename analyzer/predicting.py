@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import Final
 
+    from analyzer.cluster.from_dumps import FromDumps
     from analyzer.nodes import NodeInput
 
 _SEEDS: Final = 1 << 32
@@ -49,13 +50,22 @@ class Everywhere:
         view: each ServicePort once, as most nodes have it.
         services: of those asked for, each at every node, in the order of `asked`.
         asked: the same, as most nodes have them.
+        file: what they were found in, for messages.
+        grounds: what they were predicted by, or the dumps that they were read from.
     """
 
     view: View
     services: tuple[EveryNode, ...]
     asked: tuple[ServicePort, ...]
-    prediction: Prediction
+    file: str
+    grounds: Prediction | FromDumps
     diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def prediction(self) -> Prediction:
+        """What they were predicted by; there is none where they were read."""
+        assert isinstance(self.grounds, Prediction)
+        return self.grounds
 
 
 def is_asked(options: SimpleNamespace) -> bool:
@@ -163,7 +173,8 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
         view=view,
         services=tuple(at[id(each)] for each in asked),
         asked=asked,
-        prediction=prediction,
+        file=file,
+        grounds=prediction,
         diagnostics=tuple(diagnostics),
     )
 

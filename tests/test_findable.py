@@ -32,7 +32,9 @@ class Row:
 
 
 ANALYZER: Final = (
-    Row("parsers/telling", "parsers/test_careful.py parsers/test_listing.py", "what readers warn of"),
+    Row(
+        "parsers/telling", "parsers/test_careful.py parsers/test_listing.py", "what readers warn of"
+    ),
     Row(
         "semantics/option_matching",
         "semantics/test_matching.py semantics/test_source_ports.py",
@@ -103,6 +105,25 @@ ANALYZER: Final = (
         "model/journeys model/resolv_conf parsers/journeys parsers/resolv_conf parsers/callers",
         "test_cli_client.py",
         "files of a person's own: what they say, and where they are wrong",
+    ),
+    Row(
+        "cluster_arguments cluster/from_dumps cluster/store cluster/tables",
+        "test_cluster_verbs.py test_cluster_build.py",
+        "verbs of a whole cluster, as a user sees them, and its tables",
+    ),
+    Row(
+        "cluster_worker cluster_sources cluster/engines",
+        "test_cluster_build.py",
+        "which dumps are read, by whom, and what happens when a worker dies",
+    ),
+    Row("cluster/reference kubeproxy/plain_grounds", "test_cluster_alike.py", "dumps nearly alike"),
+    Row("cluster/facts", "test_cluster_alike.py", "what nodes have in common"),
+    Row(
+        "reports/cluster_build_answer reports/cluster_build_json reports/cluster_build_text "
+        "reports/cluster_sql_answer reports/cluster_sql_json reports/cluster_sql_text "
+        "reports/cluster_sql_tsv",
+        "golden/test_commands.py test_cluster_verbs.py",
+        "in each format",
     ),
     Row("judging", "test_cli_loss_states.py", "its words as they stand on the command line"),
     # --- the model

@@ -41,6 +41,12 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
     "client": {"text": "client_text", "json": "client_json"},
     "whatif --components": {"text": "components_text", "json": "components_json"},
     "diff": {"text": "diff_text", "json": "diff_json", "tsv": "diff_tsv"},
+    "cluster build": {"text": "cluster_build_text", "json": "cluster_build_json"},
+    "cluster sql": {
+        "text": "cluster_sql_text",
+        "json": "cluster_sql_json",
+        "tsv": "cluster_sql_tsv",
+    },
     "lab run": {"text": "lab_text", "json": "lab_json"},
     "lab judge": {"text": "lab_text", "json": "lab_json"},
     "lab verify": {"text": "lab_verify_text", "json": "lab_json", "junit": "lab_verify_junit"},

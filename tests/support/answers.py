@@ -62,9 +62,11 @@ from analyzer.reports.answers import (
     TreeAnswer,
     WhatIfAnswer,
 )
+from analyzer.reports.cluster_sql_answer import SqlAnswer
 from analyzer.reports.document import Document
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import renderer
+from tests.support.cluster_answers import build_answer
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
 from tests.support.predicted_answers import advise_answer, loss_cluster_answer
 
@@ -246,6 +248,10 @@ class Answers:
                 return advise_answer(self.text)
             case "client":
                 return client_answer(self.text)
+            case "cluster build":
+                return build_answer(self.text)
+            case "cluster sql":
+                return SqlAnswer(("name", "share"), (("ns/a", 0.5), (self.text[:40], None)))
             case "whatif --components":
                 return COMPONENTS
             case "diff":

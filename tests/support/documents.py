@@ -19,9 +19,21 @@ _NAMES = {
     "lab verify": "lab",
     "lab clients": "clients",
     "whatif --components": "components",
+    "cluster build": "cluster-build",
+    "cluster sql": "cluster-sql",
 }
 #: Documents of verbs that came later begin with version 1.
-_LATER = ("whatif", "loss-nodes", "loss-cluster", "components", "timeline", "client", "advise")
+_LATER = (
+    "whatif",
+    "loss-nodes",
+    "loss-cluster",
+    "components",
+    "timeline",
+    "client",
+    "advise",
+    "cluster-build",
+    "cluster-sql",
+)
 
 
 def rows(section: str, page: str = "reference.md") -> dict[str, str]:
