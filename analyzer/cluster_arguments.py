@@ -10,6 +10,7 @@ from analyzer import arguments
 from analyzer.argument_parser import Parser, network_of_node, several, size_of
 from analyzer.assumed_arguments import add_assumed_options
 from analyzer.loss_arguments import OPTIONS as LOSS
+from analyzer.objects_arguments import add_proxy_options
 from analyzer.parsers.contents import MOST_BYTES
 from analyzer.parsers.formats import FORMATS
 from analyzer.whatif_arguments import EPILOG as WHATIF_EPILOG
@@ -35,6 +36,11 @@ EXAMPLES: Final = {
         "kubeodds cluster whatif cluster",
         "kubeodds cluster whatif cluster --only node --sort mean --top 5",
         "kubeodds cluster whatif cluster --min-survives 1 -o junit",
+    ),
+    "drift": (
+        "kubeodds cluster drift cluster",
+        "kubeodds cluster drift cluster --against majority --all",
+        "kubeodds cluster drift cluster --only stale-endpoint,foreign-endpoint -o tsv",
     ),
     "sql": (
         "kubeodds cluster sql cluster 'SELECT node, mode, rules FROM nodes ORDER BY rules DESC'",
@@ -196,6 +202,35 @@ def _whatif(parser: ArgumentParser) -> None:
     parser.set_defaults(components=False, node=None)
 
 
+def _drift(parser: ArgumentParser) -> None:
+    _add_folder(parser)
+    _add_objects(parser)
+    arguments.add_filters(parser)
+    parser.add_argument(
+        "--against",
+        choices=["objects", "majority"],
+        help="what says what a node should have: what kube-proxy would write by the objects, or "
+        "what most nodes have (default: objects, where there are any)",
+    )
+    parser.add_argument(
+        "--only", metavar="CODE", **several(_code), help="only differences of these kinds"
+    )
+    parser.add_argument("--all", action="store_true", help="all of them, one by one")
+    add_proxy_options(parser)
+    parser.epilog = (
+        "Exit status 1 if there is a difference. What a flag of kube-proxy or a rule of others "
+        "makes different is held against most nodes in either case."
+    )
+
+
+def _code(text: str) -> str:
+    from analyzer.cluster.drift_kinds import Drift
+
+    if text not in {each.value for each in Drift}:
+        raise ArgumentTypeError(f"{text!r} is none of {', '.join(each.value for each in Drift)}")
+    return text
+
+
 def _sql(parser: ArgumentParser) -> None:
     _add_folder(parser)
     parser.add_argument("sql", metavar="SELECT", help="a question in SQL of DuckDB")
@@ -208,5 +243,6 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     ),
     "loss": ("what each Service loses, seen from every node that lives", _loss),
     "whatif": ("what every node, zone and pair would cost, seen from every node", _whatif),
+    "drift": ("which nodes' rules are not those of their cluster; exit with 1 if any", _drift),
     "sql": ("ask the tables in SQL", _sql),
 }

@@ -50,6 +50,12 @@ def _whatif(options: SimpleNamespace) -> int:
     return whatif_of(options, objects, found)
 
 
+def _drift(options: SimpleNamespace) -> int:
+    from analyzer.cluster_drift import drift_of
+
+    return drift_of(options)
+
+
 def _sql(options: SimpleNamespace) -> int:
     from analyzer.reports.cluster_sql_answer import SqlAnswer
 
@@ -63,6 +69,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "cluster build": _build,
     "cluster loss": _loss,
     "cluster whatif": _whatif,
+    "cluster drift": _drift,
     "cluster sql": _sql,
 }
 

@@ -28,6 +28,7 @@ from analyzer.cluster.reference import key_of
 from analyzer.cluster.store import DONE, FAILED, NodeRow
 from analyzer.cluster_alike import Alike
 from analyzer.cluster_sources import Task
+from analyzer.dumps import goes_with, has_services
 from analyzer.errors import AnalyzerError, InputError
 from analyzer.files import Member
 from analyzer.inputs import Input, input_of
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from analyzer.cluster.content import Row
     from analyzer.cluster.reference import Key
     from analyzer.model.diagnostics import Diagnostic
+    from analyzer.semantics.base_chains import Rules
 
 #: Nodes between two collections of cycles.
 _COLLECTS: Final = 20
@@ -264,7 +266,14 @@ class Reader:
     def _whole(self, options: SimpleNamespace) -> Input:
         """Return what the dumps of one node give, as any verb reads them."""
         dumps, others = read_all(options, None, EndpointRows.skim)
-        return input_of(options, dumps, others, self._objects, None)
+        main: list[Rules] = []
+        for each in dumps:
+            # Rules of kube-proxy in a second backend are still there for flows to meet.
+            clashes = has_services(each) and any(
+                has_services(other) and goes_with(each, other) for other in main
+            )
+            (others if clashes else main).append(each)
+        return input_of(options, main, others, self._objects, None)
 
 
 def _rules_of(ruleset: Any) -> int:

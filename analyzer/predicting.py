@@ -86,7 +86,7 @@ def predicted_input(options: SimpleNamespace, objects: ApiObjects) -> Input:
     """
     if options.node is None:
         raise UsageError(f"--from-objects: {options.verb} is of one node; add --node NAME")
-    found = _assumed(options, objects)
+    found = assumed_of(options, objects)
     names = names_of_nodes(objects.items)
     if options.node not in names:
         raise UsageError(
@@ -132,7 +132,7 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
     """
     if options.assumed != DEFAULTS:
         raise UsageError("--assume: it goes with a dump, or with --node")
-    found = _assumed(options, objects)
+    found = assumed_of(options, objects)
     seed = _random() if options.seed is None else options.seed
     with progress("Services") as advance:
         services, prediction = predict(
@@ -185,7 +185,7 @@ def _random() -> int:
     return SystemRandom().randrange(_SEEDS)
 
 
-def _assumed(options: SimpleNamespace, objects: ApiObjects) -> Assumed:
+def assumed_of(options: SimpleNamespace, objects: ApiObjects) -> Assumed:
     """Return the settings of kube-proxies, once the objects are seen to tell what is needed.
 
     Raises:

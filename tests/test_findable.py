@@ -117,6 +117,13 @@ ANALYZER: Final = (
         "which dumps are read, by whom, and what happens when a worker dies",
     ),
     Row("cluster/reference kubeproxy/plain_grounds", "test_cluster_alike.py", "dumps nearly alike"),
+    Row(
+        "cluster/drift cluster/drift_kinds cluster/drift_nodes "
+        "cluster/drift_services reports/cluster_drift_answer reports/cluster_drift_json "
+        "reports/cluster_drift_text reports/cluster_drift_tsv",
+        "test_cluster_drift.py golden/test_commands.py",
+        "every kind of difference, seeded and found",
+    ),
     Row("cluster/facts", "test_cluster_alike.py", "what nodes have in common"),
     Row(
         "reports/cluster_build_answer reports/cluster_build_json reports/cluster_build_text "

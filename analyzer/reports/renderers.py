@@ -42,6 +42,11 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
     "whatif --components": {"text": "components_text", "json": "components_json"},
     "diff": {"text": "diff_text", "json": "diff_json", "tsv": "diff_tsv"},
     "cluster build": {"text": "cluster_build_text", "json": "cluster_build_json"},
+    "cluster drift": {
+        "text": "cluster_drift_text",
+        "json": "cluster_drift_json",
+        "tsv": "cluster_drift_tsv",
+    },
     "cluster sql": {
         "text": "cluster_sql_text",
         "json": "cluster_sql_json",

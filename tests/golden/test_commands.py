@@ -93,6 +93,7 @@ _CLIENTS = {
 #: What is asked of a store of two nodes' dumps.
 _CLUSTER = {
     "cluster build": "--all",
+    "cluster drift": "--all",
     "cluster sql": "SELECT name, protocol, count(*) AS routes FROM node_routes GROUP BY ALL "
     "ORDER BY ALL",
 }

@@ -66,7 +66,7 @@ from analyzer.reports.cluster_sql_answer import SqlAnswer
 from analyzer.reports.document import Document
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import renderer
-from tests.support.cluster_answers import build_answer
+from tests.support.cluster_answers import build_answer, drift_answer
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
 from tests.support.predicted_answers import advise_answer, loss_cluster_answer
 
@@ -250,6 +250,8 @@ class Answers:
                 return client_answer(self.text)
             case "cluster build":
                 return build_answer(self.text)
+            case "cluster drift":
+                return drift_answer(self.text)
             case "cluster sql":
                 return SqlAnswer(("name", "share"), (("ns/a", 0.5), (self.text[:40], None)))
             case "whatif --components":

@@ -20,6 +20,7 @@ _NAMES = {
     "lab clients": "clients",
     "whatif --components": "components",
     "cluster build": "cluster-build",
+    "cluster drift": "cluster-drift",
     "cluster sql": "cluster-sql",
 }
 #: Documents of verbs that came later begin with version 1.
@@ -32,6 +33,7 @@ _LATER = (
     "client",
     "advise",
     "cluster-build",
+    "cluster-drift",
     "cluster-sql",
 )
 

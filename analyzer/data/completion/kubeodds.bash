@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/kubeodds
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_kubeodds_cluster_subparsers=(build loss whatif sql)
+_shtab_kubeodds_cluster_subparsers=(build loss whatif drift sql)
 _shtab_kubeodds_lab_subparsers=(run clients verify judge)
 _shtab_kubeodds_subparsers=(services tree trace loss whatif timeline advise client diff collect completion cluster lab)
 
@@ -23,6 +23,7 @@ _shtab_kubeodds_completion_option_strings=(-h --help)
 _shtab_kubeodds_cluster_build_option_strings=(-h --help --into --objects --node-of --name-from --engine --workers --worker-memory --alone --input-format --all --assume --pod-interface --assume-nothing --max-input -o --format --output --color --no-color --strict -v --verbose)
 _shtab_kubeodds_cluster_loss_option_strings=(-h --help --objects --node-of --dead --dead-node --dead-zone --service -n --namespace --sort --summary --all --max-loss --count -o --format --output --color --no-color --strict -v --verbose)
 _shtab_kubeodds_cluster_whatif_option_strings=(-h --help --objects --node-of --service -n --namespace --only --depth --control-plane --etcd --api-load-balancer --topology --top --all --sort --max-loss --min-survives -o --format --output --color --no-color --strict -v --verbose)
+_shtab_kubeodds_cluster_drift_option_strings=(-h --help --objects --node-of --service -n --namespace --against --only --all --kube-proxy --mode --cluster-cidr --detect-local-mode --seed -o --format --output --color --no-color --strict -v --verbose)
 _shtab_kubeodds_cluster_sql_option_strings=(-h --help -o --format --output --color --no-color --strict -v --verbose)
 _shtab_kubeodds_cluster_option_strings=(-h --help)
 _shtab_kubeodds_lab_run_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --flows --from)
@@ -94,6 +95,8 @@ _shtab_kubeodds_cluster_loss___objects_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_cluster_loss___output_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_cluster_whatif___objects_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_cluster_whatif___output_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_cluster_drift___objects_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_cluster_drift___output_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_cluster_sql___output_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_run_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_run___with_COMPGEN=_shtab_compgen_files
@@ -184,10 +187,16 @@ _shtab_kubeodds_cluster_whatif___sort_choices=(loss mean name)
 _shtab_kubeodds_cluster_whatif__o_choices=(json junit prometheus text tsv)
 _shtab_kubeodds_cluster_whatif___format_choices=(json junit prometheus text tsv)
 _shtab_kubeodds_cluster_whatif___color_choices=(auto always never)
+_shtab_kubeodds_cluster_drift___against_choices=(objects majority)
+_shtab_kubeodds_cluster_drift___mode_choices=(iptables nftables)
+_shtab_kubeodds_cluster_drift___detect_local_mode_choices=(ClusterCIDR NodeCIDR)
+_shtab_kubeodds_cluster_drift__o_choices=(json text tsv)
+_shtab_kubeodds_cluster_drift___format_choices=(json text tsv)
+_shtab_kubeodds_cluster_drift___color_choices=(auto always never)
 _shtab_kubeodds_cluster_sql__o_choices=(json text tsv)
 _shtab_kubeodds_cluster_sql___format_choices=(json text tsv)
 _shtab_kubeodds_cluster_sql___color_choices=(auto always never)
-_shtab_kubeodds_cluster_pos_0_choices=(build loss whatif sql)
+_shtab_kubeodds_cluster_pos_0_choices=(build loss whatif drift sql)
 _shtab_kubeodds_lab_run___input_format_choices=(iptables-list iptables-save nft nft-json)
 _shtab_kubeodds_lab_run___backend_choices=(legacy nft nftables)
 _shtab_kubeodds_lab_run__o_choices=(json text)
@@ -327,6 +336,13 @@ _shtab_kubeodds_cluster_whatif___no_color_nargs=0
 _shtab_kubeodds_cluster_whatif___strict_nargs=0
 _shtab_kubeodds_cluster_whatif__v_nargs=0
 _shtab_kubeodds_cluster_whatif___verbose_nargs=0
+_shtab_kubeodds_cluster_drift__h_nargs=0
+_shtab_kubeodds_cluster_drift___help_nargs=0
+_shtab_kubeodds_cluster_drift___all_nargs=0
+_shtab_kubeodds_cluster_drift___no_color_nargs=0
+_shtab_kubeodds_cluster_drift___strict_nargs=0
+_shtab_kubeodds_cluster_drift__v_nargs=0
+_shtab_kubeodds_cluster_drift___verbose_nargs=0
 _shtab_kubeodds_cluster_sql__h_nargs=0
 _shtab_kubeodds_cluster_sql___help_nargs=0
 _shtab_kubeodds_cluster_sql___no_color_nargs=0

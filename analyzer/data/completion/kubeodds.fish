@@ -50,8 +50,8 @@ function _shtab_kubeodds_using
   test "$_shtab_kubeodds_cmdpath" = "$argv"
 end
 
-set -g _shtab_kubeodds_commands services tree trace loss whatif timeline advise client diff collect completion cluster 'cluster build' 'cluster loss' 'cluster whatif' 'cluster sql' lab 'lab run' 'lab clients' 'lab verify' 'lab judge'
-set -g _shtab_kubeodds_opts_with_value --addresses --affinity --api-back-after --api-lease --api-load-balancer --api-reconcile --assume --backend --balancer --caller --client --cluster-cidr --color --control-plane --count --ctstate --dead --dead-connection --dead-node --dead-zone --depth --detect-local-mode --dies-with-api --endpoint-reconciler-type --engine --etcd --fate --flows --for --format --from --from-objects --icmp-type --in-interface --input-format --into --ipsets --kube-proxy --large-cluster-size-threshold --latency --leader-elect-lease-duration --leader-elect-retry-period --lease-renewal --lookup --mark --max-failure --max-input --max-loss --measure --min-survives --min-sync-period --mode --name-from --namespace --node --node-b --node-eviction-rate --node-ip --node-ip-b --node-monitor-grace-period --node-monitor-period --node-of --objects --objects-of --only --output --pod-interface --protocol --rate --reboots-after --requires --resolution --resolv-conf --routes --runs --secondary-node-eviction-rate --seed --service --settle --slo --slo-window --sort --sport --start-up --table --timeout --to --toleration --top --topology --tries --twice --unhealthy-zone-threshold --with --with-b --worker-memory --workers -n -o
+set -g _shtab_kubeodds_commands services tree trace loss whatif timeline advise client diff collect completion cluster 'cluster build' 'cluster loss' 'cluster whatif' 'cluster drift' 'cluster sql' lab 'lab run' 'lab clients' 'lab verify' 'lab judge'
+set -g _shtab_kubeodds_opts_with_value --addresses --affinity --against --api-back-after --api-lease --api-load-balancer --api-reconcile --assume --backend --balancer --caller --client --cluster-cidr --color --control-plane --count --ctstate --dead --dead-connection --dead-node --dead-zone --depth --detect-local-mode --dies-with-api --endpoint-reconciler-type --engine --etcd --fate --flows --for --format --from --from-objects --icmp-type --in-interface --input-format --into --ipsets --kube-proxy --large-cluster-size-threshold --latency --leader-elect-lease-duration --leader-elect-retry-period --lease-renewal --lookup --mark --max-failure --max-input --max-loss --measure --min-survives --min-sync-period --mode --name-from --namespace --node --node-b --node-eviction-rate --node-ip --node-ip-b --node-monitor-grace-period --node-monitor-period --node-of --objects --objects-of --only --output --pod-interface --protocol --rate --reboots-after --requires --resolution --resolv-conf --routes --runs --secondary-node-eviction-rate --seed --service --settle --slo --slo-window --sort --sport --start-up --table --timeout --to --toleration --top --topology --tries --twice --unhealthy-zone-threshold --with --with-b --worker-memory --workers -n -o
 
 complete -c kubeodds -e
 complete -c kubeodds -f
@@ -473,6 +473,26 @@ complete -c kubeodds -n '_shtab_kubeodds_using cluster whatif' -l color -xka "au
 complete -c kubeodds -n '_shtab_kubeodds_using cluster whatif' -l no-color -d '--color never'
 complete -c kubeodds -n '_shtab_kubeodds_using cluster whatif' -l strict -d 'exit with 3 if a node was not read, or only in part'
 complete -c kubeodds -n '_shtab_kubeodds_using cluster whatif' -s v -l verbose -d 'also print what is only informative'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster; and test $_shtab_kubeodds_npos -eq 0' -a drift -d 'which nodes'"'"' rules are not those of their cluster; exit with 1 if any'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -s h -l help -d 'show this help message and exit'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l objects -xka "(__fish_complete_path (commandline -ct))" -d 'API objects to go by, where they are not those of the build'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l node-of -x -d 'as of `cluster build`'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -s n -l namespace -x -d 'only Services of these namespaces'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l against -xka "objects majority" -d 'what says what a node should have: what kube-proxy would write by the objects, or what most nodes have (default: objects, where there are any)'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l only -x -d 'only differences of these kinds'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l all -d 'all of them, one by one'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l kube-proxy -x -d 'its version, for example 1.30 (default: that of the nodes'"'"' kubelets)'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l mode -xka "iptables nftables" -d '--proxy-mode (default: iptables)'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l cluster-cidr -x -d 'as kube-proxy is given it (default: the smallest network around all podCIDRs)'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l detect-local-mode -xka "ClusterCIDR NodeCIDR" -d 'as kube-proxy is given it (default: ClusterCIDR)'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l seed -x -d 'draws the nodes and Services whose rules are walked as a check (default: random)'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -s o -l format -xka "json text tsv" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l no-color -d '--color never'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l strict -d 'exit with 3 if a node was not read, or only in part'
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -s v -l verbose -d 'also print what is only informative'
 complete -c kubeodds -n '_shtab_kubeodds_using cluster; and test $_shtab_kubeodds_npos -eq 0' -a sql -d 'ask the tables in SQL'
 complete -c kubeodds -n '_shtab_kubeodds_using cluster sql' -s h -l help -d 'show this help message and exit'
 complete -c kubeodds -n '_shtab_kubeodds_using cluster sql' -s o -l format -xka "json text tsv" -d format

@@ -30,6 +30,7 @@ _shtab_kubeodds_commands() {
 _shtab_kubeodds_cluster_commands() {
   local _commands=(
     build:'read the dumps of all nodes into tables; go on where it stopped'
+    drift:'which nodes'"'"' rules are not those of their cluster; exit with 1 if any'
     loss:'what each Service loses, seen from every node that lives'
     sql:'ask the tables in SQL'
     whatif:'what every node, zone and pair would cost, seen from every node'
@@ -177,6 +178,32 @@ _shtab_kubeodds_cluster_build_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_cluster_build_defaults_added=0
+
+_shtab_kubeodds_cluster_drift_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--objects[API objects to go by, where they are not those of the build]:FILE:_files"
+  "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "--against[what says what a node should have\: what kube-proxy would write by the objects, or what most nodes have (default\: objects, where there are any)]:against:(objects majority)"
+  "*--only[only differences of these kinds]:CODE:"
+  "--all[all of them, one by one]"
+  "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
+  "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
+  "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
+  "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
+  "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
+  {-o,--format}"[format]:format:(json text tsv)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "--strict[exit with 3 if a node was not read, or only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  ":what \`kubeodds cluster build\` made:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_cluster_drift_defaults_added=0
 
 _shtab_kubeodds_cluster_loss_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -735,6 +762,7 @@ _shtab_kubeodds_cluster() {
       curcontext="${curcontext%:*:*}:_shtab_kubeodds_cluster-$line[1]:"
       case $line[1] in
         build) _arguments -C -s $_shtab_kubeodds_cluster_build_options ;;
+        drift) _arguments -C -s $_shtab_kubeodds_cluster_drift_options ;;
         loss) _arguments -C -s $_shtab_kubeodds_cluster_loss_options ;;
         sql) _arguments -C -s $_shtab_kubeodds_cluster_sql_options ;;
         whatif) _arguments -C -s $_shtab_kubeodds_cluster_whatif_options ;;
