@@ -130,7 +130,8 @@ def _diagnostics(
     if without:
         says = f"not judged, since there is no dump: {listed(without)}"
         told.append(partial_warning("node-without-dump", says, folder))
-    unknown = sorted(each.node for each in nodes if each.node not in objects.cluster.node_names)
+    known = objects.cluster.node_names
+    unknown = sorted(each.node for each in nodes if each.node not in known)
     if unknown and objects.items:
         says = f"the objects have no such node: {listed(unknown)}"
         told.append(partial_warning("unknown-node", says, folder))

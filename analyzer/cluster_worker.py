@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from analyzer.cluster.content import Row
     from analyzer.cluster.reference import Key
+    from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.semantics.base_chains import Rules
 
@@ -77,12 +78,15 @@ class Result:
     Attributes:
         diagnostics: by the name of the node.
         seconds: of CPU that it took.
+        process: which worker that was; `cpu`: seconds of CPU that it has taken so far in all.
     """
 
     nodes: tuple[NodeRow, ...]
     new: New
     diagnostics: Mapping[str, tuple[Row, ...]]
     seconds: float
+    process: str = ""
+    cpu: float = 0.0
 
     @classmethod
     def failed(cls, node: NodeRow) -> Result:
@@ -175,7 +179,15 @@ class Reader:
             new=self._encoder.taken(),
             diagnostics=told,
             seconds=time.process_time() - begun,
+            process=f"{os.uname().nodename}:{os.getpid()}",
+            cpu=time.process_time(),
         )
+
+    def shown(self, dump: bytes, node: str) -> tuple[ServicePort, ...]:
+        """Return the ServicePorts of one dump, read as any verb reads it."""
+        held = Member.of("held", node, dump, node)
+        options = self._namespace((held,), node, "objects" if self._has_objects else "")
+        return self._whole(options).view.services
 
     def _nodes(self, task: Task, told: dict[str, tuple[Row, ...]]) -> Iterator[NodeRow]:
         """Give a row for each node of a task."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analyzer.api_objects import ApiObjects
+from analyzer.cluster.from_dumps import FromDumps
 from analyzer.errors import UsageError
 from analyzer.failure.loss import Count, in_order
 from analyzer.failure.loss_at_every_node import LossAtEveryNode, losses_at_every_node
@@ -47,6 +48,10 @@ def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) ->
     gone = frozenset(name for name in nodes if died.takes(name, objects.cluster))
     # If nobody lives, what the rules of the dead would do.
     ignored = gone if len(gone) < len(nodes) else frozenset()
+    grounds = found.grounds
+    if isinstance(grounds, FromDumps):
+        missing = grounds.missing
+        grounds = grounds.but({name for name in missing if died.takes(name, objects.cluster)})
     losses = losses_at_every_node(found.services, died, ignored.__contains__, Count(options.count))
     diagnostics = (*found.diagnostics, *_warnings(found, died, everybody=gone > ignored))
     answer = LossClusterAnswer(
@@ -55,7 +60,7 @@ def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) ->
         dead=died,
         losses=_ordered(options, losses),
         every_node=found.services,
-        prediction=found.grounds,
+        prediction=grounds,
         absent=Absent(),
         alive=tuple(name for name in nodes if name not in ignored),
         gone=tuple(sorted(ignored)),

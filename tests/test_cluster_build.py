@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sys
 import tarfile
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.support.captures import FIXTURES
 from tests.support.cluster_workers import ALWAYS, ONCE, mortal, slow_build
 from tests.support.clusters import GeneratedCluster
 from tests.support.commands import Command
+from tests.support.effort import PROFILE
 
 pytest.importorskip("duckdb")
 NODES = 6
@@ -84,6 +86,28 @@ def test_every_engine_gives_the_same(
     assert (done.status, done.err) == (0, "")
     assert f"{NODES} nodes known, {NODES} read now, 0 failed" in done.out
     assert kept() == clean
+
+
+@pytest.mark.skipif(PROFILE != "soak", reason="starting Dask takes seconds")
+def test_a_scheduler_of_dask_gives_the_same(
+    dumps: Path, command: Command, clean: dict[str, tuple[str, str]]
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as local:
+        done = command("cluster", "build", *words(dumps, engine=local.scheduler_address))
+    assert (done.status, done.err) == (0, "")
+    assert kept() == clean
+
+
+def test_without_dask_it_is_said_what_to_install(
+    dumps: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    done = command("cluster", "build", *words(dumps, engine="tcp://127.0.0.1:1"))
+    assert done.status == 2
+    assert "pip install 'kubeodds[cluster]'" in done.err
 
 
 def test_a_second_run_reads_nothing_again(dumps: Path, command: Command) -> None:

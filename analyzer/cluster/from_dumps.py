@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from analyzer.model.value import value
+from collections.abc import Collection
+
+from analyzer.model.value import replace, value
 
 
 @value(kw_only=True)
@@ -27,6 +29,15 @@ class FromDumps:
     def missing(self) -> tuple[str, ...]:
         """Names of the nodes that nothing is known of."""
         return tuple(dict.fromkeys([*(n for n, _ in (*self.failed, *self.unseen)), *self.without]))
+
+    def but(self, names: Collection[str]) -> FromDumps:
+        """Return the same where nothing needs to be known of some nodes: the dead send no flows."""
+        return replace(
+            self,
+            failed=tuple(each for each in self.failed if each[0] not in names),
+            unseen=tuple(each for each in self.unseen if each[0] not in names),
+            without=tuple(each for each in self.without if each not in names),
+        )
 
     @property
     def is_whole(self) -> bool:
