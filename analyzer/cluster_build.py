@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 #: Nodes, or seconds, after which what was read is kept.
 _KEEP_EVERY: Final = 64
-_KEEP_AFTER: Final = 15.0
+_KEEP_AFTER: Final = 5.0
 #: Tasks that wait beside those that are worked on.
 _AHEAD: Final = 2
 #: Times that a task may break a pool of its own.

@@ -38,7 +38,7 @@ _TELLS: Final = frozenset({"MANIFEST", "hostname"})
 #: Endings of files that are no rules, which somebody may keep beside them.
 _NOT_RULES: Final = (".err", ".part", ".md", ".yaml", ".yml", ".sql", ".parquet", ".new")
 #: Files of an archive that are looked at to tell whether it is a bundle.
-_LOOKED_AT: Final = 40
+_LOOKED_AT: Final = 8
 
 
 @value(kw_only=True)

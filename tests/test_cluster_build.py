@@ -31,7 +31,7 @@ NODES = 6
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the dumps of some nodes, and with the objects."""
     folder = tmp_path_factory.mktemp("cluster")
-    items = mixed(20, NODES)
+    items = mixed(8, NODES)
     for number in range(NODES):
         name = node_name(number)
         dump = GeneratedCluster(items, FLAGS, Layout.V1_36, 4, name).dump

@@ -25,7 +25,7 @@ from tests.support.commands import Command
 
 pytest.importorskip("duckdb")
 NODES = 3
-SERVICES = {"iptables": 14, "nftables": 3}
+SERVICES = {"iptables": 8, "nftables": 2}
 DEAD = node_name(1)
 
 

@@ -341,7 +341,8 @@ LAB: Final = (
     Row("nft", "lab/test_nft_rules.py", "rulesets loaded with and without the library"),
     Row("trace", "lab/test_kernel_check.py lab/test_nft_check.py", "ways that the kernel traced"),
     Row(
-        "bench bench_cases bench_lab bench_noise bench_objects bench_scapy bench_whatif contender",
+        "bench bench_cases bench_cluster bench_lab bench_noise bench_objects bench_scapy "
+        "bench_whatif contender",
         "",
         "prints times, by hand; no part of an answer",
     ),

@@ -153,7 +153,7 @@ _shtab_kubeodds_cluster_defaults_added=0
 
 _shtab_kubeodds_cluster_build_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--into[the folder of tables to make, or to go on with]:DIR:"
+  "--into[the folder of tables to make, or to go on with]:DIR:_files -/"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders\; DIR keeps them]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
   "--name-from[what finds a node\'s name in the path of its dump\: its one group, or all of it]:REGEX:"
@@ -199,7 +199,7 @@ _shtab_kubeodds_cluster_drift_options=(
   "--no-color[--color never]"
   "--strict[exit with 3 if a node was not read, or only in part]"
   {-v,--verbose}"[also print what is only informative]"
-  ":what \`kubeodds cluster build\` made:"
+  ":what \`kubeodds cluster build\` made:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -225,7 +225,7 @@ _shtab_kubeodds_cluster_loss_options=(
   "--no-color[--color never]"
   "--strict[exit with 3 if a node was not read, or only in part]"
   {-v,--verbose}"[also print what is only informative]"
-  ":what \`kubeodds cluster build\` made:"
+  ":what \`kubeodds cluster build\` made:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -239,7 +239,7 @@ _shtab_kubeodds_cluster_sql_options=(
   "--no-color[--color never]"
   "--strict[exit with 3 if a node was not read, or only in part]"
   {-v,--verbose}"[also print what is only informative]"
-  ":what \`kubeodds cluster build\` made:"
+  ":what \`kubeodds cluster build\` made:_files -/"
   ":a question in SQL of DuckDB:"
 )
 
@@ -269,7 +269,7 @@ _shtab_kubeodds_cluster_whatif_options=(
   "--no-color[--color never]"
   "--strict[exit with 3 if a node was not read, or only in part]"
   {-v,--verbose}"[also print what is only informative]"
-  ":what \`kubeodds cluster build\` made:"
+  ":what \`kubeodds cluster build\` made:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
