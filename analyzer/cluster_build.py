@@ -126,6 +126,10 @@ class _Build:
         self._done = {
             (each.source, each.fingerprint) for each in done if each.source not in failed_too
         }
+        #: Sources of tasks whose contents were lost with the worker that had given them.
+        self._lost: set[str] = set()
+        #: Of those that may have killed a worker.
+        self._suspected: frozenset[str] = frozenset()
         #: Nodes that this run has read.
         self.read_now = 0
 
@@ -178,24 +182,22 @@ class _Build:
         What may have killed a worker goes alone.
         """
         if again and not waiting:
-            waiting[executor.submit(work, replace(self._settings, forget=True), again[0])] = again[
-                0
-            ]
+            task = again[0]
+            anew = replace(self._settings, forget=task.source in self._lost)
+            waiting[executor.submit(work, anew, task)] = task
             again.popleft()
-        if again or any(task.source in self._suspected for task in waiting.values()):
+        if again or any(each.source in self._suspected for each in waiting.values()):
             return False
         while len(waiting) < self._engine.workers + _AHEAD:
-            task = next(tasks, None)
-            if task is None:
+            following = next(tasks, None)
+            if following is None:
                 return True
             try:
-                waiting[executor.submit(work, self._settings, task)] = task
+                waiting[executor.submit(work, self._settings, following)] = following
             except BrokenExecutor:
-                again.append(task)
+                again.append(following)
                 raise
         return False
-
-    _suspected: frozenset[str] = frozenset()
 
     def _suspects(
         self, waiting: dict[Future[Result], Task], deaths: dict[str, int]
@@ -214,6 +216,7 @@ class _Build:
         """Take what a task gave; again, if what it names was lost with another worker."""
         self._new.add(result.new)
         if any(self._store.lacks(each, self._new) for each in result.nodes):
+            self._lost.add(task.source)
             again.append(task)
             return
         self._suspected -= {task.source}

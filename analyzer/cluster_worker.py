@@ -130,7 +130,14 @@ def work(settings: Settings, task: Task) -> Result:
         if reader is None:
             _READERS.clear()
             reader = _READERS[key] = Reader(settings)
-        return reader.read(task, forget=settings.forget)
+        # A worker of Dask collects by itself, and it would in the middle of a dump.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return reader.read(task, forget=settings.forget)
+        finally:
+            if collects:
+                gc.enable()
 
 
 class Reader:

@@ -15,8 +15,12 @@ from pathlib import Path
 import pytest
 
 from analyzer import cluster_build
+from analyzer.cluster.content import New
 from analyzer.cluster.store import NodeRow, Store
+from analyzer.cluster_sources import Task
+from analyzer.cluster_worker import Result, Settings, work
 from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, node_name
+from analyzer.model.value import replace
 from tests.support.captures import FIXTURES
 from tests.support.cluster_workers import ALWAYS, ONCE, mortal, slow_build
 from tests.support.clusters import GeneratedCluster
@@ -108,6 +112,27 @@ def test_without_dask_it_is_said_what_to_install(
     done = command("cluster", "build", *words(dumps, engine="tcp://127.0.0.1:1"))
     assert done.status == 2
     assert "pip install 'kubeodds[cluster]'" in done.err
+
+
+def test_contents_that_were_lost_on_their_way_are_given_again(
+    dumps: Path,
+    command: Command,
+    clean: dict[str, tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost: list[str] = []
+
+    def lossy(settings: Settings, task: Task) -> Result:
+        result = work(settings, task)
+        if len(lost) < 2:
+            lost.append(task.source)
+            return replace(result, new=New.nothing())
+        return result
+
+    monkeypatch.setattr(cluster_build, "work", lossy)
+    assert command("cluster", "build", *words(dumps)).status == 0
+    assert len(lost) == 2
+    assert kept() == clean
 
 
 def test_a_second_run_reads_nothing_again(dumps: Path, command: Command) -> None:
