@@ -22,7 +22,7 @@ from analyzer.cluster.content import New
 from analyzer.cluster.engines import Engine, check_engine, workers_here
 from analyzer.cluster.store import NodeRow, Store
 from analyzer.cluster_sources import Sources, Task, checked_pattern
-from analyzer.cluster_worker import Result, Settings, begin, failed, work
+from analyzer.cluster_worker import Result, Settings, begin, failed, why_not, work
 from analyzer.errors import InputError, UsageError
 from analyzer.model.value import replace
 from analyzer.output import BAD_INPUT, INTERRUPTED, finish, say
@@ -266,5 +266,6 @@ def _result(task: Task, future: Future[Result]) -> Result:
         raise error
     if error is not None:
         why = f"a fault in reading it, {type(error).__name__}: {error}"
+        why = why_not(error) if isinstance(error, MemoryError) else why
         return Result.failed(failed(task, task.node, why))
     return future.result()

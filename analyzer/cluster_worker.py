@@ -204,13 +204,13 @@ class Reader:
         try:
             parts = list(self._parts(task))
         except (AnalyzerError, OSError, MemoryError) as error:
-            yield failed(task, task.node, _why(error))
+            yield failed(task, task.node, why_not(error))
             return
         for node, files in parts:
             try:
                 yield self._node(task, node, files, told)
             except (AnalyzerError, OSError, MemoryError, RecursionError) as error:
-                yield failed(task, node, _why(error))
+                yield failed(task, node, why_not(error))
 
     def _parts(self, task: Task) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Give name and files of each node of a task."""
@@ -322,7 +322,8 @@ def failed(task: Task, node: str, why: str) -> NodeRow:
     )
 
 
-def _why(error: BaseException) -> str:
+def why_not(error: BaseException) -> str:
+    """Return why a dump could not be read, in words for who reads of it."""
     if isinstance(error, MemoryError):
         return "reading it takes more memory than a worker may have; see --worker-memory"
     if isinstance(error, RecursionError):

@@ -135,6 +135,31 @@ def test_contents_that_were_lost_on_their_way_are_given_again(
     assert kept() == clean
 
 
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (MemoryError(), "more memory than a worker may have; see --worker-memory"),
+        (ZeroDivisionError("by nothing"), "a fault in reading it, ZeroDivisionError: by nothing"),
+    ],
+)
+def test_what_goes_wrong_in_a_worker_is_why_its_node_failed(
+    dumps: Path,
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    says: str,
+) -> None:
+    def broken(settings: Settings, task: Task) -> Result:
+        if task.node == node_name(3):
+            raise error
+        return work(settings, task)
+
+    monkeypatch.setattr(cluster_build, "work", broken)
+    assert command("cluster", "build", *words(dumps)).status == 0
+    assert {name for name, (digest, _) in kept().items() if not digest} == {node_name(3)}
+    assert says in kept()[node_name(3)][1]
+
+
 def test_a_second_run_reads_nothing_again(dumps: Path, command: Command) -> None:
     assert command("cluster", "build", *words(dumps)).status == 0
     done = command("cluster", "build", *words(dumps))

@@ -125,5 +125,8 @@ class Serial(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Return what is done already."""
         found: Future[Any] = Future()
-        found.set_result(fn(*args, **kwargs))
+        try:
+            found.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001  # whoever asks for the result gets it
+            found.set_exception(error)
         return found
