@@ -118,7 +118,7 @@ ANALYZER: Final = (
     ),
     Row("cluster/reference kubeproxy/plain_grounds", "test_cluster_alike.py", "dumps nearly alike"),
     Row(
-        "cluster/drift cluster/drift_kinds cluster/drift_nodes "
+        "cluster/drift_kinds cluster/drift_nodes "
         "cluster/drift_services reports/cluster_drift_answer reports/cluster_drift_json "
         "reports/cluster_drift_text reports/cluster_drift_tsv",
         "test_cluster_drift.py golden/test_commands.py",
