@@ -120,8 +120,8 @@ class _Bundle:
             return nodes, None
         labels = [each.label for each in nodes]
         raise UsageError(
-            f"{self._name}: it holds dumps of {len(labels)} nodes: {', '.join(labels)}; say of "
-            f"which by --node NAME{suggestion(node or '', labels)}"
+            f"{self._name}: it holds dumps of {len(labels)} nodes; say of which by --node "
+            f"NAME{suggestion(node or '', labels)}"
         )
 
     def dumps(self, nodes: Sequence[NodeFiles]) -> list[str]:

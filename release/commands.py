@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from analyzer import arguments, cluster_arguments
 from analyzer.argument_parser import Parser
-from netns_lab import cli as lab
+from netns_lab import arguments as lab
 
 #: The verbs that have verbs of their own.
 _LAB, _CLUSTER = "lab", "cluster"

@@ -206,7 +206,10 @@ def test_several_nodes_in_one_bundle_are_each_under_its_name(command: Command) -
     assert "worker1" in done.out or "2 nodes" in done.out
     done = command("services", "b.tar.gz", *OBJECTS)
     assert (done.status, done.out) == (2, "")
-    assert "it holds dumps of 2 nodes: worker1, worker2; say of which by --node NAME" in done.err
+    assert (
+        "it holds dumps of 2 nodes; say of which by --node NAME; there are worker1, worker2"
+        in done.err
+    )
     chosen = command("services", "b.tar.gz", *OBJECTS, "--node", "worker1")
     wanted = command("services", DUMP, *OBJECTS, "--node", "worker1")
     named = chosen.err.partition("goes by ")[2].split("\n")[0]
@@ -225,7 +228,7 @@ def test_archives_of_sos_in_an_archive_are_nodes(command: Command) -> None:
     }  # fmt: skip
     command.file("all.tar.xz", lzma.compress(packed(collected)))
     done = command("trace", "all.tar.xz", "--from", "pod", "--to", "app")
-    assert "2 nodes: worker1, worker2" in done.err
+    assert "2 nodes; say of which by --node NAME; there are worker1, worker2" in done.err
     assert command("loss", "all.tar.xz", *OBJECTS, *LOSS).status == 0
 
 
@@ -273,7 +276,10 @@ def test_dumps_in_one_folder_are_of_the_nodes_that_their_files_name(command: Com
     assert command("loss", "b.tar", *OBJECTS, *LOSS).status == 0
     done = command("services", "b.tar", *OBJECTS)
     assert (done.status, done.out) == (2, "")
-    assert "it holds dumps of 2 nodes: worker1, worker2; say of which by --node NAME" in done.err
+    assert (
+        "it holds dumps of 2 nodes; say of which by --node NAME; there are worker1, worker2"
+        in done.err
+    )
     for name, dump in (("worker1", SAVED), ("worker2", OTHER)):
         command.file("dump.txt", dump)
         wanted = command("services", "dump.txt", *OBJECTS).out.split("\n")

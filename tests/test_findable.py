@@ -320,6 +320,10 @@ ANALYZER: Final = (
     ),
 )
 LAB: Final = (
+    Row("programs naming", "lab/test_clients.py lab/test_shell.py", "programs and names, as run"),
+    Row("arguments", "lab/test_verify.py test_help.py", "options that are good and bad, the help"),
+    Row("inside", "lab/test_safety.py lab/test_shell.py", "what a program sees, and how it ends"),
+    Row("places", "lab/test_shell.py", "where programs of `lab shell` run"),
     Row("pod_devices", "lab/test_noise.py", "nodes with rules of others, in the kernel"),
     Row(
         "backend cli command count errors experiment measure plan ready servers topology wanted",

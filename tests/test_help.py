@@ -46,7 +46,9 @@ def test_an_example_of_the_help_does_what_it_says(command: Command, line: str) -
 
 def _of_the_lab() -> list[list[str]]:
     """Return the examples in groups: what one writes another reads, clients wait for long."""
-    every = [line for lines in import_module("netns_lab.cli").EXAMPLES.values() for line in lines]
+    every = [
+        line for lines in import_module("netns_lab.arguments").EXAMPLES.values() for line in lines
+    ]
     clients = [line for line in every if line.startswith("kubeodds lab clients")]
     return [*([line] for line in clients), [line for line in every if line not in clients]]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
+from analyzer.model.measurement import ANSWERED, ClientTrial, EndpointCount, Measurement
 from analyzer.model.probability import Bounds, capped_sum
 from analyzer.model.value import value
 
@@ -105,7 +105,7 @@ def _passing(measurement: Measurement) -> Bounds:
 
 def _faults(measurement: Measurement, endpoints: Sequence[EndpointVerdict]) -> list[str]:
     faults = [
-        f"{v.endpoint.address}:{v.endpoint.port} drew {v.endpoint.landed} of "
+        f"{v.endpoint.name} drew {v.endpoint.landed} of "
         f"{measurement.flows} flows, which its predicted share explains with p = {v.p_value:.2g}"
         for v in endpoints
         if not v.agrees
@@ -123,10 +123,11 @@ def _faults(measurement: Measurement, endpoints: Sequence[EndpointVerdict]) -> l
     )
     faults += [f"{number} {what}" for number, what in exact if number]
     for each in measurement.endpoints:
-        name = f"{each.address}:{each.port}"
+        name = each.name
         if each.dead and each.answered:
             faults.append(f"{each.answered} flows answered by {name}, which is dead")
-        if not each.dead and each.answered != each.landed:
+        answers = not each.dead and measurement.protocol in ANSWERED
+        if answers and each.answered != each.landed:
             faults.append(f"{each.landed - each.answered} flows not answered by {name}, alive")
     return faults
 
@@ -274,11 +275,13 @@ def _log_pmf(hits: int, trials: int, probability: float) -> float:
     return chosen + hits * math.log(probability) + (trials - hits) * math.log1p(-probability)
 
 
-def client_agrees(trial: ClientTrial, rate: float = FALSE_ALARM_RATE) -> bool:
+def client_agrees(trial: ClientTrial, rate: float = FALSE_ALARM_RATE) -> bool | None:
     """Tell whether the number of runs that succeeded is one that the prediction explains.
 
-    And whether those that failed took as long as they should.
+    And whether those that failed took as long as they should. None: nothing was predicted.
     """
+    if trial.succeeds is None:
+        return None
     return p_value_within(trial.succeeded, trial.runs, trial.succeeds) > rate and takes_as_long(
         trial
     )

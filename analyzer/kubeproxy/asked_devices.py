@@ -52,24 +52,28 @@ def _saying(ruleset: NftRuleset, *words: str) -> Iterator[Chain]:
     return saying(ruleset, *words)
 
 
-def dispatched(rulesets: Iterable[Rules], *, leaving: bool) -> frozenset[str]:
+def dispatched(rulesets: Iterable[Rules], *, leaving: bool) -> dict[str, frozenset[str]]:
     """Return the devices by which chains send packets on one by one, and drop all others.
 
-    Those by which they come in, or with `leaving` leave.
+    Those by which they come in, or with `leaving` leave. They stand under the names of the
+    devices whose packets all come there; `+` where packets of every device do.
     """
     option = "o" if leaving else "i"
-    tables = (t for each in rulesets if isinstance(each, Ruleset) for t in each.tables.values())
-    return frozenset(name for table in tables for name in _sent_on(table, option))
+    told: dict[str, frozenset[str]] = {}
+    for each in rulesets:
+        for table in each.tables.values() if isinstance(each, Ruleset) else ():
+            for pattern, names in _sent_on(table, option):
+                told[pattern] = told.get(pattern, frozenset()) | names
+    return told
 
 
-def _sent_on(table: Table, option: str) -> Iterator[str]:
+def _sent_on(table: Table, option: str) -> Iterator[tuple[str, frozenset[str]]]:
     sends = re.compile(rf"-A \S+ -{option} (\S+) -g (\S+)")
     row = rf"(?m)^(?:\[\d+:\d+\] )?-A (\S+) -{option} (\S+) .*-g (\S+)$"
     asking = re.findall(row, rows_of(table))
     chains: dict[str, list[tuple[str, str]]] = {}
     for chain in dict.fromkeys(chain for chain, _, _ in asking):
-        held = table.chains[chain].rules if chain in table.chains else ()
-        rows = [_BARE.sub("", rule) for rule in _text(held)]
+        rows = [_BARE.sub("", rule) for rule in _rows_in(table, chain)]
         found = [sends.fullmatch(row) for row in rows[:-1]]
         if rows and _STOPS.fullmatch(rows[-1]) and None not in found:
             chains[chain] = [(each[1].strip('"'), each[2]) for each in found if each is not None]
@@ -77,8 +81,32 @@ def _sent_on(table: Table, option: str) -> Iterator[str]:
     inner = {to for _, name, to in asking if name.strip('"').endswith("+")}
     known: _Known = {}
     for chain in chains:
-        if chain not in inner:
-            yield from _names(chain, chains, known) or ()
+        names = None if chain in inner else _names(chain, chains, known)
+        for pattern in _come_to(table, chain, option) if names else ():
+            yield pattern, names or frozenset()
+
+
+def _come_to(table: Table, chain: str, option: str, depth: int = 0) -> frozenset[str]:
+    """Return names of devices whose packets a rule sends to a chain whatever else they are.
+
+    A rule further up may have taken some of them: then they never come to be asked here.
+    """
+    if chain in table.chains and table.chains[chain].policy is not None:
+        return frozenset({"+"})
+    sent = rf"(?m)^(?:\[\d+:\d+\] )?-A (\S+) (.*)-[jg] {re.escape(chain)}$"
+    found: set[str] = set()
+    for caller, asks in re.findall(sent, rows_of(table)):
+        bare = _BARE.sub("", f" {asks.rstrip()}").strip()
+        device = re.fullmatch(rf"-{option} (\S+)", bare)
+        if device is not None:
+            found.add(device[1].strip('"'))
+        elif not bare and depth < _DEEPEST:
+            found |= _come_to(table, caller, option, depth + 1)
+    return frozenset(found)
+
+
+def _rows_in(table: Table, chain: str) -> Sequence[str]:
+    return _text(table.chains[chain].rules) if chain in table.chains else ()
 
 
 def _names(

@@ -15,7 +15,16 @@ from typing import Final, TypeAlias
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Frontend, Route
 from analyzer.model.addresses import Address
-from analyzer.model.endings import UNKNOWN_END, Ending, Endings, EndKind, any_of, part, summed
+from analyzer.model.endings import (
+    PASSES,
+    UNKNOWN_END,
+    Ending,
+    Endings,
+    EndKind,
+    any_of,
+    part,
+    summed,
+)
 from analyzer.model.nft import Rule as NftRule
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
@@ -40,7 +49,8 @@ from analyzer.semantics.tree import (
 
 Reasons: TypeAlias = frozenset[Ending]
 
-_REFUSED: Final = Ending(kind=EndKind.REFUSED, how="drop")
+#: Where a rule drops them its verdict goes before this.
+_REFUSED: Final = Ending(kind=EndKind.REFUSED, how=PASSES)
 _LEFT_OVER: Final = Ending(kind=EndKind.LEFT_OVER)
 _UNCHANGED: Final = Ending(kind=EndKind.UNCHANGED)
 _NO_REASON: Final[Reasons] = frozenset({_UNCHANGED})

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
 
+#: Of a flow that is refused by a mark alone, as up to 1.23 of those that FORWARD sees.
+PASSES: Final = "pass"
+
+
 @enum.unique
 class EndKind(enum.Enum):
     """What becomes of a flow that reaches no endpoint.
@@ -39,7 +43,8 @@ class Ending:
     """One way for flows to reach no endpoint.
 
     Attributes:
-        how: what a REJECT answers; the policy that drops; how kube-proxy's own rules end it.
+        how: what a REJECT answers; the policy that drops; how kube-proxy's own rules end it, or
+            `PASSES`: they mark it to be dropped, and no rule drops it where it comes by.
         rule: that decides, as it stands in the dump; empty where a policy does, or none.
         place: of that rule; two endings of rules that say the same in the same chain are equal.
         chain: that the rule stands in, or whose policy it is.

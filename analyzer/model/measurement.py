@@ -5,6 +5,10 @@ from __future__ import annotations
 from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.value import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
 
 @value(kw_only=True)
 class EndpointCount:
@@ -29,6 +33,35 @@ class EndpointCount:
     answered: int
     refused: int
 
+    @property
+    def name(self) -> str:
+        """Address and port, as people write them."""
+        return (
+            f"[{self.address}]:{self.port}"
+            if ":" in self.address
+            else f"{self.address}:{self.port}"
+        )
+
+
+#: Protocols whose endpoints answer in the lab; of SCTP it is told who gets the INIT, and no more.
+ANSWERED: Final = frozenset({"tcp", "udp"})
+
+
+@value(kw_only=True)
+class ClientExit:
+    """Runs of a program that ended alike.
+
+    Attributes:
+        status: the exit status; negative: the signal that ended it.
+        says: the last line that one of them printed.
+        seconds: what the fastest, the median and the slowest of them took.
+    """
+
+    status: int
+    runs: int
+    says: str
+    seconds: tuple[float, float, float]
+
 
 @value(kw_only=True)
 class ClientTrial:
@@ -38,7 +71,7 @@ class ClientTrial:
         command: what was run each time.
         target: what the address is: a living pod, a ServicePort.
         family: of the address, as nft names it: ``ip`` or ``ip6``.
-        succeeds: the predicted share of runs that succeed.
+        succeeds: the predicted share of runs that succeed; None: nobody said what it does.
         failure_seconds: how long each run that failed took, in ascending order.
         failure_takes: the predicted seconds, at least and at most; None: none is to fail.
     """
@@ -48,9 +81,10 @@ class ClientTrial:
     family: str
     runs: int
     succeeded: int
-    succeeds: Bounds
+    succeeds: Bounds | None
     failure_seconds: tuple[float, ...]
     failure_takes: tuple[float, float] | None = None
+    exits: tuple[ClientExit, ...] = ()
 
 
 @value(kw_only=True)

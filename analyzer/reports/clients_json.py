@@ -31,10 +31,22 @@ def _trial(trial: ClientTrial) -> dict[str, Any]:
         "family": trial.family,
         "runs": trial.runs,
         "succeeded": trial.succeeded,
-        "succeeds": values.bounds(trial.succeeds),
+        "succeeds": None if trial.succeeds is None else values.bounds(trial.succeeds),
         "failure_seconds": [round(s, 3) for s in trial.failure_seconds],
         "failure_takes": None
         if trial.failure_takes is None
         else dict(zip(("least", "most"), trial.failure_takes, strict=True)),
+        "exits": [
+            {
+                "status": each.status,
+                "runs": each.runs,
+                "says": each.says,
+                "seconds": {
+                    name: round(seconds, 3)
+                    for name, seconds in zip(("least", "median", "most"), each.seconds, strict=True)
+                },
+            }
+            for each in trial.exits
+        ],
         "agrees": client_agrees(trial),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from analyzer.failure.agreement import client_agrees
 from analyzer.model.measurement import ClientTrial
 from analyzer.reports.answers import ClientsAnswer
@@ -20,6 +22,12 @@ _COLUMNS = (
     Column("VERDICT"),
 )
 
+_VERDICTS = {
+    True: Span("agrees", Style.GOOD),
+    False: Span("DISAGREES", Style.BAD),
+    None: Span("not predicted"),
+}
+
 
 def render(answer: ClientsAnswer) -> Document:
     """Return a line for each client and target."""
@@ -27,7 +35,9 @@ def render(answer: ClientsAnswer) -> Document:
     head = f"Real clients in a pod{node}, dead: {answer.dead}"
     rows = tuple(_row(trial) for trial in answer.trials)
     told = assumed(answer.diagnostics)
-    return Document([Line((Span(head, Style.STRONG),)), Line(), Table(_COLUMNS, rows), *told])
+    exits = [line for trial in answer.trials if trial.exits for line in _exits(trial)]
+    first = Line((Span(head, Style.STRONG),))
+    return Document([first, Line(), Table(_COLUMNS, rows), *exits, *told])
 
 
 def _row(trial: ClientTrial) -> tuple[Cell, ...]:
@@ -35,13 +45,25 @@ def _row(trial: ClientTrial) -> tuple[Cell, ...]:
     return (
         trial.command,
         trial.target,
-        bounds_percent(trial.succeeds),
+        "-" if trial.succeeds is None else bounds_percent(trial.succeeds),
         f"{trial.succeeded} of {trial.runs}",
         f"{100 * trial.succeeded / trial.runs:.0f}%",
         _seconds(trial.failure_seconds),
         _predicted(trial),
-        Span("agrees", Style.GOOD) if agrees else Span("DISAGREES", Style.BAD),
+        _VERDICTS[agrees],
     )
+
+
+def _exits(trial: ClientTrial) -> Iterator[Line]:
+    """Give how the runs of a program ended that nobody knew before."""
+    yield Line()
+    yield Line((Span(f"{trial.command}: {trial.target}"),))
+    for each in trial.exits:
+        least, median, most = each.seconds
+        ended = f"exit status {each.status}" if each.status >= 0 else f"signal {-each.status}"
+        took = f"{median:.2f} s ({least:.2f} to {most:.2f})"
+        says = f": {each.says}" if each.says else ""
+        yield Line((Span(f"  {each.runs} of {trial.runs}  {ended}, {took}{says}"),))
 
 
 def _predicted(trial: ClientTrial) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 from analyzer.failure.agreement import EndpointVerdict, Verdict, noticed_deviation
 from analyzer.kubeproxy.view import Source
-from analyzer.model.measurement import Measurement
+from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.reports.answers import LabAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
@@ -63,14 +63,15 @@ def _measurement(verdict: Verdict, dead: str) -> list[Block]:
 def _row(verdict: EndpointVerdict, measured: Measurement) -> Iterator[Cell]:
     each = verdict.endpoint
     style = Style.BAD if each.dead else Style.PLAIN
-    yield Span(f"{each.address}:{each.port}", style)
+    yield Span(each.name, style)
     yield (each.node or "?", Span(" DEAD", Style.BAD) if each.dead else "")
     yield bounds_fraction(each.predicted)
     yield bounds_percent(each.predicted)
     yield f"{each.landed:,}"
     yield _percent(each.landed, measured.flows)
     yield "-" if each.counted is None else f"{each.counted:,}"
-    yield f"{each.answered:,}" + (f" (+{each.refused:,} refused)" if each.refused else "")
+    told = f"{each.answered:,}" + (f" (+{each.refused:,} refused)" if each.refused else "")
+    yield told if measured.protocol in ANSWERED else "-"
     yield f"{verdict.p_value:.2g}"
     yield Span("agrees", Style.GOOD) if verdict.agrees else Span("DISAGREES", Style.BAD)
 

@@ -17,7 +17,7 @@ that are named: it is known which devices there are, and not which is whose.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from analyzer.model.addresses import Address
 from analyzer.model.devices import Devices, Side, covers, meets
@@ -50,6 +50,12 @@ LOCAL: Final = ("docker0", "docker_gwbridge", "br-+", "virbr+", "lxdbr+", "podma
 _TO_LXC: Final = ("cilium_host", "lxc+")
 
 
+def _of(pods: str, one_by_one: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Return the devices of pods that rules send on, where all of these come to such rules."""
+    found = [names for come, names in one_by_one.items() if covers(come, pods)]
+    return frozenset([name for names in found for name in names if covers(pods, name)])
+
+
 @value
 class PodPlaces:
     """Addresses of one IP version of which it is known where they live."""
@@ -63,14 +69,15 @@ class NodeDevices:
 
     `named` gives the devices that its rules name; `places` tells where addresses live;
     `dispatched` gives those by which rules send flows on one by one, and drop all others: of what
-    comes in, or of what leaves. All are asked when a rule asks for a device, and not before.
+    comes in, or of what leaves, by the names of the devices whose flows come to these rules. All
+    are asked when a rule asks for a device, and not before.
     """
 
     def __init__(
         self,
         named: Callable[[], frozenset[str]],
         places: Callable[[], PodPlaces] = PodPlaces,
-        dispatched: Callable[[bool], frozenset[str]] = lambda _: frozenset(),
+        dispatched: Callable[[bool], Mapping[str, frozenset[str]]] = lambda _: {},
     ) -> None:
         self._find_named = named
         self._find_places = places
@@ -111,11 +118,11 @@ class NodeDevices:
         else:  # who names them knows
             shared = ()
         one_by_one = self._dispatched(leaving)
-        theirs = frozenset([n for n in one_by_one if any(covers(each, n) for each in pods)])
+        theirs = [_of(each, one_by_one) for each in pods]
         # Else the rules would drop all that the pod sends, or is sent; not where its device may
         # have a name of another kind, which need not come to these rules.
-        if theirs and all(any(covers(each, name) for name in theirs) for each in pods):
-            return Devices((), inside=True, open=shared, names=theirs)
+        if theirs and all(theirs):
+            return Devices((), inside=True, open=shared, names=frozenset().union(*theirs))
         return Devices(pods, inside=True, open=shared)
 
     def side(self, address: Address | None, among: Region | None = None) -> Side | None:

@@ -21,6 +21,7 @@ from analyzer.kubeproxy.generate import GeneratedService, iptables_save, service
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.value import replace
 from netns_lab import cli
+from netns_lab.arguments import SOURCES, parser
 from netns_lab.command import program
 from netns_lab.contender import Contender, kubeodds
 from netns_lab.namespace import Namespace, leave_host
@@ -66,8 +67,8 @@ def _dump(folder: Path, given: Sequence[GeneratedService]) -> Path:
 
 def _lab(path: Path, *words: str, flows: int) -> tuple[Any, list[tuple[ServicePort, Route]]]:
     given = ["run", str(path), *words, "--flows", str(flows)]
-    options = cli.parser().parse_args(given, SimpleNamespace())
-    lab, routes, *_ = cli.set_up(options, flows)
+    options = parser().parse_args(given, SimpleNamespace())
+    ((lab, routes),) = cli.set_up(options, flows).labs
     return lab, routes
 
 
@@ -192,7 +193,7 @@ def _with_flows(question: Any, flows: int) -> Any:
 
 
 def _capture(
-    folder: Path, name: str, flows: int, *, mode: str, sources: Sequence[str] = cli.SOURCES
+    folder: Path, name: str, flows: int, *, mode: str, sources: Sequence[str] = SOURCES
 ) -> Iterator[str]:
     """Tell what the whole command takes for every route of a capture from some sources."""
     del folder
@@ -208,7 +209,7 @@ def _capture(
         "--from", *sources,
     )  # fmt: skip
     run.run()
-    which = "every route" if sources == cli.SOURCES else f"every frontend from {sources[0]}"
+    which = "every route" if sources == SOURCES else f"every frontend from {sources[0]}"
     yield f"{name} of {mode}, {which} x {flows:,} flows, whole command {run.median:.1f} s"
 
 

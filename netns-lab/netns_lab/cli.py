@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from analyzer import arguments
-from analyzer.argument_parser import Parser, several
 from analyzer.bundle import opened
-from analyzer.errors import InputError
+from analyzer.errors import InputError, UsageError
 from analyzer.failure.agreement import FALSE_ALARM_RATE, flows_needed, judge
 from analyzer.failure.models import Dead
 from analyzer.inputs import Input, read_input
@@ -27,42 +24,13 @@ from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
 from analyzer.reports.answers import ClientsAnswer, LabAnswer, LeftOut
 from analyzer.reports.progress import progress, up_to
-from netns_lab.backends import BACKENDS, backend_of
+from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
+from netns_lab.backends import backend_of
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.pod_devices import pod_device
 from netns_lab.reasons import passes_by, why_not
-
-#: Lines with which the help of each verb ends; tests run them.
-EXAMPLES: Final = {
-    "run": (
-        "kubeodds lab run dump.txt --objects objects.json --node worker1 --dead-node master",
-        "kubeodds lab run dump.txt --dead 10.244.0.3 --service kube-dns:dns --flows 1000",
-        "kubeodds lab run dump.txt --dead 10.244.0.7 --service app -o json --output run.json",
-    ),
-    "clients": (
-        "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app",
-        "kubeodds lab clients dump.txt --dead 10.244.0.3 --service kube-dns:dns --runs 20",
-        "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app -o json",
-    ),
-    "verify": (
-        "kubeodds lab verify dump.txt --objects objects.json --node worker1",
-        "kubeodds lab verify dump.txt --service kube-dns:dns --resolution 10%",
-        "kubeodds lab verify dump.txt --service app -o junit --output lab.xml",
-    ),
-    "judge": (
-        "kubeodds lab judge run.json",
-        "kubeodds lab judge run.json -o json",
-        "kubeodds lab judge run.json --output verdict.txt",
-    ),
-}
-SOURCES: Final = tuple(source.value for source in Source)
-_MOST_FLOWS: Final = 100_000_000
-#: Percentage points, as a share: what `lab verify` notices, and the least that can be asked for.
-_RESOLUTION: Final = 0.05
-_FINEST: Final = 0.001
-#: Flows of one route that notice the least of these.
-_MOST_OF_A_ROUTE: Final = 20_000_000
+from netns_lab.sources import version_of
 
 
 def main(words: Sequence[str]) -> int:
@@ -71,130 +39,36 @@ def main(words: Sequence[str]) -> int:
     Raises:
         AnalyzerError: bad input, or a lab that cannot start.
     """
+    words, command = _parted(words)
     options = parser().parse_args(words, SimpleNamespace())
-    verb: Callable[[SimpleNamespace], int] = options.run
-    return verb(opened(options, say) if options.verb in {"run", "clients"} else options)
+    options.command = command
+    is_opened = options.verb in {"run", "clients", "shell"}
+    return _VERBS[options.verb](opened(options, say) if is_opened else options)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the verbs of the lab."""
-    found = Parser(
-        prog="kubeodds lab",
-        description="Replay new flows through a dump's rules in network namespaces of this "
-        "machine, and hold the counts against the prediction. The host's own network is left "
-        "before anything else is done.",
-    )
-    verbs = found.add_subparsers(dest="verb", metavar="VERB", required=True)
-    run = _verb(verbs, "run", "replay new flows, count where each lands")
-    run.add_argument(
-        "--flows", type=_flows, default=10_000, help="new flows for each route (default: 10000)"
-    )
-    _add_sources(run, "pod")
-    run.set_defaults(run=_run)
-    clients = _verb(verbs, "clients", "run real programs (nc, dig) in a pod")
-    clients.add_argument(
-        "--runs", type=_flows, default=60, help="runs of each program (default: 60)"
-    )
-    clients.set_defaults(run=_clients, sources=["pod"])
-    verify = _verb(verbs, "verify", "measure every route of every Service and judge them all")
-    verify.add_argument(
-        "--resolution",
-        type=_resolution,
-        default=_RESOLUTION,
-        metavar="PERCENT",
-        help="notice shares that are off by so much; flows are as many as that takes "
-        "(default: 5%%)",
-    )
-    _add_sources(verify, "all of them")
-    verify.set_defaults(run=_verify)
-    again = verbs.add_parser(
-        "judge",
-        help="judge a saved measurement again, no root needed",
-        examples=EXAMPLES["judge"],
-    )
-    again.add_argument("measurement", metavar="FILE", help="of `lab run` or `lab verify`, as JSON")
-    arguments.add_output_options(again, "lab judge")
-    again.set_defaults(run=_judge)
-    return found
-
-
-def _verb(
-    verbs: argparse._SubParsersAction[Parser],  # no public name
-    name: str,
-    says: str,
-) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(
-        name,
-        help=says,
-        description=says,
-        examples=EXAMPLES[name],
-    )
-    arguments.add_input_options(parser)
-    arguments.add_dead_options(parser)
-    arguments.add_service_option(parser)
-    parser.add_argument(
-        "--backend",
-        choices=list(BACKENDS),
-        help="what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft "
-        "(default: what wrote the dump)",
-    )
-    arguments.add_output_options(parser, f"lab {name}")
-    return parser
-
-
-def _add_sources(parser: argparse.ArgumentParser, default: str) -> None:
-    parser.add_argument(
-        "--from",
-        dest="sources",
-        metavar=f"{{{','.join(SOURCES)}}}",
-        help=f"where the flows come from (default: {default})",
-        **several(_source),
-    )
-
-
-def _resolution(text: str) -> float:
-    """Return a share, of a percentage."""
-    try:
-        value = float(text.removesuffix("%")) / 100
-    except ValueError:
-        value = 0.0
-    if not _FINEST <= value <= 1:
-        raise argparse.ArgumentTypeError(
-            f"expected a percentage from {100 * _FINEST:g}% to 100%, for example 5%"
-        )
-    return value
-
-
-def _source(text: str) -> str:
-    if text not in SOURCES:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SOURCES)}")
-    return text
-
-
-def _flows(text: str) -> int:
-    try:
-        value = int(text.replace("_", "").replace(",", ""))
-    except ValueError:
-        value = 0
-    if not 1 <= value <= _MOST_FLOWS:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST_FLOWS:,}")
-    return value
+def _parted(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the words of `lab shell` before ``--``, and the command behind it."""
+    if words[:1] != ["shell"] or "--" not in words:
+        return words, ()
+    at = list(words).index("--")
+    return words[:at], words[at + 1 :]
 
 
 def _run(options: SimpleNamespace) -> int:
-    lab, routes, given, dead, left_out = set_up(options, options.flows)
+    labs, given, dead, left_out = made = set_up(options, options.flows)
     verdicts = []
-    flows = len(routes) * options.flows
+    flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
-        for service, route in routes:
-            told = up_to(flows, advance)
-            verdicts += [judge(each) for each in lab.measure(service, route, told)]
-    lab.backend.cross_check()
-    lab.close()
+        for lab, routes in labs:
+            for service, route in routes:
+                told = up_to(flows, advance)
+                verdicts += [judge(each) for each in lab.measure(service, route, told)]
+            lab.backend.cross_check()
+            lab.close()
     answer = LabAnswer(
         dead=_names(dead),
         verdicts=tuple(verdicts),
-        routes=len(routes),
+        routes=len(made.routes),
         left_out=tuple(left_out),
         diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
     )
@@ -202,13 +76,15 @@ def _run(options: SimpleNamespace) -> int:
 
 
 def _clients(options: SimpleNamespace) -> int:
-    lab, routes, given, dead, left_out = set_up(options, options.runs)
+    labs, given, dead, left_out = set_up(options, options.runs)
     clients = importlib.import_module("netns_lab.clients")
+    program = _program(options, given)
     trials = []
     with progress("runs") as advance:
-        for service, route in routes:
+        for lab, service, route in ((lab, *each) for lab, routes in labs for each in routes):
             told = up_to(None, advance)
-            trials += clients.trials(lab, service, route, options.runs, told)
+            client = None if program is None else program.client(service)
+            trials += clients.trials(lab, service, route, options.runs, told, own=client)
     answer = ClientsAnswer(
         dead=_names(dead),
         node=given.view.node,
@@ -216,8 +92,32 @@ def _clients(options: SimpleNamespace) -> int:
         diagnostics=(*given.view.diagnostics, *_said(left_out, given)),
     )
     agreement = importlib.import_module("analyzer.failure.agreement")
-    no = not all(agreement.client_agrees(trial) for trial in trials)
+    no = any(agreement.client_agrees(trial) is False for trial in trials)
     return finish(options, "lab clients", answer, answer.diagnostics, no=no)
+
+
+def _program(options: SimpleNamespace, given: Input) -> Any:
+    """Return the user's program, if one was given, whose resolv.conf is the cluster's.
+
+    Raises:
+        UsageError: it cannot be run, or options are for one that was not given.
+    """
+    if options.client is None:
+        for name in ("like", "timeout", "tries"):
+            if getattr(options, name):
+                raise UsageError(f"--{name}: of which program? Give --client COMMAND")
+        return None
+    programs = importlib.import_module("netns_lab.programs")
+    naming = importlib.import_module("netns_lab.naming")
+    program = programs.Program(
+        options.client,
+        given.view,
+        like=options.like or (),
+        timeout=options.timeout,
+        tries=options.tries,
+    )
+    naming.use_resolv_conf(naming.resolv_conf(given.view) or "# no cluster DNS in this dump\n")
+    return program
 
 
 def _verify(options: SimpleNamespace) -> int:
@@ -229,22 +129,24 @@ def _verify(options: SimpleNamespace) -> int:
         return _judge(options)
     options = opened(options, say)
     options.sources = options.sources or SOURCES
-    lab, routes, given, dead, left_out = set_up(options, _MOST_OF_A_ROUTE)
+    labs, given, dead, left_out = made = set_up(options, MOST_OF_A_ROUTE)
     # Each share is a hypothesis of the whole, and so are what passes and what rules end.
-    every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in routes)
+    every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in made.routes)
     rate = FALSE_ALARM_RATE / max(every, 1)
-    flows = [_flows_of(route, options.resolution, rate) for _, route in routes]
+    flows = {id(r): _flows_of(r, options.resolution, rate) for _, r in made.routes}
     found = []
     with progress("new flows") as advance:
-        for (service, route), each in zip(routes, flows, strict=True):
-            told = up_to(sum(flows), advance)
-            found += lab.measure(service, route, told, each * _measurements(route))
-    lab.backend.cross_check()
-    lab.close()
+        for lab, routes in labs:
+            for service, route in routes:
+                told = up_to(sum(flows.values()), advance)
+                wanted = flows[id(route)] * _measurements(route)
+                found += lab.measure(service, route, told, wanted)
+            lab.backend.cross_check()
+            lab.close()
     answer = LabAnswer(
         dead=_names(dead),
         verdicts=tuple(judge(each, FALSE_ALARM_RATE / len(found)) for each in found),
-        routes=len(routes),
+        routes=len(made.routes),
         left_out=tuple(left_out),
         resolution=options.resolution,
         rate=FALSE_ALARM_RATE,
@@ -266,8 +168,8 @@ def _flows_of(route: Route, resolution: float, rate: float) -> int:
     shares = [s.share for s in route.shares if s.share.is_exact]
     nearest = min(shares, key=lambda share: abs(float(share.lower) - 0.5), default=None)
     if nearest is None:
-        return flows_needed(Bounds(ALWAYS, ALWAYS), resolution, rate, _MOST_OF_A_ROUTE)
-    return flows_needed(nearest, resolution, rate, _MOST_OF_A_ROUTE)
+        return flows_needed(Bounds(ALWAYS, ALWAYS), resolution, rate, MOST_OF_A_ROUTE)
+    return flows_needed(nearest, resolution, rate, MOST_OF_A_ROUTE)
 
 
 def _saved(paths: Sequence[str]) -> str | None:
@@ -279,6 +181,13 @@ def _saved(paths: Sequence[str]) -> str | None:
     return paths[0] if b'"kubeodds/lab/' in start else None
 
 
+def _shell(options: SimpleNamespace) -> int:
+    leave_host()
+    # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
+    status: int = importlib.import_module("netns_lab.shell").shell(options)
+    return status
+
+
 def _judge(options: SimpleNamespace) -> int:
     data = Path(options.measurement).read_bytes()
     dead, measurements = parse_measurements(data, options.measurement)
@@ -288,32 +197,55 @@ def _judge(options: SimpleNamespace) -> int:
 
 
 _Routes = list[tuple[ServicePort, Route]]
-SetUp = tuple[Any, _Routes, Input, Dead, list[LeftOut]]
+
+
+class SetUp(NamedTuple):
+    """What is measured: labs, each with its routes, and what was given."""
+
+    labs: list[tuple[Any, _Routes]]
+    given: Input
+    dead: Dead
+    left_out: list[LeftOut]
+
+    @property
+    def routes(self) -> _Routes:
+        """Those of all labs."""
+        return [each for _, routes in self.labs for each in routes]
+
+
 #: Bytes in which a document says what it is.
 _START: Final = 200
 
 
 def set_up(options: SimpleNamespace, flows: int) -> SetUp:
-    """Leave the host's network, read what was asked, and build the lab."""
+    """Leave the host's network, read what was asked, and build the labs: one for each IP version.
+
+    The rules of one IP version know nothing of the other's, unless one ruleset of nft has both.
+    """
     leave_host()
     given = read_input(options)
-    if given.parts:
-        raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
     dead = dead_of(options, given)
     routes, left_out = _replayable(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     experiment = importlib.import_module("netns_lab.experiment")
-    question = experiment.Question(
-        ruleset=given.ruleset,
-        cluster=given.cluster,
-        view=given.view,
-        dead=dead,
-        backend=options.backend or backend_of(given.ruleset),
-        flows=flows,
-        routes=tuple(routes),
-        pod_device=pod_device(given.every_ruleset, given.assumed),
-    )
-    return experiment.Lab(question), routes, given, dead, left_out
+    labs: list[tuple[Any, _Routes]] = []
+    for part in given.parts or (given,):
+        own = [(s, r) for s, r in routes if not given.parts or version_of(s, r) in part.versions]
+        if not own:
+            continue
+        question = experiment.Question(
+            ruleset=part.ruleset,
+            cluster=given.cluster,
+            view=part.view,
+            dead=dead,
+            backend=options.backend or backend_of(part.ruleset),
+            flows=flows,
+            # A program may ask others on its way, the cluster's DNS before all.
+            routes=() if getattr(options, "client", None) else tuple(own),
+            pod_device=pod_device(given.every_ruleset, given.assumed),
+        )
+        labs.append((experiment.Lab(question), own))
+    return SetUp(labs, given, dead, left_out)
 
 
 def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[LeftOut]]:
@@ -375,3 +307,12 @@ def _routes(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePor
 def _names(dead: Dead) -> str:
     named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
     return ", ".join([*named, *(f"endpoint {e}" for e in dead.named)]) or "nothing"
+
+
+_VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
+    "run": _run,
+    "clients": _clients,
+    "verify": _verify,
+    "shell": _shell,
+    "judge": _judge,
+}

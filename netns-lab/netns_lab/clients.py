@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from itertools import groupby
+from typing import Final, NamedTuple
 
 from analyzer.clients.connectors import CONNECTORS
 from analyzer.clients.fates import Fate
@@ -27,7 +28,7 @@ from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.walk import Range
 from analyzer.clients.world import Entry, World
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort
-from analyzer.model.measurement import ClientTrial
+from analyzer.model.measurement import ClientExit, ClientTrial
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
 from analyzer.model.resolv_conf import ResolvConf
 from analyzer.model.value import replace
@@ -36,6 +37,8 @@ from netns_lab.dns import respond
 from netns_lab.errors import LabError
 from netns_lab.experiment import Lab
 from netns_lab.measure import Progress
+from netns_lab.naming import responder
+from netns_lab.places import Places
 from netns_lab.servers import Servers
 from netns_lab.sources import version_of
 
@@ -51,6 +54,8 @@ _DEADLINE: Final = 60.0
 _DNS_PORT: Final = 53
 #: Bits to which predicted chances are rounded, outwards, that are over no power of two.
 _BITS: Final = 64
+#: Characters of a line of output that are kept.
+_MOST_SAID: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +66,25 @@ class Client:
         fits: whether it can ask a ServicePort of that protocol and port.
         arguments: to ask an address and a port.
         succeeded: from its exit status and its output.
-        operation: what it does when it asks a frontend, as the analysis sees it.
+        operation: what it does when it asks a frontend, as the analysis sees it; None: nobody
+            said.
         at_once: how many are run at one time.
+        tells_exits: its runs are told by exit status too.
+        by_name: it asks for a Service's name: no pod can be asked so.
         deadline: seconds after which one that should have given up by itself is ended.
     """
 
     fits: Callable[[str, int], bool]
     arguments: Callable[[str, int], list[str]]
     succeeded: Callable[[int, str], bool]
-    operation: Callable[[ServicePort, Frontend], Operation]
+    operation: Callable[[ServicePort, Frontend], Operation] | None
     at_once: int = _AT_ONCE
     deadline: float = _DEADLINE
+    tells_exits: bool = False
+    by_name: bool = False
+
+
+_ALWAYS: Final = Bounds(ALWAYS, ALWAYS)
 
 
 def _one_query(_: ServicePort, frontend: Frontend) -> Operation:
@@ -113,10 +126,27 @@ CLIENTS: Final[Mapping[str, Client]] = {
 }
 
 
+class Run(NamedTuple):
+    """One run of a program."""
+
+    succeeded: bool
+    seconds: float
+    status: int
+    output: str
+
+
 def trials(
-    lab: Lab, service: ServicePort, route: Route, runs: int, progress: Progress | None = None
+    lab: Lab,
+    service: ServicePort,
+    route: Route,
+    runs: int,
+    progress: Progress | None = None,
+    *,
+    own: Client | None = None,
 ) -> Iterator[ClientTrial]:
-    """Run each client that fits against the living pods and against the frontend.
+    """Run each client that fits, or the user's, against the living pods and the frontend.
+
+    The user's is `own`, whose exit statuses are told too.
 
     Raises:
         LabError: no client fits, or one is not installed.
@@ -128,18 +158,26 @@ def trials(
     port = frontend.port
     assert port is not None  # a route of which the dump has lost it is not asked for
     fitting = [c for c in CLIENTS.values() if c.fits(service.protocol, port)]
+    if own is not None:
+        fitting = [own]
     if not fitting:
         raise LabError(
             f"{service.name.text}: no client speaks to {service.protocol} port {port}; "
             f"there are {', '.join(CLIENTS)}"
         )
-    servers = lab.serve(responder=respond)
+    if own is None:
+        servers = lab.serve(lambda _: respond)
+    else:
+        servers = lab.serve(responder(lab.question.view), Places(lab).talk)
     try:
         for client in fitting:
-            for endpoint in (e for e in service.endpoints if e not in dead):
-                yield _trial(lab, client, servers, runs, progress, _pod(endpoint), None)
+            alive = [e for e in service.endpoints if e not in dead]
+            for endpoint in () if client.by_name else alive:
+                yield _trial(lab, client, servers, runs, progress, _pod(endpoint), _ALWAYS)
             target = f"{frontend.kind.value} of {service.name.text}", str(address), port
-            predicted = judge(client.operation(service, frontend), world).outcome
+            predicted = None
+            if client.operation is not None:
+                predicted = judge(client.operation(service, frontend), world).outcome
             yield _trial(lab, client, servers, runs, progress, target, predicted)
     finally:
         servers.close()
@@ -175,23 +213,46 @@ def _trial(
     runs: int,
     progress: Progress | None,
     target: tuple[str, str, int],
-    predicted: Outcome | None,
+    predicted: Outcome | Bounds | None,
 ) -> ClientTrial:
-    """Run a client against a target; without a prediction it is one that always answers."""
+    """Run a client against a target, of which the chance to succeed is known, or all, or none."""
     name, address, port = target
     arguments = client.arguments(address, port)
     done = run_client(lab, client, servers, runs, arguments, progress)
-    takes = None if predicted is None else predicted.failing()
+    takes = predicted.failing() if isinstance(predicted, Outcome) else None
     return ClientTrial(
         command=" ".join(arguments),
         target=name,
         family="ip6" if ":" in address else "ip",
         runs=runs,
-        succeeded=sum(ok for ok, _ in done),
-        succeeds=Bounds(ALWAYS, ALWAYS) if predicted is None else succeeds(predicted.fails),
-        failure_seconds=tuple(sorted(seconds for ok, seconds in done if not ok)),
+        succeeded=sum(each.succeeded for each in done),
+        succeeds=succeeds(predicted.fails) if isinstance(predicted, Outcome) else predicted,
+        failure_seconds=tuple(sorted(each.seconds for each in done if not each.succeeded)),
         failure_takes=None if takes is None else (float(takes.least), float(takes.most)),
+        exits=_exits(done) if client.tells_exits else (),
     )
+
+
+def _exits(runs: Sequence[Run]) -> tuple[ClientExit, ...]:
+    """Return how runs ended, by exit status, the most frequent first."""
+    found = []
+    ordered = sorted(runs, key=lambda each: (each.status, each.seconds))
+    for status, group in groupby(ordered, key=lambda each: each.status):
+        alike = list(group)
+        said = [line.strip() for line in alike[0].output.splitlines() if line.strip()]
+        found.append(
+            ClientExit(
+                status=status,
+                runs=len(alike),
+                says=said[-1][:_MOST_SAID] if said else "",
+                seconds=(
+                    alike[0].seconds,
+                    alike[len(alike) // 2].seconds,
+                    alike[-1].seconds,
+                ),
+            )
+        )
+    return tuple(sorted(found, key=lambda each: -each.runs))
 
 
 def run_client(
@@ -201,13 +262,13 @@ def run_client(
     runs: int,
     arguments: list[str],
     progress: Progress | None = None,
-) -> list[tuple[bool, float]]:
-    """Run a client so often, and return of each run whether it succeeded and what it took.
+) -> list[Run]:
+    """Run a client so often.
 
     Raises:
         LabError: the machine is too busy to tell, or a client does not end.
     """
-    done: list[tuple[bool, float]] = []
+    done: list[Run] = []
     spoilt, at_once = 0, client.at_once
     while len(done) < runs:
         batch = _Batch(lab, client, servers, arguments)
@@ -242,9 +303,9 @@ class _Batch:
         self._served = time.monotonic()
         self.stalled = 0.0
 
-    def run(self, number: int) -> list[tuple[bool, float]]:
-        """Start so many, and return whether each succeeded and what it took, as they end."""
-        done: list[tuple[bool, float]] = []
+    def run(self, number: int) -> list[Run]:
+        """Start so many, and return them as they end."""
+        done: list[Run] = []
         running: dict[subprocess.Popen[str], float] = {}
         try:
             for _ in range(number):
@@ -257,7 +318,8 @@ class _Batch:
                 for process in [p for p in running if p.poll() is not None]:
                     seconds = time.monotonic() - running.pop(process)
                     output = process.communicate()[0]
-                    done.append((self._client.succeeded(process.returncode, output), seconds))
+                    succeeded = self._client.succeeded(process.returncode, output)
+                    done.append(Run(succeeded, seconds, process.returncode, output))
                 self._check_deadline(running)
         finally:
             for process in running:

@@ -13,8 +13,8 @@ from typing import Any, Final
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
 
-#: An ordinary user's PATH often leaves these out.
-_PATH: Final = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
+#: Of programs: an ordinary user's often leaves out what only root runs.
+PATH: Final = f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/local/sbin:/usr/sbin:/sbin"
 
 #: How text that programs take and print is coded.
 _AS_TEXT: Final = ("utf-8", "surrogateescape")
@@ -30,6 +30,8 @@ _PACKAGES: Final = {
     "bridge": "iproute2",
     "nc": "netcat-openbsd",
     "nfacct": "nfacct",
+    "nft": "nftables",
+    "ipset": "ipset",
 }
 
 
@@ -40,10 +42,12 @@ def program(name: str) -> str:
     Raises:
         LabError: it is not installed; the message names the Debian package.
     """
-    found = shutil.which(name, path=_PATH)
+    found = shutil.which(name, path=PATH)
     if found is None:
-        package = _PACKAGES.get(name, "iptables")
-        raise LabError(f"{name} is not installed; apt-get install {package}")
+        package = "iptables" if name.startswith(("iptables", "ip6tables")) else _PACKAGES.get(name)
+        raise LabError(
+            f"{name} is not installed" + (f"; apt-get install {package}" if package else "")
+        )
     return found
 
 
@@ -53,7 +57,7 @@ def _environment() -> dict[str, str]:
     # The host's lock of iptables is not ours to hold, or even to write: one in memory.
     lock = os.memfd_create("xtables.lock", 0)
     return {
-        "PATH": _PATH,
+        "PATH": PATH,
         "LC_ALL": "C",
         "HOME": "/nonexistent",
         "XTABLES_LOCKFILE": f"/proc/{os.getpid()}/fd/{lock}",

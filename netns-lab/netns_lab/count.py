@@ -19,7 +19,7 @@ from netns_lab.layout import IPV4, Layout
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
 from netns_lab.ring import Ring, Slots
-from netns_lab.servers import make_room
+from netns_lab.servers import FAMILIES, PACKET_INFO, make_room
 from netns_lab.topology import Host, Topology
 
 #: Packets sent before every ring is read; what the rings and an ordinary user's sockets hold is
@@ -28,6 +28,11 @@ BATCH: Final = 256
 _ROOM: Final = 4 * BATCH
 #: Bytes of a slot: up to the tag, and up to the tag of a packet that an error of ICMP quotes.
 _SHORT, _LONG = 128, 256
+#: Room for a struct sockaddr_in6 in whole words, and where its address stands; where that of a
+#: struct in6_pktinfo does behind its struct cmsghdr.
+_NAME: Final = 32
+_NAME_ADDRESS: Final = 8
+_CONTROL_ADDRESS: Final = 16
 #: Of an IPv4 address.
 _OCTETS: Final = 4
 _SYN: Final = 0x02
@@ -68,14 +73,25 @@ def _port_in(tag: int) -> int:
 
 
 class _Columns:
-    """The fields of packets that are asked for."""
+    """The fields of packets that are asked for.
 
-    def __init__(self, slots: Slots, layout: Layout) -> None:
+    Args:
+        ends: words of source and destination addresses, if these are not in the slots.
+    """
+
+    def __init__(
+        self, slots: Slots, layout: Layout, ends: tuple[Sequence[memoryview], ...] = ()
+    ) -> None:
         self._slots = slots
         self._layout = layout
         self.tag = slots.column("I", layout.tag)
-        self.to = self._door(layout.destination, layout.source_port + 2)
-        self.of = self._door(layout.source, layout.source_port)
+        if ends:
+            source, destination = ends
+            self.of = [*source, slots.column("H", layout.source_port)]
+            self.to = [*destination, slots.column("H", layout.source_port + 2)]
+        else:
+            self.to = self._door(layout.destination, layout.source_port + 2)
+            self.of = self._door(layout.source, layout.source_port)
 
     def _door(self, address: int, port: int) -> list[memoryview]:
         if self._layout.version == IPV4:
@@ -227,15 +243,31 @@ class LocalDelivery:
     """The packets of one protocol that a namespace's own IP stack takes, behind INPUT.
 
     A raw(7) socket: the addresses are those after DNAT and after un-DNAT. It does not tell what
-    it drops; that shows as unaccounted.
+    it drops; that shows as unaccounted. One of IPv6 leaves the header out, whose addresses are told
+    beside the packet (ipv6(7)).
     """
 
     def __init__(self, namespace: Namespace, layout: Layout) -> None:
         self._layout = layout
-        self._socket = namespace.socket(socket.AF_INET, socket.SOCK_RAW, layout.number)
+        self._socket = namespace.socket(FAMILIES[layout.version], socket.SOCK_RAW, layout.number)
         make_room(self._socket)
-        self._messages = Messages(bytearray(_SHORT * BATCH), _SHORT)
-        self._columns = _Columns(Slots(memoryview(self._messages.buffer), _SHORT, 0), layout)
+        buffer = bytearray(_SHORT * BATCH)
+        if layout.version == IPV4:
+            self._messages = Messages(buffer, _SHORT)
+            self._columns = _Columns(Slots(memoryview(buffer), _SHORT, 0), layout)
+            return
+        info = PACKET_INFO[self._socket.family]
+        self._socket.setsockopt(info.level, info.wanted, 1)
+        control = info.control_size
+        self._messages = Messages(buffer, _SHORT, name=_NAME, control=control)
+        names = Slots(memoryview(self._messages.names), _NAME, 0)
+        told = Slots(memoryview(self._messages.control), control, 0)
+        ends = tuple(
+            [each.column("Q", at), each.column("Q", at + 8)]
+            for each, at in ((names, _NAME_ADDRESS), (told, _CONTROL_ADDRESS))
+        )
+        packets = Slots(memoryview(buffer), _SHORT, -layout.header)
+        self._columns = _Columns(packets, layout, ends)
 
     def take(self, door: RawDoor) -> Iterator[tuple[Landed, list[Answered]]]:
         """Give what has come since: to doors of this host, and from the door that was asked."""

@@ -6,7 +6,7 @@ Source: RFC 1035, sections 4.1.1 to 4.1.4.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 _HEADER: Final = 12
@@ -14,21 +14,20 @@ _HEADER: Final = 12
 _ANSWERS: Final = 0x8580
 _REFUSES: Final = 0x8505
 _NO_SUCH_NAME: Final = 0x8583
-_A: Final = 1
-#: A pointer to the question's name; type A, class IN, 30 seconds, four bytes.
-_RECORD: Final = b"\xc0\x0c" + struct.pack("!HHIH", _A, 1, 30, 4)
+#: Types A and AAAA, by the bytes of their addresses.
+_KINDS: Final = {4: 1, 16: 28}
 _ADDRESS: Final = bytes([203, 0, 113, 53])
 
 
-def respond(query: bytes) -> bytes:
-    """Return an answer to `query`: one address for a question of type A, none for others."""
+def respond(query: bytes, addresses: Collection[bytes] = (_ADDRESS,)) -> bytes:
+    """Return an answer to `query`: the addresses of the type that it asks for, A or AAAA."""
     end = _question_end(query)
     if end is None:
         return query[:2] + struct.pack("!5H", _REFUSES, 0, 0, 0, 0)
     (kind,) = struct.unpack_from("!H", query, end - 4)
-    answers = 1 if kind == _A else 0
-    header = query[:2] + struct.pack("!5H", _ANSWERS, 1, answers, 0, 0)
-    return header + query[_HEADER:end] + (_RECORD + _ADDRESS) * answers
+    found = [each for each in addresses if _KINDS[len(each)] == kind]
+    header = query[:2] + struct.pack("!5H", _ANSWERS, 1, len(found), 0, 0)
+    return header + query[_HEADER:end] + b"".join(map(_record, found))
 
 
 def knowing(names: Collection[str]) -> Callable[[bytes], bytes]:
@@ -36,14 +35,28 @@ def knowing(names: Collection[str]) -> Callable[[bytes], bytes]:
 
     Names are without the final dot, in lower case.
     """
+    return telling(dict.fromkeys(names, (_ADDRESS,)))
+
+
+def telling(addresses: Mapping[str, Collection[bytes]]) -> Callable[[bytes], bytes]:
+    """Return what answers queries by a name's addresses in network order, as `knowing` does."""
 
     def respond_if_known(query: bytes) -> bytes:
         end = _question_end(query)
-        if end is None or _name(query) in names:
+        if end is None:
             return respond(query)
+        found = addresses.get(_name(query))
+        if found is not None:
+            return respond(query, found)
         return query[:2] + struct.pack("!5H", _NO_SUCH_NAME, 1, 0, 0, 0) + query[_HEADER:end]
 
     return respond_if_known
+
+
+def _record(address: bytes) -> bytes:
+    """Return a pointer to the question's name; type, class IN, 30 seconds, the address."""
+    size = len(address)
+    return b"\xc0\x0c" + struct.pack("!HHIH", _KINDS[size], 1, 30, size) + address
 
 
 def _name(query: bytes) -> str:

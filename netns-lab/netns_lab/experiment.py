@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from socket import AF_INET, AF_INET6, AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
-from typing import Final
+from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.measurement import Measurement
+from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from netns_lab.backends import BACKENDS
@@ -23,10 +22,8 @@ from netns_lab.namespace import Namespace
 from netns_lab.plan import plan
 from netns_lab.ready import wait_until_ready
 from netns_lab.replay import PAYLOAD
-from netns_lab.servers import Echoes, Servers, listener
+from netns_lab.servers import FAMILIES, Echoes, Responder, Servers, Talk, datagrams, echo, listener
 from netns_lab.topology import Host, build, mute
-
-_IPV4: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +34,8 @@ class Question:
         routes: those that will be measured; what others need is not there then.
         refusing: those of the dead whose host lives, so that it refuses what comes for them.
         pod_device: the pattern of names that devices of pods have.
+        visitors: sources besides pods that a client is to have an address for, and `HAIRPIN` where
+            endpoints are clients, even if no route needs them.
     """
 
     ruleset: Rules
@@ -48,6 +47,7 @@ class Question:
     routes: tuple[tuple[ServicePort, Route], ...] = ()
     refusing: frozenset[Endpoint] = frozenset()
     pod_device: str = "veth+"
+    visitors: tuple[Source, ...] = ()
 
 
 class Lab:
@@ -66,6 +66,7 @@ class Lab:
             flows=min(question.flows, CONNTRACK_ROOM),
             routes=question.routes,
             pod_device=question.pod_device,
+            visitors=question.visitors,
         )
         self.topology = build(wanted)
         wait_until_ready(self.topology.namespaces)
@@ -78,7 +79,7 @@ class Lab:
         self._hearing: dict[tuple[Namespace, Layout], Answers] = {}
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
-        self._answering: dict[tuple[Namespace, str, int], socket] = {}
+        self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
 
     def refuses(self, endpoint: Endpoint) -> bool:
         """Tell whether a dead endpoint is refused by its host, which lives."""
@@ -90,31 +91,34 @@ class Lab:
             for each in plans
         )
 
-    def serve(self, **responders: Callable[[bytes], bytes]) -> Servers:
+    def serve(
+        self, responder: Callable[[int], Responder] = lambda _: echo, talk: Talk | None = None
+    ) -> Servers:
         """Start a server for each living endpoint and return them all.
 
-        `responders` go to `Servers.udp`; without one, UDP endpoints echo.
+        `responder` gives what answers at a port of UDP, `talk` is for `Servers.tcp`.
         """
         servers = Servers()
-        for namespace, protocol, ports in self._living():
+        for (namespace, protocol, version), ports in self._living().items():
             if protocol == "tcp":
-                servers.tcp(namespace, ports)
+                servers.tcp(namespace, ports, talk, version)
             elif protocol == "udp":
-                servers.udp(namespace, ports, **responders)
+                for port in ports:
+                    servers.udp(namespace, [port], responder(port), version)
         return servers
 
-    def _living(self) -> Iterator[tuple[Namespace, str, set[int]]]:
-        """Give the ports of living endpoints by namespace and protocol."""
-        ports: dict[tuple[Namespace, str], set[int]] = {}
+    def _living(self) -> dict[tuple[Namespace, str, int], set[int]]:
+        """Return the ports of living endpoints by namespace, protocol and IP version."""
+        ports: dict[tuple[Namespace, str, int], set[int]] = {}
         for service in self.question.view.services:
             for endpoint in service.endpoints:
                 namespace = self._where.get(endpoint.address)
                 if namespace is None or endpoint in self.question.dead.endpoints:
                     continue
                 if endpoint.port is not None:
-                    ports.setdefault((namespace, service.protocol), set()).add(endpoint.port)
-        for (namespace, protocol), each in ports.items():
-            yield namespace, protocol, each
+                    key = namespace, service.protocol, endpoint.address.version
+                    ports.setdefault(key, set()).add(endpoint.port)
+        return ports
 
     def _namespaces(self) -> dict[Address, Namespace]:
         """Return where each address of an endpoint or node is."""
@@ -132,14 +136,17 @@ class Lab:
         They go on answering; what is open once is opened for no other route again.
         """
         echoing = []
+        if service.protocol not in ANSWERED:
+            return ()
         for endpoint in service.endpoints:
             namespace, port = self._where.get(endpoint.address), endpoint.port
             if namespace is None or port is None or endpoint in self.question.dead.endpoints:
                 continue
-            key = namespace, service.protocol, port
+            version = endpoint.address.version
+            key = namespace, service.protocol, version, port
             if key not in self._answering:
-                opens = Echoes.open if service.protocol == "udp" else listener
-                self._answering[key] = opens(namespace, port)
+                opens = datagrams if service.protocol == "udp" else listener
+                self._answering[key] = opens(namespace, port, version)
             if service.protocol == "udp":
                 echoing.append(self._answering[key])
         return tuple(dict.fromkeys(echoing))
@@ -168,8 +175,7 @@ class Lab:
         """Return the way into the node's own IP stack, to send packets by."""
         key = self.topology.node, f"raw {version}"
         if key not in self._sockets:
-            family = AF_INET if version == _IPV4 else AF_INET6
-            self._sockets[key] = self.topology.node.socket(family, SOCK_RAW, IPPROTO_RAW)
+            self._sockets[key] = self.topology.node.socket(FAMILIES[version], SOCK_RAW, IPPROTO_RAW)
         return self._sockets[key]
 
     @contextmanager

@@ -120,6 +120,7 @@ class LegacyIptables(Iptables):
     """By iptables-legacy; counters as the kernel gives them to iptables."""
 
     variant = "legacy"
+    _family_read: ClassVar[str | None] = None
     _entries: Entries | None = None
 
     def _table(self, name: str) -> Entries | RuleCounters:
@@ -146,6 +147,10 @@ class LegacyIptables(Iptables):
         _check_counters(self._destinations, counted, other, name)
 
     def _by_python_iptables(self) -> _RuleCounters | None:
+        # In one process it finds the extensions of one family, the first that it is asked for.
+        if LegacyIptables._family_read not in {None, self.family}:
+            return None
+        LegacyIptables._family_read = self.family
         with self.namespace, _without_setuptools():
             try:
                 import iptc  # it opens its socket to the kernel when it is imported

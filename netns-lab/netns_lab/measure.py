@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
 from analyzer.model.addresses import Address
-from analyzer.model.endings import EndKind, total
-from analyzer.model.measurement import EndpointCount, Measurement
+from analyzer.model.endings import PASSES, EndKind, total
+from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds, capped_sum
 from analyzer.model.value import replace
 from netns_lab.backend import Door
@@ -85,6 +85,9 @@ class RouteRun:
             avoid=lab.endpoint_ports if sender is not None else frozenset(),
             in_turn=self.in_turn,
         )
+        if service.protocol == "sctp":
+            # Its checksum is none that copies of a packet could share: nobody looks at it.
+            lab.topology.node.set("net/netfilter/nf_conntrack_checksum", 0)
         self._link = lab.own_stack(address.version) if from_node else lab.link(host)
         self._captures = lab.captures(self._layout)
         self._hearing = [*self._captures.clients]
@@ -100,7 +103,9 @@ class RouteRun:
         self._repeated: Counter[Door] = Counter()
         self._strayed = 0
         ends = route.astray
-        self._ended = total((end, share) for end, share in ends if end.kind in _ENDED)
+        self._ended = total(
+            (end, share) for end, share in ends if end.kind in _ENDED and end.how != PASSES
+        )
         if any(end.kind is EndKind.UNKNOWN for end, _ in ends):
             self._ended = Bounds(
                 self._ended.lower, ~capped_sum(s.share.lower for s in route.shares)
@@ -211,12 +216,13 @@ class RouteRun:
     def _wait_for_the_rest(self, flows: int) -> None:
         """Give late packets and answers a chance; none is late as a rule."""
         dead = {_raw(each) for each in self._lab.question.dead.endpoints if each.port is not None}
+        answer = self._service.protocol in ANSWERED
         # Whom rules drop nobody hears of again.
         patience = _PATIENCE if self._ended.lower == NEVER else _FEW_MOMENTS
         deadline = time.monotonic() + patience
         self._drain()  # what the echoes have answered at the node itself
         while time.monotonic() < deadline:
-            owed = sum(door not in dead for door in self._landed.values())
+            owed = sum(door not in dead for door in self._landed.values()) if answer else 0
             told = len(self._answered.keys() - self._landed.keys()) + self._kept_back
             if len(self._landed) + told >= flows and len(self._answered) >= owed:
                 return

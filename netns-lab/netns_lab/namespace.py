@@ -31,7 +31,7 @@ _OWN: Final = "/proc/thread-self/ns/net"
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
-def _call(name: str, *arguments: object) -> None:
+def call(name: str, *arguments: object) -> None:
     """Call a function of libc that returns -1 and sets errno when it fails."""
     if getattr(_libc, name)(*arguments) < 0:
         number = ctypes.get_errno()
@@ -56,11 +56,11 @@ def leave_host() -> None:
         return
     try:
         if os.geteuid() == 0:
-            _call("unshare", _NEWNET | _NEWNS)
+            call("unshare", _NEWNET | _NEWNS)
         else:
             _enter_user_namespace()
         # What is mounted from here on stays ours, and goes with us.
-        _call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC_PRIVATE), None)
+        call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC_PRIVATE), None)
     except OSError as error:
         who = "even as root (in a container?)" if os.geteuid() == 0 else "as an ordinary user"
         raise LabError(
@@ -73,7 +73,7 @@ def leave_host() -> None:
 
 def _enter_user_namespace() -> None:
     user, group = os.geteuid(), os.getegid()
-    _call("unshare", _NEWUSER | _NEWNET | _NEWNS)
+    call("unshare", _NEWUSER | _NEWNET | _NEWNS)
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
     Path("/proc/self/uid_map").write_text(f"0 {user} 1", encoding="ascii")
     Path("/proc/self/gid_map").write_text(f"0 {group} 1", encoding="ascii")
@@ -94,9 +94,9 @@ class Namespace:
         self.name = name
         self._back: list[int] = []
         home = _home()
-        _call("unshare", _NEWNET)
+        call("unshare", _NEWNET)
         self._descriptor = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
-        _call("setns", home, _NEWNET)
+        call("setns", home, _NEWNET)
 
     @property
     def descriptor(self) -> int:
@@ -110,7 +110,7 @@ class Namespace:
 
     def __enter__(self) -> Self:
         self._back.append(os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC))
-        _call("setns", self._descriptor, _NEWNET)
+        call("setns", self._descriptor, _NEWNET)
         return self
 
     def __exit__(
@@ -120,7 +120,7 @@ class Namespace:
         trace: TracebackType | None,
     ) -> None:
         back = self._back.pop()
-        _call("setns", back, _NEWNET)
+        call("setns", back, _NEWNET)
         os.close(back)
 
     def socket(self, family: int, kind: int, protocol: int = 0) -> socket.socket:
@@ -139,8 +139,8 @@ class Namespace:
 
         def enter() -> None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # the parent holds it
-            _call("setns", descriptor, _NEWNET)
-            _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL)
+            call("setns", descriptor, _NEWNET)
+            call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:  # it died before we asked
                 os._exit(1)
 

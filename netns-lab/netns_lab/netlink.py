@@ -123,14 +123,25 @@ class Netlink:
         self.add(f"neighbour {address}", _NEW_NEIGHBOUR, body, _CREATE | _REPLACE)
 
     def route(
-        self, to: Network, index: int, via: Address | None = None, *, table: int = _MAIN
+        self,
+        to: Network,
+        index: int,
+        via: Address | None = None,
+        *,
+        table: int = _MAIN,
+        source: Address | None = None,
     ) -> None:
-        """Send a network by a device, directly or by a next hop that needs no route."""
+        """Send a network by a device, directly or by a next hop that needs no route.
+
+        Programs that name no address of theirs send from `source`.
+        """
         scope = _LINK_SCOPE if via is None else _UNIVERSE
         flags = _ON_LINK if via is not None else 0
         body = _route(to, table, scope, _UNICAST, flags)
         if via is not None:
             body += attribute(5, via.packed)
+        if source is not None:
+            body += attribute(7, source.packed)
         self._route(to, body + attribute(4, struct.pack("=i", index)))
 
     def own(self, to: Network, loopback: int = 1) -> None:

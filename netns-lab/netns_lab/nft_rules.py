@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from ipaddress import IPv4Address
+from ipaddress import ip_address
 from itertools import islice
 from typing import Any, Final
 
@@ -34,8 +34,9 @@ from netns_lab.nft_commands import commands, devices
 #: Of one transaction: the kernel looks at all jumps of a table at the end of each.
 _COMMANDS: Final = 2_000
 _COUNTING: Final = """
-table ip {table} {{
-    set drawn {{ type ipv4_addr . inet_service; flags dynamic; size 1000000; counter; }}
+table inet {table} {{
+    set drawn4 {{ type ipv4_addr . inet_service; flags dynamic; size 1000000; counter; }}
+    set drawn6 {{ type ipv6_addr . inet_service; flags dynamic; size 1000000; counter; }}
     chain prerouting {{
         type filter hook prerouting priority -99;
         iifname != "lo" jump count
@@ -45,11 +46,14 @@ table ip {table} {{
         jump count
     }}
     chain count {{
-        meta l4proto != {{ tcp, udp }} return
-        ct state new ct status dnat update @drawn {{ ip daddr . th dport }}
+        meta l4proto != {{ tcp, udp, sctp }} return
+        ct state new ct status dnat update @drawn4 {{ ip daddr . th dport }}
+        ct state new ct status dnat update @drawn6 {{ ip6 daddr . th dport }}
     }}
 }}
 """
+#: The sets of it.
+_DRAWN: Final = ("drawn4", "drawn6")
 
 
 class Nftables(Backend):
@@ -78,7 +82,7 @@ class Nftables(Backend):
             if "dynamic" in each.flags
         ]
         self._table = "kubeodds"
-        while ("ip", self._table) in ruleset.tables:
+        while ("inet", self._table) in ruleset.tables:
             self._table += "-lab"
         self._nft.run(_COUNTING.format(table=self._table))
 
@@ -112,14 +116,15 @@ class Nftables(Backend):
             self._nft.run("\n".join(self._of_clients))
 
     def counters(self) -> Counter[Door]:
-        """Return what the elements of our set have counted, which are forgotten then."""
+        """Return what the elements of our sets have counted, which are forgotten then."""
         found = self._drawn
-        for item in self._nft.listed(f"set ip {self._table} drawn"):
-            for each in item.get("set", {}).get("elem", ()):
-                address, port = each["elem"]["val"]["concat"]
-                found[int(IPv4Address(address)), port] += each["elem"]["counter"]["packets"]
-        # Else each reading would list what all routes so far have drawn.
-        self._nft.run(f"flush set ip {self._table} drawn")
+        for name in _DRAWN:
+            for item in self._nft.listed(f"set inet {self._table} {name}"):
+                for each in item.get("set", {}).get("elem", ()):
+                    address, port = each["elem"]["val"]["concat"]
+                    found[int(ip_address(address)), port] += each["elem"]["counter"]["packets"]
+            # Else each reading would list what all routes so far have drawn.
+            self._nft.run(f"flush set inet {self._table} {name}")
         return found.copy()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Final
@@ -118,10 +118,11 @@ def plan(
     flows: int,
     routes: Sequence[tuple[ServicePort, Route]] = (),
     pod_device: str = "veth+",
+    visitors: Sequence[Source] = (),
 ) -> Plan:
     """Return the namespaces that a lab at the node of `view` needs for so many flows.
 
-    Where `routes` are given, only what those need.
+    Where `routes` are given, only what those need, and for `visitors` a client each.
 
     Raises:
         LabError: the node is dead itself.
@@ -160,21 +161,24 @@ def plan(
         others=tuple(others),
         clients={
             each: choosing.of(each, welcome)
-            for each, welcome in _sendings(routes, versions).items()
+            for each, welcome in _sendings(routes, versions, visitors).items()
         },
-        endpoints_send=any(route.source is Source.HAIRPIN for _, route in routes),
+        endpoints_send=Source.HAIRPIN in {*visitors, *(route.source for _, route in routes)},
         pod_device=pod_device,
     )
 
 
 def _sendings(
-    routes: Iterable[tuple[ServicePort, Route]], versions: Iterable[int]
+    routes: Iterable[tuple[ServicePort, Route]],
+    versions: Collection[int],
+    visitors: Iterable[Source],
 ) -> dict[Sending, int]:
     """Return the kinds of sources that routes need, and of each how many are welcome.
 
     Usual pods come first, and always.
     """
-    found = {Sending(Source.POD, version): 0 for version in versions}
+    sources = [Source.POD, *(each for each in visitors if each is not Source.HAIRPIN)]
+    found = {Sending(source, version): 0 for source in sources for version in versions}
     for service, route in routes:
         if route.source not in (Source.NODE, Source.HAIRPIN):
             sending = sending_of(service, route, version_of(service, route))

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address
-from typing import Final
-
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
-from netns_lab.layout import IPV4
-
-#: Protocols of which the lab builds packets.
-REPLAYED: Final = ("tcp", "udp")
+from netns_lab.layout import PROTOCOLS
 
 
 def why_not(service: ServicePort, route: Route) -> str | None:
     """Return why the flows of a route cannot be replayed; None when they can."""
-    if service.protocol not in REPLAYED:
-        return f"the lab replays {' and '.join(REPLAYED)}, not {service.protocol}"
-    if isinstance(route.frontend.address, IPv6Address) or service.version not in {None, IPV4}:
-        return "the lab replays flows of IPv4, not to an address of IPv6"
+    if service.protocol not in PROTOCOLS:
+        return f"the lab builds no packets of {service.protocol}"
     if route.frontend.port is None:
         return f"the dump has lost the port of {route.frontend}"
     if service.affinity is not None and route.source is Source.HAIRPIN:

@@ -16,16 +16,14 @@ from typing import Final
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
+from scapy.layers.sctp import SCTP, SCTPChunkInit
 from scapy.packet import Packet, Raw
 
 from analyzer.model.addresses import Address
-from netns_lab.errors import LabError
 from netns_lab.layout import IPV4, LINK, Layout
 from netns_lab.messages import Messages
 from netns_lab.sources import CLIENT_PORTS
 
-#: The protocols whose packets are built here.
-BUILT: Final = ("tcp", "udp")
 #: Bytes behind the header of UDP: the tag and as many zeros.
 PAYLOAD: Final = 8
 _MOST: Final = 0xFFFF
@@ -39,9 +37,6 @@ class Flows:
         avoid: ports that no client has.
         in_turn: each client sends one before the first sends another.
         to: a struct sockaddr, where the sender's IP stack sends them, without the link's header.
-
-    Raises:
-        LabError: a protocol that the lab does not build.
     """
 
     def __init__(
@@ -56,8 +51,6 @@ class Flows:
         avoid: frozenset[int] = frozenset(),
         in_turn: bool = False,
     ) -> None:
-        if layout.protocol not in BUILT:
-            raise LabError(f"the lab replays tcp and udp so far, not {layout.protocol}")
         self._layout = layout
         self.room = room
         self.clients = tuple(clients)
@@ -154,4 +147,6 @@ def _packet(
     below = link / (IP(flags="DF", **ends) if layout.version == IPV4 else IPv6(**ends))
     if layout.protocol == "udp":
         return below / UDP(sport=0, dport=port) / Raw(tag.to_bytes(4) + bytes(PAYLOAD - 4))
+    if layout.protocol == "sctp":
+        return below / SCTP(sport=0, dport=port) / SCTPChunkInit(init_tag=tag, a_rwnd=65_536)
     return below / TCP(sport=0, dport=port, flags="S", seq=tag, options=[("MSS", 1460)])

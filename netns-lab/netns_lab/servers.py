@@ -7,26 +7,59 @@ from __future__ import annotations
 
 import selectors
 import socket
-import struct
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from netns_lab.errors import LabError
+from netns_lab.layout import IPV4
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
 
-_IP_PKTINFO: Final = 8
 _RCVBUFFORCE: Final = 33
 _RECEIVE_BUFFER: Final = 1 << 24
-#: struct in_pktinfo: interface, our address, the header's destination.
-_PKTINFO: Final = struct.Struct("=i4s4s")
 
-#: Of a struct sockaddr_in, and of ancillary data with a struct in_pktinfo.
-_ADDRESS_SIZE: Final = 16
-_CONTROL_SIZE: Final = socket.CMSG_SPACE(_PKTINFO.size)
+
+@dataclass(frozen=True, slots=True)
+class PacketInfo:
+    """How a socket of one IP version tells to which of our addresses a packet came.
+
+    Attributes:
+        wanted: the option that has it told.
+        kind: of the ancillary data that tells it, and by which an answer gets its source.
+        size: of that data: a struct in_pktinfo or in6_pktinfo.
+        name_size: of a struct sockaddr_in or sockaddr_in6.
+    """
+
+    level: int
+    wanted: int
+    kind: int
+    size: int
+    name_size: int
+
+    @property
+    def control_size(self) -> int:
+        """How much room the ancillary data takes."""
+        return socket.CMSG_SPACE(self.size)
+
+    def answering(self, told: bytes) -> bytes:
+        """Return the data by which an answer leaves from the address that was asked."""
+        if self.level == socket.IPPROTO_IP:
+            return bytes(4) + told[8:12] + bytes(4)  # the header's destination
+        return told[:16] + bytes(4)
+
+
+PACKET_INFO: Final = {
+    socket.AF_INET: PacketInfo(socket.IPPROTO_IP, 8, 8, 12, 16),
+    socket.AF_INET6: PacketInfo(socket.IPPROTO_IPV6, 49, 50, 20, 28),
+}
+FAMILIES: Final = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 #: Makes the answer to one datagram.
 Responder = Callable[[bytes], bytes]
+#: Makes the answer to what a TCP client says first, by the address and port that it connected to.
+Talk = Callable[[str, int, bytes], bytes]
+_MOST_SAID: Final = 65_536
 
 
 def echo(datagram: bytes) -> bytes:
@@ -47,31 +80,39 @@ class Servers:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self._listening: list[socket.socket] = []
 
-    def tcp(self, namespace: Namespace, ports: Iterable[int]) -> None:
+    def tcp(
+        self,
+        namespace: Namespace,
+        ports: Iterable[int],
+        talk: Talk | None = None,
+        version: int = IPV4,
+    ) -> None:
         """Let the kernel of `namespace` accept connections to any of its addresses.
+
+        They are closed at once; with `talk`, when the client has said something and was answered.
 
         Raises:
             LabError: the port cannot be had.
         """
         for port in sorted(set(ports)):
-            sock = listener(namespace, port)
-            self._listening.append(sock)
-            self._selector.register(sock, selectors.EVENT_READ, self._accept)
+            sock = listener(namespace, port, version)
+            self._selector.register(sock, selectors.EVENT_READ, lambda s: self._accept(s, talk))
 
-    def udp(self, namespace: Namespace, ports: Iterable[int], responder: Responder = echo) -> None:
+    def udp(
+        self,
+        namespace: Namespace,
+        ports: Iterable[int],
+        responder: Responder = echo,
+        version: int = IPV4,
+    ) -> None:
         """Answer datagrams to any address of `namespace`, from the address they were sent to.
 
         Raises:
             LabError: the port cannot be had.
         """
         for port in sorted(set(ports)):
-            sock = _bound(namespace, socket.SOCK_DGRAM, port)
-            sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
-            make_room(sock)
-            sock.setblocking(False)
-            self._listening.append(sock)
+            sock = datagrams(namespace, port, version)
 
             def answer(sock: socket.socket, responder: Responder = responder) -> None:
                 _answer(sock, responder)
@@ -83,21 +124,39 @@ class Servers:
         for key, _ in self._selector.select(wait):
             key.data(key.fileobj)
 
-    @staticmethod
-    def _accept(listener: socket.socket) -> None:
+    def _accept(self, listener: socket.socket, talk: Talk | None) -> None:
         try:
             while True:
                 connection, _ = listener.accept()
-                connection.close()
+                if talk is None:
+                    connection.close()
+                    continue
+                connection.setblocking(False)
+                self._selector.register(
+                    connection, selectors.EVENT_READ, lambda c: self._talk(c, talk)
+                )
         except BlockingIOError:
             pass
         except ConnectionError:  # the client was gone before we looked
             pass
 
+    def _talk(self, connection: socket.socket, talk: Talk) -> None:
+        """Answer what a client said, and hang up."""
+        self._selector.unregister(connection)
+        with connection:
+            try:
+                if said := connection.recv(_MOST_SAID):
+                    address, port = connection.getsockname()[:2]
+                    connection.sendall(talk(address, port, said))
+                    connection.shutdown(socket.SHUT_WR)
+            except OSError:  # it is gone, or does not read
+                pass
+
     def close(self) -> None:
         """Stop answering."""
-        for sock in self._listening:
-            sock.close()
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
         self._selector.close()
 
 
@@ -109,34 +168,38 @@ class Echoes:
     """
 
     def __init__(self, most: int, size: int) -> None:
-        self._messages = Messages(
-            bytearray(size * most), size, name=_ADDRESS_SIZE, control=_CONTROL_SIZE
-        )
-
-    @staticmethod
-    def open(namespace: Namespace, port: int) -> socket.socket:
-        """Return a socket for `serve`.
-
-        Raises:
-            LabError: the port cannot be had.
-        """
-        sock = _bound(namespace, socket.SOCK_DGRAM, port)
-        sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
-        make_room(sock)
-        sock.setblocking(False)
-        return sock
+        self._messages = {
+            family: Messages(
+                bytearray(size * most), size, name=info.name_size, control=info.control_size
+            )
+            for family, info in PACKET_INFO.items()
+        }
 
     def serve(self, sockets: Iterable[socket.socket]) -> None:
         """Answer all that has come."""
         for sock in sockets:
-            descriptor = sock.fileno()
-            while count := self._messages.receive(descriptor):
-                self._messages.send(descriptor, 0, count)
-                if count < self._messages.count:
+            descriptor, messages = sock.fileno(), self._messages[sock.family]
+            while count := messages.receive(descriptor):
+                messages.send(descriptor, 0, count)
+                if count < messages.count:
                     break
 
 
-def listener(namespace: Namespace, port: int) -> socket.socket:
+def datagrams(namespace: Namespace, port: int, version: int = IPV4) -> socket.socket:
+    """Return a socket of UDP at any address of `namespace`, which tells to which one each came.
+
+    Raises:
+        LabError: the port cannot be had.
+    """
+    sock = _bound(namespace, socket.SOCK_DGRAM, port, version)
+    info = PACKET_INFO[sock.family]
+    sock.setsockopt(info.level, info.wanted, 1)
+    make_room(sock)
+    sock.setblocking(False)
+    return sock
+
+
+def listener(namespace: Namespace, port: int, version: int = IPV4) -> socket.socket:
     """Return a socket that lets the kernel accept connections to any address of `namespace`.
 
     Raises:
@@ -144,15 +207,17 @@ def listener(namespace: Namespace, port: int) -> socket.socket:
     """
     # With cookies a SYN costs no memory and none is refused for want of a backlog.
     namespace.set("net/ipv4/tcp_syncookies", 2)
-    sock = _bound(namespace, socket.SOCK_STREAM, port)
+    sock = _bound(namespace, socket.SOCK_STREAM, port, version)
     sock.listen(4096)
     sock.setblocking(False)
     return sock
 
 
-def _bound(namespace: Namespace, kind: int, port: int) -> socket.socket:
-    sock = namespace.socket(socket.AF_INET, kind)
+def _bound(namespace: Namespace, kind: int, port: int, version: int) -> socket.socket:
+    sock = namespace.socket(FAMILIES[version], kind)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if version != IPV4:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     try:
         sock.bind(("", port))
     except OSError as error:
@@ -161,15 +226,14 @@ def _bound(namespace: Namespace, kind: int, port: int) -> socket.socket:
 
 
 def _answer(sock: socket.socket, responder: Responder) -> None:
+    info = PACKET_INFO[sock.family]
     try:
         while True:
-            data, ancillary, _, client = sock.recvmsg(2048, socket.CMSG_SPACE(_PKTINFO.size))
+            data, ancillary, _, client = sock.recvmsg(2048, info.control_size)
             reply = responder(data)
             for level, kind, content in ancillary:
-                if (level, kind) == (socket.IPPROTO_IP, _IP_PKTINFO):
-                    _, _, to = _PKTINFO.unpack(content[: _PKTINFO.size])
-                    source = _PKTINFO.pack(0, to, b"\0" * 4)
-                    control = [(socket.IPPROTO_IP, _IP_PKTINFO, source)]
+                if (level, kind) == (info.level, info.kind):
+                    control = [(level, kind, info.answering(content))]
                     sock.sendmsg([reply], control, 0, client)
     except BlockingIOError:
         pass

@@ -25,6 +25,7 @@ from typing import Final
 
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address, Network
+from netns_lab import command
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
 from netns_lab.plan import WORLD, HostPlan, Plan
@@ -53,6 +54,7 @@ _ICMP_LIMITS: Final = {
     "ipv4/icmp_ratelimit": (0, 1000),
     "ipv4/icmp_msgs_per_sec": (1_000_000_000, 1000),
     "ipv4/icmp_msgs_burst": (1_000_000, 50),
+    "ipv6/icmp/ratelimit": (0, 1000),
 }
 
 #: Routing rules of the client: the first is there while it is mute.
@@ -175,8 +177,7 @@ def _answer_by_the_node(asked: Netlink, host: Host, wanted: Plan) -> None:
     """Let what an endpoint answers another one of its host go by the node, as between pods."""
     assert host.plan is not None
     for address in host.plan.endpoints:
-        own = not host.plan.addresses
-        hop = _HOP[address.version] if own else wanted.node_address(address.version)
+        hop = _hop_of(wanted, host, address.version)
         asked.route(ip_network(address), host.index, hop, table=_TABLE_OF_PODS)
     for version in wanted.versions:
         family = _FAMILIES[version]
@@ -310,6 +311,52 @@ def mute(lab: Topology, *, on: bool) -> None:
     asked.close()
 
 
+def move_outside(lab: Topology) -> Namespace:
+    """Give the client outside of the cluster a namespace of its own, for programs to run in.
+
+    The plan has addresses for it. No flows are counted from there any more.
+
+    Raises:
+        LabError: ip(8) refuses.
+    """
+    own = Namespace("outside")
+    _quiet(own, lab.plan.versions)
+    moves = ["ip", "link", "set", "dev", lab.outside.device, "netns", own.path]
+    command.run(lab.client.namespace, moves)
+    asked = Netlink(own)
+    asked.up(_LOOPBACK)
+    asked.up(lab.outside.index)
+    for address in lab.plan.clients_from(Source.EXTERNAL):
+        asked.address(lab.outside.index, address)
+    for version in lab.plan.versions:
+        _default_route(asked, lab.outside.index, _HOP[version], lab.outer_mac)
+    asked.send()
+    asked.close()
+    return own
+
+
+def stand_as(lab: Topology, host: Host, address: Address) -> None:
+    """Let programs in a host's namespace that name no address of theirs send from this one."""
+    assert host.plan is not None
+    asked = Netlink(host.namespace)
+    hop = _hop_of(lab.plan, host, address.version)
+    if address.version == _IPV6:  # a route to it is not enough there
+        asked.address(_LOOPBACK, address)
+    asked.route(_EVERYTHING[address.version], host.index, hop, source=address)
+    for each in host.plan.endpoints:
+        if each.version == address.version:
+            network = ip_network(each)
+            asked.route(network, host.index, hop, table=_TABLE_OF_PODS, source=address)
+    asked.send()
+    asked.close()
+
+
+def _hop_of(wanted: Plan, host: Host, version: int) -> Address:
+    """Return by which next hop a host sends: its own pods have none with an address."""
+    own = host.plan is not None and not host.plan.addresses
+    return _HOP[version] if own else wanted.node_address(version)
+
+
 def _default_route(asked: Netlink, index: int, hop: Address, mac: str) -> None:
     asked.neighbour(index, hop, mac)
     asked.route(_EVERYTHING[hop.version], index, hop)
@@ -330,9 +377,9 @@ def _set_up_host(host: Host, wanted: Plan) -> None:
         for address in sorted(host.plan.silent, key=str):
             asked.swallow(ip_network(address))
         for version in wanted.versions:
-            own = not host.plan.addresses
-            hop = _HOP[version] if own else wanted.node_address(version)
-            _default_route(asked, host.index, hop, _mac(5, 2) if own else _mac(5, 3))
+            hop = _hop_of(wanted, host, version)
+            mac = _mac(5, 3) if host.plan.addresses else _mac(5, 2)
+            _default_route(asked, host.index, hop, mac)
         for address in wanted.clients_from(Source.POD_ELSEWHERE):
             if any(address in network for network in host.plan.networks):
                 # It stands with this node's pods, and by the node comes back.

@@ -24,7 +24,7 @@ from analyzer.kubeproxy.generate import (
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.view import FrontendKind, FrontendState, Route, Source, View
 from analyzer.model.cluster import Cluster
-from analyzer.model.endings import EndKind
+from analyzer.model.endings import PASSES, EndKind
 from analyzer.parsers.formats import read_ruleset
 from analyzer.parsers.iptables_save import parse
 from analyzer.parsers.nft_text import parse as parse_nft
@@ -118,8 +118,12 @@ def test_what_kube_proxy_marks_to_be_dropped_is_refused_with_and_without_filter(
         "*filter\n:FORWARD ACCEPT [0:0]\n:KUBE-FIREWALL - [0:0]\n-A FORWARD -j KUBE-FIREWALL\n"
         "-A KUBE-FIREWALL -m mark --mark 0x8000/0x8000 -j DROP\nCOMMIT\n"
     )
-    for text in (alone, alone + drops):
-        assert ends(from_pod(view(text))) == [(EndKind.REFUSED, 0.5, 0.5)]
+    # The kubelet's rule stands in INPUT and OUTPUT alone: who is forwarded passes as he came.
+    elsewhere = drops.replace("FORWARD", "INPUT")
+    for text, how in ((alone, PASSES), (alone + drops, "drop"), (alone + elsewhere, PASSES)):
+        route = from_pod(view(text))
+        assert ends(route) == [(EndKind.REFUSED, 0.5, 0.5)]
+        assert [ending.how for ending, _ in route.astray] == [how]
     others = drops.replace("KUBE-FIREWALL", "MINE")
     assert ends(from_pod(view(alone + others))) == [(EndKind.DROPPED, 0.5, 0.5)]
 

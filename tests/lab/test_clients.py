@@ -90,3 +90,72 @@ def test_clients_that_a_busy_machine_keeps_waiting_are_started_anew() -> None:
 def test_a_machine_that_is_always_busy_measures_nothing() -> None:
     status, started, found = slowed(1, stall="0.1", busy="range(99)", seconds="0.2")
     assert (status, started, found) == (2, 10, None)
+
+
+def trials_of(client: str, *options: str, dead: str | None) -> tuple[int, list[dict[str, Any]]]:
+    given = case("1.36.2-iptables-legacy/two-node@worker1").given
+    dies = ["--dead-node", dead] if dead else []
+    done = kubeodds(
+        "lab", "clients", *given, *dies, "--service", "default/app", "--client", client,
+        *options, "--format", "json",
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)["trials"]
+
+
+def test_any_program_is_held_to_what_it_is_said_to_be_like() -> None:
+    like = ("--like", "tcp", "--timeout", "1s", "--runs", "40")
+    status, (pod, service) = trials_of("nc -zv -w 1 {vip} {port}", *like, dead="master")
+    assert status == 0
+    assert [(each["status"], each["runs"]) for each in pod["exits"]] == [(0, 40)]
+    ended = {each["status"]: each for each in service["exits"]}
+    assert ended.keys() == {0, 1}
+    assert ended[0]["runs"] == service["succeeded"]
+    assert "timed out" in ended[1]["says"]
+    assert ended[1]["seconds"]["least"] >= 0.9
+    assert service["agrees"] is True
+
+
+def test_who_is_said_to_be_what_it_is_not_disagrees() -> None:
+    like = ("--like", "tcp", "--timeout", "3s", "--runs", "20")
+    status, (_, service) = trials_of("nc -z -w 1 {vip} {port}", *like, dead="master")
+    assert (status, service["agrees"]) == (1, False)
+
+
+def test_names_of_services_are_looked_up_in_the_clusters_dns() -> None:
+    status, trials = trials_of(
+        "getent ahostsv4 {name}", "--runs", "3", "--like", "glibc", dead=None
+    )
+    assert status == 0
+    (found,) = trials  # no pod has such a name
+    assert found["command"] == "getent ahostsv4 app.default.svc.cluster.local"
+    assert (found["succeeded"], found["agrees"]) == (3, True)
+    assert found["exits"][0]["says"].endswith("RAW")
+
+
+def test_of_a_program_of_which_nothing_is_said_nothing_is_predicted() -> None:
+    status, (*_, found) = trials_of("sh -c 'exit 7' {vip}", "--runs", "2", dead=None)
+    assert status == 1  # the living pod did not answer
+    assert (found["succeeds"], found["agrees"]) == (None, None)
+    assert [(each["status"], each["runs"]) for each in found["exits"]] == [(7, 2)]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--client", "x {host}"), "{host} is none of {vip}, {port}, {name}"),
+        (("--client", "x 'y"), "No closing quotation"),
+        (("--client", ""), "--client: no command"),
+        (("--client", "no-such-program {vip}"), "no-such-program is not installed"),
+        (("--like", "tcp"), "--like: of which program? Give --client COMMAND"),
+        (("--timeout", "3s"), "--timeout: of which program?"),
+    ],
+)
+def test_a_program_that_cannot_be_run_is_said_in_one_line(
+    options: tuple[str, ...], says: str
+) -> None:
+    given = case("1.36.2-iptables-legacy/two-node@worker1").given
+    done = kubeodds("lab", "clients", *given, "--service", "default/app", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1

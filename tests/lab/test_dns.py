@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netns_lab.dns import knowing, respond
+from netns_lab.dns import knowing, respond, telling
 from tests.support.effort import examples
 
 dns = pytest.importorskip("scapy.layers.dns", reason="scapy is not installed")
@@ -58,3 +59,12 @@ def test_whatever_arrives_is_answered_under_its_number(query: bytes) -> None:
         found = answers(query)
         assert found[:2] == query[:2]
         assert len(found) >= 12
+
+
+def test_each_type_of_address_is_told_where_it_is_asked_for() -> None:
+    address = ip_address("fd00::a")
+    answers = telling({"a.example": {bytes([192, 0, 2, 1]), address.packed}})
+    (four,) = read(answers(asked("a.example."))).an
+    assert (four.type, four.rdata) == (1, "192.0.2.1")
+    (six,) = read(answers(asked("a.example.", kind="AAAA"))).an
+    assert (six.type, six.rdata) == (28, str(address))

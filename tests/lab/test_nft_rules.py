@@ -53,7 +53,7 @@ def words(text: str) -> list[str]:
 def test_captured_rulesets_load_from_text_and_json(path: Path) -> None:
     listed, counted = loaded(path)
     text = path.with_name("nft-list-ruleset.txt").read_text()
-    held, _, _ = listed.partition("table ip kubeodds {")
+    held, _, _ = listed.partition("table inet kubeodds {")
     assert words(held) == words(re.sub(r'\s*comment "[^"]*"', "", text))
     assert held != listed
     assert counted == []

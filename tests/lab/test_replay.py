@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netns_lab.errors import LabError
 from netns_lab.layout import LINK, Layout
 
 replay = pytest.importorskip("netns_lab.replay", reason="scapy is not installed")
@@ -18,6 +17,7 @@ from netns_lab.count import door_of, raw_door, tag_of  # noqa: E402  # with scap
 inet = pytest.importorskip("scapy.layers.inet")
 inet6 = pytest.importorskip("scapy.layers.inet6")
 l2 = pytest.importorskip("scapy.layers.l2")
+sctp = pytest.importorskip("scapy.layers.sctp")
 
 CLIENTS = {
     4: (IPv4Address("10.244.1.250"), IPv4Address("203.0.113.9")),
@@ -74,6 +74,12 @@ def test_a_door_is_read_from_memory_as_it_was_written(version: int, low: int, po
     assert door_of(raw_door(address.packed, port)) == (int(address), port)
 
 
-def test_other_protocols_are_refused() -> None:
-    with pytest.raises(LabError, match="tcp and udp so far, not sctp"):
-        flows(4, "sctp", 1)
+@given(st.sampled_from([4, 6]), st.integers(0, PORTS + 99))
+def test_an_init_of_sctp_has_its_tag_and_its_port(version: int, number: int) -> None:
+    made = flows(version, "sctp", 2905)
+    packet = l2.Ether(made.frame(number))
+    address, source_port = made.source(number)
+    assert packet[inet.IP if version == 4 else inet6.IPv6].src == str(address)
+    assert (packet[sctp.SCTP].sport, packet[sctp.SCTP].dport) == (source_port, 2905)
+    tag = packet[sctp.SCTPChunkInit].init_tag.to_bytes(4)
+    assert tag_of(number // PORTS, source_port) == int.from_bytes(tag, sys.byteorder)

@@ -136,6 +136,22 @@ def test_clients_die_with_a_lab_that_is_killed() -> None:
     assert found["left"] == []
 
 
+#: A shell that leaves programs behind, in the lab's namespaces and in its own.
+SHELL = (
+    *("lab", "shell", *GIVEN.given, "--", "sh", "-c"),
+    "setsid sleep 600 & lab-in node setsid sleep 600 & sleep ",
+)
+
+
+@pytest.mark.parametrize(("sleeps", "kill_after"), [("0.2", -1), ("600", 1.5)])
+def test_what_was_started_in_a_shell_ends_with_it(sleeps: str, kill_after: float) -> None:
+    command = [*KUBEODDS, *SHELL[:-1], SHELL[-1] + sleeps]
+    found = on_a_host(command, kill_after=kill_after)
+    assert found["status"] == (0 if kill_after < 0 else -signal.SIGKILL), found["said"]
+    assert found["before"] == found["after"]
+    assert found["left"] == []
+
+
 @pytest.mark.parametrize("after", [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 1.0])
 def test_ctrl_c_ends_with_one_line_and_status_130(after: float) -> None:
     process = subprocess.Popen(
@@ -190,6 +206,24 @@ def test_a_command_in_a_dump_is_never_run(tmp_path: Path, option: str) -> None:
 
 @pytest.mark.parametrize("run", [RUN, RUN_NFT], ids=["iptables", "nft"])
 def test_an_ordinary_user_can_run_the_lab(run: list[str]) -> None:
+    prefix = _ordinary_user()
+    done = kubeodds(*run, "--flows", "2000", prefix=prefix)
+    assert done.returncode == 0, done.stderr
+    assert "Verdict: agrees" in done.stdout
+
+
+def test_an_ordinary_user_gets_a_shell() -> None:
+    script = "id -u; lab-in node ip -brief address; cat /etc/resolv.conf"
+    shell = ["lab", "shell", *GIVEN.given, "--", "sh", "-c", script]
+    done = kubeodds(*shell, prefix=_ordinary_user())
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("0\n")
+    assert "eth0@" in done.stdout
+    assert "nameserver 10.2.3.4\n" in done.stdout
+
+
+def _ordinary_user() -> list[str]:
+    """Return what makes a command an ordinary user's, where one may make namespaces."""
     setpriv = shutil.which("setpriv")
     if setpriv is None or os.geteuid() != 0:
         pytest.skip("needs root and setpriv, to become an ordinary user")
@@ -199,6 +233,4 @@ def test_an_ordinary_user_can_run_the_lab(run: list[str]) -> None:
     allowed = subprocess.run([*prefix, "unshare", "--user", "--net", "true"], check=False)
     if allowed.returncode:
         pytest.skip("this machine lets no ordinary user make namespaces")
-    done = kubeodds(*run, "--flows", "2000", prefix=prefix)
-    assert done.returncode == 0, done.stderr
-    assert "Verdict: agrees" in done.stdout
+    return prefix

@@ -22,8 +22,8 @@ from analyzer.kubeproxy.generate import (
     service_ports,
 )
 from analyzer.kubeproxy.view import Source
-from netns_lab.cli import parser
-from tests.support.lab.running import SWAPPED, case, kubeodds, python
+from netns_lab.arguments import parser
+from tests.support.lab.running import FIXTURES, SWAPPED, case, kubeodds, python
 
 pytestmark = pytest.mark.lab
 
@@ -67,6 +67,30 @@ def test_every_route_of_services_of_all_kinds_is_measured_or_named(
     kinds = {each["frontend"].split()[0] for each in found["measurements"]}
     assert kinds >= {"ClusterIP", "NodePort"}
     assert not any(each["strayed"] for each in found["measurements"])
+
+
+def test_both_ip_versions_are_measured_in_one_run() -> None:
+    folder = FIXTURES.parent / "check" / "1.36.2-iptables-legacy" / "dual-stack"
+    dumps = [str(folder / f"{each}-legacy-save.txt") for each in ("iptables", "ip6tables")]
+    given = [*dumps, "--objects", str(folder / "objects.json")]
+    dead = ["--node", "node-a1", "--dead-node", "node-b1"]
+    status, found = verify(*given, *dead, "--resolution", FLOWS)
+    assert (status, found["agrees"]) == (0, True)
+    assert {each["source"] for each in found["measurements"]} == {
+        "pod", "pod-elsewhere", "node", "external", "hairpin"
+    }  # fmt: skip
+    assert {each["protocol"] for each in found["measurements"]} == {"tcp", "udp"}
+    assert {each["family"] for each in found["measurements"]} == {"ip", "ip6"}
+    landed = [
+        each
+        for measured in found["measurements"]
+        for each in measured["endpoints"]
+        if each["landed"]
+    ]
+    # Who lives answers each flow, who is dead none; the rules count what the captures hear.
+    assert any(each["dead"] for each in landed)
+    for each in landed:
+        assert each["answered"] == (0 if each["dead"] else each["landed"])
 
 
 def test_text_counts_the_routes_and_judges_them_together() -> None:

@@ -120,7 +120,7 @@ def test_all_that_it_may_be_together_say_what_is_told_of_one_that_is_not_known(
 ) -> None:
     rows, names = made
     ruleset = saved(rows)
-    assert dispatched([ruleset], leaving=False) == frozenset(names)
+    assert dispatched([ruleset], leaving=False) == {"cali+": frozenset(names)}
     assert told(walked(ruleset, POD)) == by_device(ruleset, names)
 
 
@@ -281,9 +281,41 @@ def test_devices_known_one_by_one(names: frozenset[str], asked: str) -> None:
 def test_which_chains_send_on_by_device_and_drop_all_others(
     rows: list[str], names: set[str]
 ) -> None:
-    text = "*filter\n:FORWARD ACCEPT [0:0]\n:d - [0:0]\n:x - [0:0]\n"
+    text = "*filter\n:FORWARD ACCEPT [0:0]\n:d - [0:0]\n:x - [0:0]\n-A FORWARD -j d\n"
     ruleset = parse(f"{text}{chr(10).join(rows)}\nCOMMIT\n", "dump")
-    assert dispatched([ruleset], leaving=False) == names
+    assert dispatched([ruleset], leaving=False) == ({"+": names} if names else {})
+
+
+@pytest.mark.parametrize(
+    ("entries", "come"),
+    [
+        (["-A FORWARD -j d"], {"+"}),
+        (['-A FORWARD -m comment --comment "-p tcp" -g d'], {"+"}),
+        (["-A FORWARD -i cali+ -j d"], {"cali+"}),
+        (["-A FORWARD -i cali1+ -j d", "-A FORWARD -i cali2+ -j d"], {"cali1+", "cali2+"}),
+        (["-A FORWARD -i cali+ -j up", "-A up -j d"], {"cali+"}),
+        (["-A FORWARD -j up", "-A up -i cali+ -j d"], {"cali+"}),
+        (["-A FORWARD -j up", "-A up -j d"], {"+"}),
+        (["-A up -j d", "-A up -j up"], set()),  # nothing comes there
+        (["-A FORWARD -p udp -j d"], set()),
+        (["-A FORWARD -i cali+ -p udp -j d"], set()),
+        (["-A FORWARD -p udp -j up", "-A up -j d"], set()),
+        (["-A FORWARD ! -i eth0 -j d"], set()),
+        (["-A FORWARD -o cali+ -j d"], set()),
+    ],
+)
+def test_whose_packets_all_come_to_a_chain_that_sends_on_by_device(
+    entries: list[str], come: set[str]
+) -> None:
+    ruleset = saved([*entries, "-A d -i cali1 -g x", "-A d -j DROP"])
+    assert dispatched([ruleset], leaving=False) == {each: {"cali1"} for each in come}
+
+
+@pytest.mark.parametrize("entry", ["-i cali1+", "-p tcp", "-i cali+ -p tcp"])
+def test_pods_whose_packets_need_not_come_there_may_have_other_devices(entry: str) -> None:
+    ruleset = saved([f"-A FORWARD {entry} -j d", "-A d -i cali1 -j ACCEPT", "-A d -j DROP"])
+    dropped = told(walked(ruleset, POD))[Drop]
+    assert (dropped.lower, dropped.upper) == (NEVER, ALWAYS)
 
 
 def table(*rows: str) -> Table:

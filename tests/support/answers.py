@@ -33,7 +33,7 @@ from analyzer.kubeproxy.trace import Question, trace
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import address_from_text
 from analyzer.model.cluster import Cluster, Placement
-from analyzer.model.measurement import ClientTrial, EndpointCount, Measurement
+from analyzer.model.measurement import ClientExit, ClientTrial, EndpointCount, Measurement
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
 from analyzer.model.resolv_conf import ResolvConf
@@ -471,7 +471,7 @@ LAB = LabAnswer(
             protocol="sctp",
             frontend="10.2.3.5:9",
             source="pod",
-            reason="the lab replays tcp and udp, not sctp",
+            reason="an endpoint with session affinity is one client, which is drawn for once",
         ),
     ),
     resolution=0.05,
@@ -486,6 +486,10 @@ TRIAL = ClientTrial(
     succeeds=HALF,
     failure_seconds=(5.0, 5.1),
     failure_takes=(5.0, 5.0),
+    exits=(
+        ClientExit(status=0, runs=28, says="10.1.0.1", seconds=(0.01, 0.02, 0.5)),
+        ClientExit(status=9, runs=32, says="", seconds=(5.0, 5.0, 5.1)),
+    ),
 )
 
 

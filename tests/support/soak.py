@@ -167,6 +167,18 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
             counted=r'"runs": (\d+)',
             unit="runs",
         ),
+        *(
+            [
+                _sampled(
+                    "captures in the lab",
+                    "tests.support.lab.every_capture",
+                    counted=r'"routes": (\d+)',
+                    unit="routes",
+                )
+            ]
+            if os.environ.get("KUBEODDS_CAPTURES")
+            else []
+        ),
         _timed(
             "rules of others",
             "tests.support.foreign",

@@ -6,7 +6,7 @@
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
 _shtab_kubeodds_cluster_subparsers=(build loss whatif drift sql)
-_shtab_kubeodds_lab_subparsers=(run clients verify judge)
+_shtab_kubeodds_lab_subparsers=(run clients verify shell judge)
 _shtab_kubeodds_subparsers=(services tree trace loss whatif timeline advise client diff collect completion cluster lab)
 
 _shtab_kubeodds_services_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --from-objects --kube-proxy --mode --cluster-cidr --detect-local-mode --seed -o --format --output --color --no-color --service -n --namespace --sort --all --check)
@@ -26,9 +26,10 @@ _shtab_kubeodds_cluster_whatif_option_strings=(-h --help --objects --node-of --s
 _shtab_kubeodds_cluster_drift_option_strings=(-h --help --objects --node-of --service -n --namespace --against --only --all --kube-proxy --mode --cluster-cidr --detect-local-mode --seed -o --format --output --color --no-color --strict -v --verbose)
 _shtab_kubeodds_cluster_sql_option_strings=(-h --help -o --format --output --color --no-color --strict -v --verbose)
 _shtab_kubeodds_cluster_option_strings=(-h --help)
-_shtab_kubeodds_lab_run_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --flows --from)
-_shtab_kubeodds_lab_clients_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --runs)
-_shtab_kubeodds_lab_verify_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --service --backend -o --format --output --color --no-color --resolution --from)
+_shtab_kubeodds_lab_run_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --backend --service -o --format --output --color --no-color --flows --from)
+_shtab_kubeodds_lab_clients_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --backend --service -o --format --output --color --no-color --runs --client --like --timeout --tries)
+_shtab_kubeodds_lab_verify_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --backend --service -o --format --output --color --no-color --resolution --from)
+_shtab_kubeodds_lab_shell_option_strings=(-h --help --input-format --with --table --objects --node-of --node --node-ip --ipsets --assume --pod-interface --assume-nothing --max-input --strict -v --verbose --dead --dead-node --dead-zone --backend --in)
 _shtab_kubeodds_lab_judge_option_strings=(-h --help -o --format --output --color --no-color)
 _shtab_kubeodds_lab_option_strings=(-h --help)
 _shtab_kubeodds_option_strings=(-h --help --version)
@@ -118,6 +119,10 @@ _shtab_kubeodds_lab_verify___with_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_verify___objects_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_verify___ipsets_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_verify___output_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_shell_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_shell___with_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_shell___objects_COMPGEN=_shtab_compgen_files
+_shtab_kubeodds_lab_shell___ipsets_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_judge_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_kubeodds_lab_judge___output_COMPGEN=_shtab_compgen_files
 
@@ -217,10 +222,12 @@ _shtab_kubeodds_lab_verify___backend_choices=(legacy nft nftables)
 _shtab_kubeodds_lab_verify__o_choices=(json junit text)
 _shtab_kubeodds_lab_verify___format_choices=(json junit text)
 _shtab_kubeodds_lab_verify___color_choices=(auto always never)
+_shtab_kubeodds_lab_shell___input_format_choices=(iptables-list iptables-save nft nft-json)
+_shtab_kubeodds_lab_shell___backend_choices=(legacy nft nftables)
 _shtab_kubeodds_lab_judge__o_choices=(json text)
 _shtab_kubeodds_lab_judge___format_choices=(json text)
 _shtab_kubeodds_lab_judge___color_choices=(auto always never)
-_shtab_kubeodds_lab_pos_0_choices=(run clients verify judge)
+_shtab_kubeodds_lab_pos_0_choices=(run clients verify shell judge)
 _shtab_kubeodds_pos_0_choices=(services tree trace loss whatif timeline advise client diff collect completion cluster lab)
 
 _shtab_kubeodds_services_pos_0_nargs='*'
@@ -381,6 +388,13 @@ _shtab_kubeodds_lab_verify___strict_nargs=0
 _shtab_kubeodds_lab_verify__v_nargs=0
 _shtab_kubeodds_lab_verify___verbose_nargs=0
 _shtab_kubeodds_lab_verify___no_color_nargs=0
+_shtab_kubeodds_lab_shell_pos_0_nargs=+
+_shtab_kubeodds_lab_shell__h_nargs=0
+_shtab_kubeodds_lab_shell___help_nargs=0
+_shtab_kubeodds_lab_shell___assume_nothing_nargs=0
+_shtab_kubeodds_lab_shell___strict_nargs=0
+_shtab_kubeodds_lab_shell__v_nargs=0
+_shtab_kubeodds_lab_shell___verbose_nargs=0
 _shtab_kubeodds_lab_judge__h_nargs=0
 _shtab_kubeodds_lab_judge___help_nargs=0
 _shtab_kubeodds_lab_judge___no_color_nargs=0

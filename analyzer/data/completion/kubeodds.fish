@@ -50,8 +50,8 @@ function _shtab_kubeodds_using
   test "$_shtab_kubeodds_cmdpath" = "$argv"
 end
 
-set -g _shtab_kubeodds_commands services tree trace loss whatif timeline advise client diff collect completion cluster 'cluster build' 'cluster loss' 'cluster whatif' 'cluster drift' 'cluster sql' lab 'lab run' 'lab clients' 'lab verify' 'lab judge'
-set -g _shtab_kubeodds_opts_with_value --addresses --affinity --against --api-back-after --api-lease --api-load-balancer --api-reconcile --assume --backend --balancer --caller --client --cluster-cidr --color --control-plane --count --ctstate --dead --dead-connection --dead-node --dead-zone --depth --detect-local-mode --dies-with-api --endpoint-reconciler-type --engine --etcd --fate --flows --for --format --from --from-objects --icmp-type --in-interface --input-format --into --ipsets --kube-proxy --large-cluster-size-threshold --latency --leader-elect-lease-duration --leader-elect-retry-period --lease-renewal --lookup --mark --max-failure --max-input --max-loss --measure --min-survives --min-sync-period --mode --name-from --namespace --node --node-b --node-eviction-rate --node-ip --node-ip-b --node-monitor-grace-period --node-monitor-period --node-of --objects --objects-of --only --output --pod-interface --protocol --rate --reboots-after --requires --resolution --resolv-conf --routes --runs --secondary-node-eviction-rate --seed --service --settle --slo --slo-window --sort --sport --start-up --table --timeout --to --toleration --top --topology --tries --twice --unhealthy-zone-threshold --with --with-b --worker-memory --workers -n -o
+set -g _shtab_kubeodds_commands services tree trace loss whatif timeline advise client diff collect completion cluster 'cluster build' 'cluster loss' 'cluster whatif' 'cluster drift' 'cluster sql' lab 'lab run' 'lab clients' 'lab verify' 'lab shell' 'lab judge'
+set -g _shtab_kubeodds_opts_with_value --addresses --affinity --against --api-back-after --api-lease --api-load-balancer --api-reconcile --assume --backend --balancer --caller --client --cluster-cidr --color --control-plane --count --ctstate --dead --dead-connection --dead-node --dead-zone --depth --detect-local-mode --dies-with-api --endpoint-reconciler-type --engine --etcd --fate --flows --for --format --from --from-objects --icmp-type --in --in-interface --input-format --into --ipsets --kube-proxy --large-cluster-size-threshold --latency --leader-elect-lease-duration --leader-elect-retry-period --lease-renewal --like --lookup --mark --max-failure --max-input --max-loss --measure --min-survives --min-sync-period --mode --name-from --namespace --node --node-b --node-eviction-rate --node-ip --node-ip-b --node-monitor-grace-period --node-monitor-period --node-of --objects --objects-of --only --output --pod-interface --protocol --rate --reboots-after --requires --resolution --resolv-conf --routes --runs --secondary-node-eviction-rate --seed --service --settle --slo --slo-window --sort --sport --start-up --table --timeout --to --toleration --top --topology --tries --twice --unhealthy-zone-threshold --with --with-b --worker-memory --workers -n -o
 
 complete -c kubeodds -e
 complete -c kubeodds -f
@@ -526,8 +526,8 @@ complete -c kubeodds -n '_shtab_kubeodds_using lab run' -s v -l verbose -d 'also
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l dead -x -d 'an endpoint that answers no more; or a CIDR, or a pod'"'"'s ns/name'
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l dead-node -x -d 'a node that is gone (needs --objects or --node-of)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l dead-zone -x -d 'a zone that is gone (needs --objects)'
-complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l backend -xka "legacy nft nftables" -d 'what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default: what wrote the dump)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -s o -l format -xka "json text" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using lab run' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
@@ -554,13 +554,17 @@ complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -s v -l verbose -d '
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l dead -x -d 'an endpoint that answers no more; or a CIDR, or a pod'"'"'s ns/name'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l dead-node -x -d 'a node that is gone (needs --objects or --node-of)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l dead-zone -x -d 'a zone that is gone (needs --objects)'
-complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l backend -xka "legacy nft nftables" -d 'what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default: what wrote the dump)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -s o -l format -xka "json text" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l no-color -d '--color never'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l runs -x -d 'runs of each program (default: 60)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l client -x -d 'run this in place of nc and dig: {vip} and {port} stand for the frontend, {name} for the Service'"'"'s name in the cluster'"'"'s DNS, which answers as the dump'"'"'s Services are; it succeeds where its exit status is 0'
+complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l like -x -d 'what COMMAND does, one after the other, by names of clients that `kubeodds client` knows, for example glibc,tcp (default: nothing is predicted)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l timeout -x -d 'give up each try to connect after that (default: each client'"'"'s own)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l tries -x -d 'connect so often at most (default: each client'"'"'s own)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients; and test $_shtab_kubeodds_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of `kubeodds collect`, sosreport and others; - for stdin; several of one node are told apart by content; loss, and client with --balancer: also of several nodes'
 complete -c kubeodds -n '_shtab_kubeodds_using lab; and test $_shtab_kubeodds_npos -eq 0' -a verify -d 'measure every route of every Service and judge them all'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -s h -l help -d 'show this help message and exit'
@@ -581,8 +585,8 @@ complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -s v -l verbose -d 'a
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l dead -x -d 'an endpoint that answers no more; or a CIDR, or a pod'"'"'s ns/name'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l dead-node -x -d 'a node that is gone (needs --objects or --node-of)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l dead-zone -x -d 'a zone that is gone (needs --objects)'
-complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l backend -xka "legacy nft nftables" -d 'what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default: what wrote the dump)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -s o -l format -xka "json junit text" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
@@ -590,6 +594,28 @@ complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l no-color -d '--col
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l resolution -x -d 'notice shares that are off by so much; flows are as many as that takes (default: 5%)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify' -l from -x -d 'where the flows come from (default: all of them)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab verify; and test $_shtab_kubeodds_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of `kubeodds collect`, sosreport and others; - for stdin; several of one node are told apart by content; loss, and client with --balancer: also of several nodes'
+complete -c kubeodds -n '_shtab_kubeodds_using lab; and test $_shtab_kubeodds_npos -eq 0' -a shell -d 'Build the lab and open a shell in a place of it: endpoints answer, and say who they are. A command behind -- is run instead, and its exit status is that of kubeodds.'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -s h -l help -d 'show this help message and exit'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l input-format -xka "iptables-list iptables-save nft nft-json" -d 'how to read each DUMP (default: by its text)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l with -xka "(__fish_complete_path (commandline -ct))" -d 'other rules of the same node, for example iptables-legacy beside nft'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l table -x -d 'the table, where DUMP is of `iptables -S`: nat, filter'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l objects -xka "(__fish_complete_path (commandline -ct))" -d 'kubectl get services,endpointslices,nodes,pods -A -o json; files or folders'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l node-of -x -d 'which node'"'"'s pods have addresses of a network, where no objects say it'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l node -x -d 'the node whose dump it is; of several dumps their nodes, in their order'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l node-ip -x -d 'that node'"'"'s addresses, where no objects say them'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l ipsets -xka "(__fish_complete_path (commandline -ct))" -d 'output of `ipset save` on the node, for rules with -m set'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l assume -x -d 'what the rules do not tell (default: reverse-path=pass, bridge-port=none, pod-interface=usual, cluster-ip=not-local, limits=under, policy=none, socket=none, source-port=ephemeral); of each also unknown, of reverse-path fail, of limits over; printed where an answer rests on it'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l pod-interface -x -d 'devices that belong to pods, for example cali+ (default: as network plugins name them); the same as --assume pod-interface=PATTERN'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l assume-nothing -d 'none of these but what --assume names: bounds, which hold whatever is true'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l max-input -x -d 'refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l strict -d 'exit with 3 if the dump was read only in part'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -s v -l verbose -d 'also print what is only informative'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l dead -x -d 'an endpoint that answers no more; or a CIDR, or a pod'"'"'s ns/name'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l dead-node -x -d 'a node that is gone (needs --objects or --node-of)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l dead-zone -x -d 'a zone that is gone (needs --objects)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l backend -xka "legacy nft nftables" -d 'what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default: what wrote the dump)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell' -l in -x -d 'client (a pod that is no endpoint), node (where the rules are), pods (this node'"'"'s endpoints), another node, outside, world, or a pod by its address or its name (default: client)'
+complete -c kubeodds -n '_shtab_kubeodds_using lab shell; and test $_shtab_kubeodds_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of `kubeodds collect`, sosreport and others; - for stdin; several of one node are told apart by content; loss, and client with --balancer: also of several nodes'
 complete -c kubeodds -n '_shtab_kubeodds_using lab; and test $_shtab_kubeodds_npos -eq 0' -a judge -d 'judge a saved measurement again, no root needed'
 complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -s h -l help -d 'show this help message and exit'
 complete -c kubeodds -n '_shtab_kubeodds_using lab judge' -s o -l format -xka "json text" -d format

@@ -43,6 +43,7 @@ _shtab_kubeodds_lab_commands() {
     clients:'run real programs (nc, dig) in a pod'
     judge:'judge a saved measurement again, no root needed'
     run:'replay new flows, count where each lands'
+    shell:'Build the lab and open a shell in a place of it: endpoints answer, and say who they are. A command behind -- is run instead, and its exit status is that of kubeodds.'
     verify:'measure every route of every Service and judge them all'
   )
   _describe 'kubeodds lab commands' _commands
@@ -352,13 +353,17 @@ _shtab_kubeodds_lab_clients_options=(
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   "--backend[what loads the rules\: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default\: what wrote the dump)]:backend:(legacy nft nftables)"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   {-o,--format}"[format]:format:(json text)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
   "--runs[runs of each program (default\: 60)]:runs:"
+  "--client[run this in place of nc and dig\: \{vip\} and \{port\} stand for the frontend, \{name\} for the Service\'s name in the cluster\'s DNS, which answers as the dump\'s Services are\; it succeeds where its exit status is 0]:COMMAND:"
+  "*--like[what COMMAND does, one after the other, by names of clients that \`kubeodds client\` knows, for example glibc,tcp (default\: nothing is predicted)]:NAME:"
+  "--timeout[give up each try to connect after that (default\: each client\'s own)]:TIME:"
+  "--tries[connect so often at most (default\: each client\'s own)]:N:"
   "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 
@@ -396,8 +401,8 @@ _shtab_kubeodds_lab_run_options=(
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   "--backend[what loads the rules\: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default\: what wrote the dump)]:backend:(legacy nft nftables)"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   {-o,--format}"[format]:format:(json text)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
@@ -409,6 +414,33 @@ _shtab_kubeodds_lab_run_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_lab_run_defaults_added=0
+
+_shtab_kubeodds_lab_shell_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
+  "*--with[other rules of the same node, for example iptables-legacy beside nft]:FILE:_files"
+  "--table[the table, where DUMP is of \`iptables -S\`\: nat, filter]:NAME:"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders]:FILE:_files"
+  "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
+  "--node[the node whose dump it is\; of several dumps their nodes, in their order]:NAME:"
+  "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
+  "--ipsets[output of \`ipset save\` on the node, for rules with -m set]:FILE:_files"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
+  "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if the dump was read only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
+  "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
+  "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
+  "--backend[what loads the rules\: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default\: what wrote the dump)]:backend:(legacy nft nftables)"
+  "--in[client (a pod that is no endpoint), node (where the rules are), pods (this node\'s endpoints), another node, outside, world, or a pod by its address or its name (default\: client)]:PLACE:"
+  "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_lab_shell_defaults_added=0
 
 _shtab_kubeodds_lab_verify_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -429,8 +461,8 @@ _shtab_kubeodds_lab_verify_options=(
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   "--backend[what loads the rules\: iptables-legacy, iptables-nft, or nft itself a ruleset of nft (default\: what wrote the dump)]:backend:(legacy nft nftables)"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   {-o,--format}"[format]:format:(json junit text)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
@@ -791,6 +823,7 @@ _shtab_kubeodds_lab() {
         clients) _arguments -C -s $_shtab_kubeodds_lab_clients_options ;;
         judge) _arguments -C -s $_shtab_kubeodds_lab_judge_options ;;
         run) _arguments -C -s $_shtab_kubeodds_lab_run_options ;;
+        shell) _arguments -C -s $_shtab_kubeodds_lab_shell_options ;;
         verify) _arguments -C -s $_shtab_kubeodds_lab_verify_options ;;
       esac
   esac

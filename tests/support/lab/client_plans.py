@@ -8,10 +8,8 @@ much ICMP they send, which is taken away here: programs run beside each other fr
 from __future__ import annotations
 
 import argparse
-import ctypes
 import importlib
 import json
-import os
 import random
 import sys
 import tempfile
@@ -31,10 +29,11 @@ from analyzer.judging import dead_of
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.select import narrow
 from analyzer.model.value import replace
-from netns_lab import cli
+from netns_lab.arguments import parser
 from netns_lab.backends import backend_of
 from netns_lab.command import ip_batch
 from netns_lab.namespace import leave_host
+from netns_lab.naming import use_resolv_conf
 from tests.support.clusters import GeneratedCluster
 from tests.support.lab.client_programs import (
     FULL_NAME,
@@ -46,7 +45,6 @@ from tests.support.lab.client_programs import (
 )
 
 RATE: Final = 1e-6
-_BIND: Final = 4096
 #: Programs beside each other whose failures take no time.
 _AT_ONCE: Final = 4
 _DNS: Final = (IPv4Address("10.96.0.10"), IPv4Address("10.96.0.11"))
@@ -103,17 +101,6 @@ def cluster(endpoints: int) -> GeneratedCluster:
     return GeneratedCluster(items, ("--cluster-cidr=10.244.0.0/16",), Layout.V1_36, 4, "node0")
 
 
-def with_resolv_conf(text: str) -> None:
-    """Let programs that this process starts read another resolv.conf; nobody else does."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    folder = Path("/mnt")
-    # In our own mount namespace: both go with us.
-    assert libc.mount(b"none", str(folder).encode(), b"tmpfs", 0, None) == 0
-    (folder / "resolv.conf").write_text(text, encoding="ascii")
-    at = os.path.realpath("/etc/resolv.conf").encode()
-    assert libc.mount(str(folder / "resolv.conf").encode(), at, None, _BIND, None) == 0
-
-
 def run(
     name: str, fate: Fate, dead: int, endpoints: int, runs: int, folder: Path
 ) -> dict[str, Any]:
@@ -127,9 +114,9 @@ def run(
     objects.write_text(json.dumps({"kind": "List", "items": made.items}), encoding="utf-8")
     died = [f"10.244.{at}.{host}" for at in range(1, dead + 1) for host in (2, 3)]
     asked = ["clients", str(dump), "--objects", str(objects), "--node", "node0", "--dead", *died]
-    options: SimpleNamespace = cli.parser().parse_args(asked, SimpleNamespace())
+    options: SimpleNamespace = parser().parse_args(asked, SimpleNamespace())
     servers_asked = _DNS[: program.servers]
-    with_resolv_conf(
+    use_resolv_conf(
         "".join(f"nameserver {each}\n" for each in servers_asked)
         + f"search {' '.join(SEARCH)}\n"
         + (f"options {program.options}\n" if program.options else "")
@@ -180,7 +167,7 @@ def run(
         at_once=min(program.at_once, _AT_ONCE) if fate is Fate.REFUSED else program.at_once,
         deadline=program.deadline,
     )
-    servers = lab.serve(responder=dns.knowing({FULL_NAME}))
+    servers = lab.serve(lambda _: dns.knowing({FULL_NAME}))
     try:
         done = clients.run_client(lab, client, servers, runs, program.words(*target, folder))
     finally:
@@ -188,7 +175,7 @@ def run(
     return told(predicted, done, clients.succeeds)
 
 
-def told(predicted: Outcome, done: Sequence[tuple[bool, float]], chance: Any) -> dict[str, Any]:
+def told(predicted: Outcome, done: Sequence[Any], chance: Any) -> dict[str, Any]:
     """Return each group of endings with its chance and its count, and whether they agree."""
     groups: list[tuple[bool, float, float, list[tuple[Any, Any]]]] = []
     for each in predicted.endings:
@@ -208,7 +195,7 @@ def told(predicted: Outcome, done: Sequence[tuple[bool, float]], chance: Any) ->
     p_values: list[float] = []
     left = list(done)
     for ok, low, high, chances in groups:
-        here = [each for each in left if each[0] == ok and low <= each[1] <= high]
+        here = [each for each in left if each.succeeded == ok and low <= each.seconds <= high]
         left = [each for each in left if each not in here]
         least = min(1, sum(lower for lower, _ in chances))
         most = min(1, sum(upper for _, upper in chances))
@@ -225,16 +212,16 @@ def told(predicted: Outcome, done: Sequence[tuple[bool, float]], chance: Any) ->
             }
         )
     kept = holm(p_values, RATE)
-    failed = sorted(seconds for ok, seconds in done if not ok)
+    failed = sorted(each.seconds for each in done if not each.succeeded)
     return {
         "runs": len(done),
-        "succeeded": sum(ok for ok, _ in done),
+        "succeeded": sum(each.succeeded for each in done),
         "predicted": [float(1 - each) for each in reversed(predicted.fails)],
         "failure_seconds": [
             round(each, 2) for each in failed[:1] + failed[len(failed) // 2 :][:1] + failed[-1:]
         ],
         "groups": rows,
-        "elsewhere": [[ok, round(seconds, 2)] for ok, seconds in left][:10],
+        "elsewhere": [[each.succeeded, round(each.seconds, 2)] for each in left][:10],
         # A busy machine may delay one run or another beyond what is allowed.
         "agrees": all(kept) and len(left) <= len(done) // 20,
     }

@@ -84,10 +84,12 @@ def python(
     where: Path = ROOT,
     prefix: Sequence[str] = (),
     extra: Mapping[str, str] | None = None,
+    stdin: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run Python so that it finds what is in this repository."""
     return subprocess.run(
         [*prefix, sys.executable, *words],
+        input=stdin,
         capture_output=True,
         text=True,
         cwd=where,

@@ -1,0 +1,189 @@
+"""Options of the verbs of the lab."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from analyzer import arguments
+from analyzer.argument_parser import Parser, several
+from analyzer.client_arguments import OPTIONS as CLIENT_OPTIONS
+from analyzer.kubeproxy.view import Source
+from netns_lab.backends import BACKENDS
+
+#: Lines with which the help of each verb ends; tests run them.
+EXAMPLES: Final = {
+    "run": (
+        "kubeodds lab run dump.txt --objects objects.json --node worker1 --dead-node master",
+        "kubeodds lab run dump.txt --dead 10.244.0.3 --service kube-dns:dns --flows 1000",
+        "kubeodds lab run dump.txt --dead 10.244.0.7 --service app -o json --output run.json",
+    ),
+    "clients": (
+        "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app",
+        "kubeodds lab clients dump.txt --dead 10.244.0.3 --service kube-dns:dns --runs 20",
+        "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app -o json",
+        "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app --runs 20 "
+        "--client 'curl -sm 1 {vip}:{port}' --like tcp --timeout 1s",
+    ),
+    "verify": (
+        "kubeodds lab verify dump.txt --objects objects.json --node worker1",
+        "kubeodds lab verify dump.txt --service kube-dns:dns --resolution 10%",
+        "kubeodds lab verify dump.txt --service app -o junit --output lab.xml",
+    ),
+    "shell": (
+        "kubeodds lab shell dump.txt --objects objects.json --node worker1 --dead-node master",
+        "kubeodds lab shell dump.txt --dead 10.244.0.7 -- nc -zv -w 1 10.96.0.1 443",
+        "kubeodds lab shell dump.txt --in node -- iptables-save -t nat",
+    ),
+    "judge": (
+        "kubeodds lab judge run.json",
+        "kubeodds lab judge run.json -o json",
+        "kubeodds lab judge run.json --output verdict.txt",
+    ),
+}
+SOURCES: Final = tuple(source.value for source in Source)
+_MOST_FLOWS: Final = 100_000_000
+#: Percentage points, as a share: what `lab verify` notices, and the least that can be asked for.
+_RESOLUTION: Final = 0.05
+_FINEST: Final = 0.001
+#: Flows of one route that notice the least of these.
+MOST_OF_A_ROUTE: Final = 20_000_000
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the verbs of the lab."""
+    found = Parser(
+        prog="kubeodds lab",
+        description="Replay new flows through a dump's rules in network namespaces of this "
+        "machine, and hold the counts against the prediction. The host's own network is left "
+        "before anything else is done.",
+    )
+    verbs = found.add_subparsers(dest="verb", metavar="VERB", required=True)
+    run = _verb(verbs, "run", "replay new flows, count where each lands")
+    run.add_argument(
+        "--flows", type=_flows, default=10_000, help="new flows for each route (default: 10000)"
+    )
+    _add_sources(run, "pod")
+    clients = _verb(verbs, "clients", "run real programs (nc, dig) in a pod")
+    clients.add_argument(
+        "--runs", type=_flows, default=60, help="runs of each program (default: 60)"
+    )
+    clients.add_argument(
+        "--client",
+        metavar="COMMAND",
+        help="run this in place of nc and dig: {vip} and {port} stand for the frontend, {name} for "
+        "the Service's name in the cluster's DNS, which answers as the dump's Services are; it "
+        "succeeds where its exit status is 0",
+    )
+    clients.add_argument(
+        "--like",
+        **{**CLIENT_OPTIONS["--client"], "help": "what COMMAND does, one after the other, by names "
+           "of clients that `kubeodds client` knows, for example glibc,tcp (default: nothing is "
+           "predicted)"},
+    )  # fmt: skip
+    for name in ("--timeout", "--tries"):
+        clients.add_argument(name, **CLIENT_OPTIONS[name])
+    clients.set_defaults(sources=["pod"])
+    verify = _verb(verbs, "verify", "measure every route of every Service and judge them all")
+    verify.add_argument(
+        "--resolution",
+        type=_resolution,
+        default=_RESOLUTION,
+        metavar="PERCENT",
+        help="notice shares that are off by so much; flows are as many as that takes "
+        "(default: 5%%)",
+    )
+    _add_sources(verify, "all of them")
+    hands_on = verbs.add_parser(
+        "shell",
+        help="a shell in the lab, or a command behind --",
+        description="Build the lab and open a shell in a place of it: endpoints answer, and say "
+        "who they are. A command behind -- is run instead, and its exit status is that of "
+        "kubeodds.",
+        examples=EXAMPLES["shell"],
+    )
+    _add_lab_options(hands_on)
+    hands_on.add_argument(
+        "--in",
+        dest="place",
+        metavar="PLACE",
+        default="client",
+        help="client (a pod that is no endpoint), node (where the rules are), pods (this node's "
+        "endpoints), another node, outside, world, or a pod by its address or its name "
+        "(default: client)",
+    )
+    again = verbs.add_parser(
+        "judge",
+        help="judge a saved measurement again, no root needed",
+        examples=EXAMPLES["judge"],
+    )
+    again.add_argument("measurement", metavar="FILE", help="of `lab run` or `lab verify`, as JSON")
+    arguments.add_output_options(again, "lab judge")
+    return found
+
+
+def _verb(
+    verbs: argparse._SubParsersAction[Parser],  # no public name
+    name: str,
+    says: str,
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(
+        name,
+        help=says,
+        description=says,
+        examples=EXAMPLES[name],
+    )
+    _add_lab_options(parser)
+    arguments.add_service_option(parser)
+    arguments.add_output_options(parser, f"lab {name}")
+    return parser
+
+
+def _add_lab_options(parser: argparse.ArgumentParser) -> None:
+    arguments.add_input_options(parser)
+    arguments.add_dead_options(parser)
+    parser.add_argument(
+        "--backend",
+        choices=list(BACKENDS),
+        help="what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft "
+        "(default: what wrote the dump)",
+    )
+
+
+def _add_sources(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        metavar=f"{{{','.join(SOURCES)}}}",
+        help=f"where the flows come from (default: {default})",
+        **several(_source),
+    )
+
+
+def _resolution(text: str) -> float:
+    """Return a share, of a percentage."""
+    try:
+        value = float(text.removesuffix("%")) / 100
+    except ValueError:
+        value = 0.0
+    if not _FINEST <= value <= 1:
+        raise argparse.ArgumentTypeError(
+            f"expected a percentage from {100 * _FINEST:g}% to 100%, for example 5%"
+        )
+    return value
+
+
+def _source(text: str) -> str:
+    if text not in SOURCES:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SOURCES)}")
+    return text
+
+
+def _flows(text: str) -> int:
+    try:
+        value = int(text.replace("_", "").replace(",", ""))
+    except ValueError:
+        value = 0
+    if not 1 <= value <= _MOST_FLOWS:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST_FLOWS:,}")
+    return value

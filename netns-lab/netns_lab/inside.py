@@ -1,0 +1,145 @@
+"""A program in a namespace of the lab, with processes and mounts that end with it.
+
+Whatever it starts, in the background too, is in a PID namespace of its own: when its first process
+ends, the kernel kills all others. Three processes stand between us and the program: one that
+enters the namespaces, the first of the new PID namespace, and the program itself, since a first
+process is not ended by the signals that end others.
+
+Source: pid_namespaces(7), mount_namespaces(7), prctl(2).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NoReturn
+
+from netns_lab.errors import LabError
+from netns_lab.namespace import Namespace, call
+
+_NEWNS: Final = 0x00020000
+_NEWPID: Final = 0x20000000
+_PR_SET_PDEATHSIG: Final = 1
+_MS_BIND: Final = 0x1000
+_MS_NOSUID_NODEV: Final = 0x2 | 0x4
+#: Exit statuses as shells use them: not found, and what is added to a signal's number.
+_NOT_FOUND: Final = 127
+_SIGNALLED: Final = 128
+#: What a terminal sends to all processes of a command: it is for the program alone.
+_OF_TERMINALS: Final = (signal.SIGINT, signal.SIGQUIT)
+
+
+class Inside:
+    """A program that runs in a namespace.
+
+    Args:
+        arguments: the program's path and its arguments.
+        environment: all that it is told of its surroundings.
+        furnish: makes the mounts that it is to see; the namespace is entered by then.
+    """
+
+    def __init__(
+        self,
+        namespace: Namespace,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        furnish: Callable[[], None],
+    ) -> None:
+        self._arguments = list(arguments)
+        self._environment = dict(environment)
+        enter = namespace.entering()
+        self._before = {each: signal.getsignal(each) for each in _OF_TERMINALS}
+        for each in _OF_TERMINALS:
+            signal.signal(each, signal.SIG_IGN)
+        self._child = os.fork()
+        if not self._child:
+            _become(lambda: self._enter(enter, furnish))
+
+    def ended(self) -> int | None:
+        """Return the exit status as a shell would say it; None: it goes on."""
+        child, status = os.waitpid(self._child, os.WNOHANG)
+        if not child:
+            return None
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+        return _as_shells_say(status)
+
+    def _enter(self, enter: Callable[[], None], furnish: Callable[[], None]) -> int:
+        enter()
+        call("unshare", _NEWPID | _NEWNS)
+        furnish()
+        alive, held = os.pipe()
+        first = os.fork()
+        if not first:
+            os.close(held)
+            _become(lambda: self._begin(alive))
+        return _as_shells_say(os.waitpid(first, 0)[1])
+
+    def _begin(self, alive: int) -> int:
+        """Be the first process: start the program, and bury what it leaves behind."""
+        call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.set_blocking(alive, False)
+        try:
+            os.read(alive, 1)
+        except BlockingIOError:  # our parent holds the other end
+            pass
+        else:  # it died before we asked to die with it
+            return _SIGNALLED + signal.SIGKILL
+        # A container that hides parts of /proc shows none anew: then that of the host stays.
+        with suppress(OSError):
+            call("mount", b"proc", b"/proc", b"proc", _flags(_MS_NOSUID_NODEV), None)
+        program = os.fork()
+        if not program:
+            _become(self._run)
+        while True:
+            ended, status = os.wait()
+            if ended == program:
+                return _as_shells_say(status)
+
+    def _run(self) -> int:
+        # Python ignores SIGPIPE, which the program would inherit.
+        for each in (*_OF_TERMINALS, signal.SIGPIPE):
+            signal.signal(each, signal.SIG_DFL)
+        try:
+            os.execve(self._arguments[0], self._arguments, self._environment)  # noqa: S606  # ours
+        except OSError as error:
+            _complain(f"{self._arguments[0]}: {error.strerror}")
+            return _NOT_FOUND
+
+
+def fresh_folder(path: Path) -> None:
+    """Let the program see an empty folder of its own at `path`."""
+    call("mount", b"tmpfs", bytes(path), b"tmpfs", _flags(_MS_NOSUID_NODEV), b"mode=0755")
+
+
+def show(what: Path, path: Path) -> None:
+    """Let the program see the file `what` at `path`, which is a file."""
+    call("mount", bytes(what), bytes(path), None, _flags(_MS_BIND), None)
+
+
+def _flags(flags: int) -> object:
+    return ctypes.c_ulong(flags)
+
+
+def _become(body: Callable[[], int]) -> NoReturn:
+    """Do this in a child, and end it without anything else of ours."""
+    status = _NOT_FOUND
+    try:
+        status = body()
+    except (OSError, LabError) as error:
+        _complain(str(error))
+    finally:
+        os._exit(status)
+
+
+def _complain(says: str) -> None:
+    os.write(2, f"kubeodds: {says}\n".encode(errors="replace"))
+
+
+def _as_shells_say(status: int) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else _SIGNALLED - code

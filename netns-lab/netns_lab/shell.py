@@ -1,0 +1,165 @@
+"""``kubeodds lab shell``: a person's hands in the lab, or a script's.
+
+A program runs in a place of the lab; all others have names for ``ip netns exec``. Endpoints say who
+they are: to a client of HTTP, to any other of TCP that says something first. The cluster's DNS
+knows the ClusterIPs of the dump's Services.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Final
+
+from analyzer.failure.models import Dead
+from analyzer.inputs import Input, read_input
+from analyzer.judging import dead_of
+from analyzer.kubeproxy.view import Source
+from analyzer.output import say
+from netns_lab import command
+from netns_lab.backends import backend_of
+from netns_lab.errors import LabError
+from netns_lab.experiment import Lab, Question
+from netns_lab.inside import Inside, fresh_folder, show
+from netns_lab.naming import RESOLV_CONF, resolv_conf, responder
+from netns_lab.places import OUTSIDE, Place, Places
+from netns_lab.pod_devices import pod_device
+
+#: Seconds for which packets are waited for before a look whether the program has ended.
+_POLL: Final = 0.05
+
+#: Hidden from programs in the lab, as what runs on the host has its files there; ours instead.
+_RUN: Final = Path("/run")
+_OURS: Final = _RUN / "kubeodds"
+_NAMESPACES: Final = _RUN / "netns"
+_EXECUTABLE: Final = 0o755
+#: By these a shell reads files of the user's, or does what was not asked for.
+_NOT_PASSED_ON: Final = frozenset({"ENV", "BASH_ENV", "PROMPT_COMMAND", "PYTHONPATH"})
+
+_MAP: Final = f"#!/bin/sh\nexec cat {_OURS}/map\n"
+_GO: Final = f"""#!/bin/sh
+# lab-in PLACE [COMMAND...]: run a program, or a shell, in another place of the lab.
+if [ $# = 0 ] || [ ! -e "{_NAMESPACES}/$1" ]; then
+    echo "usage: lab-in PLACE [COMMAND...]; places: $(ls {_NAMESPACES} | tr '\\n' ' ')" >&2
+    exit 2
+fi
+place=$1
+shift
+if [ $# = 0 ]; then
+    PS1="lab:$place\\\\$ "
+    export PS1
+    set -- SHELL
+fi
+exec ip netns exec "$place" "$@"
+"""
+
+
+def shell(options: SimpleNamespace) -> int:
+    """Build the lab, run a shell or `options.command` in it, and return its exit status.
+
+    The host's network has been left.
+
+    Raises:
+        LabError: the lab cannot start, or there is no such place or program.
+    """
+    given = read_input(options)
+    if given.parts:
+        raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
+    dead = dead_of(options, given)
+    is_outside = options.place == OUTSIDE
+    lab = Lab(
+        Question(
+            ruleset=given.ruleset,
+            cluster=given.cluster,
+            view=given.view,
+            dead=dead,
+            backend=options.backend or backend_of(given.ruleset),
+            flows=1,
+            pod_device=pod_device(given.every_ruleset, given.assumed),
+            visitors=(Source.HAIRPIN, *([Source.EXTERNAL] if is_outside else [])),
+        )
+    )
+    places = Places(lab, outside=is_outside)
+    here = places.enter(options.place)
+    arguments = _arguments(options.command)
+    if not options.command and sys.stdin.isatty():
+        _greet(given, dead, places, here)
+    servers = lab.serve(responder(given.view), places.talk)
+    texts = {"map": places.map(here), "resolv.conf": resolv_conf(given.view)}
+    program = Inside(here.namespace, arguments, _environment(here), lambda: _furnish(places, texts))
+    try:
+        while (status := program.ended()) is None:
+            servers.serve(_POLL)
+    finally:
+        servers.close()
+        lab.close()
+    return status
+
+
+def _greet(given: Input, dead: Dead, places: Places, here: Place) -> None:
+    """Say what a person at a terminal needs to begin with."""
+    dies = ", ".join([*dead.nodes, *dead.zones, *dead.named])
+    fate = f"dead: {dies}" if dies else "nothing is dead, see --dead and --dead-node"
+    say(f"The rules of {given.ruleset.file} are loaded; {fate}.")
+    say(f"You are in {here.name}: {here.says}.")
+    say("lab-map              who is where")
+    say("lab-in node CMD      run a command in another place; a shell, without one")
+    say(f"lab-in {places.all[3].name} tcpdump -ni eth0   for example")
+    say("exit                 the end of the lab and of all that runs in it")
+
+
+def _shell() -> list[str]:
+    bash = shutil.which("bash")
+    return [bash, "--norc", "--noprofile"] if bash else ["/bin/sh"]
+
+
+def _arguments(wanted: Sequence[str]) -> list[str]:
+    """Return a program's path and arguments.
+
+    Raises:
+        LabError: it is not installed.
+    """
+    if not wanted:
+        return _shell()
+    if wanted[0] in _SCRIPTS:
+        return [str(_OURS / wanted[0]), *wanted[1:]]
+    return [wanted[0] if "/" in wanted[0] else command.program(wanted[0]), *wanted[1:]]
+
+
+def _environment(here: Place) -> Mapping[str, str]:
+    kept = {name: each for name, each in os.environ.items() if name not in _NOT_PASSED_ON}
+    return {
+        **kept,
+        "PATH": f"{_OURS}:{command.PATH}",
+        "PS1": f"lab:{here.name}\\$ ",
+        "HISTFILE": os.devnull,
+    }
+
+
+_SCRIPTS: Final = {"lab-map": _MAP, "lab-in": _GO}
+
+
+def _furnish(places: Places, texts: Mapping[str, str]) -> None:
+    """Make what the program is to see: names of namespaces, scripts, and a resolv.conf."""
+    at = RESOLV_CONF.resolve()
+    fresh_folder(_RUN)
+    _OURS.mkdir()
+    _NAMESPACES.mkdir()
+    for name, text in texts.items():
+        (_OURS / name).write_text(text, encoding="utf-8")
+    for name, text in _SCRIPTS.items():
+        (_OURS / name).write_text(text.replace("SHELL", " ".join(_shell())), encoding="utf-8")
+        (_OURS / name).chmod(_EXECUTABLE)
+    for each in places.all:
+        (_NAMESPACES / each.name).touch()
+        show(Path(f"/proc/self/fd/{each.namespace.descriptor}"), _NAMESPACES / each.name)
+    if texts["resolv.conf"]:
+        if at.is_relative_to(_RUN):
+            at.parent.mkdir(parents=True, exist_ok=True)
+            at.touch()
+        if at.is_file():
+            show(_OURS / "resolv.conf", at)
