@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.cluster import reference
+from analyzer.cluster import pieces, reference
 from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, node_name
 from tests.support.cluster_reading import objects_file, reader, said, task
 from tests.support.clusters import NODES, GeneratedCluster, clusters
@@ -26,7 +26,7 @@ def _small_dumps_too() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reference, "_FEWEST", 1)
         patch.setattr(reference, "_MOST_DIFFERING", 1)
-        patch.setattr(reference, "_PIECE", 256)
+        patch.setattr(pieces, "_PIECE", 256)
         yield
 
 

@@ -107,7 +107,7 @@ ANALYZER: Final = (
         "files of a person's own: what they say, and where they are wrong",
     ),
     Row(
-        "cluster_arguments cluster/from_dumps cluster/store cluster/tables",
+        "cluster_arguments cluster/folder cluster/from_dumps cluster/store cluster/tables",
         "test_cluster_verbs.py test_cluster_build.py",
         "verbs of a whole cluster, as a user sees them, and its tables",
     ),
@@ -116,7 +116,11 @@ ANALYZER: Final = (
         "test_cluster_build.py",
         "which dumps are read, by whom, and what happens when a worker dies",
     ),
-    Row("cluster/reference kubeproxy/plain_grounds", "test_cluster_alike.py", "dumps nearly alike"),
+    Row(
+        "cluster/pieces cluster/reference kubeproxy/plain_grounds",
+        "test_cluster_alike.py",
+        "dumps nearly alike",
+    ),
     Row(
         "cluster/drift_kinds cluster/drift_nodes "
         "cluster/drift_services reports/cluster_drift_answer reports/cluster_drift_json "

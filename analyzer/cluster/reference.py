@@ -28,6 +28,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from analyzer.cluster.content import block_of
+from analyzer.cluster.pieces import Piece, find, lines_but, pieces_of
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.plain_grounds import PlainGrounds
 from analyzer.kubeproxy.plain_shares import PlainRoutes
@@ -43,10 +44,6 @@ if TYPE_CHECKING:
     #: Name, protocol and IP version of a ServicePort.
     Key: TypeAlias = tuple[str, str, int | None]
 
-#: Bytes that are compared at once; where they differ, chain by chain.
-_PIECE: Final = 1 << 15
-#: Bytes within which a piece is looked for that does not stand where it is expected.
-_WINDOW: Final = 1 << 18
 #: Of the plain Services, as many as may differ; with more it is quicker to read all.
 _MOST_DIFFERING: Final = 4
 #: A dump with fewer plain Services is read as quickly as it is compared.
@@ -80,21 +77,6 @@ class _Plain:
     chains: tuple[bytes, ...]
     row: bytes
     rules: int
-
-
-@value
-class _Piece:
-    """Text of chains that stand one after the other, and the place of each in it.
-
-    Attributes:
-        window: bytes within which it is looked for, behind the piece before it.
-    """
-
-    text: bytes
-    first: bytes
-    chains: tuple[tuple[bytes, int, int], ...]
-    is_declaration: bool
-    window: int
 
 
 @value(kw_only=True)
@@ -211,18 +193,18 @@ class Reference:
                 rules=1 + sum(data.count(b"\n", *span) for span in spans),
             )
 
-    def _cut(self, data: bytes, start: int) -> Iterator[_Piece]:
+    def _cut(self, data: bytes, start: int) -> Iterator[Piece]:
         """Give the declarations and rows of the chains, those together that stand together."""
         behind = start
         for is_declaration, chains in ((True, self._declared(data, start)), (False, self._rows_at)):
             run: list[tuple[bytes, int, int]] = []
             for name, first, last in chains:
                 if run and run[-1][2] != first:
-                    yield from _pieces(data, run, behind, is_declaration=is_declaration)
+                    yield from pieces_of(data, run, behind, is_declaration=is_declaration)
                     behind, run = run[-1][2], []
                 run.append((name, first, last))
             if run:
-                yield from _pieces(data, run, behind, is_declaration=is_declaration)
+                yield from pieces_of(data, run, behind, is_declaration=is_declaration)
                 behind = run[-1][2]
 
     def _declared(self, data: bytes, start: int) -> Iterator[tuple[bytes, int, int]]:
@@ -278,14 +260,14 @@ class Reference:
         missing: set[tuple[bytes, bool]] = set()
         pos = start
         for piece in self._pieces:
-            found = _find(data, piece.text, piece.first, pos, (end, piece.window))
+            found = find(data, piece.text, piece.first, pos, (end, piece.window))
             if found is not None:
                 passed.append((found, found + len(piece.text)))
                 pos = passed[-1][1]
                 continue
             for name, first, last in piece.chains:
                 one = piece.text[first:last]
-                found = _find(data, one, one[: one.index(b"\n") + 1], pos, (end, piece.window))
+                found = find(data, one, one[: one.index(b"\n") + 1], pos, (end, piece.window))
                 if found is None:
                     differing.add(self.user[name])
                     missing.add((name, piece.is_declaration))
@@ -294,7 +276,7 @@ class Reference:
                     continue
                 passed.append((found, found + len(one)))
                 pos = passed[-1][1]
-        lines = [*_lines_but(data, passed)]
+        lines = [*lines_but(data, passed)]
         if not self._tell_others(lines, (start, end), differing):
             return None
         return (
@@ -381,51 +363,3 @@ class Reference:
     def _text_of(self, chain: bytes) -> bytes:
         number, first, last = self._rows[chain]
         return self._pieces[number].text[first:last]
-
-
-def _lines_but(data: bytes, passed: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
-    """Give the lines outside of some pieces, each with its place."""
-    at = 0
-    for first, last in [*passed, (len(data), len(data))]:
-        for line in data[at:first].splitlines(keepends=True):
-            yield at, line
-            at += len(line)
-        at = last
-
-
-def _find(
-    data: bytes, text: bytes, first: bytes, start: int, within: tuple[int, int]
-) -> int | None:
-    """Return where whole lines stand, from `start` on and not far from it; None: nowhere.
-
-    `first` is the first of them; `within`: where nat ends, and how far to look.
-    """
-    end, window = within
-    last = min(end + 1, start + window + len(first))
-    at = data.find(first, start, last)
-    while at >= 0 and data[at - 1] != _NEWLINE:
-        at = data.find(first, at + 1, last)
-    return at if at >= 0 and at + len(text) <= end + 1 and data.startswith(text, at) else None
-
-
-_NEWLINE: Final = 10
-
-
-def _pieces(
-    data: bytes, run: Sequence[tuple[bytes, int, int]], behind: int, *, is_declaration: bool
-) -> Iterator[_Piece]:
-    """Give chains that stand one after the other in pieces of a good size.
-
-    `behind` is where the chains before them end.
-    """
-    begun = 0
-    gap = max(0, run[0][1] - behind) if run else 0
-    for at, (_, _, last) in enumerate(run):
-        start = run[begun][1]
-        if last - start >= _PIECE or at == len(run) - 1:
-            text = data[start:last]
-            chains = tuple((name, a - start, b - start) for name, a, b in run[begun : at + 1])
-            first = text[: text.index(b"\n") + 1]
-            yield _Piece(text, first, chains, is_declaration, _WINDOW + 2 * gap)
-            gap = 0
-            begun = at + 1

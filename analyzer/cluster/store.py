@@ -13,9 +13,6 @@ One build at a time holds the folder's lock, which the kernel takes back when it
 
 from __future__ import annotations
 
-import fcntl
-import gzip
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -26,8 +23,21 @@ from analyzer.cluster.content import (
     endpoint_from_row,
     service_from_rows,
 )
+from analyzer.cluster.folder import (
+    ABOUT,
+    LOCK,
+    OBJECTS,
+    SCHEMA,
+    about_of,
+    check_asked,
+    checked,
+    engine,
+    locked,
+    prepare,
+    settle,
+)
 from analyzer.cluster.tables import TABLES, create_views
-from analyzer.errors import InputError, UsageError
+from analyzer.errors import UsageError
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.model.value import value
 
@@ -40,13 +50,6 @@ if TYPE_CHECKING:
     from analyzer.model.cluster import Cluster
 
 
-SCHEMA: Final = "kubeodds/cluster/1"
-_ABOUT: Final = "build.json"
-_OBJECTS: Final = "objects.json.gz"
-_SQL: Final = "tables.sql"
-_LOCK: Final = ".lock"
-#: What DuckDB would take for a pattern, or for the end of a name.
-_SPECIAL: Final = "*?[]'"
 #: Contents, each a field of `New` and a table; none is written before what it names.
 _CONTENTS: Final = ("endpoints", "distributions", "routes", "service_ports", "blocks", "maps")
 
@@ -102,22 +105,6 @@ class ServicePortAt:
     nodes: frozenset[str]
 
 
-def engine() -> Any:
-    """Return the module duckdb.
-
-    Raises:
-        InputError: it is not installed.
-    """
-    try:
-        import duckdb
-    except ModuleNotFoundError:
-        raise InputError(
-            "a cluster's dumps are kept in tables of DuckDB, and the module duckdb is not "
-            "installed; pip install 'kubeodds[cluster]'"
-        ) from None
-    return duckdb
-
-
 class Store:
     """A folder of tables; `create` makes one, and `open` finds one."""
 
@@ -142,19 +129,19 @@ class Store:
             OSError: it cannot be written.
         """
         engine()
-        path = _checked(folder)
+        path = checked(folder)
         os.makedirs(path, mode=0o700, exist_ok=True)  # noqa: PTH103  # paths are text here
         names = os.listdir(path)  # noqa: PTH208  # as above
-        if _ABOUT not in names and any(each != _LOCK for each in names):
+        if ABOUT not in names and any(each != LOCK for each in names):
             raise UsageError(f"--into {folder}: it holds other files; name a folder of its own")
-        lock = _locked(path, folder)
+        lock = locked(path, folder)
         try:
-            if _ABOUT in names:
-                about = _about(path, folder)
-                _check_asked(about["asked"], asked, folder)
+            if ABOUT in names:
+                about = about_of(path, folder)
+                check_asked(about["asked"], asked, folder)
             else:
                 about = {"schema": SCHEMA, "asked": asked}
-                _prepare(path, about, objects)
+                prepare(path, about, objects)
             found = cls(path, about)
         except BaseException:
             os.close(lock)
@@ -171,8 +158,8 @@ class Store:
             InputError: it is none.
         """
         engine()
-        path = _checked(folder)
-        return cls(path, _about(path, folder))
+        path = checked(folder)
+        return cls(path, about_of(path, folder))
 
     def close(self) -> None:
         """Let others build, and forget the database."""
@@ -184,7 +171,7 @@ class Store:
     @property
     def objects(self) -> str:
         """The file with the API objects that it was built with; empty where there were none."""
-        path = f"{self.folder}/{_OBJECTS}"
+        path = f"{self.folder}/{OBJECTS}"
         return path if os.path.exists(path) else ""  # noqa: PTH110  # as above
 
     # --- writing ------------------------------------------------------------------
@@ -246,7 +233,7 @@ class Store:
         path = f"{self.folder}/{table}/part-{number:06}.parquet"
         # A name that no view reads, until all of it is there.
         self._db.execute(f"COPY part TO '{path}.new' (FORMAT parquet, COMPRESSION zstd)")
-        _settle(f"{path}.new", path)
+        settle(f"{path}.new", path)
 
     def _find_written(self) -> None:
         """Find what an earlier run has written; of what is there all that it names is there."""
@@ -386,85 +373,6 @@ def _empty_lists() -> tuple[str, str]:
 
 #: Lists of nothing have names and no rows.
 _NO_ENDPOINTS, _NO_SHARES = _empty_lists()
-
-
-# --- files --------------------------------------------------------------------------
-
-
-def _checked(folder: str) -> str:
-    path = os.path.abspath(folder)  # noqa: PTH100  # paths are text here
-    special = next((each for each in path if each in _SPECIAL or not each.isprintable()), None)
-    if special is not None:
-        raise UsageError(f"{folder}: DuckDB takes {special!r} in the name of a folder amiss")
-    return path
-
-
-def _locked(path: str, folder: str) -> int:
-    lock = os.open(f"{path}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise UsageError(f"--into {folder}: another run is building there") from None
-    return lock
-
-
-def _about(path: str, folder: str) -> dict[str, Any]:
-    try:
-        with open(f"{path}/{_ABOUT}", encoding="utf-8") as file:  # noqa: PTH123  # as above
-            found = json.load(file)
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(
-            f"{folder}: no folder that `kubeodds cluster build` made; run "
-            f"`kubeodds cluster build DUMPS --objects objects.json --into {folder}`"
-        ) from None
-    except ValueError as error:
-        raise InputError(f"{folder}/{_ABOUT}: {error}") from None
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise InputError(f"{folder}: built by another version of kubeodds; build it anew")
-    return found
-
-
-def _check_asked(before: object, asked: Mapping[str, Any], folder: str) -> None:
-    if before != json.loads(json.dumps(asked)):
-        raise UsageError(
-            f"--into {folder}: it was built of other objects, or with other options; build into "
-            "another folder"
-        )
-
-
-def _prepare(path: str, about: Mapping[str, Any], objects: Sequence[Any]) -> None:
-    """Make empty tables, and then what says that they are there."""
-    db = engine().connect(":memory:")
-    for table, columns in TABLES.items():
-        os.makedirs(f"{path}/{table}", mode=0o700, exist_ok=True)  # noqa: PTH103  # as above
-        made = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
-        db.execute(f"CREATE OR REPLACE TEMP TABLE part ({made})")
-        db.execute(f"COPY part TO '{path}/{table}/part-000000.parquet' (FORMAT parquet)")
-    db.close()
-    if objects:
-        whole = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        _put(f"{path}/{_OBJECTS}", gzip.compress(whole.encode(), 1, mtime=0))
-    _put(f"{path}/{_SQL}", create_views("").encode())
-    _put(f"{path}/{_ABOUT}", json.dumps(about, indent=1).encode())
-
-
-def _put(path: str, content: bytes) -> None:
-    new = f"{path}.new"
-    # Objects hold what pods are told: for their owner only.
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123
-        file.write(content)
-    _settle(new, path)
-
-
-def _settle(new: str, path: str) -> None:
-    """Move a file to where it counts, once its content is on the disk."""
-    held = os.open(new, os.O_RDONLY)
-    try:
-        os.fsync(held)
-    finally:
-        os.close(held)
-    os.replace(new, path)  # noqa: PTH105  # as above
 
 
 # --- rows ---------------------------------------------------------------------------
