@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup demo test lint bench bench-lab soak kernel-check golden generated pages screenshots docs packages zipapp release-check lock clean
+.PHONY: help setup demo test lint bench bench-lab bench-cluster soak kernel-check golden generated pages screenshots docs packages zipapp release-check lock clean
 
 help:
 	@echo 'make demo    predict the loss of a dead master, then measure it on this kernel'
 	@echo 'make test    every check: format, lint, types, imports, unit, property, golden, lab'
 	@echo 'make bench   speed and memory beside what a user has today'
 	@echo 'make bench-lab   what the lab takes, beside scapy and restoring'
+	@echo 'make bench-cluster   what reading a whole cluster takes, and asking it'
 	@echo 'make soak    look for what nobody has found yet: new seeds, for MINUTES=60'
 	@echo 'make kernel-check   random rulesets of iptables and nft and packets, N=10000 of each'
 	@echo 'make golden  rewrite the golden files; review the diff'
@@ -44,6 +45,10 @@ bench: setup
 # CASES='engine scapy' for some; KUBEODDS_CAPTURES names the folder of larger captures.
 bench-lab: setup
 	@PYTHONPATH=.:netns-lab $(BIN)/python -m netns_lab.bench_lab $(CASES)
+
+# CASES='further stored' for some.
+bench-cluster: setup
+	@PYTHONPATH=.:netns-lab $(BIN)/python -m netns_lab.bench_cluster $(CASES)
 
 # For MINUTES, with SEED for other seeds' seed; ONLY=kernel for parts whose names begin so.
 soak: setup

@@ -32,11 +32,15 @@ def parse(words: Sequence[str]) -> SimpleNamespace:
     """
     asked = words[0] if words else ""
     if asked == "help":
-        words = [*words[1:2], "--help"]
+        words = [*words[1:], "--help"] if words[1:2] == ["cluster"] else [*words[1:2], "--help"]
         asked = words[0]
     if asked not in _VERBS and (os.path.exists(asked) or _is_option(asked)):  # noqa: PTH110  # is loaded
         words = ["loss", *words]
         asked = "loss"
+    if asked == "cluster":
+        from analyzer import cluster_arguments
+
+        return cluster_arguments.parse(words[1:])
     if asked not in _VERBS or _VERBS[asked][1] is None:
         if asked and not asked.startswith("-") and asked not in _VERBS:
             every_verb().error(f"no verb {asked!r}{suggestion(asked, _VERBS)}")
@@ -105,7 +109,8 @@ def add_dead_options(parser: ArgumentParser) -> None:
         parser.add_argument(option, metavar=metavar, help=says, **several())
 
 
-def _add_all(parser: ArgumentParser, options: Mapping[str, Mapping[str, Any]]) -> None:
+def add_all(parser: ArgumentParser, options: Mapping[str, Mapping[str, Any]]) -> None:
+    """Add options by their names, blanks between the names of each."""
     for names, kinds in options.items():
         parser.add_argument(*names.split(), **kinds)
 
@@ -115,11 +120,11 @@ def _add_filtered(
 ) -> None:
     """Add what says which Services are shown, and options of the verb's own."""
     parser.epilog = f"{epilog}\n{_LISTS}"
-    _add_filters(parser)
-    _add_all(parser, options)
+    add_filters(parser)
+    add_all(parser, options)
 
 
-def _add_filters(parser: ArgumentParser) -> None:
+def add_filters(parser: ArgumentParser) -> None:
     """Add what says which Services are shown."""
     add_service_option(parser)
     _add_namespace(parser)
@@ -140,7 +145,7 @@ def _add_namespace(parser: ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", metavar="NAME", **several(), help=says)
 
 
-def _add_order(parser: ArgumentParser, loss: str) -> None:
+def add_order(parser: ArgumentParser, loss: str) -> None:
     """Add what says in which order Services are shown; `loss` tells what that is."""
     parser.add_argument(
         "--sort",
@@ -150,8 +155,8 @@ def _add_order(parser: ArgumentParser, loss: str) -> None:
 
 
 def _services_options(parser: ArgumentParser) -> None:
-    _add_filters(parser)
-    _add_order(parser, "what the loss of its busiest endpoint costs")
+    add_filters(parser)
+    add_order(parser, "what the loss of its busiest endpoint costs")
     parser.add_argument(
         "--all", action="store_true", help="each endpoint of a Service with many, one by one"
     )
@@ -185,15 +190,15 @@ def _tree_options(parser: ArgumentParser) -> None:
 def _trace_options(parser: ArgumentParser) -> None:
     from analyzer.trace_arguments import OPTIONS
 
-    _add_all(parser, OPTIONS)
+    add_all(parser, OPTIONS)
     add_dead_options(parser)
 
 
 def _loss_options(parser: ArgumentParser) -> None:
     parser.set_defaults(conntrack=[], again=[])  # of a bundle
     add_dead_options(parser)
-    _add_filters(parser)
-    _add_order(parser, "what its worst route loses")
+    add_filters(parser)
+    add_order(parser, "what its worst route loses")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
         "--summary", action="store_true", help="a line for each ServicePort, hit or not"
@@ -204,7 +209,7 @@ def _loss_options(parser: ArgumentParser) -> None:
     from analyzer.loss_arguments import EPILOG, OPTIONS
 
     parser.epilog = f"{EPILOG} {_LISTS}"
-    _add_all(parser, OPTIONS)
+    add_all(parser, OPTIONS)
 
 
 def _whatif_options(parser: ArgumentParser) -> None:
@@ -283,7 +288,7 @@ def _completion_options(parser: ArgumentParser) -> None:
 
 
 def _diff_options(parser: ArgumentParser) -> None:
-    _add_filters(parser)
+    add_filters(parser)
     parser.add_argument(
         "--all", action="store_true", help="each ServicePort and endpoint of many, one by one"
     )
@@ -314,5 +319,6 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "repair": ("print a change that takes dead endpoints out of a node's rules", _repair_options),
     "anonymise": ("rules, objects and bundles under other names, to show", _anonymise_options),
     "completion": ("print what completes this command line in a shell", _completion_options),
+    "cluster": ("the dumps of all nodes, read once and asked together", None),
     "lab": ("the same, measured on this machine's kernel", None),
 }

@@ -61,6 +61,34 @@ def kept_files(name: str, most: int) -> list[Kept] | None:
         raise InputError(text if text.startswith(f"{name}: ") else f"{name}: {text}") from None
 
 
+def files_one_by_one(name: str, most: int) -> Iterator[Kept]:
+    """Give the files of use of an archive of any length, of which one is held at a time.
+
+    Raises:
+        InputError: one file is too much, or the archive is damaged.
+        OSError: it cannot be read.
+    """
+    budget = Budget(min(most, _MOST_KEPT))
+    try:
+        with open(name, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
+            for each in _kept(_entries(file, budget) or iter(()), budget, 0):
+                yield each
+                budget.renew()
+    except InputError as error:
+        text = str(error)
+        raise InputError(text if text.startswith(f"{name}: ") else f"{name}: {text}") from None
+
+
+def is_archive_file(name: str, most: int) -> bool:
+    """Tell whether a file is an archive, packed or not, and no packed dump.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open(name, "rb") as file:  # noqa: PTH123  # as above
+        return _entries(file, Budget(min(most, _MOST_KEPT))) is not None
+
+
 def _of_stdin(budget: Budget) -> list[Kept] | None:
     """Return the files of an archive that comes by standard input; None: it is a dump.
 

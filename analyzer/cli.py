@@ -62,6 +62,10 @@ def main(arguments: Sequence[str]) -> int:
             return _lab([*arguments[2:], "--help"])
         options = parse(arguments)
         options.typed = arguments
+        if options.verb.startswith("cluster "):
+            from analyzer.cluster_verbs import run_verb
+
+            return run_verb(options)
         if options.verb not in {"anonymise", "collect", "completion"}:
             from analyzer.bundle import opened
 

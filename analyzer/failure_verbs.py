@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from analyzer.outage.control_plane import Topology
     from analyzer.outage.scenario import Asked
     from analyzer.outage.topologies import Said
+    from analyzer.predicting import Everywhere
 
 #: Failures of one kind that a person sees, and sets of several nodes that a program gets.
 _TOP_OF_TEXT: Final = 3
@@ -29,6 +30,11 @@ def whatif(options: SimpleNamespace) -> int:
     """Say what each failure would cost, or with ``--components`` that of each component."""
     if options.components:
         return _components(options)
+    return whatif_of(options, ApiObjects(options), None)
+
+
+def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere | None) -> int:
+    """Say what each failure would cost, at every node of those that were found, if any were."""
     from analyzer.failure.reaching import is_lost_beyond, reaching, reaching_at_every_node
     from analyzer.failure.thresholds import breaches
     from analyzer.failure.whatif import Asked, Kind, control_plane_of, what_if
@@ -38,10 +44,9 @@ def whatif(options: SimpleNamespace) -> int:
     from analyzer.reports.answers import WhatIfAnswer
     from analyzer.reports.freshness import Freshness
 
-    objects = ApiObjects(options)
-    every = given = None
-    absent, view = Absent(), None
-    if options.from_objects:
+    given = None
+    absent = Absent()
+    if every is None and options.from_objects:
         from analyzer.predicting import everywhere, is_everywhere, predicted_input
 
         if is_everywhere(options):
@@ -81,7 +86,7 @@ def whatif(options: SimpleNamespace) -> int:
         is_lost_now=is_lost_beyond(services, options.max_loss),
         topology=topology,
         api_processes=api_processes(services, objects.cluster),
-        prediction=None if every is None else every.prediction,
+        prediction=None if every is None else every.grounds,
         every_node=() if every is None else every.services,
         top=top,
         every=options.all,
@@ -89,7 +94,7 @@ def whatif(options: SimpleNamespace) -> int:
         freshness=Freshness() if given is None else freshness(options, given),
         **thresholds,
     )
-    status = finish(options, options.verb, answer, answer.diagnostics, no=answer.is_broken)
+    status = finish(options, "whatif", answer, answer.diagnostics, no=answer.is_broken)
     return INTERRUPTED if found.is_interrupted else status
 
 

@@ -376,7 +376,7 @@ def node_addresses(options: SimpleNamespace, cluster: Cluster) -> tuple[Address,
     # Objects without nodes name those that have endpoints, and need not name all.
     if options.node is None or not options.objects or not cluster.nodes:
         return given
-    if options.node not in cluster.node_names:
+    if options.node not in cluster.nodes and options.node not in cluster.node_names:
         raise UsageError(
             f"--node {options.node}: the objects have no such node"
             + suggestion(options.node, cluster.node_names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analyzer.api_objects import ApiObjects
+from analyzer.cluster.from_dumps import FromDumps
 from analyzer.errors import UsageError
 from analyzer.failure.loss import Count, in_order
 from analyzer.failure.loss_at_every_node import LossAtEveryNode, losses_at_every_node
@@ -11,7 +12,7 @@ from analyzer.kubeproxy.absent import Absent
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import replace
 from analyzer.output import finish
-from analyzer.predicting import Shown, everywhere
+from analyzer.predicting import Everywhere, Shown, everywhere
 from analyzer.reports.cluster_answer import LossClusterAnswer
 from analyzer.reports.loss_words import by_harm
 
@@ -27,29 +28,39 @@ if TYPE_CHECKING:
 def loss_everywhere(options: SimpleNamespace) -> int:
     """Say what is lost at every node, and return the exit status."""
     objects = ApiObjects(options)
-    found = everywhere(options, objects)
+    return loss_of(options, objects, everywhere(options, objects))
+
+
+def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) -> int:
+    """Say what is lost at every node of those that were found."""
     together = tuple(each.together for each in found.services)
     died = dead_of(
         options, Shown(replace(found.view, services=together), objects.cluster, objects.pods)
     )
     if not died.is_anything:
+        is_read = options.verb.startswith("cluster ")
+        else_ = f"cluster whatif {found.file}" if is_read else "whatif --from-objects"
         raise UsageError(
             "nothing is marked dead; add --dead-node, --dead-zone or --dead, or see what every "
-            "failure costs: kubeodds whatif --from-objects"
+            f"failure costs: kubeodds {else_}"
         )
-    nodes = found.prediction.nodes
+    nodes = found.grounds.nodes
     gone = frozenset(name for name in nodes if died.takes(name, objects.cluster))
     # If nobody lives, what the rules of the dead would do.
     ignored = gone if len(gone) < len(nodes) else frozenset()
+    grounds = found.grounds
+    if isinstance(grounds, FromDumps):
+        missing = grounds.missing
+        grounds = grounds.but({name for name in missing if died.takes(name, objects.cluster)})
     losses = losses_at_every_node(found.services, died, ignored.__contains__, Count(options.count))
-    diagnostics = (*found.diagnostics, *_warnings(options, died, everybody=gone > ignored))
+    diagnostics = (*found.diagnostics, *_warnings(found, died, everybody=gone > ignored))
     answer = LossClusterAnswer(
         cluster=objects.cluster,
         view=found.view,
         dead=died,
         losses=_ordered(options, losses),
         every_node=found.services,
-        prediction=found.prediction,
+        prediction=grounds,
         absent=Absent(),
         alive=tuple(name for name in nodes if name not in ignored),
         gone=tuple(sorted(ignored)),
@@ -78,8 +89,8 @@ def _is_beyond(answer: LossClusterAnswer, most: Fraction) -> bool:
     return not answer.is_whole or any(each.is_lost_beyond(most) for each in routes)
 
 
-def _warnings(options: SimpleNamespace, died: Dead, *, everybody: bool) -> Iterator[Diagnostic]:
-    file = ", ".join(options.from_objects)
+def _warnings(found: Everywhere, died: Dead, *, everybody: bool) -> Iterator[Diagnostic]:
+    file = found.file
 
     def told(code: str, says: str) -> Diagnostic:
         return Diagnostic(severity=Severity.WARNING, code=code, message=says, file=file)

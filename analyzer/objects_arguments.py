@@ -9,7 +9,7 @@ from analyzer.model.addresses import network_from_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, _ActionsContainer
     from types import SimpleNamespace
     from typing import Final
 
@@ -33,6 +33,11 @@ def add_prediction_options(parser: ArgumentParser, verb: str) -> None:
         help=f"predict what kube-proxy writes {where}, from kubectl get "
         "services,endpointslices,nodes,pods -A -o json",
     )
+    add_proxy_options(group)
+
+
+def add_proxy_options(group: _ActionsContainer) -> None:
+    """Add what says of which kube-proxies rules are predicted."""
     group.add_argument(
         "--kube-proxy",
         metavar="VERSION",

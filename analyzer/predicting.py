@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import Final
 
+    from analyzer.cluster.from_dumps import FromDumps
     from analyzer.nodes import NodeInput
 
 _SEEDS: Final = 1 << 32
@@ -49,13 +50,22 @@ class Everywhere:
         view: each ServicePort once, as most nodes have it.
         services: of those asked for, each at every node, in the order of `asked`.
         asked: the same, as most nodes have them.
+        file: what they were found in, for messages.
+        grounds: what they were predicted by, or the dumps that they were read from.
     """
 
     view: View
     services: tuple[EveryNode, ...]
     asked: tuple[ServicePort, ...]
-    prediction: Prediction
+    file: str
+    grounds: Prediction | FromDumps
     diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def prediction(self) -> Prediction:
+        """What they were predicted by; there is none where they were read."""
+        assert isinstance(self.grounds, Prediction)
+        return self.grounds
 
 
 def is_asked(options: SimpleNamespace) -> bool:
@@ -76,7 +86,7 @@ def predicted_input(options: SimpleNamespace, objects: ApiObjects) -> Input:
     """
     if options.node is None:
         raise UsageError(f"--from-objects: {options.verb} is of one node; add --node NAME")
-    found = _assumed(options, objects)
+    found = assumed_of(options, objects)
     names = names_of_nodes(objects.items)
     if options.node not in names:
         raise UsageError(
@@ -122,7 +132,7 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
     """
     if options.assumed != DEFAULTS:
         raise UsageError("--assume: it goes with a dump, or with --node")
-    found = _assumed(options, objects)
+    found = assumed_of(options, objects)
     seed = _random() if options.seed is None else options.seed
     with progress("Services") as advance:
         services, prediction = predict(
@@ -163,7 +173,8 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
         view=view,
         services=tuple(at[id(each)] for each in asked),
         asked=asked,
-        prediction=prediction,
+        file=file,
+        grounds=prediction,
         diagnostics=tuple(diagnostics),
     )
 
@@ -174,7 +185,7 @@ def _random() -> int:
     return SystemRandom().randrange(_SEEDS)
 
 
-def _assumed(options: SimpleNamespace, objects: ApiObjects) -> Assumed:
+def assumed_of(options: SimpleNamespace, objects: ApiObjects) -> Assumed:
     """Return the settings of kube-proxies, once the objects are seen to tell what is needed.
 
     Raises:

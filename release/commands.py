@@ -8,12 +8,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from analyzer import arguments
+from analyzer import arguments, cluster_arguments
 from analyzer.argument_parser import Parser
 from netns_lab import arguments as lab
 
-#: The verb whose own verbs the lab declares.
-_LAB = "lab"
+#: The verbs that have verbs of their own.
+_LAB, _CLUSTER = "lab", "cluster"
 
 
 def every_command() -> Parser:
@@ -21,7 +21,8 @@ def every_command() -> Parser:
     found = arguments.every_verb()
     choices = verbs_of(found)
     for name in choices:
-        choices[name] = lab.parser() if name == _LAB else arguments.parser_of(name)
+        of_verbs = {_LAB: lab.parser, _CLUSTER: cluster_arguments.parser}
+        choices[name] = of_verbs[name]() if name in of_verbs else arguments.parser_of(name)
     asked = argparse.ArgumentParser(prog="kubeodds help", add_help=False)
     asked.add_argument("asked", metavar="VERB", nargs="?", choices=list(choices))
     choices["help"] = asked

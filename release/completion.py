@@ -18,6 +18,7 @@ SHELLS: Final = ("bash", "zsh", "fish")
 #: Below the root of the project.
 FOLDER: Final = Path("analyzer", "data", "completion")
 #: What stands for the name of a file in help.
+_FOLDER: Final = "DIR"
 _FILES: Final = frozenset({"A", "B", "DUMP", "FILE"})
 
 
@@ -27,6 +28,8 @@ def scripts() -> Iterator[tuple[Path, str]]:
         parser = every_command()
         for each in walk(parser):
             for action in each._actions:  # noqa: SLF001  # argparse has no public name for them
+                if action.metavar == _FOLDER:
+                    action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]  # shtab's own
                 if action.metavar in _FILES:
                     action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab's own
         made = shtab.complete(parser, shell).rstrip("\n")

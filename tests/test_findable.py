@@ -144,6 +144,36 @@ ANALYZER: Final = (
         "files of a person's own: what they say, and where they are wrong",
     ),
     Row("explore_verb explore_arguments", "test_explorer.py", "as a user sees it, key by key"),
+    Row(
+        "cluster_arguments cluster/folder cluster/from_dumps cluster/store cluster/tables",
+        "test_cluster_verbs.py test_cluster_build.py",
+        "verbs of a whole cluster, as a user sees them, and its tables",
+    ),
+    Row(
+        "cluster_worker cluster_sources cluster/engines",
+        "test_cluster_build.py",
+        "which dumps are read, by whom, and what happens when a worker dies",
+    ),
+    Row(
+        "cluster/pieces cluster/reference kubeproxy/plain_grounds",
+        "test_cluster_alike.py",
+        "dumps nearly alike",
+    ),
+    Row(
+        "cluster/drift_kinds cluster/drift_nodes "
+        "cluster/drift_services reports/cluster_drift_answer reports/cluster_drift_json "
+        "reports/cluster_drift_text reports/cluster_drift_tsv",
+        "test_cluster_drift.py golden/test_commands.py",
+        "every kind of difference, seeded and found",
+    ),
+    Row("cluster/facts", "test_cluster_alike.py", "what nodes have in common"),
+    Row(
+        "reports/cluster_build_answer reports/cluster_build_json reports/cluster_build_text "
+        "reports/cluster_sql_answer reports/cluster_sql_json reports/cluster_sql_text "
+        "reports/cluster_sql_tsv",
+        "golden/test_commands.py test_cluster_verbs.py",
+        "in each format",
+    ),
     Row("judging", "test_cli_loss_states.py", "its words as they stand on the command line"),
     # --- the model
     Row(
@@ -384,7 +414,8 @@ LAB: Final = (
     Row("nft", "lab/test_nft_rules.py", "rulesets loaded with and without the library"),
     Row("trace", "lab/test_kernel_check.py lab/test_nft_check.py", "ways that the kernel traced"),
     Row(
-        "bench bench_cases bench_lab bench_noise bench_objects bench_scapy bench_whatif contender",
+        "bench bench_cases bench_cluster bench_lab bench_noise bench_objects bench_scapy "
+        "bench_whatif contender",
         "",
         "prints times, by hand; no part of an answer",
     ),

@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from analyzer.kubeproxy.entries import OddRule
     from analyzer.kubeproxy.host_ports import HostPort
     from analyzer.kubeproxy.object_names import ObjectNames
+    from analyzer.kubeproxy.plain_grounds import PlainGrounds
     from analyzer.kubeproxy.plain_shares import JudgedPart
     from analyzer.kubeproxy.source_parts import SourceParts
     from analyzer.kubeproxy.source_routes import SourceRoutes, Way
@@ -337,6 +338,45 @@ class Recogniser:
         found = self._addresses.get((frontend, protocol, source, network))
         return self._sources[source] if found is None else found
 
+    def plain_grounds(self) -> PlainGrounds | None:
+        """Return what the routes of plain Services rest on; None: not on plain rows alone."""
+        grounds = (
+            self._by_class
+            and bool(self._plain.services)
+            and not self._unnamed
+            and not self._mended
+            and self._enters_plainly
+            and self._plain.masquerades_plainly()
+            and self._is_quiet
+        )
+        return self._plain_grounds() if grounds else None
+
+    def _plain_grounds(self) -> PlainGrounds | None:
+        from analyzer.kubeproxy.plain_grounds import PlainGrounds, usual_ways
+
+        texts = {each.unmarked for each in self._plain.services.values()}
+        mark = self._plain.mark
+        if len(texts) > 1 or mark is None:
+            return None
+        (unmarked,) = texts
+        spared = network_from_text(unmarked) if unmarked else None
+        asked = frozenset() if spared is None else frozenset({spared})
+        sources: list[Source] = [s for s in Source if s is not Source.HAIRPIN]
+        parts = {source: self._parts.of(source, asked) for source in sources}
+        return PlainGrounds(
+            ruleset=self._ruleset,
+            mark=int(mark, 16),
+            unmarked=unmarked,
+            written=self._written,
+            pods=self._pods,
+            ways=tuple(usual_ways(parts, self._masquerade, unmarked)),
+            own=self._own,
+            stand_ins=frozenset(a for each in parts.values() for _, a in each if a is not None),
+            services=tuple(self._plain.services.items()),
+            endpoints=self._plain.endpoints,
+            has_port=self._has_port,
+        )
+
     # --- what there is ---
 
     def _find_entrances(self) -> Iterator[_Entrance]:
@@ -402,7 +442,8 @@ class Recogniser:
         return None
 
     def _taken(self) -> Callable[[Address], bool]:
-        taken = {*self._own, *self._cluster.placements}
+        placements = self._cluster.placements
+        taken = {*self._own}
         others = [e.frontend.address for e in self._entrances if e.plain is None]
         taken.update(address for address in others if address is not None)
         if not self._plain.has_all_endpoints:
@@ -412,6 +453,7 @@ class Recogniser:
         services = {service.address for service in self._plain.services.values()}
         return lambda address: (
             address in taken
+            or address in placements
             or str(address) in services
             or self._plain.endpoints.has_address(address)
         )

@@ -55,10 +55,8 @@ class Masquerade:
         if address is None:
             marked |= Ternary.UNKNOWN  # it may be the endpoint itself: a hairpin
         made_here = source is Source.NODE
-        known = self._own or made_here or marked is Ternary.FALSE
-        usual = marked if known else Ternary.UNKNOWN
         if not any(map(self._table.endpoints.has_address, special)):
-            return _known(usual)
+            return self.usual(source, address, unmarked)
 
         def judge(_: str, endpoint: Endpoint) -> Judged:
             if endpoint.address in self._own and not made_here:
@@ -70,6 +68,17 @@ class Masquerade:
             return _known(certain)
 
         return judge
+
+    def usual(self, source: Source, address: Address | None, unmarked: str | None) -> Judged:
+        """Return what becomes of flows to endpoints elsewhere that are not `address` itself.
+
+        It holds where the table `is_plain`.
+        """
+        marked = _is_marked(address, unmarked)
+        if address is None:
+            marked |= Ternary.UNKNOWN  # it may be the endpoint itself: a hairpin
+        known = self._own or source is Source.NODE or marked is Ternary.FALSE
+        return _known(marked if known else Ternary.UNKNOWN)
 
     def judge_hairpin(self) -> Judge:
         """Return what says whether flows that come back to their endpoint are masqueraded.

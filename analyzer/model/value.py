@@ -90,6 +90,7 @@ def _make(cls: type, *, kw_only: bool) -> type:
         "__qualname__": cls.__qualname__,
     }
     namespace.setdefault("__repr__", _repr)
+    namespace.setdefault("__reduce__", _reduce)
     if names:
         key = attrgetter(*names)
         namespace.setdefault("__eq__", _equal(key))
@@ -120,6 +121,17 @@ def _refuse(self: object, name: str, *_: object) -> NoReturn:
 def _repr(self: object) -> str:
     shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in fields_of(type(self)))
     return f"{type(self).__qualname__}({shown})"
+
+
+def _reduce(self: object) -> tuple[Callable[..., object], tuple[object, ...]]:
+    """Return what pickle makes the same value of, in another process."""
+    cls = type(self)
+    return _made, (cls, *[getattr(self, name) for name in fields_of(cls)])
+
+
+def _made(cls: Callable[..., object], *values: object) -> object:
+    names: tuple[str, ...] = cls.__value_fields__  # type: ignore[attr-defined]  # set by _make
+    return cls(**dict(zip(names, values, strict=True)))
 
 
 def _compile_init(

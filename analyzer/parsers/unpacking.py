@@ -64,6 +64,13 @@ class Budget:
         """Count bytes that are no longer kept."""
         self._kept -= number
 
+    def renew(self) -> None:
+        """Count from nothing, where what was read so far is no longer held by anybody.
+
+        A packed byte still stands for so many at the most.
+        """
+        self._kept = self._passed = self._members = 0
+
     def member(self) -> None:
         """Count a member of an archive, or a file of a folder.
 

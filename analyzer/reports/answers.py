@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from analyzer.clients.callers import Callers
     from analyzer.clients.operations import Judged
+    from analyzer.cluster.from_dumps import FromDumps
     from analyzer.failure.agreement import Verdict
     from analyzer.failure.loss import ServiceLoss
     from analyzer.failure.loss_at_nodes import WorstLoss
@@ -206,7 +207,8 @@ class WhatIfAnswer:
         max_loss: what was asked for: the most that a failure may cost a ServicePort.
         min_survives: and the least number of nodes that each has to survive.
         is_lost_now: whether more is lost with nothing dead than was asked for.
-        prediction: what every node's rules were predicted by; None: they were read.
+        prediction: what every node's rules were predicted by, or whose were read; None: one
+            node's were read.
         every_node: the ServicePorts at every node, where all are asked about.
         topology: which nodes carry the control plane; None: not known.
         api_processes: what default/kubernetes loses with each API server's process alone.
@@ -225,7 +227,7 @@ class WhatIfAnswer:
     max_loss: Fraction | None = None
     min_survives: int | None = None
     is_lost_now: bool = False
-    prediction: Prediction | None = None
+    prediction: Prediction | FromDumps | None = None
     every_node: tuple[EveryNode, ...] = ()
     topology: Topology | None = None
     api_processes: tuple[ApiProcess, ...] = ()
@@ -244,7 +246,8 @@ class WhatIfAnswer:
     @property
     def is_whole(self) -> bool:
         """Whether nothing that was asked for is known to be left out."""
-        return not (self.not_judged or self.view.cut or self.found.is_interrupted)
+        is_read = getattr(self.prediction, "is_whole", True)
+        return is_read and not (self.not_judged or self.view.cut or self.found.is_interrupted)
 
     def judged(self, failure: Failure) -> Judgement | None:
         """Return what a failure leaves of the control plane; None: nothing tells of that."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from analyzer.cluster.from_dumps import FromDumps
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @value(kw_only=True)
 class LossClusterAnswer:
-    """Of ``loss`` of every node of a cluster, predicted from objects.
+    """Of ``loss`` of every node of a cluster, predicted from objects or read from dumps.
 
     Attributes:
         losses: of the ServicePorts that a living node has in its rules, in the order of the report.
@@ -32,7 +33,7 @@ class LossClusterAnswer:
     dead: Dead
     losses: tuple[LossAtEveryNode, ...]
     every_node: tuple[EveryNode, ...]
-    prediction: Prediction
+    prediction: Prediction | FromDumps
     absent: Absent
     alive: tuple[str, ...]
     gone: tuple[str, ...]
@@ -51,4 +52,5 @@ class LossClusterAnswer:
     @property
     def is_whole(self) -> bool:
         """Whether nothing is known to be left out."""
-        return not self.not_judged
+        is_read = not isinstance(self.prediction, FromDumps) or self.prediction.is_whole
+        return not self.not_judged and is_read

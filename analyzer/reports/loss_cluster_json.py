@@ -15,7 +15,7 @@ from analyzer.failure.loss_at_every_node import LossAtEveryNode
 from analyzer.reports import json_values as values
 from analyzer.reports import loss_json
 from analyzer.reports.cluster_answer import LossClusterAnswer
-from analyzer.reports.predicted_json import prediction
+from analyzer.reports.predicted_json import dumps, prediction
 from analyzer.reports.whatif_json import rounded
 
 _VERSION = 1
@@ -34,6 +34,7 @@ def render(answer: LossClusterAnswer) -> Iterator[str]:
             "totals": values.encode({state.value: counts[state] for state in State}),
             "not_judged": map(values.encode, answer.not_judged),
             "prediction": values.encode(prediction(answer.prediction)),
+            "dumps": values.encode(dumps(answer.prediction)),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
         _VERSION,

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from analyzer.cluster.from_dumps import FromDumps
 from analyzer.kubeproxy.predict.cluster import Prediction
 
 
-def prediction(given: Prediction | None) -> dict[str, Any] | None:
+def dumps(given: Prediction | FromDumps | None) -> dict[str, Any] | None:
+    """Return of which nodes rules were read, and of which not; None: of one, or they were not."""
+    if not isinstance(given, FromDumps):
+        return None
+    return {
+        "nodes": list(given.nodes),
+        "failed": [{"node": name, "reason": why} for name, why in given.failed],
+        "unseen": [{"node": name, "reason": why} for name, why in given.unseen],
+        "without": list(given.without),
+    }
+
+
+def prediction(given: Prediction | FromDumps | None) -> dict[str, Any] | None:
     """Return it as JSON has it; None: rules were read."""
-    if given is None:
+    if given is None or isinstance(given, FromDumps):
         return None
     settings = given.settings
     return {

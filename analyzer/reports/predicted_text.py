@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from analyzer.cluster.from_dumps import FromDumps
 from analyzer.reports.document import Line, Span, Style
 from analyzer.reports.phrases import count, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from analyzer.kubeproxy.predict.cluster import Prediction
     from analyzer.kubeproxy.predict.every_node import EveryNode
 
 
-def head(prediction: Prediction) -> Iterator[Line]:
-    """Say that rules were predicted, and whose."""
+#: Nodes that are named with the reason why they were not read.
+_MOST_REASONS: Final = 3
+
+
+def head(prediction: Prediction | FromDumps) -> Iterator[Line]:
+    """Say that rules were predicted, and whose; or read, and whose not."""
+    if isinstance(prediction, FromDumps):
+        yield from _read(prediction)
+        return
     settings = prediction.settings
     who = f"kube-proxy {settings.version.text} in {settings.mode.value} mode"
     dumps = prediction.dumps
@@ -22,8 +32,22 @@ def head(prediction: Prediction) -> Iterator[Line]:
     yield _faint(f"Predicted from objects: what {who} writes{read}; see below what is assumed.")
 
 
-def grounds(prediction: Prediction) -> Iterator[Line]:
-    """Give what was assumed, and what was held against walks."""
+def _read(given: FromDumps) -> Iterator[Line]:
+    yield _faint(f"Read from the dumps of {count(len(given.nodes), 'node')}, in {given.folder}.")
+    for name, why in (*given.failed, *given.unseen)[:_MOST_REASONS]:
+        yield Line((Span(f"Not judged: {name}: {why}", Style.WARNING),))
+    more = [name for name, _ in (*given.failed, *given.unseen)[_MOST_REASONS:]]
+    if more:
+        yield Line((Span(f"Not judged either: {listed(more)}.", Style.WARNING),))
+    if given.without:
+        says = f"No dump of {count(len(given.without), 'node')}: {listed(given.without)}."
+        yield Line((Span(says, Style.WARNING),))
+
+
+def grounds(prediction: Prediction | FromDumps) -> Iterator[Line]:
+    """Give what was assumed, and what was held against walks; of rules that were read nothing."""
+    if isinstance(prediction, FromDumps):
+        return
     yield _faint(f"Assumed: {'; '.join(prediction.assumed)}.")
     for walked in prediction.walked:
         number = count(walked.services - len(walked.differing), "prediction")

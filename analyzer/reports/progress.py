@@ -18,10 +18,13 @@ _QUIET: Final = 1.0
 
 
 class progress:  # noqa: N801  # used as a function is, and contextlib takes time to load
-    """Gives a function to report progress with; `what` is counted: ``ServicePorts``."""
+    """Gives a function to report progress with; `what` is counted: ``ServicePorts``.
 
-    def __init__(self, what: str) -> None:
-        self._meter = _Meter(what) if sys.stderr.isatty() else None
+    With `rate` it is also told how many a second.
+    """
+
+    def __init__(self, what: str, *, rate: bool = False) -> None:
+        self._meter = _Meter(what, rate=rate) if sys.stderr.isatty() else None
 
     def __enter__(self) -> Advance | None:
         """Return the function; None where nobody looks."""
@@ -41,8 +44,9 @@ def up_to(total: int | None, advance: Advance | None) -> Callable[[int], None] |
 class _Meter:
     """Counts, and shows the count once it has taken long enough."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *, rate: bool) -> None:
         self._what = what
+        self._rate = rate
         self._begun = time.monotonic()
         self._done = 0
         self._bar: Any = None
@@ -55,7 +59,10 @@ class _Meter:
         if self._bar is not None:
             # A rule that flows to several frontends meet is walked for each of them.
             done = self._done if total is None else min(self._done, total)
-            self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+            rate = ""
+            if self._rate:
+                rate = f"{self._done / (time.monotonic() - self._begun):.1f} a second"
+            self._bar.update(self._bar.task_ids[0], completed=done, total=total, rate=rate)
 
     def _start(self) -> None:
         import importlib
@@ -70,11 +77,12 @@ class _Meter:
             rich.BarColumn(),
             rich.MofNCompleteColumn(),
             rich.TextColumn(self._what),
+            rich.TextColumn("{task.fields[rate]}"),
             rich.TimeRemainingColumn(),
             console=console,
             transient=True,
         )
-        self._bar.add_task(self._what, total=None)
+        self._bar.add_task(self._what, total=None, rate="")
         self._bar.start()
 
     def stop(self) -> None:

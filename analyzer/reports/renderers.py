@@ -132,6 +132,23 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
         "json": "lab_repair_json",
         "markdown": "lab_repair_text as markdown",
     },
+    "cluster build": {
+        "text": "cluster_build_text",
+        "json": "cluster_build_json",
+        "markdown": "cluster_build_text as markdown",
+    },
+    "cluster drift": {
+        "text": "cluster_drift_text",
+        "json": "cluster_drift_json",
+        "tsv": "cluster_drift_tsv",
+        "markdown": "cluster_drift_text as markdown",
+    },
+    "cluster sql": {
+        "text": "cluster_sql_text",
+        "json": "cluster_sql_json",
+        "tsv": "cluster_sql_tsv",
+        "markdown": "cluster_sql_text as markdown",
+    },
     "lab clients": {"text": "clients_text", "json": "clients_json"},
 }
 

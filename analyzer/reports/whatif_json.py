@@ -20,7 +20,7 @@ from analyzer.reports import json_values as values
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_json import control_plane, topology
 from analyzer.reports.freshness import freshness_json
-from analyzer.reports.predicted_json import prediction
+from analyzer.reports.predicted_json import dumps, prediction
 from analyzer.reports.whatif_order import mean_loss
 from analyzer.reports.whatif_vantages import dead_nodes, mean_numbers, names_at
 
@@ -54,6 +54,7 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
             "cut": values.encode(bool(answer.view.cut)),
             "interrupted": values.encode(found.is_interrupted),
             "prediction": values.encode(prediction(answer.prediction)),
+            "dumps": values.encode(dumps(answer.prediction)),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
         _VERSION,

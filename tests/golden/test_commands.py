@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from analyzer import cli
+from analyzer.cluster.store import Store
 from analyzer.reports.renderers import RENDERERS
 from tests.support.captures import FIXTURES, ROOT, Capture
 from tests.support.documents import golden_files, schema_name
@@ -105,6 +107,13 @@ _FLOWS = {
     "pinned": ("--dead-node master --conntrack examples/conntrack.txt", 1),
 }
 _ANY_AGE = ("--max-age", "999999999")
+#: What is asked of a store of two nodes' dumps.
+_CLUSTER = {
+    "cluster build": "--all",
+    "cluster drift": "--all",
+    "cluster sql": "SELECT name, protocol, count(*) AS routes FROM node_routes GROUP BY ALL "
+    "ORDER BY ALL",
+}
 #: What is asked without a dump; its golden files are beside those of a capture all the same.
 _COMPONENTS = "whatif --components"
 
@@ -131,6 +140,8 @@ class Case:
     def command(self) -> list[str]:
         if self.verb == _COMPONENTS:
             return [*self.verb.split(), "--format", self.output_format]
+        if self.verb.startswith("cluster "):
+            return [*self.verb.split(), *self.arguments, "--format", self.output_format]
         # Paths stand in the output: they are told from the root of the project.
         dump, objects = (p.relative_to(ROOT) for p in (self.capture.dump, self.capture.objects))
         if self.is_predicted:
@@ -173,7 +184,17 @@ def _cases() -> list[Case]:
         *_flows(),
         *_components(),
         *_predicted(),
+        *_cluster(),
     ]
+
+
+def _cluster() -> Iterator[Case]:
+    """Give both nodes of a capture, read into a store that a test makes."""
+    capture = Capture(_dump_in(FIXTURES / _TWO_NODES[0]))
+    for verb, given in _CLUSTER.items():
+        arguments = (given,) if verb == "cluster sql" else tuple(given.split())
+        for output_format in RENDERERS[verb]:
+            yield Case(capture, verb, arguments, output_format)
 
 
 def _predicted() -> Iterator[Case]:
@@ -251,17 +272,41 @@ def test_a_command_prints_what_its_golden_file_holds(
     update_golden: bool,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(ROOT)
-    status = cli.main(case.command)
+    words = case.command
+    if case.verb.startswith("cluster "):
+        words = _of_store(words, tmp_path, monkeypatch)
+        capsys.readouterr()
+    status = cli.main(words)
     printed = capsys.readouterr()
     assert (status, printed.err) == (case.status, "")
     out = masked(printed.out) if case.output_format == "html" else printed.out
+    out = out.replace(str(tmp_path), "/dumps")
     if update_golden:
         case.expected.parent.mkdir(exist_ok=True)
         case.expected.write_text(out, encoding="utf-8")
     assert case.expected.is_file(), "write it with --update-golden, and review it"
     assert out == case.expected.read_text(encoding="utf-8")
+
+
+def _of_store(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the words with a store in place, which is made first where it is asked."""
+    pytest.importorskip("duckdb")
+    for name in _TWO_NODES:
+        node = "worker1" if "worker1" in name else "master"
+        shutil.copy(_dump_in(FIXTURES / name), folder / f"{node}.txt")
+    objects = str(FIXTURES / _TWO_NODES[0] / "objects.json")
+    monkeypatch.chdir(folder)
+    # How many bytes a file of tables has, another version of the engine may say otherwise.
+    monkeypatch.setattr(Store, "size", lambda _: 12_345)
+    given = ["worker1.txt", "master.txt", "--objects", objects, "--into", "c", "--engine", "serial"]
+    build, more = words[:2] == ["cluster", "build"], words[2:]
+    if build:
+        return ["cluster", "build", *given, *more]
+    assert cli.main(["cluster", "build", *given]) == 0
+    return [*words[:2], "c", *more]
 
 
 def test_every_golden_file_belongs_to_a_command() -> None:

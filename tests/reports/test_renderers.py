@@ -14,8 +14,9 @@ from analyzer.model.probability import numgen_weights
 from analyzer.model.targets import Drop
 from analyzer.model.value import replace
 from analyzer.parsers.measurement import parse_measurements
-from analyzer.reports import lab_text, tree_json, whatif_json
+from analyzer.reports import lab_text, loss_cluster_json, tree_json, whatif_json
 from analyzer.reports.answers import LabAnswer, TreeAnswer
+from analyzer.reports.cluster_answer import LossClusterAnswer
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import RENDERERS
 from analyzer.semantics.tree import Chance, Leaf
@@ -29,6 +30,7 @@ from tests.support.answers import (
     measured,
     whatif_answer,
 )
+from tests.support.cluster_answers import READ
 from tests.support.documents import golden_files, renamed, schema, schema_name, schema_version
 from tests.support.predicted_answers import whatif_of_every_node
 
@@ -76,7 +78,13 @@ def documents(verb: str) -> Iterator[Any]:
         yield json.loads(answers.json(verb))
     if verb == "tree":
         yield json.loads("".join(tree_json.render(of_three())))
+    if verb == "loss-cluster":
+        answer = Answers().of(verb)
+        assert isinstance(answer, LossClusterAnswer)
+        yield json.loads("".join(loss_cluster_json.render(replace(answer, prediction=READ))))
     if verb == "whatif":
+        read = replace(whatif_answer(BEFORE), prediction=READ)
+        yield json.loads("".join(whatif_json.render(read)))
         everywhere = whatif_of_every_node(whatif_answer(BEFORE), BEFORE)
         yield json.loads("".join(whatif_json.render(everywhere)))
 

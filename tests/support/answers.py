@@ -65,9 +65,11 @@ from analyzer.reports.answers import (
     TreeAnswer,
     WhatIfAnswer,
 )
+from analyzer.reports.cluster_sql_answer import SqlAnswer
 from analyzer.reports.document import Document
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import renderer
+from tests.support.cluster_answers import build_answer, drift_answer
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
 from tests.support.flows import flows_answer
 from tests.support.predicted_answers import advise_answer, loss_cluster_answer
@@ -255,6 +257,12 @@ class Answers:
                 return flows_answer(verb, view, died)
             case "repair":
                 return repair_answer(parse(self.text, "dump.txt"), view, died)
+            case "cluster build":
+                return build_answer(self.text)
+            case "cluster drift":
+                return drift_answer(self.text)
+            case "cluster sql":
+                return SqlAnswer(("name", "share"), (("ns/a", 0.5), (self.text[:40], None)))
             case "whatif --components":
                 return COMPONENTS
             case "diff":

@@ -20,12 +20,16 @@ _NAMES = {
     "lab clients": "clients",
     "lab repair": "lab-repair",
     "whatif --components": "components",
+    "cluster build": "cluster-build",
+    "cluster drift": "cluster-drift",
+    "cluster sql": "cluster-sql",
 }
 #: Documents of verbs that came later begin with version 1.
 _LATER = (
     *("whatif", "loss-nodes", "loss-cluster", "components", "timeline", "client", "advise"),
     *("repair", "lab-repair", "suspects", "pinned"),
     "anonymise-map",
+    *("cluster-build", "cluster-drift", "cluster-sql"),
 )
 
 

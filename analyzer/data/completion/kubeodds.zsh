@@ -13,6 +13,7 @@ _shtab_kubeodds_commands() {
     advise:'what each known measure would buy a Service, before and after'
     anonymise:'rules, objects and bundles under other names, to show'
     client:'how often clients fail, how long they wait, and why'
+    cluster:'Read the dumps of all nodes of a cluster once, and ask them together.'
     collect:'print a script that collects rules and state on a node'
     completion:'print what completes this command line in a shell'
     diff:'what changes from one dump to another, for whom; exit with 1 if so'
@@ -29,6 +30,17 @@ _shtab_kubeodds_commands() {
     whatif:'what every node, zone and pair of nodes would cost'
   )
   _describe 'kubeodds commands' _commands
+}
+
+_shtab_kubeodds_cluster_commands() {
+  local _commands=(
+    build:'read the dumps of all nodes into tables; go on where it stopped'
+    drift:'which nodes'"'"' rules are not those of their cluster; exit with 1 if any'
+    loss:'what each Service loses, seen from every node that lives'
+    sql:'ask the tables in SQL'
+    whatif:'what every node, zone and pair would cost, seen from every node'
+  )
+  _describe 'kubeodds cluster commands' _commands
 }
 
 _shtab_kubeodds_lab_commands() {
@@ -152,6 +164,137 @@ _shtab_kubeodds_client_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_client_defaults_added=0
+
+_shtab_kubeodds_cluster_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_cluster_defaults_added=0
+
+_shtab_kubeodds_cluster_build_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--into[the folder of tables to make, or to go on with]:DIR:_files -/"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders\; DIR keeps them]:FILE:_files"
+  "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
+  "--name-from[what finds a node\'s name in the path of its dump\: its one group, or all of it]:REGEX:"
+  "--engine[processes of this machine (the default), serial, or the address of a Dask scheduler (tcp\:\/\/HOST\:8786), whose workers see the same files]:ENGINE:"
+  "--workers[processes (default\: one for each core)]:N:"
+  "--worker-memory[what a process may take at most\: K, M, G (default\: 2G)]:SIZE:"
+  "--alone[read each dump by itself, and compare none with those before it\: the same, slower]"
+  "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
+  "--all[name every node, not just failed ones]"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
+  "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
+  "--max-input[refuse a dump of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  {-o,--format}"[format]:format:(json markdown text)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "--strict[exit with 3 if a node was not read, or only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  "(*):files, folders, patterns or archives with the dumps of nodes, of one node or of many:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_cluster_build_defaults_added=0
+
+_shtab_kubeodds_cluster_drift_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--objects[API objects to go by, where they are not those of the build]:FILE:_files"
+  "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "--against[what says what a node should have\: what kube-proxy would write by the objects, or what most nodes have (default\: objects, where there are any)]:against:(objects majority)"
+  "*--only[only differences of these kinds]:CODE:"
+  "--all[all of them, one by one]"
+  "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
+  "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
+  "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
+  "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
+  "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
+  {-o,--format}"[format]:format:(json markdown text tsv)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "--strict[exit with 3 if a node was not read, or only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  ":what \`kubeodds cluster build\` made:_files -/"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_cluster_drift_defaults_added=0
+
+_shtab_kubeodds_cluster_loss_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--objects[API objects to go by, where they are not those of the build]:FILE:_files"
+  "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
+  "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
+  "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
+  "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "--sort[by name, by the number of endpoints, or by loss, which is what its worst route loses at its worst node\; the most first]:sort:(name endpoints loss)"
+  "--summary[a line for each ServicePort, hit or not]"
+  "--all[all that is hit]"
+  "--max-loss[exit with 1 if a ServicePort may lose more (for example 10\%), or is not judged]:PERCENT:"
+  "--count[which flows are lost\: all that reach no living endpoint for whatever rule, or those alone that land on dead endpoints (default\: all)]:count:(all dead)"
+  {-o,--format}"[format]:format:(html json markdown text tsv)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "--strict[exit with 3 if a node was not read, or only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  ":what \`kubeodds cluster build\` made:_files -/"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_cluster_loss_defaults_added=0
+
+_shtab_kubeodds_cluster_sql_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {-o,--format}"[format]:format:(json markdown text tsv)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "--strict[exit with 3 if a node was not read, or only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  ":what \`kubeodds cluster build\` made:_files -/"
+  ":a question in SQL of DuckDB:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_cluster_sql_defaults_added=0
+
+_shtab_kubeodds_cluster_whatif_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--objects[API objects to go by, where they are not those of the build]:FILE:_files"
+  "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "*--only[node, zone, control-plane, or set (of several nodes)\; default\: all of them]:KIND:"
+  "--depth[up to so many nodes fail together (default\: 2, all pairs)]:K:"
+  "*--control-plane[the control plane\'s nodes (default\: those with its role label)]:NODE:"
+  "*--etcd[the nodes of etcd\'s members, or external (default\: by pods and labels, else not known)]:NODE:"
+  "*--api-load-balancer[the nodes of which one has to live for the API to be reached\; or external, or client-side\: each node has its own (default\: not known, of more than one API server)]:NODE:"
+  "--topology[how the control plane was built, in place of --etcd and --api-load-balancer]:topology:(kubeadm-stacked external-etcd k3s one-load-balancer client-side-load-balancer)"
+  "--top[failures of each kind to show (default\: 3)\; of sets in other formats (100)]:N:"
+  "--all[show every node, zone and ServicePort]"
+  "--sort[by the worst loss, the mean of all ServicePorts, or by name (default\: loss)]:sort:(loss mean name)"
+  "--max-loss[exit with 1 if a failure may cost a ServicePort more (for example 60\%), or not all is judged]:PERCENT:"
+  "--min-survives[exit with 1 if a ServicePort may not survive the loss of any K nodes, or not all is judged]:K:"
+  {-o,--format}"[format]:format:(html json junit markdown prometheus svg text tsv)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "--strict[exit with 3 if a node was not read, or only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  ":what \`kubeodds cluster build\` made:_files -/"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_cluster_whatif_defaults_added=0
 
 _shtab_kubeodds_collect_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -799,6 +942,7 @@ _shtab_kubeodds() {
         advise) _arguments -C -s $_shtab_kubeodds_advise_options ;;
         anonymise) _arguments -C -s $_shtab_kubeodds_anonymise_options ;;
         client) _arguments -C -s $_shtab_kubeodds_client_options ;;
+        cluster) _shtab_kubeodds_cluster ;;
         collect) _arguments -C -s $_shtab_kubeodds_collect_options ;;
         completion) _arguments -C -s $_shtab_kubeodds_completion_options ;;
         diff) _arguments -C -s $_shtab_kubeodds_diff_options ;;
@@ -813,6 +957,33 @@ _shtab_kubeodds() {
         trace) _arguments -C -s $_shtab_kubeodds_trace_options ;;
         tree) _arguments -C -s $_shtab_kubeodds_tree_options ;;
         whatif) _arguments -C -s $_shtab_kubeodds_whatif_options ;;
+      esac
+  esac
+}
+
+_shtab_kubeodds_cluster() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->cluster'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_kubeodds_cluster_defaults_added )); then
+    if (( ${_shtab_kubeodds_cluster_options[(I)${(q)one_or_more}*]} +          ${_shtab_kubeodds_cluster_options[(I)${(q)remainder}*]} +          ${_shtab_kubeodds_cluster_options[(I)${(q)default}]} == 0 )); then
+      _shtab_kubeodds_cluster_options+=(': :_shtab_kubeodds_cluster_commands' '*::: :->cluster')
+    fi
+    _shtab_kubeodds_cluster_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_kubeodds_cluster_options
+
+  case $state in
+    cluster)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_kubeodds_cluster-$line[1]:"
+      case $line[1] in
+        build) _arguments -C -s $_shtab_kubeodds_cluster_build_options ;;
+        drift) _arguments -C -s $_shtab_kubeodds_cluster_drift_options ;;
+        loss) _arguments -C -s $_shtab_kubeodds_cluster_loss_options ;;
+        sql) _arguments -C -s $_shtab_kubeodds_cluster_sql_options ;;
+        whatif) _arguments -C -s $_shtab_kubeodds_cluster_whatif_options ;;
       esac
   esac
 }

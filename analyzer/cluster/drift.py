@@ -1,0 +1,201 @@
+"""Which nodes' rules are not those of their cluster.
+
+Theory of operation
+===================
+
+What a node should have is told by API objects, where there are any: `kubeproxy.predict` says what
+kube-proxy writes at every node. Of what objects do not tell (flags of kube-proxy, rules of others,
+versions) the other nodes tell what is usual: what more than half of them have. Without objects they
+tell everything; a ServicePort that no half of them has alike, as one with a Local policy, is then
+not judged, and is named.
+
+A content is held against what it should be once, however many nodes have both. Where a node's
+rules do not lead to Services at all, or are of another mode, each of its Services differs: that is
+one finding, and its Services are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from analyzer.cluster.drift_kinds import Drift, Finding
+from analyzer.cluster.drift_nodes import drift_of_nodes
+from analyzer.cluster.drift_services import Told, behind, differences
+from analyzer.cluster.store import NodeRow
+from analyzer.kubeproxy.predict.every_node import EveryNode
+from analyzer.kubeproxy.view import ServicePort
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+    from analyzer.model.addresses import Address
+
+    Key: TypeAlias = tuple[str, str, int | None]
+
+#: Of nodes where these are found Services are not looked at: each would differ.
+_CAUSES: Final = frozenset({Drift.NO_SERVICES, Drift.OTHER_MODE, Drift.MISSING_JUMP})
+#: And of nodes where these are, what becomes of flows behind their DNAT.
+_BEHIND: Final = frozenset({Drift.OTHER_MARK, Drift.OTHER_POLICY})
+
+
+@value(kw_only=True)
+class Drifted:
+    """What was found.
+
+    Attributes:
+        findings: by node, then by ServicePort.
+        nodes: that were looked at.
+        compared: ServicePorts at nodes that were held against what they should be.
+        not_judged: names of ServicePorts of which nobody knows what they should be.
+        by_objects: whether objects told what should be there.
+    """
+
+    findings: tuple[Finding, ...]
+    nodes: tuple[str, ...]
+    compared: int
+    not_judged: tuple[str, ...]
+    by_objects: bool
+
+
+def drift(
+    nodes: Sequence[NodeRow],
+    services: Sequence[EveryNode],
+    wanted: Sequence[EveryNode] | None,
+    told: Told,
+    is_nodes: Callable[[Address], bool],
+) -> Drifted:
+    """Return how nodes that were read differ; `wanted` is what objects say, None: nothing."""
+    done = [each for each in nodes if each.is_done]
+    of_nodes = [*drift_of_nodes(done)]
+    left_out = {each.node for each in of_nodes if each.drift in _CAUSES}
+    names = frozenset(each.node for each in done) - left_out
+    # Of rules that were not understood nobody knows whether they are other rules.
+    odd = {(each.node, name) for each in done for name in (*each.left_out, *each.unled)}
+    run = _Comparison(names, told, odd, is_nodes)
+    masked = {each.node for each in of_nodes if each.drift in _BEHIND}
+    found = {_key(each.service): each for each in services}
+    expected = None if wanted is None else {_key(each.service): each for each in wanted}
+    of_nodes += run.families(found.values())
+    findings = [*of_nodes, *run.all(found, expected, masked)]
+    order = [*Drift]
+    return Drifted(
+        findings=tuple(
+            sorted(findings, key=lambda f: (f.node, f.service, order.index(f.drift), f.what))
+        ),
+        nodes=tuple(sorted(each.node for each in done)),
+        compared=run.compared,
+        not_judged=tuple(dict.fromkeys(run.not_judged)),
+        by_objects=wanted is not None,
+    )
+
+
+def _key(service: ServicePort) -> Key:
+    return service.name.text, service.protocol, service.version
+
+
+class _Comparison:
+    """Holds ServicePorts of some nodes against what they should be."""
+
+    def __init__(
+        self,
+        names: frozenset[str],
+        told: Told,
+        odd: set[tuple[str, str]],
+        is_nodes: Callable[[Address], bool],
+    ) -> None:
+        self._names = names
+        self._told = told
+        self._odd = odd
+        self._is_nodes = is_nodes
+        self._without: dict[int | None, frozenset[str]] = {}
+        self.compared = 0
+        self.not_judged: list[str] = []
+
+    def families(self, services: Iterable[EveryNode]) -> Iterator[Finding]:
+        """Give nodes that have nothing of an IP version that most have."""
+        of_version: dict[int | None, set[str]] = {}
+        for each in services:
+            own = of_version.setdefault(each.service.version, set())
+            for at in each.at:
+                own |= at.nodes & self._names
+        some = frozenset().union(*of_version.values())
+        for node in sorted(self._names - some):
+            yield Finding(drift=Drift.NO_SERVICES, node=node, what="no rule for any")
+        self._names &= some
+        for version, own in of_version.items():
+            self._without[version] = self._names - own
+            if 2 * len(own) > len(self._names):
+                for node in sorted(self._names - own):
+                    yield Finding(drift=Drift.MISSING_FAMILY, node=node, what=f"IPv{version}")
+
+    def all(
+        self,
+        found: Mapping[Key, EveryNode],
+        expected: Mapping[Key, EveryNode] | None,
+        masked: set[str],
+    ) -> Iterator[Finding]:
+        """Give the differences of all ServicePorts."""
+        for key in dict.fromkeys([*found, *(expected or ())]):
+            there = found.get(key)
+            at = [] if there is None else [(a.service, a.nodes & self._names) for a in there.at]
+            at = [(service, nodes) for service, nodes in at if nodes]
+            usual = self._usual(at)
+            if expected is not None:
+                wanted = expected.get(key)
+                should = [] if wanted is None else [(a.service, a.nodes) for a in wanted.at]
+            else:
+                # Dropped for want of endpoints of the node's own: each node has its own.
+                is_local = usual is not None and "drop" in dict(usual.refusals).values()
+                if is_local or (usual is None and at and self._is_split(at)):
+                    self.not_judged.append(key[0])
+                    continue
+                should = [] if usual is None else [(usual, self._names)]
+            yield from self._of(key, at, should)
+            if usual is not None:
+                for service, nodes in at:
+                    if service is not usual:
+                        told = [*behind(service, usual, self._is_nodes)]
+                        yield from self._at(key, told, nodes - masked)
+
+    def _is_split(self, at: Sequence[tuple[ServicePort, frozenset[str]]]) -> bool:
+        """Tell whether more than half of the nodes have it, and no half alike."""
+        return 2 * sum(len(nodes) for _, nodes in at) > len(self._names)
+
+    def _usual(self, at: Sequence[tuple[ServicePort, frozenset[str]]]) -> ServicePort | None:
+        """Return what more than half of the nodes have; None: nothing."""
+        most = max(at, key=lambda each: len(each[1]), default=None)
+        return most[0] if most is not None and 2 * len(most[1]) > len(self._names) else None
+
+    def _of(
+        self,
+        key: Key,
+        at: Sequence[tuple[ServicePort, frozenset[str]]],
+        should: Sequence[tuple[ServicePort, frozenset[str]]],
+    ) -> Iterator[Finding]:
+        absent = self._without.get(key[2], frozenset())
+        unasked = self._names - absent
+        for service, nodes in at:
+            rest = nodes
+            for wanted, places in should:
+                common = rest & places
+                if not common:
+                    continue
+                rest -= common
+                self.compared += len(common)
+                yield from self._at(key, [*differences(service, wanted, self._told)], common)
+            yield from self._at(key, [(Drift.EXTRA_SERVICE, "")], rest)
+        there = frozenset().union(*(nodes for _, nodes in at)) if at else frozenset[str]()
+        for _, places in should:
+            yield from self._at(key, [(Drift.MISSING_SERVICE, "")], (places & unasked) - there)
+
+    def _at(
+        self, key: Key, told: Sequence[tuple[Drift, str]], nodes: frozenset[str]
+    ) -> Iterator[Finding]:
+        for node in sorted(nodes) if told else ():
+            if (node, key[0]) in self._odd:
+                self.not_judged.append(key[0])
+                continue
+            for what, says in told:
+                yield Finding(drift=what, node=node, service=key[0], protocol=key[1], what=says)

@@ -1,0 +1,92 @@
+"""The ways in which a node's rules differ from those of its cluster."""
+
+from __future__ import annotations
+
+import enum
+
+from analyzer.model.value import value
+
+
+@enum.unique
+class Drift(enum.Enum):
+    """One way; its value is the code that programs see."""
+
+    # --- of a node
+    NO_SERVICES = "no-services"
+    OTHER_MODE = "other-mode"
+    BOTH_BACKENDS = "both-backends"
+    OTHER_BACKEND = "other-backend"
+    OTHER_MARK = "other-mark"
+    MISSING_JUMP = "missing-jump"
+    MISSING_CHAIN = "missing-chain"
+    EXTRA_CHAIN = "extra-chain"
+    OTHER_POLICY = "other-policy"
+    MISSING_FAMILY = "missing-family"
+    # --- of a ServicePort at a node
+    MISSING_SERVICE = "missing-service"
+    EXTRA_SERVICE = "extra-service"
+    MISSING_FRONTEND = "missing-frontend"
+    EXTRA_FRONTEND = "extra-frontend"
+    EMPTY_CHAIN = "empty-chain"
+    REFUSED = "refused"
+    OTHER_AFFINITY = "other-affinity"
+    OTHER_LOCALITY = "other-locality"
+    OTHER_SHARES = "other-shares"
+    OTHER_MASQUERADE = "other-masquerade"
+    LOST_TO_RULES = "lost-to-rules"
+    # --- of an endpoint of a ServicePort at a node
+    STALE_ENDPOINT = "stale-endpoint"
+    FOREIGN_ENDPOINT = "foreign-endpoint"
+    UNREADY_ENDPOINT = "unready-endpoint"
+    MISSING_ENDPOINT = "missing-endpoint"
+    EXTRA_ENDPOINT = "extra-endpoint"
+    OTHER_PORT = "other-port"
+
+
+#: What each means, in few words.
+WORDS = {
+    Drift.NO_SERVICES: "its dump shows no Services",
+    Drift.OTHER_MODE: "kube-proxy runs in another mode than on most nodes",
+    Drift.BOTH_BACKENDS: "kube-proxy's rules are in more than one backend",
+    Drift.OTHER_BACKEND: "the rules are in another backend than on most nodes",
+    Drift.OTHER_MARK: "another mark masquerades than on most nodes",
+    Drift.MISSING_JUMP: "a base chain does not jump to a chain of kube-proxy, as on most nodes",
+    Drift.MISSING_CHAIN: "a chain is missing that kube-proxy has on most nodes",
+    Drift.EXTRA_CHAIN: "kube-proxy has a chain that it has on few nodes",
+    Drift.OTHER_POLICY: "a base chain has another policy than on most nodes",
+    Drift.MISSING_FAMILY: "it has no Services of an IP version that most nodes have",
+    Drift.MISSING_SERVICE: "the rules have none for it",
+    Drift.EXTRA_SERVICE: "there is no such ServicePort any more",
+    Drift.MISSING_FRONTEND: "an address of it is not in the rules",
+    Drift.EXTRA_FRONTEND: "the rules have an address that it does not have any more",
+    Drift.EMPTY_CHAIN: "its chain is there and has no rule",
+    Drift.REFUSED: "it is refused here, or is not where it should be",
+    Drift.OTHER_AFFINITY: "clients stay with an endpoint for another time, or do not stay",
+    Drift.OTHER_LOCALITY: "endpoints of the wrong nodes get its flows",
+    Drift.OTHER_SHARES: "the same endpoints have other shares",
+    Drift.OTHER_MASQUERADE: "flows are masqueraded otherwise than on most nodes",
+    Drift.LOST_TO_RULES: "rules of others take flows that they do not take on most nodes",
+    Drift.STALE_ENDPOINT: "the endpoint is gone, and the rules still send flows there",
+    Drift.FOREIGN_ENDPOINT: "the endpoint's address is of a pod now that is none of the Service's",
+    Drift.UNREADY_ENDPOINT: "the endpoint is not ready, and others are",
+    Drift.MISSING_ENDPOINT: "the endpoint is ready, and the rules send no flows there",
+    Drift.EXTRA_ENDPOINT: "most nodes send no flows to the endpoint",
+    Drift.OTHER_PORT: "flows to the endpoint go to another port",
+}
+
+
+@value(kw_only=True)
+class Finding:
+    """One difference, at one node.
+
+    Attributes:
+        service: the ServicePort, as ``namespace/name:port``; empty where it is of the node.
+        protocol: of the ServicePort.
+        what: an endpoint, an address, a chain, or what there is in place of what.
+    """
+
+    drift: Drift
+    node: str
+    service: str = ""
+    protocol: str = ""
+    what: str = ""

@@ -1,0 +1,226 @@
+"""What is different between a ServicePort of a node and what it should be there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from analyzer.cluster.drift_kinds import Drift
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort, Source
+from analyzer.model.endings import EndKind
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from analyzer.model.addresses import Address, Network
+    from analyzer.model.probability import Bounds
+    from analyzer.model.services import ApiEndpoint, ApiServicePort
+
+    #: A difference, and what of the ServicePort it is of.
+    Difference: TypeAlias = tuple[Drift, str]
+    #: Where flows come from, and to which frontend; kinds of addresses are not told apart.
+    Way: TypeAlias = tuple[Address | None, int | None, Source, Network | None]
+
+
+@value(kw_only=True)
+class Told:
+    """What the objects say of endpoints.
+
+    Attributes:
+        services: by name and protocol.
+        owner: the pod that has an address and port now; None: not known, or none.
+        place: the node on which an address is; None: not known.
+        is_told: whether objects tell of endpoints at all.
+    """
+
+    services: Mapping[tuple[str, str, int | None], ApiServicePort]
+    owner: Callable[[Endpoint], str | None]
+    place: Callable[[Address], str | None]
+    is_told: bool = True
+
+    def listed(self, service: ServicePort) -> Mapping[tuple[Address, int], ApiEndpoint]:
+        """Return the endpoints of a ServicePort, ready or not."""
+        spec = self.services.get((service.name.text, service.protocol, service.version))
+        return {} if spec is None else {(each.address, each.port): each for each in spec.endpoints}
+
+
+def differences(found: ServicePort, wanted: ServicePort, told: Told) -> Iterator[Difference]:
+    """Give what of a ServicePort is not as it should be at a node."""
+    ours, theirs = _places(found), _places(wanted)
+    for missing in theirs.keys() - ours.keys():
+        yield Drift.MISSING_FRONTEND, str(theirs[missing])
+    for extra in ours.keys() - theirs.keys():
+        yield Drift.EXTRA_FRONTEND, str(ours[extra])
+    if found.unfilled:
+        yield Drift.EMPTY_CHAIN, ", ".join(map(str, found.unfilled))
+        return
+    if found.affinity != wanted.affinity:
+        yield Drift.OTHER_AFFINITY, f"{_seconds(found.affinity)}, not {_seconds(wanted.affinity)}"
+    both = ours.keys() & theirs.keys()
+    refused = {_place(frontend): how for frontend, how in found.refusals}
+    expected = {_place(frontend): how for frontend, how in wanted.refusals}
+    of_endpoints = [*_of_endpoints(found, wanted, told)]
+    yield from of_endpoints
+    otherwise = [each for each in both if refused.get(each) != expected.get(each)]
+    # Who lacks its only endpoint is refused: that is one difference, and not two.
+    if otherwise and not of_endpoints:
+        shown = ", ".join(sorted(str(ours[each]) for each in otherwise))
+        yield Drift.REFUSED, shown
+    if not of_endpoints and not otherwise:
+        yield from _of_routes(found, wanted)
+
+
+def _seconds(affinity: int | None) -> str:
+    return "none" if affinity is None else f"{affinity:,} s"
+
+
+def _place(frontend: Frontend) -> tuple[Address | None, int | None]:
+    return frontend.address, frontend.port
+
+
+def _places(service: ServicePort) -> dict[tuple[Address | None, int | None], Frontend]:
+    return {_place(each): each for each in service.frontends}
+
+
+def _of_endpoints(found: ServicePort, wanted: ServicePort, told: Told) -> Iterator[Difference]:
+    ours, theirs = set(found.endpoints), set(wanted.endpoints)
+    if not ours and theirs and found.refusals:
+        yield Drift.REFUSED, ", ".join(str(frontend) for frontend, _ in found.refusals)
+        return
+    if ours < theirs and _is_local(ours, theirs, told):
+        yield Drift.OTHER_LOCALITY, ", ".join(sorted(map(str, ours)))
+        return
+    missing = {end.address: end for end in sorted(theirs - ours, key=str)}
+    listed = told.listed(found)
+    elsewhere: list[str] = []
+    for end in sorted(ours - theirs, key=str):
+        other = missing.pop(end.address, None)
+        if other is not None:
+            yield Drift.OTHER_PORT, f"{end}, not {other}"
+            continue
+        known = None if end.port is None else listed.get((end.address, end.port))
+        owner = told.owner(end)
+        if not told.is_told:
+            yield Drift.EXTRA_ENDPOINT, str(end)
+        elif known is not None:
+            if known.is_ready:
+                elsewhere.append(str(end))
+            else:
+                yield Drift.UNREADY_ENDPOINT, str(end)
+        elif owner is not None:
+            yield Drift.FOREIGN_ENDPOINT, f"{end}, now of {owner}"
+        else:
+            yield Drift.STALE_ENDPOINT, str(end)
+    if elsewhere:
+        yield Drift.OTHER_LOCALITY, ", ".join(elsewhere)
+    for end in missing.values():
+        yield Drift.MISSING_ENDPOINT, str(end)
+
+
+def _is_local(ours: set[Endpoint], theirs: set[Endpoint], told: Told) -> bool:
+    """Tell whether some endpoints are those of one node among others, all of them."""
+    places = {told.place(end.address) for end in ours}
+    (place,) = places if len(places) == 1 else (None,)
+    return place is not None and all(
+        told.place(e.address) not in {place, None} for e in theirs - ours
+    )
+
+
+def _of_routes(found: ServicePort, wanted: ServicePort) -> Iterator[Difference]:
+    """Give a difference of which endpoints get flows from where, and how many."""
+    ours, theirs = _routes(found), _routes(wanted)
+    for way in theirs:
+        if way not in ours:
+            continue
+        drawn, expected = _shares(ours[way]), _shares(theirs[way])
+        if drawn.keys() != expected.keys():
+            yield Drift.OTHER_LOCALITY, _shown(ours[way])
+            return
+        if drawn != expected:
+            yield Drift.OTHER_SHARES, _shown(ours[way])
+            return
+
+
+def _routes(service: ServicePort) -> dict[Way, Route]:
+    return {
+        (each.frontend.address, each.frontend.port, each.source, each.network): each
+        for each in service.routes
+        if each.source is not Source.HAIRPIN
+    }
+
+
+def _shares(route: Route) -> dict[Endpoint, Bounds]:
+    return dict(zip(*route.draws(), strict=True))
+
+
+def _shown(route: Route) -> str:
+    return f"{route.frontend} from {route.source.value}"
+
+
+# --- what only most nodes tell ------------------------------------------------------
+
+
+def behind(
+    found: ServicePort, usual: ServicePort, is_nodes: Callable[[Address], bool]
+) -> Iterator[Difference]:
+    """Give what becomes of flows behind their DNAT that is not so on most nodes.
+
+    No flag of kube-proxy and no rule of others is in any object. Endpoints that nodes tell apart
+    (`is_nodes`) are left out, and so are those that only one of both has.
+    """
+    ours, theirs = _behind(found, is_nodes), _behind(usual, is_nodes)
+    # What is lost is not masqueraded either: that is one difference.
+    for what, drift in ((1, Drift.LOST_TO_RULES), (0, Drift.OTHER_MASQUERADE)):
+        for way, answers in ours.items():
+            others = theirs.get(way, {})
+            differing = any(
+                answer[what] != others[end][what]
+                for end, answer in answers.items()
+                if end in others
+            )
+            if differing:
+                address, port, source = way
+                shown = "*" if address is None else str(address)
+                yield drift, f"{shown}:{port} from {source.value}"
+                return
+
+
+def _behind(
+    service: ServicePort, is_nodes: Callable[[Address], bool]
+) -> dict[
+    tuple[Address | None, int | None, Source],
+    dict[Endpoint | None, tuple[frozenset[bool | None], frozenset[str]]],
+]:
+    """Return of each frontend and source how each endpoint's flows are masqueraded and lost."""
+    masked: dict[tuple[object, ...], set[bool | None]] = {}
+    lost: dict[tuple[object, ...], set[str]] = {}
+    ways: dict[tuple[Address | None, int | None, Source], dict[Endpoint | None, None]] = {}
+    for route in service.routes:
+        if route.source is Source.HAIRPIN:
+            continue
+        way = route.frontend.address, route.frontend.port, route.source
+        ends, _ = route.draws()
+        gone: Sequence[object] = route.losses() or ((),) * len(ends)
+        for end, masquerade, endings in zip(ends, route.masquerades(), gone, strict=True):
+            if is_nodes(end.address):
+                continue
+            ways.setdefault(way, {})[end] = None
+            masked.setdefault((way, end), set()).add(masquerade)
+            if endings:
+                lost.setdefault((way, end), set()).add(str(endings))
+        ways.setdefault(way, {})[None] = None
+        taken = [
+            ending
+            for ending, _ in route.astray
+            if ending.kind in {EndKind.DROPPED, EndKind.REJECTED}
+        ]
+        if taken:
+            lost.setdefault((way, None), set()).update(map(str, taken))
+    return {
+        way: {
+            end: (frozenset(masked.get((way, end), ())), frozenset(lost.get((way, end), ())))
+            for end in ends
+        }
+        for way, ends in ways.items()
+    }

@@ -1,0 +1,45 @@
+"""What an answer about a whole cluster rests on, where every node's rules were read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from analyzer.model.value import replace, value
+
+
+@value(kw_only=True)
+class FromDumps:
+    """The nodes of a store.
+
+    Attributes:
+        folder: of its tables.
+        nodes: whose rules are known.
+        failed: those that were not read, each with the reason.
+        unseen: those whose dumps show no Services, each with the reason.
+        without: nodes of the objects of which there is no dump.
+    """
+
+    folder: str
+    nodes: tuple[str, ...]
+    failed: tuple[tuple[str, str], ...] = ()
+    unseen: tuple[tuple[str, str], ...] = ()
+    without: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the nodes that nothing is known of."""
+        return tuple(dict.fromkeys([*(n for n, _ in (*self.failed, *self.unseen)), *self.without]))
+
+    def but(self, names: Collection[str]) -> FromDumps:
+        """Return the same where nothing needs to be known of some nodes: the dead send no flows."""
+        return replace(
+            self,
+            failed=tuple(each for each in self.failed if each[0] not in names),
+            unseen=tuple(each for each in self.unseen if each[0] not in names),
+            without=tuple(each for each in self.without if each not in names),
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every node's rules are known."""
+        return not self.missing

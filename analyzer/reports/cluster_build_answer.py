@@ -1,0 +1,53 @@
+"""What ``cluster build`` has read, all that a report of it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from analyzer.cluster.store import NodeRow
+from analyzer.model.diagnostics import Diagnostic, partial_warning
+from analyzer.model.value import value
+
+
+@value(kw_only=True)
+class BuildAnswer:
+    """Of one folder.
+
+    Attributes:
+        nodes: all that are kept there, done or failed.
+        read: how many this run has read.
+        contents: by table, how many different ones there are.
+        bytes: that the tables take.
+        every: whether to name each node.
+    """
+
+    folder: str
+    nodes: tuple[NodeRow, ...]
+    read: int
+    contents: Mapping[str, int]
+    bytes: int
+    every: bool = False
+
+    @property
+    def done(self) -> tuple[NodeRow, ...]:
+        """The nodes whose rules are known."""
+        return tuple(each for each in self.nodes if each.is_done)
+
+    @property
+    def failed(self) -> tuple[NodeRow, ...]:
+        """The nodes that could not be read."""
+        return tuple(each for each in self.nodes if not each.is_done)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What a reader must know of it."""
+        return tuple(self._told())
+
+    def _told(self) -> Iterator[Diagnostic]:
+        for each in self.failed:
+            says = f"{each.node} was not read: {each.reason}"
+            yield partial_warning("node-failed", says, each.source)
+        for each in self.done:
+            if each.unseen:
+                says = f"{each.node} shows no Services: {each.unseen}"
+                yield partial_warning("node-unseen", says, each.source)

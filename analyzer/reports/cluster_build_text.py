@@ -1,0 +1,70 @@
+"""``cluster build`` for people: what was read, what was not, and what it takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from analyzer.reports.cluster_build_answer import BuildAnswer
+from analyzer.reports.document import Block, Column, Document, Line, Span, Style, Table
+from analyzer.reports.phrases import count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_COLUMNS: Final = (
+    Column("NODE", shortens=True),
+    Column("MODE", spare=1),
+    Column("RULES", right=True),
+    Column("TAKEN", spare=2),
+    Column("", shortens=True),
+)
+#: Nodes that are named where not all are asked for: those that failed.
+_MOST: Final = 10
+
+
+def render(answer: BuildAnswer) -> Document:
+    """Return how many nodes are known, then those that are not."""
+    done, failed = answer.done, answer.failed
+    modes = Counter(each.mode for each in done)
+    in_modes = ", ".join(f"{number:,} in {mode} mode" for mode, number in modes.most_common())
+    rules = sum(each.rules for each in done)
+    held = answer.contents
+    blocks: list[Block] = [
+        Line(
+            (
+                Span(count(len(done), "node"), Style.STRONG),
+                f" known, {answer.read:,} read now, {len(failed):,} failed"
+                + (f": {in_modes}" if in_modes else ""),
+            )
+        ),
+        Line(
+            (
+                f"{rules:,} rules say {held['service_ports']:,} different things of ServicePorts: "
+                f"{held['endpoints']:,} lists of endpoints, {held['distributions']:,} of shares; "
+                f"{_size(answer.bytes)} in {answer.folder}",
+            )
+        ),
+    ]
+    rows = answer.nodes if answer.every else failed
+    shown = rows if answer.every else rows[:_MOST]
+    if shown:
+        cells = [
+            (
+                Span(each.node, Style.STRONG),
+                each.mode,
+                f"{each.rules:,}" if each.is_done else "",
+                each.taken,
+                each.unseen if each.is_done else f"failed: {each.reason}",
+            )
+            for each in shown
+        ]
+        blocks += [Line(), Table(_COLUMNS, tuple(cells))]
+    if len(rows) > len(shown):
+        more = f"{count(len(rows) - len(shown), 'more node')} failed: --all"
+        blocks.append(Line((Span(more, Style.FAINT),)))
+    return Document(blocks)
+
+
+def _size(number: int) -> str:
+    return f"{number / 1e6:.1f} MB" if number >= 1_000_000 else f"{number / 1e3:.1f} kB"  # noqa: PLR2004  # a million

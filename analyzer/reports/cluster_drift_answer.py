@@ -1,0 +1,80 @@
+"""What ``cluster drift`` found, all that a report of it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.cluster.drift import Drifted
+from analyzer.cluster.drift_kinds import Drift
+from analyzer.cluster.store import NodeRow
+from analyzer.model.diagnostics import Diagnostic
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+@value(kw_only=True)
+class Alike:
+    """One difference, at all nodes that have it."""
+
+    drift: Drift
+    service: str
+    protocol: str
+    what: str
+    nodes: tuple[str, ...]
+
+
+@value(kw_only=True)
+class DriftAnswer:
+    """Of one folder.
+
+    Attributes:
+        rows: of all nodes, read or not.
+        objects_taken: when the objects were; None: they do not tell.
+        assumed: in words, what predictions rest on.
+        every: whether each difference is to be shown.
+    """
+
+    folder: str
+    drifted: Drifted
+    rows: tuple[NodeRow, ...]
+    objects_taken: datetime | None
+    assumed: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    every: bool = False
+
+    @property
+    def alike(self) -> tuple[Alike, ...]:
+        """The differences, each once with its nodes; those of nodes first, then of most."""
+        found: dict[tuple[Drift, str, str, str], list[str]] = {}
+        for each in self.drifted.findings:
+            key = each.drift, each.service, each.protocol, each.what
+            found.setdefault(key, []).append(each.node)
+        order = [*Drift]
+        every = [
+            Alike(drift=drift, service=service, protocol=protocol, what=what, nodes=tuple(nodes))
+            for (drift, service, protocol, what), nodes in found.items()
+        ]
+        return tuple(
+            sorted(
+                every,
+                key=lambda e: (bool(e.service), -len(e.nodes), e.service, order.index(e.drift)),
+            )
+        )
+
+    @property
+    def drifting(self) -> tuple[str, ...]:
+        """Names of the nodes with a difference."""
+        return tuple(dict.fromkeys(each.node for each in self.drifted.findings))
+
+    def behind(self) -> Iterator[tuple[NodeRow, float]]:
+        """Give nodes that differ with how long before its dump each one's rules were written."""
+        from analyzer.parsers.ages import time_from_text
+
+        names = set(self.drifting)
+        for row in self.rows:
+            taken = time_from_text(row.taken) if row.taken else None
+            if row.node in names and taken is not None and row.synced is not None:
+                yield row, taken.timestamp() - row.synced

@@ -1,0 +1,102 @@
+"""``cluster drift`` for people: which nodes differ, in what, and for how long."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from analyzer.cluster.drift_kinds import WORDS
+from analyzer.reports.cluster_drift_answer import Alike, DriftAnswer
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.freshness import long
+from analyzer.reports.phrases import count, listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_COLUMNS: Final = (
+    Column("DRIFT"),
+    Column("SERVICE PORT", shortens=True),
+    Column("WHAT", shortens=True),
+    Column("AT", shortens=True),
+)
+_MOST: Final = 20
+_MOST_NAMED: Final = 2
+#: Nodes whose age is told.
+_MOST_AGES: Final = 5
+
+
+def render(answer: DriftAnswer) -> Document:
+    """Return how many nodes differ and in what, then each difference with its nodes."""
+    found = answer.drifted
+    rows = answer.alike
+    shown = rows if answer.every else rows[:_MOST]
+    blocks: list[Block] = [*_head(answer), *_kinds(answer), *_ages(answer)]
+    if shown:
+        blocks += [Line(), Table(_COLUMNS, tuple(map(_row, shown)))]
+    if len(rows) > len(shown):
+        more = f"{count(len(rows) - len(shown), 'more difference')}: --all"
+        blocks.append(Line((Span(more, Style.FAINT),)))
+    blocks.append(Line())
+    if found.not_judged:
+        says = f"Not judged, since nothing tells what is right: {listed(found.not_judged)}."
+        blocks.append(Line((Span(says, Style.WARNING),)))
+    blocks += _grounds(answer)
+    return Document(blocks)
+
+
+def _head(answer: DriftAnswer) -> Iterator[Line]:
+    nodes, drifting = answer.drifted.nodes, answer.drifting
+    if not drifting:
+        says = f"No difference at {count(len(nodes), 'node')}."
+        yield Line((Span(says, Style.GOOD if not answer.diagnostics else Style.WARNING),))
+        return
+    yield Line(
+        (
+            Span(f"{len(drifting):,} of {count(len(nodes), 'node')}", Style.STRONG),
+            f" differ: {listed(drifting)}.",
+        )
+    )
+
+
+def _kinds(answer: DriftAnswer) -> Iterator[Line]:
+    """Give what each kind of difference means, and how many nodes it is at."""
+    nodes: dict[str, set[str]] = {}
+    words = {}
+    for each in answer.drifted.findings:
+        nodes.setdefault(each.drift.value, set()).add(each.node)
+        words[each.drift.value] = WORDS[each.drift]
+    counted = Counter({code: len(each) for code, each in nodes.items()})
+    for code, number in counted.most_common():
+        yield Line((f"{code}: {words[code]} ({count(number, 'node')}).",))
+
+
+def _ages(answer: DriftAnswer) -> Iterator[Line]:
+    ages = sorted(answer.behind(), key=lambda each: -each[1])
+    for row, seconds in ages[:_MOST_AGES]:
+        says = f"{row.node}: its rules were last written {long(seconds)} before the dump"
+        yield Line((Span(f"{says}, so they are wrong for as long at the most.", Style.FAINT),))
+
+
+def _row(each: Alike) -> tuple[Cell, ...]:
+    names = ", ".join(each.nodes[:_MOST_NAMED])
+    more = len(each.nodes) - _MOST_NAMED
+    return (
+        Span(each.drift.value, Style.BAD),
+        Span(each.service, Style.STRONG),
+        each.what,
+        names + (f" and {more:,} more" if more > 0 else ""),
+    )
+
+
+def _grounds(answer: DriftAnswer) -> Iterator[Line]:
+    compared = count(answer.drifted.compared, "ServicePort")
+    if not answer.drifted.by_objects:
+        says = f"Compared {compared} at nodes with what more than half of the nodes have."
+        yield Line((Span(says, Style.FAINT),))
+        return
+    says = f"Compared {compared} at nodes with what kube-proxy writes there by the objects"
+    when = "" if answer.objects_taken is None else f", of {answer.objects_taken:%Y-%m-%d %H:%M %Z}"
+    yield Line((Span(f"{says}{when}.", Style.FAINT),))
+    yield Line((Span(f"Assumed: {'; '.join(answer.assumed)}.", Style.FAINT),))

@@ -1,0 +1,18 @@
+"""``cluster drift`` for other programs: a line for each difference at each node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.reports.cluster_drift_answer import DriftAnswer
+from analyzer.reports.tsv import cell
+
+
+def render(answer: DriftAnswer) -> Iterator[str]:
+    """Give the lines, headings first; ServicePorts that are not judged are of the node ``*``."""
+    yield "node\tdrift\tservice_port\tprotocol\twhat\n"
+    for each in answer.drifted.findings:
+        told = each.node, each.drift.value, each.service, each.protocol, each.what
+        yield "\t".join(map(cell, told)) + "\n"
+    for name in answer.drifted.not_judged:
+        yield "\t".join(("*", "not-judged", cell(name), "", "")) + "\n"

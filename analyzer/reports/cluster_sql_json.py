@@ -1,0 +1,23 @@
+"""``kubeodds/cluster-sql/1``: the columns, and the rows as lists in their order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from analyzer.reports import json_values as values
+from analyzer.reports.cluster_sql_answer import SqlAnswer
+
+_VERSION = 1
+
+
+def render(answer: SqlAnswer) -> Iterator[str]:
+    """Give the rows, one by one; what JSON has no value for is text."""
+    return values.document(
+        "cluster-sql",
+        {
+            "columns": values.encode(list(answer.columns)),
+            "rows": (json.dumps(list(row), default=str) for row in answer.rows),
+        },
+        _VERSION,
+    )

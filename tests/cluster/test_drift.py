@@ -1,0 +1,75 @@
+"""Rules that kube-proxy has just written do not drift, whatever the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import ip_network
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.cluster.drift import Drifted, drift
+from analyzer.cluster.drift_services import Told
+from analyzer.cluster.store import DONE, NodeRow
+from analyzer.kubeproxy.generate import Layout
+from analyzer.kubeproxy.predict.cluster import predict
+from analyzer.kubeproxy.predict.every_node import At, EveryNode
+from analyzer.kubeproxy.predict.settings import Mode, Settings
+from analyzer.kubeproxy.predict.versions import version_from_text
+from analyzer.kubeproxy.view import ServicePort
+from analyzer.parsers.kubernetes import cluster_of
+from analyzer.parsers.services import parse_services
+from tests.support.cluster_reading import objects_file, reader
+from tests.support.clusters import NODES, GeneratedCluster, clusters
+from tests.support.effort import examples
+
+LAYOUTS = (Layout.V1_20, Layout.V1_24, Layout.V1_30, Layout.V1_36)
+
+
+def drifted(cluster: GeneratedCluster, mode: Mode) -> Drifted:
+    """Return what differs at the nodes of a cluster, by its objects."""
+    with TemporaryDirectory() as folder:
+        worker = reader(objects_file(Path(folder), cluster.items), shares=False)
+    shown: dict[object, list[At]] = {}
+    for node in NODES:
+        own_proxy = replace(cluster, node=node)
+        dump = own_proxy.nft if mode is Mode.NFTABLES else own_proxy.dump
+        services: tuple[ServicePort, ...] = worker.shown(dump.encode(), node)
+        for each in services:
+            key = each.name.text, each.protocol, each.version
+            shown.setdefault(key, []).append(At(each, frozenset([node])))
+    known = cluster_of(cluster.items, "objects")
+    flags = dict(flag.partition("=")[::2] for flag in cluster.flags)
+    cidr = flags.get("--cluster-cidr")
+    settings = Settings(
+        mode=mode,
+        version=version_from_text(cluster.layout.value),
+        cluster_cidrs=() if cidr is None else (ip_network(cidr),),
+        masquerade_all="--masquerade-all" in flags,
+    )
+    wanted, _ = predict(cluster.items, known, settings, 1)
+    own = {address for node in known.nodes.values() for address in node.addresses}
+    specs = parse_services(cluster.items, cluster.family)
+    rows = [NodeRow(node=node, source=node, state=DONE, mode=mode.value) for node in NODES]
+    return drift(
+        rows,
+        [EveryNode(at=tuple(at)) for at in shown.values()],
+        wanted,
+        Told(
+            services={(each.name, each.protocol, cluster.family): each for each in specs},
+            owner=lambda _: None,
+            place=lambda address: known.placement(address).node,
+        ),
+        own.__contains__,
+    )
+
+
+@examples(8, 300)
+@given(data=st.data())
+def test_what_kube_proxy_has_just_written_does_not_drift(data: st.DataObject) -> None:
+    layout = data.draw(st.sampled_from(LAYOUTS))
+    modes = [*Mode] if version_from_text(layout.value).has_nftables else [Mode.IPTABLES]
+    found = drifted(data.draw(clusters(layout)), data.draw(st.sampled_from(modes)))
+    assert [(f.drift.value, f.node, f.service, f.what) for f in found.findings] == []
