@@ -28,7 +28,12 @@ _FEW: Final = 4
 #: By option, the kind of file that it could name.
 _OPTIONS: Final = {"addresses": "addresses", "ipsets": "ipsets", "neighbours": "neighbours"}
 #: The same of options that may name several, and whether of what was taken again later.
-_SEVERAL: Final = {"conntrack": ("conntrack", False), "again": ("conntrack", True)}
+_SEVERAL: Final = {
+    "conntrack": ("conntrack", False),
+    "again": ("conntrack", True),
+    "routes": ("routes", False),
+    "rules_again": ("iptables-save", True),
+}
 
 
 def opened(options: SimpleNamespace, tell: Callable[[str], None]) -> SimpleNamespace:

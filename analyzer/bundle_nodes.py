@@ -197,7 +197,9 @@ def _node(
     rules, backends = chosen_rules(groups[root])
     others: dict[str, list[Member]] = {}
     for each in files:
-        if each.kind not in RULES and root_of(each.path, roots) == root:
+        # Rules of the second look are gone by for their counters alone.
+        later = each.kind == SAVED and each.path.removeprefix(root).startswith(_AGAIN)
+        if (each.kind not in RULES or later) and root_of(each.path, roots) == root:
             others.setdefault(each.kind, []).append(member(each))
     return NodeFiles(
         label=printable(node or root.rstrip("/").rpartition("/")[2] or bundle),

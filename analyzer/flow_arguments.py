@@ -44,6 +44,17 @@ SUSPECTS: Final[dict[str, dict[str, Any]]] = {
         "metavar": "FILE",
         "help": "output of `ip -j neighbour` on the node",
     },
+    "--routes": {
+        "metavar": "FILE",
+        **several(),
+        "help": "output of `ip -j route` and `ip -j -6 route` on the node",
+    },
+    "--rules-again": {
+        "metavar": "FILE",
+        **several(),
+        "help": "output of `iptables-save -c` taken some seconds after DUMP, as `collect --twice` "
+        "does: how many new flows were drawn for each endpoint meanwhile",
+    },
     "--error-rate": {
         "metavar": "PERCENT",
         "type": _rate,

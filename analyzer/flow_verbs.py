@@ -8,7 +8,7 @@ from analyzer.inputs import read_input
 from analyzer.judging import dead_of
 from analyzer.output import finish
 from analyzer.reports.flow_answers import PinnedAnswer, SuspectsAnswer
-from analyzer.tracking import lost_neighbours, owned_flows, proposal, wrong_doors
+from analyzer.tracking import drawn_between, owned_flows, proposal, reached, wrong_doors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ def suspects(options: SimpleNamespace) -> int:
     """Say which endpoints conntrack speaks against, and return the exit status."""
     given = read_input(options)
     flows, owned = owned_flows(options, given)
-    lost = lost_neighbours(options)
-    found = suspect_endpoints(owned, options.error_rate, lost)
+    found = suspect_endpoints(
+        owned, options.error_rate, reached(options, given), drawn_between(options, given)
+    )
     answer = SuspectsAnswer(
         cluster=given.cluster,
         view=given.view,

@@ -6,12 +6,14 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from analyzer.errors import UsageError
+from analyzer.failure.reached import Reached
 from analyzer.failure.suspects import Suspect, suspects
 from analyzer.failure.tracked import Owned, Owners
 from analyzer.files import Member, read_file
 from analyzer.flow_arguments import RATE
 from analyzer.inputs import Input
 from analyzer.judging import judged
+from analyzer.kubeproxy.drawn import Door, drawn_in_rows, drawn_in_texts
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.value import replace
 from analyzer.parsers.conntrack import parse_conntrack
@@ -75,13 +77,31 @@ def _data(name: str, options: SimpleNamespace) -> bytes:
     return name.data if isinstance(name, Member) else read_file(name, options.max_input)
 
 
-def lost_neighbours(options: SimpleNamespace) -> frozenset[Address]:
-    """Return the addresses that the node asked for in vain, where that is told."""
-    if options.neighbours is None:
-        return frozenset()
+def reached(options: SimpleNamespace, given: Input) -> Reached:
+    """Return what neighbours and routes say of ways to endpoints, where they are told."""
     from analyzer.parsers.neighbours import parse_neighbours
+    from analyzer.parsers.routes import parse_routes
 
-    return parse_neighbours(_data(options.neighbours, options), options.neighbours)
+    lost: frozenset[Address] = frozenset()
+    if options.neighbours is not None:
+        lost = parse_neighbours(_data(options.neighbours, options), options.neighbours)
+    ways = [way for name in options.routes for way in parse_routes(_data(name, options), name)]
+    places = [each.address for each in given.view.endpoints]
+    return Reached(lost, ways, given.cluster, places)
+
+
+def drawn_between(options: SimpleNamespace, given: Input) -> Mapping[Door, int]:
+    """Return how many new flows each endpoint's DNAT counted between two takes.
+
+    None of those whose rules were taken once, or without counters, or in nftables mode, where they
+    count nothing; or count less than before, as rules do that were written anew.
+    """
+    if not options.rules_again:
+        return {}
+    before = drawn_in_rows(given.every_ruleset)
+    after = drawn_in_texts((_data(name, options), name) for name in options.rules_again)
+    known = before.keys() & after.keys()
+    return {each: after[each] - before[each] for each in known if after[each] >= before[each]}
 
 
 def proposal(found: Sequence[Suspect], given: Input, options: SimpleNamespace) -> str:

@@ -25,6 +25,16 @@ def document(command: Command, *words: str, status: int) -> Any:
     return json.loads(done.out)
 
 
+def counted(packets: int) -> bytes:
+    """Return the dump with counters, of which DNAT rules have counted so many more."""
+    rows = Path(DUMP).read_text().splitlines()
+    told = [
+        f"[{100 + packets if ' -j DNAT ' in row else 1}:60] {row}" if row[:3] == "-A " else row
+        for row in rows
+    ]
+    return "\n".join([*told, ""]).encode()
+
+
 def bundle(command: Command, *, again: bool = False) -> str:
     """Write a bundle with rules, objects and conntrack, that another node has besides."""
     files = {
@@ -37,6 +47,8 @@ def bundle(command: Command, *, again: bool = False) -> str:
     }
     if again:
         files["again/conntrack-ipv4.txt"] = Path(CONNTRACK).read_bytes()
+        files["iptables-legacy-save.txt"] = counted(0)
+        files["again/iptables-legacy-save.txt"] = counted(7)
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w:gz") as archive:
         for name, data in files.items():
@@ -80,11 +92,34 @@ def test_a_bundle_has_all_that_is_asked_for(command: Command, again: bool) -> No
     assert done.status == 1
     assert "conntrack-ipv4.txt" in done.err
     assert ("again/conntrack-ipv4.txt" in done.err) is again
+    assert ("DRAWN" in done.out) is again
+    drawn = {each["drawn"] for each in document(command, "suspects", name, status=1)["endpoints"]}
+    assert drawn == ({7} if again else {None})
     assert "200 flows to Services of 200" in done.out  # the same flows do not count twice
     assert f"What they would cost: kubeodds loss {name} --dead-node master" in done.out
     assert "no neighbour" in done.out
     pinned = command("pinned", name, "--dead-node", "master")
     assert (pinned.status, "flows pinned" in pinned.out) == (1, True)
+
+
+def test_what_the_rules_drew_between_two_takes_is_told_where_they_count(command: Command) -> None:
+    first, second = command.file("one.txt", counted(0)), command.file("two.txt", counted(50))
+    asked = ("suspects", first, *ASKED[1:])
+    found = document(command, *asked, "--rules-again", second, status=1)
+    assert {each["drawn"] for each in found["endpoints"]} == {50}
+    # Written anew in between, or without counters: nothing is told.
+    for before, after in ((second, first), (DUMP, second)):
+        words = ("suspects", before, *ASKED[1:], "--rules-again", after)
+        assert {e["drawn"] for e in document(command, *words, status=1)["endpoints"]} == {None}
+    done = command(*asked, "--rules-again", OBJECTS[1])
+    assert (done.status, "expected the output of `iptables-save -c`" in done.err) == (2, True)
+
+
+def test_routes_that_are_closed_are_shown(command: Command) -> None:
+    routes = command.file("routes.json", '[{"type": "unreachable", "dst": "10.244.0.0/24"}]')
+    done = command("suspects", *ASKED, "--routes", routes)
+    assert "suspect, and no route: 10.244.0.0/24 is closed" in done.out
+    assert command("suspects", *ASKED, "--routes", CONNTRACK).status == 2
 
 
 def test_loss_of_a_bundle_proposes_who_may_be_dead(command: Command) -> None:

@@ -20,13 +20,14 @@ draws do not explain, and never why.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from analyzer.failure.agreement import at_least, at_most, holm
+from analyzer.failure.reached import Reached
 from analyzer.failure.tracked import Owned
 from analyzer.kubeproxy.view import Endpoint, ServicePort
-from analyzer.model.addresses import Address
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class Suspect:
         p_value: how likely counts at least so odd are if it answers like the others; None: its
             share says nothing, or none of its flows is unanswered.
         is_suspect: after Holm's procedure over all that were tested.
-        neighbour_lost: the node asked for its address and heard nothing.
+        way_lost: what speaks against a way to it, of neighbours and routes; empty: nothing.
+        drawn: new flows that its DNAT rule counted between two takes; None: that was not told.
     """
 
     service: ServicePort
@@ -61,27 +63,40 @@ class Suspect:
     established: int
     p_value: float | None
     is_suspect: bool
-    neighbour_lost: bool
+    way_lost: str = ""
+    drawn: int | None = None
 
 
 def suspects(
-    flows: Iterable[Owned], rate: float, lost: Collection[Address] = ()
+    flows: Iterable[Owned],
+    rate: float,
+    reached: Reached | None = None,
+    counted: Mapping[tuple[str, Endpoint], int] = MappingProxyType({}),
 ) -> tuple[Suspect, ...]:
     """Return each endpoint that conntrack has flows of, those first that it speaks against most.
 
-    `rate`: how often, at most, any endpoint is named that answers like the others.
+    `rate`: how often, at most, any endpoint is named that answers like the others. `counted`: new
+    flows to each, of each protocol, between two takes, by the counters of the rules; these are
+    told, and not tested: rules draw for the dead as for the living.
     """
+    ways = reached or Reached()
     by_service: dict[int, list[Owned]] = {}
     services: dict[int, ServicePort] = {}
     for each in flows:
         services[id(each.service)] = each.service
         by_service.setdefault(id(each.service), []).append(each)
-    found = [row for key, owned in by_service.items() for row in _rows(services[key], owned, lost)]
+    found = [
+        replace(
+            row,
+            way_lost=ways.why_not(row.endpoint.address),
+            drawn=counted.get((row.service.protocol, row.endpoint)),
+        )
+        for key, owned in by_service.items()
+        for row in _rows(services[key], owned)
+    ]
     tested = [each for each in found if each.p_value is not None]
     kept = holm([each.p_value for each in tested if each.p_value is not None], rate)
     named = {id(each) for each, fine in zip(tested, kept, strict=True) if not fine}
-    from analyzer.model.value import replace
-
     judged = [replace(each, is_suspect=True) if id(each) in named else each for each in found]
     return tuple(sorted(judged, key=_order))
 
@@ -92,9 +107,7 @@ def _order(each: Suspect) -> tuple[bool, float, int, str, str]:
     return not each.is_suspect, p_value, -each.unanswered, name, str(each.endpoint)
 
 
-def _rows(
-    service: ServicePort, owned: Sequence[Owned], lost: Collection[Address]
-) -> Iterable[Suspect]:
+def _rows(service: ServicePort, owned: Sequence[Owned]) -> Iterable[Suspect]:
     known = set(service.endpoints)
     # Of flows at what is no endpoint any more no share tells: they are pinned, and not drawn now.
     owned = [each for each in owned if each.endpoint in known]
@@ -127,7 +140,6 @@ def _rows(
             established=established.get(endpoint, 0),
             p_value=p_value,
             is_suspect=False,
-            neighbour_lost=endpoint.address in lost,
         )
 
 

@@ -31,7 +31,8 @@ def render(answer: SuspectsAnswer) -> Iterator[str]:
                 "established": each.established,
                 "p_value": each.p_value,
                 "suspect": each.is_suspect,
-                "neighbour_lost": each.neighbour_lost,
+                "way_lost": each.way_lost or None,
+                "drawn": each.drawn,
             }
         )
 

@@ -10,11 +10,14 @@ from analyzer.reports.document import Block, Cell, Column, Document, Line, Span,
 from analyzer.reports.flow_answers import SuspectsAnswer
 from analyzer.reports.phrases import count
 
+#: New flows between two takes, by the rules' counters.
+_DRAWN = Column("DRAWN", right=True)
 _COLUMNS = (
     Column("ENDPOINT"),
     Column("NODE", spare=1),
     Column("SERVICE PORT", shortens=True),
     Column("SHARE", right=True, spare=2),
+    _DRAWN,
     Column("UNANSWERED", right=True),
     Column("ANSWERED", right=True),
     Column("ESTABLISHED", right=True, spare=3),
@@ -53,7 +56,11 @@ def _blocks(answer: SuspectsAnswer) -> Iterator[Block]:
     if shown:
         yield Line()
         rows = tuple(tuple(_row(each, answer.cluster)) for each in shown)
-        yield Table(_COLUMNS, rows)
+        counted = any(each.drawn is not None for each in answer.suspects)
+        kept = [at for at, each in enumerate(_COLUMNS) if counted or each is not _DRAWN]
+        yield Table(
+            tuple(_COLUMNS[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows)
+        )
     yield Line()
     says = "What the draws do not explain: dead, slow, overloaded or cut off, no test can say."
     yield Line((Span(says, Style.FAINT),))
@@ -63,7 +70,7 @@ def _blocks(answer: SuspectsAnswer) -> Iterator[Block]:
 
 def _is_odd(each: Suspect) -> bool:
     alone = each.p_value is None and each.unanswered and not each.answered
-    return each.is_suspect or each.neighbour_lost or bool(alone)
+    return each.is_suspect or bool(each.way_lost) or bool(alone)
 
 
 def _row(each: Suspect, cluster: Cluster) -> Iterator[Cell]:
@@ -72,6 +79,7 @@ def _row(each: Suspect, cluster: Cluster) -> Iterator[Cell]:
     yield each.service.name.text
     least, most = each.share
     yield f"{most:.1%}" if least == most else f"{least:.1%} to {most:.1%}"
+    yield "-" if each.drawn is None else f"{each.drawn:,}"
     yield f"{each.unanswered:,} of {each.of_unanswered:,}"
     yield f"{each.answered:,} of {each.of_answered:,}"
     yield f"{each.established:,}"
@@ -81,9 +89,9 @@ def _row(each: Suspect, cluster: Cluster) -> Iterator[Cell]:
 
 def _says(each: Suspect) -> Cell:
     if each.is_suspect:
-        return Span("suspect, and no neighbour" if each.neighbour_lost else "suspect", Style.BAD)
-    if each.neighbour_lost:
-        return Span("no neighbour: it did not answer ARP or ND", Style.WARNING)
+        return Span("suspect, and " + each.way_lost if each.way_lost else "suspect", Style.BAD)
+    if each.way_lost:
+        return Span(each.way_lost, Style.WARNING)
     if each.p_value is None and each.unanswered:
         return "takes all flows: its share says nothing"
     return ""

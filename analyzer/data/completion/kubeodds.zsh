@@ -728,6 +728,8 @@ _shtab_kubeodds_suspects_options=(
   "*--conntrack[output of \`conntrack -L\` on the node, where DUMP is no bundle that has it]:FILE:_files"
   "*--again[the same, taken some seconds later, as \`collect --twice\` does\: ESTABLISHED flows that came between were answered now]:FILE:_files"
   "--neighbours[output of \`ip -j neighbour\` on the node]:FILE:_files"
+  "*--routes[output of \`ip -j route\` and \`ip -j -6 route\` on the node]:FILE:_files"
+  "*--rules-again[output of \`iptables-save -c\` taken some seconds after DUMP, as \`collect --twice\` does\: how many new flows were drawn for each endpoint meanwhile]:FILE:_files"
   "--error-rate[how often, at most, any endpoint is named that answers like the others (default\: 0.1\%)]:PERCENT:"
   "--all[all endpoints that conntrack has flows of]"
   "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
