@@ -201,7 +201,7 @@ def test_objects_that_are_none_are_refused(command: Command, content: str, error
         (["service", DUMP], "no verb 'service'; did you mean services?"),
         (
             ["nonsense"],
-            "no verb 'nonsense'; there are advise, client, collect, completion, diff, ...",
+            "no verb 'nonsense'; there are advise, anonymise, client, cluster, collect, ...",
         ),
         (["loss", DUMP, "--max-loss", "ten"], "'ten' is not a percentage (for example 10%)"),
         (["loss", DUMP, "--max-loss", "101%"], "'101%' is not between 0% and 100%"),

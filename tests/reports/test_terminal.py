@@ -19,7 +19,10 @@ from rich.cells import cell_len
 from analyzer.reports.terminal import render_terminal
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-VERBS = sorted(RENDERERS)
+#: A repair is read by iptables-restore or nft, and is no document.
+VERBS = sorted(RENDERERS.keys() - {"repair"})
+#: Begin lines that are there to be copied, and stay whole.
+COMMANDS = ("conntrack -D",)
 widths = pytest.mark.parametrize("width", [80, 140])
 
 
@@ -47,7 +50,7 @@ def test_colour_adds_nothing_but_colour(verb: str, width: int) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_line_is_wider_than_the_terminal(verb: str, width: int) -> None:
     lines = shown(verb, width=width, colour=False).splitlines()
-    assert max(map(cell_len, lines)) <= width
+    assert max(cell_len(each) for each in lines if not each.startswith(COMMANDS)) <= width
 
 
 @pytest.mark.parametrize("colour", [False, True])
