@@ -127,7 +127,7 @@ def routes_of(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServiceP
             for route in service.every_route(source):
                 how = refusals.get(route.frontend)
                 nowhere = not route.shares and not route.astray
-                if how is not None and nowhere and not passes_by(route):
+                if how is not None and nowhere and not passes_by(route, given.every_ruleset):
                     refused = Ending(kind=EndKind.REFUSED, how=how)
                     yield service, replace(route, astray=((refused, Bounds(ALWAYS, ALWAYS)),))
                 else:

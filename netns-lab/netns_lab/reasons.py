@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.asked_bits import rows_of
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
+from analyzer.model.rules import Ruleset
+from analyzer.semantics.base_chains import Rules
 from netns_lab.layout import PROTOCOLS
 
 
@@ -19,11 +26,23 @@ def why_not(service: ServicePort, route: Route) -> str | None:
     return None
 
 
-def passes_by(route: Route) -> bool:
+def passes_by(route: Route, rulesets: Iterable[Rules]) -> bool:
     """Tell whether flows may pass by the rules that refuse a frontend without endpoints.
 
-    Those of external addresses are asked in INPUT and FORWARD; what the node itself sends passes
-    neither. Measured: 1.36.2-iptables-legacy/features, feat/no-endpoints-lb.
+    Those of external addresses are asked in INPUT and, of later versions, in FORWARD; what the node
+    itself sends passes neither. Measured: 1.14.0-iptables-legacy/features+kubelet and
+    1.36.2-iptables-legacy/features, feat/no-endpoints-lb.
     """
     outer = (FrontendKind.EXTERNAL_IP, FrontendKind.LOAD_BALANCER_IP)
-    return route.source is Source.NODE and route.frontend.kind in outer
+    if route.frontend.kind not in outer:
+        return False
+    return route.source is Source.NODE or any(map(_forwards_unasked, rulesets))
+
+
+def _forwards_unasked(ruleset: Rules) -> bool:
+    """Tell whether FORWARD does not lead to the rules that refuse external addresses."""
+    table = ruleset.tables.get("filter") if isinstance(ruleset, Ruleset) else None
+    if table is None or names.EXTERNAL_SERVICES not in table.chains:
+        return False
+    asked = rf"(?m)^(?:\[\d+:\d+\] )?-A FORWARD .*-j {names.EXTERNAL_SERVICES}$"
+    return re.search(asked, rows_of(table)) is None

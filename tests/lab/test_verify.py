@@ -93,6 +93,35 @@ def test_both_ip_versions_are_measured_in_one_run() -> None:
         assert each["answered"] == (0 if each["dead"] else each["landed"])
 
 
+@pytest.mark.parametrize(("forwarded", "measured"), [(True, 4), (False, 0)])
+def test_a_refusal_that_forward_does_not_ask_for_is_not_predicted(
+    forwarded: bool, measured: int, tmp_path: Path
+) -> None:
+    """As of kube-proxy 1.14, whose rules for external addresses INPUT alone leads to."""
+    text = Path(case("1.36.2-iptables-legacy/two-node@worker1").dump).read_text()
+    lines = [
+        line
+        for line in text.splitlines()
+        if forwarded or not line.startswith("-A FORWARD") or "EXTERNAL-SERVICES" not in line
+    ]
+    refusal = (
+        '-A KUBE-EXTERNAL-SERVICES -d 198.51.100.3/32 -p tcp -m comment --comment "default/gone '
+        'has no endpoints" -m tcp --dport 80 -j REJECT --reject-with icmp-port-unreachable'
+    )
+    lines.insert(next(at for at, each in enumerate(lines) if each.startswith("-A")), refusal)
+    dump = tmp_path / "dump.txt"
+    dump.write_text("\n".join([*lines, ""]))
+    done = kubeodds("lab", "verify", str(dump), "--service", "default/gone", "-o", "json")
+    if measured:
+        found = json.loads(done.stdout)
+        assert (done.returncode, found["agrees"]) == (0, True)
+        assert found["routes"] + len(found["left_out"]) >= measured
+        assert {each["rejected"] for each in found["measurements"]} == {20}
+    else:
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "how its flows from there end is not predicted" in done.stderr
+
+
 def test_text_counts_the_routes_and_judges_them_together() -> None:
     given = case("1.36.2-iptables-legacy/two-node@worker1").given
     done = kubeodds("lab", "verify", *given, "--resolution", FLOWS, "--service", "default/app")
