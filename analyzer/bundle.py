@@ -75,7 +75,7 @@ def opened(options: SimpleNamespace, tell: Callable[[str], None]) -> SimpleNames
                 given = {**given, option: found}
                 used.append(found)
         for option, files in bundle.several(chosen).items():
-            if option in given and not given[option]:
+            if given.get(option) == []:  # else a verb takes none, or one file of that name
                 given = {**given, option: files}
                 used += files
         tell(bundle.used(used))

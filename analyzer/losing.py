@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from analyzer.errors import InputError, UsageError
 from analyzer.failure.loss import Count, in_order, losses
 from analyzer.failure.loss_at_nodes import WorstLoss, worst_of
+from analyzer.files import Member
 from analyzer.judging import (
     another_time,
     check_marked,
@@ -25,6 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fractions import Fraction
     from types import SimpleNamespace
+    from typing import Final
 
     from analyzer.failure.models import Dead
     from analyzer.inputs import Input
@@ -35,6 +37,23 @@ if TYPE_CHECKING:
 
     #: What `judged` returns.
     Judged = tuple[Absent, tuple[ServicePort, ...]]
+
+#: Options of `loss` that `repair` takes too, and the names under which they are kept.
+_OF_REPAIR: Final = {
+    "--input-format": "input_format",
+    "--with": "others",
+    "--table": "table",
+    "--objects": "objects",
+    "--node": "node",
+    "--node-of": "node_of",
+    "--node-ip": "node_ip",
+    "--ipsets": "ipsets",
+    "--dead": "dead",
+    "--dead-node": "dead_node",
+    "--dead-zone": "dead_zone",
+    "--service": "service",
+    "--namespace": "namespace",
+}
 
 
 def loss(options: SimpleNamespace) -> int:
@@ -100,6 +119,7 @@ def _answer(
         only_dead=options.count == Count.DEAD.value,
         rulesets=tuple(part.ruleset for part in given.parts or (given,)),
         quiet=options.quiet,
+        repair=_repair(options),
         freshness=freshness(options, given),
     )
 
@@ -129,6 +149,26 @@ def _typed(options: SimpleNamespace) -> str:
         words = [options.verb, *words]
     at = words.index(options.dumps[0], 1)
     return shlex.join([*words[:at], "-", *words[at + 1 :]])
+
+
+def _repair(options: SimpleNamespace) -> str:
+    """Return the command that takes out what is dead here; nothing of several dumps."""
+    import shlex
+
+    if options.format != "text" or len(options.dumps) != 1 or options.dumps[0] == "-":
+        return ""
+    words = ["kubeodds", "repair", str(options.dumps[0])]
+    if isinstance(options.dumps[0], Member):
+        words[-1] = options.dumps[0].bundle
+    for option, name in _OF_REPAIR.items():
+        given = getattr(options, name)
+        several = given if isinstance(given, (list, tuple)) else [given] if given else []
+        for each in several:
+            if isinstance(each, tuple):
+                words += [option, "=".join(map(str, each))]
+            elif not isinstance(each, Member):
+                words += [option, str(each)]
+    return shlex.join(words)
 
 
 # --- several nodes -----------------------------------------------------------------

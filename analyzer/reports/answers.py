@@ -102,6 +102,7 @@ class LossAnswer:
         only_dead: whether flows count as lost only where they land on dead endpoints.
         rulesets: the dumps that were asked about.
         typed: the command line that asks the same of standard input, behind the program's name.
+        repair: the command that prints how to take the dead out; empty where none is known.
         quiet: whether nobody wants to be told what to do now.
         place: where this is so, where dumps of several nodes are judged.
         freshness: of when the rules and the objects are.
@@ -121,6 +122,7 @@ class LossAnswer:
     only_dead: bool = False
     rulesets: tuple[Rules, ...] = ()
     typed: str = ""
+    repair: str = ""
     quiet: bool = False
     place: str = ""
 

@@ -2,10 +2,8 @@
 
 Source: kube-controller-manager, ``--node-monitor-grace-period``: 40 s up to 1.31, 50 s since; the
 node lifecycle controller then marks pods as not ready, and EndpointSlices follow. Taints of such a
-node evict its pods after 300 s (``DefaultTolerationSeconds``). kube-proxy writes its rules anew at
-a full sync, every 30 s up to 1.26 and every hour since (``iptables.syncPeriod``,
-``MinimizeIPTablesRestore``). conntrack keeps a flow at its endpoint for as long as it goes on
-trying: retries from one port never help (docs/semantics.md).
+node evict its pods after 300 s (``DefaultTolerationSeconds``). conntrack keeps a flow at its
+endpoint for as long as it goes on trying: retries from one port never help (docs/semantics.md).
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from analyzer.model.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Line, Span, Style
-from analyzer.reports.loss_redirects import Redirect, redirect
 from analyzer.reports.loss_words import by_harm
 
 TYPE_CHECKING = False
@@ -28,8 +25,6 @@ if TYPE_CHECKING:
 _API: Final = "default/kubernetes"
 #: Names that are shown where not all are asked for.
 _MOST: Final = 2
-#: ServicePorts, the greatest harm first, for which commands are looked for.
-_MOST_TRIED: Final = 50
 _IPV4: Final = 4
 
 
@@ -108,14 +103,11 @@ def _without_api(answer: LossAnswer) -> bool:
 
 
 def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
-    """Say how to do without an API: which endpoints to take out, and how."""
-    most = len(hurt) if answer.every else _MOST_TRIED
-    found = [redirect(each, answer.dead, answer.rulesets) for each in hurt[:most]]
+    """Say how to do without an API: who needs a pod elsewhere, and what takes the dead out."""
     lost = dict.fromkeys(
-        each.loss.service.name
-        for each in found
-        if each.loss.state is State.SILENCED
-        and not f"{each.loss.service.name.text}:".startswith(f"{_API}:")
+        each.service.name
+        for each in hurt
+        if each.state is State.SILENCED and not f"{each.service.name.text}:".startswith(f"{_API}:")
     )
     if lost:
         names = [name.text for name in lost]
@@ -124,26 +116,14 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
         within = f"-n {namespace}" if namespace else "-A"
         says = f"No living endpoint: {', '.join(names[:_MOST])}{more}. One elsewhere helps:"
         yield _Step(says, (f"kubectl {within} get pods -o wide",), alone=True)
-    helped = [each for each in found if each.commands]
-    if helped:
-        mark = len(helped) > 1 or len(helped[0].commands) > 1
-        commands = tuple(
-            f"{command}{f'  # {each.loss.service.name.text}' if mark and answer.every else ''}"
-            for each in helped
-            for command in each.commands
-        )
+    at = f"; this is {answer.place}'s" if answer.place else ""
+    if answer.repair and any(each.state is State.DEGRADED for each in hurt):
         yield _Step(
-            "API down: on each node (its own dump), redirect the dead endpoints' share:",
-            commands,
-            f"{_of(helped[0], answer)}; until kube-proxy's next full sync",
+            "API down: take the dead out of each node's rules, by its own dump:",
+            (answer.repair,),
+            f"prints what to apply, and how to undo it{at}",
             alone=True,
-            open=len(hurt) > most,
         )
-
-
-def _of(found: Redirect, answer: LossAnswer) -> str:
-    """Return what commands are of, and where they were looked for."""
-    return f"{found.loss.service.name.text}{f' at {answer.place}' if answer.place else ''}"
 
 
 def _pinned(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
