@@ -8,8 +8,9 @@ that nobody has answered, those at an endpoint that answers like the others are 
 with the endpoint's share; so are those of flows that were answered. Of an endpoint that is dead
 there are too many of the first, and too few of the second. Both are tested exactly, one-sided,
 with the greatest and the least share that any route gives it; twice the smaller p-value counts.
-Holm's procedure over all endpoints keeps the chance that any is named though it answers like the
-others below the rate that is asked for.
+Holm's procedure over all endpoints of ServicePorts with such flows, and so over those without
+any flow too, keeps the chance that any is named though it answers like the others below the rate
+that is asked for.
 
 That a connection was answered once does not say that its endpoint lives: ESTABLISHED stays for
 days. Such flows are shown and not tested, unless conntrack was taken twice and they came between.
@@ -48,7 +49,7 @@ class Suspect:
         established: flows that were answered at some time, maybe long ago.
         p_value: how likely counts at least so odd are if it answers like the others; None: its
             share says nothing, or none of its flows is unanswered.
-        is_suspect: after Holm's procedure over all that were tested.
+        is_suspect: after Holm's procedure over all endpoints of ServicePorts with such flows.
         way_lost: what speaks against a way to it, of neighbours and routes; empty: nothing.
         drawn: new flows that its DNAT rule counted between two takes; None: that was not told.
     """
@@ -95,8 +96,12 @@ def suspects(
         for row in _rows(services[key], owned)
     ]
     tested = [each for each in found if each.p_value is not None]
-    kept = holm([each.p_value for each in tested if each.p_value is not None], rate)
-    named = {id(each) for each, fine in zip(tested, kept, strict=True) if not fine}
+    p_values = [each.p_value for each in tested if each.p_value is not None]
+    # Any other endpoint of theirs could have been the odd one: it counts as a test that passed.
+    doubted = {id(each.service): each.service for each in tested}
+    others = sum(len(each.endpoints) for each in doubted.values()) - len(tested)
+    kept = holm([*p_values, *[1.0] * others], rate)
+    named = {id(each) for each, fine in zip(tested, kept, strict=False) if not fine}
     judged = [replace(each, is_suspect=True) if id(each) in named else each for each in found]
     return tuple(sorted(judged, key=_order))
 
@@ -126,7 +131,7 @@ def _rows(service: ServicePort, owned: Sequence[Owned]) -> Iterable[Suspect]:
         lacking, heard = unanswered.get(endpoint, 0), answered.get(endpoint, 0)
         of_lacking, of_heard = sum(unanswered.values()), sum(answered.values())
         p_value = None
-        if lacking and most < 1:
+        if lacking and 0 < most < 1:
             both = at_least(lacking, of_lacking, most), at_most(heard, of_heard, least)
             p_value = min(1.0, 2 * min(both))
         yield Suspect(

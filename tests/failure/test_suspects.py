@@ -120,3 +120,15 @@ def test_counts_are_of_the_service_port() -> None:
     first, second = judged(view, flows)
     assert (first.endpoint, first.unanswered, first.of_unanswered) == (one, 9, 9)
     assert (second.answered, second.of_answered, second.p_value) == (9, 9, None)
+
+
+def test_of_many_endpoints_one_is_odd_by_chance() -> None:
+    # Two flows without an answer, both at one of 250: once in 250 times, whichever it is.
+    view = view_of(many_endpoints(250))
+    one, *others = shares_of(view)
+    flows = [entry(at, one, replied=False) for at in range(2)]
+    flows += [entry(10 + at, end, replied=True) for at, end in enumerate(others)]
+    first, *_ = judged(view, flows)
+    assert first.p_value == pytest.approx(2 / 250**2)
+    assert not first.is_suspect
+    assert named(view, [*flows, *[entry(900 + at, one, replied=False) for at in range(2)]]) == {one}
