@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.dumps import has_services
 from analyzer.errors import InputError, UsageError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from analyzer.api_objects import ApiObjects
     from analyzer.failure.models import Dead
     from analyzer.kubeproxy.view import Endpoint, ServicePort
-    from analyzer.repair.patch import Patch
+    from analyzer.repair.patch import Door, Patch
     from analyzer.semantics.base_chains import Rules
 
 _IPV4: Final = 4
@@ -62,16 +62,20 @@ def repair_of(options: SimpleNamespace, given: Input, died: Dead, objects: ApiOb
     before = losses(services, died, Count.DEAD)
     alone = () if options.service else tuple(_api(before))
     wanted = frozenset(end for each in before if each not in alone for end in each.dead)
-    patches, rulesets = made(given, wanted)
+    lost = {_key(each.service) for each in before if each not in alone}
+    # Several Services may have the same endpoints, of which some are not to be touched.
+    doors: dict[bool, set[Door]] = {True: set(), False: set()}
+    for each in given.view.services:
+        doors[_key(each) in lost] |= {(each.protocol, f.address, f.port) for f in each.frontends}
+    patches, rulesets = made(given, wanted, doors[False] - doors[True])
     after = input_of(options, rulesets, _others(given), objects, None)
-    asked = {_key(each.service) for each in before if each not in alone}
     wide = losses(given.view.services, died, Count.ALL)
     then = losses(after.view.services, died, Count.ALL)
     found = repaired(wide, then, given.ruleset.file)
     return Made(
         patches=patches,
         after=after,
-        services=tuple(each for each in found if _key(each.before.service) in asked),
+        services=tuple(each for each in found if _key(each.before.service) in lost),
         pinned=tuple(_pinned(before, alone)),
         alone=alone,
     )
@@ -92,8 +96,13 @@ def _api(before: Sequence[ServiceLoss]) -> Iterator[ServiceLoss]:
             yield each
 
 
-def made(given: Input, dead: frozenset[Endpoint]) -> tuple[tuple[Patch, ...], list[Rules]]:
-    """Return the changes, and the rules of each dump with them."""
+def made(
+    given: Input, dead: frozenset[Endpoint], spared: Collection[Door]
+) -> tuple[tuple[Patch, ...], list[Rules]]:
+    """Return the changes, and the rules of each dump with them.
+
+    What comes by one of `spared` is left alone, though it may be sent to the same endpoints.
+    """
     patches: list[Patch] = []
     rulesets: list[Rules] = []
     for part in given.parts or (given,):
@@ -102,13 +111,13 @@ def made(given: Input, dead: frozenset[Endpoint]) -> tuple[tuple[Patch, ...], li
             from analyzer.repair.applied import applied
             from analyzer.repair.iptables import patch_of
 
-            patch = patch_of(ruleset, dead)
+            patch = patch_of(ruleset, dead, spared)
             patches.append(patch)
             rulesets.append(applied(ruleset, patch.apply) if patch.apply else ruleset)
         else:
             from analyzer.repair.nft import repaired_tables, with_table
 
-            own, found = repaired_tables(ruleset, dead)
+            own, found = repaired_tables(ruleset, dead, spared)
             patches += found
             rulesets.append(with_table(ruleset, own))
     return tuple(patches), rulesets

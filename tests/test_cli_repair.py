@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from analyzer.model.rules import Ruleset
-from tests.support.captures import FIXTURES
+from tests.support.captures import FIXTURES, ROOT
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import chance, cluster_ip, dump, endpoint, two_endpoints
 
+RULESET = str(ROOT / "examples" / "ruleset.nft")
 ANY_AGE = ("--max-age", "999999999")
 ASKED = (DUMP, *OBJECTS, "--node", "worker1", *ANY_AGE)
 DEAD = (*ASKED, "--dead-node", "master")
@@ -54,6 +55,32 @@ def test_the_api_is_refused_only_where_it_is_asked_for(command: Command) -> None
     assert "Nobody left, refused at once: default/kubernetes:https." in done.out
     assert "-d 10.96.0.1/32 -p tcp -m tcp --dport 443 -j REJECT" in done.out
     assert "default/app" not in done.out
+
+
+@pytest.mark.parametrize("rules", [DUMP, RULESET])
+def test_services_with_the_same_endpoints_are_left_alone_unless_asked_for(
+    command: Command, rules: str
+) -> None:
+    asked = (rules, *OBJECTS, "--node", "worker1", *ANY_AGE, "--dead-node", "master")
+    done = command("repair", *asked, "--service", "kube-dns:dns")
+    changes = [line for line in done.out.splitlines() if not line.startswith("#")]
+    assert done.status == 0
+    assert any("10.96.0.10" in line for line in changes)
+    assert not any("tcp" in line for line in changes if "10.96.0.10" in line), changes
+
+
+def test_the_api_is_not_refused_with_another_service_of_its_servers(command: Command) -> None:
+    text = dump(
+        cluster_ip("default/kubernetes:https", chain="KUBE-SVC-1"),
+        cluster_ip("kube-system/api:https", "10.96.0.7", chain="KUBE-SVC-2"),
+        "-A KUBE-SVC-1 -j KUBE-SEP-1",
+        "-A KUBE-SVC-2 -j KUBE-SEP-1",
+        endpoint("KUBE-SEP-1", "192.168.0.10:6443"),
+    )
+    done = command("repair", command.file("api.txt", text), "--dead", "192.168.0.10", *ANY_AGE)
+    assert "Left alone: default/kubernetes:https." in done.out
+    assert "-d 10.96.0.7/32" in done.out
+    assert "-d 10.96.0.1/32" not in done.out
 
 
 def test_loss_of_the_rules_with_the_repair_among_them_is_nothing(command: Command) -> None:

@@ -35,6 +35,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from analyzer.repair.patch import Door
+
 _SERVICES: Final = f"{PREFIX}SERVICES"
 _NODE_PORTS: Final = f"{PREFIX}NODEPORTS"
 #: Base chains by which flows to Services come to nat, and those in which filter sees them.
@@ -63,8 +65,11 @@ class _Group:
     empty: bool
 
 
-def patch_of(ruleset: Ruleset, dead: Collection[Endpoint]) -> Patch:
-    """Return the change that takes `dead` out of the rules; without text where there is none."""
+def patch_of(ruleset: Ruleset, dead: Collection[Endpoint], spared: Collection[Door] = ()) -> Patch:
+    """Return the change that takes `dead` out of the rules; without text where there is none.
+
+    Flows that come by one of `spared` go on as they did, to the dead too.
+    """
     program = f"{'iptables' if ruleset.family == 'ip' else 'ip6tables'}"
     program += f"-{ruleset.backend}-restore" if ruleset.backend else "-restore"
     nothing = Patch(family=ruleset.family, program=f"{program} -w 5 --noflush", apply="", undo="")
@@ -74,7 +79,7 @@ def patch_of(ruleset: Ruleset, dead: Collection[Endpoint]) -> Patch:
     if not nat.complete:
         return replace(nothing, problems=("the nat table is not whole in the dump; take it again",))
     try:
-        maker = _Maker(ruleset, nat, dead)
+        maker = _Maker(ruleset, nat, dead, spared)
     except Refused as why:
         return replace(nothing, problems=(str(why),))
     apply = maker.apply()
@@ -89,7 +94,18 @@ class _Maker:
         Refused: the table is not whole.
     """
 
-    def __init__(self, ruleset: Ruleset, nat: Table, dead: Collection[Endpoint]) -> None:
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        nat: Table,
+        dead: Collection[Endpoint],
+        spared: Collection[Door],
+    ) -> None:
+        # As rules ask for them; one of an IP version that is not this one is met by none.
+        self._spared: set[_Key] = {
+            (None if address is None else f"{address}/{address.max_prefixlen}", by, str(port))
+            for by, address, port in spared
+        }
         self._family = ruleset.family
         self._nat = nat
         self._filter = ruleset.tables.get("filter")
@@ -127,7 +143,7 @@ class _Maker:
                 self.problems.append(
                     f"rule {rule.location} asks for no single destination, protocol and port"
                 )
-            else:
+            elif self._key_in(chain, key) not in self._spared:
                 groups.setdefault(self._key_in(chain, key), [])
         for at, key in enumerate(keys):
             same = groups.get(self._key_in(chain, key))

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from analyzer.model.nft_expressions import Expression
     from analyzer.model.nft_statements import Statement
+    from analyzer.repair.patch import Door
 
 _KUBE_PROXY: Final = "kube-proxy"
 _HOOKS: Final = ("prerouting", "output")
@@ -62,16 +63,19 @@ _DEEPEST: Final = 30
 
 
 def repaired_tables(
-    ruleset: NftRuleset, dead: Collection[Endpoint]
+    ruleset: NftRuleset, dead: Collection[Endpoint], spared: Collection[Door] = ()
 ) -> tuple[tuple[Table, ...], tuple[Patch, ...]]:
-    """Return for each IP version the table that takes `dead` out, where there is one; and text."""
+    """Return for each IP version the table that takes `dead` out, where there is one; and text.
+
+    Flows that come by one of `spared` go on as they did, to the dead too.
+    """
     tables: list[Table] = []
     patches: list[Patch] = []
     for family in ("ip", "ip6"):
         table = ruleset.tables.get((family, _KUBE_PROXY))
         if table is None:
             continue
-        own, problems = table_of(table, dead)
+        own, problems = table_of(table, dead, spared)
         text = ""
         if own is not None:
             try:
@@ -91,12 +95,14 @@ def repaired_tables(
     return tuple(tables), tuple(patches)
 
 
-def table_of(table: Table, dead: Collection[Endpoint]) -> tuple[Table | None, tuple[str, ...]]:
+def table_of(
+    table: Table, dead: Collection[Endpoint], spared: Collection[Door] = ()
+) -> tuple[Table | None, tuple[str, ...]]:
     """Return the table that goes in front, None where there is nothing to repair; and problems."""
     where = f"table {table.family} {table.name}"
     if not table.complete:
         return None, (f"{where} is not whole in the dump; take it again",)
-    maker = _Maker(table, dead)
+    maker = _Maker(table, dead, spared)
     try:
         found = maker.table()
     except Refused as why:
@@ -107,8 +113,11 @@ def table_of(table: Table, dead: Collection[Endpoint]) -> tuple[Table | None, tu
 class _Maker:
     """Makes the table of one family."""
 
-    def __init__(self, table: Table, dead: Collection[Endpoint]) -> None:
+    def __init__(self, table: Table, dead: Collection[Endpoint], spared: Collection[Door]) -> None:
         self._table = table
+        self._spared = {
+            (by, port) if address is None else (address, by, port) for by, address, port in spared
+        }
         self._dead = {(each.address, each.port) for each in dead}
         self._gone: dict[str, bool] = {}
         self._leads: dict[str, bool] = {}
@@ -157,6 +166,8 @@ class _Maker:
         """Return the elements of a verdict map that lead to the dead."""
         found = []
         for each in self._table.sets[name].elements:
+            if isinstance(each.key, Concat) and each.key.parts in self._spared:
+                continue
             match each.value:
                 case Jump(to) | Goto(to) if self._leads_to_dead(to):
                     try:
