@@ -60,6 +60,8 @@ def owned_flows(
     flows: list[Tracked] = []
     for name in options.conntrack:
         flows += parse_conntrack(_data(name, options), name)
+    # Files may overlap, and conntrack gives an entry twice if its table is resized meanwhile.
+    flows = [*{(e.key, e.reply_source, e.reply_source_port): e for e in flows}.values()]
     # pinned goes by what there is now, suspects by all that came.
     again = [
         each

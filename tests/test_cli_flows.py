@@ -66,6 +66,11 @@ def test_the_dead_are_named_with_the_numbers_and_the_line_to_run(command: Comman
     assert all(e["p_value"] < 1e-6 for e in found["endpoints"] if e["suspect"])
 
 
+def test_an_entry_counts_once_though_files_overlap(command: Command) -> None:
+    once = document(command, "suspects", *ASKED, status=1)
+    assert document(command, "suspects", *ASKED, "--conntrack", CONNTRACK, status=1) == once
+
+
 def test_without_objects_the_line_names_endpoints(command: Command) -> None:
     found = document(command, "suspects", DUMP, "--conntrack", CONNTRACK, status=1)
     assert found["proposal"] == f"kubeodds loss {DUMP} --dead 10.244.0.3:53,10.244.0.7:8080"
