@@ -185,16 +185,28 @@ def test_numerators_are_exact(command: Command, made: str) -> None:
         ("CREATE TABLE a (b int)", "one SELECT"),
         ("SELECT * FROM read_csv('/etc/passwd')", "/etc/passwd"),
         ("SELECT * FROM read_text('c/objects.json')", "objects.json"),
+        ("SELECT * FROM read_text('{made}/objects.json.gz')", "objects.json"),
+        ("SELECT * FROM glob('{made}/*')", "Cannot access file"),
+        ("WITH a AS (COPY (SELECT 1) TO '{made}/nodes/x') SELECT 1", "changes nothing"),
+        (
+            "FROM json_execute_serialized_sql(json_serialize_sql("
+            "'WITH a AS (COPY (SELECT 1) TO ''{made}/nodes/x'') FROM a'))",
+            "does not run",
+        ),
+        ("SELECT now() AS at", "at is a time in a zone"),
         ("", "one SELECT"),
     ],
 )
 def test_a_question_that_is_none_is_bad_usage(
     command: Command, made: str, sql: str, says: str
 ) -> None:
-    done = command("cluster", "sql", made, sql)
+    done = command("cluster", "sql", made, sql.replace("{made}", str(Path(made).resolve())))
     assert done.status == 2
     assert says in done.err
+    assert "LINE" not in done.err
+    assert "Traceback" not in done.err
     assert not Path("x.csv").exists()
+    assert not (Path(made) / "nodes" / "x").exists()
 
 
 def test_the_tables_need_nothing_of_ours(made: str) -> None:

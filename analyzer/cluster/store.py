@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
+from analyzer.cluster.asking import answer
 from analyzer.cluster.content import (
     Lists,
     New,
@@ -113,6 +114,8 @@ class Store:
         self.about = about
         self._db = engine().connect(":memory:")
         self._db.execute("SET threads = 1; SET preserve_insertion_order = false")
+        # What is too large for memory goes beside the tables, for their owner only.
+        self._db.execute(f"SET temp_directory = '{folder}/.spill'")
         self._db.execute(create_views(f"{folder}/"))
         self._lock: int | None = None
         self._written: set[tuple[str, str]] = set()
@@ -278,19 +281,7 @@ class Store:
         Raises:
             UsageError: the question is none.
         """
-        db = self._db
-        duckdb = engine()
-        try:
-            kinds = {each.type for each in db.extract_statements(sql)}
-            if len(db.extract_statements(sql)) != 1 or kinds != {duckdb.StatementType.SELECT}:
-                raise UsageError("cluster sql: it answers one SELECT, and changes nothing")
-            db.execute(f"SET allowed_directories = ['{self.folder}/']")
-            db.execute("SET enable_external_access = false; SET lock_configuration = true")
-            found = db.execute(sql)
-            columns = [each[0] for each in found.description or ()]
-            return columns, found.fetchall()
-        except duckdb.Error as error:
-            raise UsageError(f"cluster sql: {str(error).strip()}") from None
+        return answer(self._db, self.folder, sql)
 
     def by_digest(self) -> Iterator[ServicePortAt]:
         """Give each content of a ServicePort that a node has, with those nodes."""

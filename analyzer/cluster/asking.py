@@ -1,0 +1,62 @@
+"""Questions of the user's own to the tables of a store: one SELECT, which writes nothing.
+
+Theory of operation: DuckDB takes a WITH that copies into files for part of a SELECT, and would
+write wherever it may read. Within another question it refuses such a WITH, so each is explained
+there before it is run. One function runs a question that only its argument tells, and is refused.
+"""
+
+from __future__ import annotations
+
+from analyzer.cluster.folder import engine
+from analyzer.cluster.tables import TABLES
+from analyzer.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+    from analyzer.cluster.content import Row
+
+_ONE_SELECT: Final = "cluster sql: it answers one SELECT, and changes nothing"
+#: What DuckDB says of a WITH that writes and stands within another question.
+_WRITES: Final = "must be at the top level"
+#: Runs a question that whoever explains it does not see.
+_HIDES: Final = "json_execute_serialized_sql"
+#: What DuckDB hands on as text alone, for want of a module.
+_ZONED: Final = "WITH TIME ZONE"
+
+
+def answer(db: Any, folder: str, sql: str) -> tuple[list[str], list[Row]]:
+    """Return the columns and rows of a question to the tables in a folder.
+
+    `db` is a connection that has the views over them; it reads no other file from then on.
+
+    Raises:
+        UsageError: the question is none.
+    """
+    duckdb = engine()
+    try:
+        kinds = [each.type for each in db.extract_statements(sql)]
+        if kinds != [duckdb.StatementType.SELECT]:
+            raise UsageError(_ONE_SELECT)
+        tables = ", ".join(f"'{folder}/{table}/'" for table in TABLES)
+        db.execute(f"SET allowed_directories = [{tables}]")
+        db.execute("SET enable_external_access = false; SET lock_configuration = true")
+        within = sql.replace("'", "''")
+        told = db.execute(f"EXPLAIN (FORMAT json) FROM query('{within}')").fetchall()
+        if _HIDES in str(told).lower():
+            raise UsageError(f"cluster sql: it does not run {_HIDES}")
+        found = db.execute(sql)
+        columns = [(each[0], str(each[1])) for each in found.description or ()]
+        for name, kind in columns:
+            if _ZONED in kind:
+                says = "is a time in a zone; ask for it as text, with ::VARCHAR"
+                raise UsageError(f"cluster sql: {name} {says}")
+        return [name for name, _ in columns], found.fetchall()
+    except duckdb.Error as error:
+        says = str(error)
+        if _WRITES in says:
+            raise UsageError(_ONE_SELECT) from None
+        # Behind that it quotes the question, as it was put above.
+        says = " ".join(says.partition("\n\nLINE ")[0].split())
+        raise UsageError(f"cluster sql: {says}") from None
