@@ -108,3 +108,17 @@ def test_a_dump_of_another_order_of_chains_is_read_in_whole(tmp_path: Path) -> N
     for text in (dump, f"{head}*nat\n{turned}"):
         given_task = task(node_name(0), text)
         assert said(shared.read(given_task)) == said(alone.read(given_task))
+
+
+def test_an_address_that_leads_to_the_chain_of_another_service(tmp_path: Path) -> None:
+    items = mixed(12, 3)
+    shared = reader(objects_file(tmp_path, items))
+    alone = reader(objects_file(tmp_path, items), shares=False)
+    dump = headed(GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(0)).dump, 4)
+    rows = [line for line in dump.split("\n") if "cluster IP" in line and "-j KUBE-SVC-" in line]
+    rows = [line for line in rows if line.startswith("-A KUBE-SERVICES ")]
+    assert said(shared.read(task(node_name(0), dump))) == said(alone.read(task(node_name(0), dump)))
+    for at, row in enumerate(rows):
+        led = row.rpartition(" ")[0] + " " + rows[at - 1].rpartition(" ")[2]
+        given_task = task(node_name(1), dump.replace(row, led))
+        assert said(shared.read(given_task)) == said(alone.read(given_task))

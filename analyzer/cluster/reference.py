@@ -290,11 +290,12 @@ class Reference:
     ) -> bool:
         """Add the ServicePorts that other rows are about; tell whether all rows were understood."""
         seen: set[int] = set()
+        named: list[bytes]
         for at, line in lines:
             is_nat = nat[0] <= at <= nat[1]
             if not (is_nat and line.startswith(_DISPATCH)):
                 # Whoever else names a chain that was passed over, or an address: that one is read.
-                named: list[bytes] = []
+                named = []
                 if line.startswith(b":"):
                     named = [line[1:].partition(b" ")[0]]
                 elif line.startswith(b"-A "):
@@ -315,6 +316,8 @@ class Reference:
                 if host is None:
                     return False  # it may take flows to any address
                 differing.update(self.at_host(host[1]))
+                named = _TARGET.findall(line)  # whoever's chain they are sent to instead
+                differing.update(self.user[each] for each in named if each in self.user)
         differing.update(at for at in range(len(self.plain)) if at not in seen)
         return True
 
