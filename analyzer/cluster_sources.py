@@ -18,6 +18,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from analyzer.bundle_files import files_one_by_one, is_archive_file
+from analyzer.cluster.folder import writable
 from analyzer.errors import InputError, UsageError
 from analyzer.files import may_be_bundle
 from analyzer.model.value import value
@@ -139,19 +140,20 @@ class Sources:
         for path in files:
             try:
                 is_archive = may_be_bundle(path) and is_archive_file(path, self._most)
+                is_bundle = is_archive and self._is_bundle(path)
             except (OSError, InputError) as error:
                 yield self._failed(path, error)
                 continue
             if not is_archive:
                 groups.setdefault(self._key(path), []).append(path)
-            elif self._is_bundle(path):
+            elif is_bundle:
                 yield self._bundle(path)
             else:
                 yield path
         for (_, name), paths in groups.items():
             yield Task(
-                source=paths[0],
-                node=name,
+                source=writable(paths[0]),
+                node=writable(name),
                 files=tuple(paths),
                 fingerprint=" ".join(map(_fingerprint, paths)),
             )
@@ -159,13 +161,15 @@ class Sources:
     def _failed(self, path: str, error: OSError | InputError) -> Task:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         name = self._key(path)[1]
-        return Task(source=path, node=name, files=(path,), fingerprint="unread", why=why)
+        return Task(
+            source=writable(path), node=writable(name), files=(path,), fingerprint="unread", why=why
+        )
 
     def _bundle(self, path: str) -> Task:
         named = "" if self._pattern is None else self._key(path)[1]
         return Task(
-            source=path,
-            node=named,
+            source=writable(path),
+            node=writable(named),
             files=(path,),
             fingerprint=_fingerprint(path),
             is_bundle=True,
@@ -211,7 +215,7 @@ class Sources:
         is_done: Collection[tuple[str, str]],
         seen: set[tuple[str, str]],
     ) -> Iterator[Task]:
-        source = f"{path}:{held[0][0]}"
+        source = writable(f"{path}:{held[0][0]}")
         self.number += 1
         if (source, fingerprint) in is_done:
             return
@@ -219,7 +223,7 @@ class Sources:
         seen.add(key)
         yield Task(
             source=source,
-            node=key[1],
+            node=writable(key[1]),
             files=tuple(f"{path}:{name}" for name, _ in held),
             fingerprint=fingerprint,
             held=tuple(data for _, data in held),

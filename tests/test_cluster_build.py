@@ -261,6 +261,7 @@ def test_two_runs_at_once_are_refused(dumps: Path, command: Command) -> None:
     [
         (b"nothing that anybody knows\n", "no dump of rules"),
         (b"\x1f\x8b\x08\x00 cut", "damaged"),
+        (b"PK\x03\x04 cut", "cut off"),
         (None, "No such file"),
     ],
 )
@@ -279,6 +280,16 @@ def test_a_file_that_cannot_be_read_is_one_failed_node(
     assert found["odd"][0] == ""
     assert why.lower() in (found["odd"][1] + done.err).lower()
     assert len([digest for digest, _ in found.values() if digest]) == NODES
+
+
+def test_a_name_that_is_no_text_is_a_name_as_any(dumps: Path, command: Command) -> None:
+    first = min(dumps.glob("*.txt"))
+    (dumps / os.fsdecode(b"w\xff.txt")).write_bytes(
+        first.read_bytes().replace(b"cluster IP", b"\xff\xfe", 1)
+    )
+    assert command("cluster", "build", *words(dumps)).status == 0
+    assert kept()["w\\udcff"][0]
+    assert "0 read now" in command("cluster", "build", *words(dumps)).out
 
 
 def test_where_nothing_can_be_read_the_input_is_bad(command: Command) -> None:

@@ -126,6 +126,15 @@ def _put(path: str, content: bytes) -> None:
     settle(new, path)
 
 
+def writable(said: Any) -> Any:
+    """Return a value of a table with bytes that are no UTF-8 as ``\\udcff``: it is text to DuckDB."""
+    if isinstance(said, list):
+        return [writable(each) for each in said]
+    if isinstance(said, str) and not said.isascii():
+        return said.encode("utf-8", "backslashreplace").decode()
+    return said
+
+
 def settle(new: str, path: str) -> None:
     """Move a file to where it counts, once its content is on the disk."""
     held = os.open(new, os.O_RDONLY)

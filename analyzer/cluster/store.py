@@ -36,6 +36,7 @@ from analyzer.cluster.folder import (
     locked,
     prepare,
     settle,
+    writable,
 )
 from analyzer.cluster.tables import TABLES, create_views
 from analyzer.errors import UsageError
@@ -231,7 +232,7 @@ class Store:
         made = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
         self._db.execute(f"CREATE OR REPLACE TEMP TABLE part ({made})")
         values = ", ".join(f"unnest(${name}::{kind}[])" for name, kind in columns.items())
-        given = {name: [row[at] for row in rows] for at, name in enumerate(columns)}
+        given = {name: [writable(row[at]) for row in rows] for at, name in enumerate(columns)}
         self._db.execute(f"INSERT INTO part SELECT {values}", given)  # our columns
         path = f"{self.folder}/{table}/part-{number:06}.parquet"
         # A name that no view reads, until all of it is there.
