@@ -127,7 +127,7 @@ def _put(path: str, content: bytes) -> None:
 
 
 def writable(said: Any) -> Any:
-    """Return a value of a table with bytes that are no UTF-8 as ``\\udcff``: it is text to DuckDB."""
+    """Return a value of a table; bytes that are no UTF-8 are told by their numbers."""
     if isinstance(said, list):
         return [writable(each) for each in said]
     if isinstance(said, str) and not said.isascii():
