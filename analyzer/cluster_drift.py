@@ -45,8 +45,14 @@ def drift_of(options: SimpleNamespace) -> int:
     if not done:
         raise InputError(f"{options.folder}: the rules of no node are known")
     wanted, words, left_out = _wanted(options, objects, done)
+    known = objects.cluster.node_names
+    if wanted is not None and not any(each.node in known for each in done):
+        raise InputError(
+            f"{options.folder}: the objects have no node called {done[0].node}, nor any other that "
+            "was read; see --name-from of cluster build, or --against majority"
+        )
     own = {a for node in objects.cluster.nodes.values() for a in node.addresses}
-    found = drift(done, services, wanted, _told(objects), own.__contains__)
+    found = drift(done, services, wanted, _told(objects), own.__contains__, left_out)
     found = replace(found, not_judged=(*found.not_judged, *left_out))
     found = _narrowed(found, options)
     answer = DriftAnswer(
@@ -133,6 +139,6 @@ def _diagnostics(
     known = objects.cluster.node_names
     unknown = sorted(each.node for each in nodes if each.node not in known)
     if unknown and objects.items:
-        says = f"the objects have no such node: {listed(unknown)}"
+        says = f"not compared with the objects, which have no such node: {listed(unknown)}"
         told.append(partial_warning("unknown-node", says, folder))
     return tuple(told)

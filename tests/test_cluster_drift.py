@@ -110,6 +110,28 @@ def test_without_any_objects_an_endpoint_that_few_have_is_extra(command: Command
     assert {"extra-endpoint", "missing-endpoint"} <= codes
 
 
+def test_a_node_that_the_objects_do_not_have_has_no_extra_services(command: Command) -> None:
+    items = mixed(12, 2)
+    dumps = [GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(at)).dump for at in (0, 1)]
+    objects = command.file("o.json", json.dumps({"kind": "List", "items": items}))
+    named = [(f"{node_name(0)}.txt", dumps[0]), (f"{node_name(1)}.example.com.txt", dumps[1])]
+    build(command, *named, objects=objects)
+    done = command("cluster", "drift", "made", "-o", "json")
+    assert {each["code"] for each in json.loads(done.out)["differences"]} == set()
+    assert "which have no such node: node-0001.example.com" in done.err
+    assert command("cluster", "drift", "made", "--strict").status == 3
+
+
+def test_where_the_objects_have_none_of_the_nodes_nothing_is_claimed(command: Command) -> None:
+    items = mixed(12, 1)
+    dump = GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(0)).dump
+    objects = command.file("o.json", json.dumps({"kind": "List", "items": items}))
+    build(command, ("other.example.com.txt", dump), objects=objects)
+    done = command("cluster", "drift", "made")
+    assert done.status == 2
+    assert "--name-from" in done.err
+
+
 def test_a_node_without_the_other_ip_version_is_named(command: Command) -> None:
     dumps = [(f"{node_name(at)}.txt", plain_dump(at)) for at in range(4)]
     six = (

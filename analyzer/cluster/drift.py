@@ -16,7 +16,7 @@ one finding, and its Services are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from analyzer.cluster.drift_kinds import Drift, Finding
 from analyzer.cluster.drift_nodes import drift_of_nodes
@@ -65,15 +65,19 @@ def drift(
     wanted: Sequence[EveryNode] | None,
     told: Told,
     is_nodes: Callable[[Address], bool],
+    untold: Collection[str] = (),
 ) -> Drifted:
-    """Return how nodes that were read differ; `wanted` is what objects say, None: nothing."""
+    """Return how nodes that were read differ; `wanted` is what objects say, None: nothing.
+
+    `untold` are names of ServicePorts that objects have, and of which they do not say enough.
+    """
     done = [each for each in nodes if each.is_done]
     of_nodes = [*drift_of_nodes(done)]
     left_out = {each.node for each in of_nodes if each.drift in _CAUSES}
     names = frozenset(each.node for each in done) - left_out
     # Of rules that were not understood nobody knows whether they are other rules.
     odd = {(each.node, name) for each in done for name in (*each.left_out, *each.unled)}
-    run = _Comparison(names, told, odd, is_nodes)
+    run = _Comparison(names, told, odd, is_nodes, untold)
     masked = {each.node for each in of_nodes if each.drift in _BEHIND}
     found = {_key(each.service): each for each in services}
     expected = None if wanted is None else {_key(each.service): each for each in wanted}
@@ -104,11 +108,13 @@ class _Comparison:
         told: Told,
         odd: set[tuple[str, str]],
         is_nodes: Callable[[Address], bool],
+        untold: Collection[str],
     ) -> None:
         self._names = names
         self._told = told
         self._odd = odd
         self._is_nodes = is_nodes
+        self._untold = untold
         self._without: dict[int | None, frozenset[str]] = {}
         self.compared = 0
         self.not_judged: list[str] = []
@@ -185,7 +191,9 @@ class _Comparison:
                 rest -= common
                 self.compared += len(common)
                 yield from self._at(key, [*differences(service, wanted, self._told)], common)
-            yield from self._at(key, [(Drift.EXTRA_SERVICE, "")], rest)
+            # Else what is left are nodes of which the objects tell nothing.
+            if not should and key[0] not in self._untold:
+                yield from self._at(key, [(Drift.EXTRA_SERVICE, "")], rest)
         there = frozenset().union(*(nodes for _, nodes in at)) if at else frozenset[str]()
         for _, places in should:
             yield from self._at(key, [(Drift.MISSING_SERVICE, "")], (places & unasked) - there)
