@@ -145,7 +145,8 @@ ANALYZER: Final = (
     ),
     Row("explore_verb explore_arguments", "test_explorer.py", "as a user sees it, key by key"),
     Row(
-        "cluster_arguments cluster/folder cluster/from_dumps cluster/store cluster/tables",
+        "cluster_arguments cluster/asking cluster/folder cluster/from_dumps cluster/store "
+        "cluster/tables",
         "test_cluster_verbs.py test_cluster_build.py",
         "verbs of a whole cluster, as a user sees them, and its tables",
     ),
