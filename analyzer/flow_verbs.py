@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def suspects(options: SimpleNamespace) -> int:
     """Say which endpoints conntrack speaks against, and return the exit status."""
     given = read_input(options)
-    flows, owned = owned_flows(options, given)
+    flows, owned, unread = owned_flows(options, given)
     found = suspect_endpoints(
         owned, options.error_rate, reached(options, given), drawn_between(options, given)
     )
@@ -30,7 +30,7 @@ def suspects(options: SimpleNamespace) -> int:
         suspects=found,
         rate=options.error_rate,
         proposal=proposal(found, given, options),
-        diagnostics=given.view.diagnostics,
+        diagnostics=(*given.view.diagnostics, *unread),
         every=options.all,
     )
     no = any(each.is_suspect for each in found)
@@ -40,7 +40,7 @@ def suspects(options: SimpleNamespace) -> int:
 def pinned(options: SimpleNamespace) -> int:
     """Say which flows stay where nobody answers, and return the exit status."""
     given = read_input(options)
-    flows, owned = owned_flows(options, given)
+    flows, owned, unread = owned_flows(options, given)
     died = dead_of(options, given)
     doors = wrong_doors(given)
     found = pinned_flows(owned, died.endpoints, doors)
@@ -52,6 +52,6 @@ def pinned(options: SimpleNamespace) -> int:
         owned=len(owned),
         pinned=found,
         doors=doors,
-        diagnostics=given.view.diagnostics,
+        diagnostics=(*given.view.diagnostics, *unread),
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=bool(found or doors))

@@ -15,6 +15,7 @@ from analyzer.inputs import Input
 from analyzer.judging import judged
 from analyzer.kubeproxy.drawn import Door, drawn_in_rows, drawn_in_texts
 from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.value import replace
 from analyzer.parsers.conntrack import parse_conntrack
 
@@ -33,7 +34,7 @@ def suggested(options: SimpleNamespace, given: Input) -> str:
     """
     if not options.conntrack:
         return ""
-    _, owned = owned_flows(options, given)
+    _, owned, _ = owned_flows(options, given)
     return proposal(suspects(owned, RATE), given, options)
 
 
@@ -45,8 +46,8 @@ def dump_of(options: SimpleNamespace) -> str:
 
 def owned_flows(
     options: SimpleNamespace, given: Input
-) -> tuple[Sequence[Tracked], Sequence[Owned]]:
-    """Return the flows that conntrack has, and those to Services.
+) -> tuple[Sequence[Tracked], Sequence[Owned], Sequence[Diagnostic]]:
+    """Return the flows that conntrack has, those to Services, and what was not understood.
 
     Raises:
         AnalyzerError: none are given, or a file is something else.
@@ -57,22 +58,32 @@ def owned_flows(
             "no conntrack entries: give --conntrack FILE, the output of `conntrack -L` on the "
             "node, or a bundle of `kubeodds collect`"
         )
-    flows: list[Tracked] = []
-    for name in options.conntrack:
-        flows += parse_conntrack(_data(name, options), name)
+    told: list[Diagnostic] = []
+
+    def read(names: Sequence[str]) -> list[Tracked]:
+        found: list[Tracked] = []
+        for name in names:
+            here, unread = parse_conntrack(_data(name, options), name)
+            found += here
+            if unread:
+                told.append(_not_understood(unread, name))
+        return found
+
+    flows = read(options.conntrack)
     # Files may overlap, and conntrack gives an entry twice if its table is resized meanwhile.
     flows = [*{(e.key, e.reply_source, e.reply_source_port): e for e in flows}.values()]
     # pinned goes by what there is now, suspects by all that came.
-    again = [
-        each
-        for name in getattr(options, "again", ())
-        for each in parse_conntrack(_data(name, options), name)
-    ]
-    if again:
-        known = {each.key for each in flows}
-        flows += [replace(each, is_new=True) for each in again if each.key not in known]
+    known = {each.key for each in flows}
+    later = {each.key: each for each in read(getattr(options, "again", ()))}
+    flows += [replace(each, is_new=True) for key, each in later.items() if key not in known]
     _, services = judged(options, given)
-    return flows, tuple(Owners(services, given.own).owned(flows))
+    return flows, tuple(Owners(services, given.own).owned(flows)), told
+
+
+def _not_understood(lines: Sequence[int], file: str) -> Diagnostic:
+    more = f" and {len(lines) - 1:,} more" if lines[1:] else ""
+    says = f"line {lines[0]}{more} of conntrack not understood: those flows do not count"
+    return partial_warning("unread-flow", says, file, lines[0])
 
 
 def _data(name: str, options: SimpleNamespace) -> bytes:

@@ -203,3 +203,13 @@ def test_a_rate_is_a_percentage(command: Command, rate: str) -> None:
     done = command("suspects", *ASKED, f"--error-rate={rate}")
     assert done.status == 2
     assert "is not a percentage between 0% and 100%" in done.err
+
+
+def test_flows_that_were_not_understood_are_named(command: Command) -> None:
+    line = Path(CONNTRACK).read_text().splitlines()[0].replace("src=", "src=x", 1)
+    broken = command.file("broken", f"{Path(CONNTRACK).read_text()}{line}\n{line}\n")
+    for verb in ("suspects", "pinned"):
+        asked = (verb, DUMP, *OBJECTS, "--conntrack", broken)
+        done = command(*asked)
+        assert "of conntrack not understood: those flows do not count" in done.err
+        assert command(*asked, "--strict").status == 3

@@ -41,7 +41,8 @@ class Pinned:
     Attributes:
         door: the address and port that the clients asked for.
         unanswered: those of `flows` to which nobody has answered.
-        seconds: until the last entry goes, if no packet comes; one that comes renews it.
+        seconds: until the last entry goes, if no packet comes; one that comes renews it. None: of
+            one that is offloaded it is not told.
         owner: the pod that has the address now; empty where no object says.
     """
 
@@ -52,7 +53,7 @@ class Pinned:
     why: Why
     flows: int
     unanswered: int
-    seconds: int
+    seconds: int | None
     owner: str = ""
 
     @property
@@ -99,11 +100,21 @@ def pinned(
                 why=why,
                 flows=len(owned),
                 unanswered=sum(not each.flow.replied for each in owned),
-                seconds=max(each.flow.seconds for each in owned),
+                seconds=_last(each.flow.seconds for each in owned),
                 owner=foreign.get(endpoint, ""),
             )
         )
     return tuple(sorted(found, key=_order))
+
+
+def _last(seconds: Iterable[int | None]) -> int | None:
+    """Return the most of these; None: of one it is not told."""
+    most = 0
+    for each in seconds:
+        if each is None:
+            return None
+        most = max(most, each)
+    return most
 
 
 def _order(each: Pinned) -> tuple[bool, bool, int, str, str]:

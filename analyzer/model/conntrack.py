@@ -11,14 +11,15 @@ class Tracked:
     """One entry: a flow's addresses and ports, as it came and as answers come back.
 
     Attributes:
-        seconds: after which the entry goes, if no packet of the flow passes until then.
+        seconds: after which the entry goes, if no packet of the flow passes until then; None: it
+            is offloaded, and its time is not told.
         state: of TCP and SCTP: ``SYN_SENT``, ``ESTABLISHED``, ...; None of others.
         replied: whether the other side was heard at all.
         is_new: whether it is known to have come between two takes.
     """
 
     protocol: str
-    seconds: int
+    seconds: int | None
     state: str | None
     source: Address
     source_port: int

@@ -7,7 +7,6 @@ src/conntrack/snprintf_default.c; Linux, net/netfilter/nf_conntrack_standalone.c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 
 from analyzer.errors import InputError
 from analyzer.model.addresses import address_from_text
@@ -18,51 +17,62 @@ if TYPE_CHECKING:
     from typing import Final
 
 _ENTRY: Final = re.compile(
-    r"(?:ipv[46] +\d+ +)?(tcp|udp|sctp|dccp|udplite) +\d+ (\d{1,10}) (?:([A-Z][A-Z0-9_]*) )?"
+    r"(?:ipv[46] +\d+ +)?(tcp|udp|sctp|dccp|udplite) +\d+ +(?:(\d{1,10}) )?(?:([A-Z][A-Z0-9_]*) )?"
     r"src=(\S+) dst=(\S+) sport=(\d{1,5}) dport=(\d{1,5}) (?:packets=\d+ bytes=\d+ )?"
     r"(\[UNREPLIED\] )?src=(\S+) dst=\S+ sport=(\d{1,5}) dport=\d{1,5}(?: |$)"
 )
 #: How any entry begins, with ports or without.
-_ANY: Final = re.compile(r"(?:ipv[46] +\d+ +)?[a-z][a-z0-9-]* +\d+ +\d+ ")
+_ANY: Final = re.compile(r"(?:ipv[46] +\d+ +)?[a-z][a-z0-9-]* +\d+ +(?:\d+ |src=)")
+#: And how one of a flow that may be to a Service does.
+_WITH_PORTS: Final = re.compile(r"(?:ipv[46] +\d+ +)?(?:tcp|udp|sctp|dccp|udplite) +\d+ ")
+#: Of entries that a flowtable or a network card takes along: these have no time and no state.
+_OFFLOADED: Final = ("[OFFLOAD]", "[HW_OFFLOAD]")
 
 
-def parse_conntrack(data: bytes, file: str) -> tuple[Tracked, ...]:
-    """Return the flows that have ports; others, as of ICMP, are no flows to Services.
+def parse_conntrack(data: bytes, file: str) -> tuple[tuple[Tracked, ...], tuple[int, ...]]:
+    """Return the flows that have ports, and the lines of such that were not understood, from 1.
+
+    Others, as of ICMP, are no flows to Services.
 
     Raises:
         InputError: it is something else.
     """
     lines = data.decode("utf-8", "replace").split("\n")
-    found = tuple(_entries(lines))
+    read = [(at, _entry(line)) for at, line in enumerate(lines, 1) if line]
+    found = tuple(each for _, each in read if each is not None)
+    unread = tuple(
+        at for at, each in read if each is None and _WITH_PORTS.match(lines[at - 1].lstrip())
+    )
     others = [
         at for at, line in enumerate(lines, 1) if line.strip() and not _ANY.match(line.lstrip())
     ]
     # conntrack says on stderr how many there are, which is at times mixed in.
     if not found and (others or not any(_ANY.match(line.lstrip()) for line in lines)):
         raise InputError(f"{file}: no flow in it; expected the output of `conntrack -L`")
-    return found
+    return found, unread
 
 
-def _entries(lines: Iterable[str]) -> Iterator[Tracked]:
-    for line in lines:
-        match = _ENTRY.match(line.lstrip())
-        if match is None:
-            continue
-        protocol, seconds, state, *rest = match.groups()
-        source, destination, sport, dport, unreplied, reply, reply_port = rest
-        addresses = [address_from_text(each) for each in (source, destination, reply)]
-        if any(each is None for each in addresses):
-            continue
-        first, second, third = (each for each in addresses if each is not None)
-        yield Tracked(
-            protocol=protocol,
-            seconds=int(seconds),
-            state=state,
-            source=first,
-            source_port=int(sport),
-            destination=second,
-            destination_port=int(dport),
-            reply_source=third,
-            reply_source_port=int(reply_port),
-            replied=unreplied is None and state != "SYN_SENT",
-        )
+def _entry(line: str) -> Tracked | None:
+    match = _ENTRY.match(line.lstrip())
+    if match is None:
+        return None
+    protocol, seconds, state, *rest = match.groups()
+    source, destination, sport, dport, unreplied, reply, reply_port = rest
+    addresses = [address_from_text(each) for each in (source, destination, reply)]
+    offloaded = any(each in line for each in _OFFLOADED)
+    if any(each is None for each in addresses) or (seconds is None and not offloaded):
+        return None
+    first, second, third = (each for each in addresses if each is not None)
+    return Tracked(
+        protocol=protocol,
+        seconds=None if seconds is None else int(seconds),
+        # Only what was answered is offloaded.
+        state="ESTABLISHED" if offloaded and state is None else state,
+        source=first,
+        source_port=int(sport),
+        destination=second,
+        destination_port=int(dport),
+        reply_source=third,
+        reply_source_port=int(reply_port),
+        replied=unreplied is None and state != "SYN_SENT",
+    )

@@ -65,5 +65,5 @@ def _row(each: Pinned, cluster: Cluster) -> Iterator[Cell]:
     yield cluster.placement(each.endpoint.address).node or "?"
     yield f"{each.flows:,}"
     yield f"{each.unanswered:,}"
-    yield f"{each.seconds:,} s"
+    yield "?" if each.seconds is None else f"{each.seconds:,} s"
     yield f"{_WORDS[each.why]}: {each.owner}" if each.owner else _WORDS[each.why]

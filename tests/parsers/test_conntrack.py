@@ -23,7 +23,7 @@ ICMP = "icmp     1 29 src=10.0.0.5 dst=10.0.0.6 type=8 code=0 id=1 src=10.0.0.6 
 
 
 def read(*lines: str) -> list[tuple[str, str | None, str, int, str, int, bool]]:
-    found = parse_conntrack("\n".join([*lines, ""]).encode(), "conntrack.txt")
+    found, _ = parse_conntrack("\n".join([*lines, ""]).encode(), "conntrack.txt")
     return [
         (
             e.protocol,
@@ -77,3 +77,31 @@ def test_anything_else_is_refused(text: str) -> None:
 
 def test_a_node_without_flows_to_services_is_fine() -> None:
     assert read(ICMP) == []
+
+
+OFFLOADED = (
+    "ipv4     2 tcp      6 src=10.244.1.254 dst=10.96.18.52 sport=9 dport=80 packets=1 bytes=1 "
+    "src=10.244.0.7 dst=10.244.1.254 sport=8080 dport=9 packets=1 bytes=1 [OFFLOAD] mark=0 zone=0"
+)
+
+
+@pytest.mark.parametrize("line", [OFFLOADED, OFFLOADED.replace("[OFF", "[HW_OFF")])
+def test_a_flow_that_is_offloaded_has_no_time_and_was_answered(line: str) -> None:
+    (found,), unread = parse_conntrack(line.encode(), "c")
+    assert (found.seconds, found.state, found.replied) == (None, "ESTABLISHED", True)
+    assert str(found.reply_source) == "10.244.0.7"
+    assert unread == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        TCP.replace("431999", "43199900000000"),
+        TCP.replace("src=10.0.0.5", "src=10.0.0.500", 1),
+        TCP.replace("ESTABLISHED", "EST\x1b"),
+        OFFLOADED.replace("[OFFLOAD] ", ""),
+    ],
+)
+def test_lines_that_are_not_understood_are_counted(line: str) -> None:
+    found, unread = parse_conntrack(f"{UDP}\n{line}\n{ICMP}\n".encode(), "c")
+    assert (len(found), unread) == (1, (2,))
