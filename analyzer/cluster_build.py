@@ -20,8 +20,8 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from analyzer.api_objects import ApiObjects
 from analyzer.cluster.content import New
 from analyzer.cluster.engines import Engine, check_engine, workers_here
-from analyzer.cluster.store import NodeRow, Store
-from analyzer.cluster_sources import Sources, Task, checked_pattern
+from analyzer.cluster.store import FAILED, REPLACED, NodeRow, Store
+from analyzer.cluster_sources import Sources, Task, checked_pattern, is_there
 from analyzer.cluster_worker import Result, Settings, begin, failed, why_not, work
 from analyzer.errors import InputError, UsageError
 from analyzer.model.value import replace
@@ -44,6 +44,9 @@ _KEEP_AFTER: Final = 5.0
 _AHEAD: Final = 2
 #: Times that a task may break a pool of its own.
 _MOST_DEATHS: Final = 2
+_GONE: Final = (
+    "its dump is gone since it was read; give it again, or build into another folder without it"
+)
 _DIED: Final = (
     "the worker that read it was killed, alone and twice; the kernel's log says whether it was for "
     "want of memory"
@@ -121,7 +124,7 @@ class _Build:
         self._diagnostics: list[Row] = []
         self._kept_at = time.monotonic()
         done = [each for each in store.nodes() if each.is_done]
-        self._source_of = {each.node: each.source for each in done}
+        self._source_of = {each.node: each.source for each in done if is_there(each.source)}
         failed_too = {each.source for each in store.nodes() if not each.is_done}
         self._done = {
             (each.source, each.fingerprint) for each in done if each.source not in failed_too
@@ -157,6 +160,19 @@ class _Build:
                                 advance(1, sources.number or None)
                 except BrokenExecutor:
                     again.extend(self._suspects(waiting, deaths))
+        self.keep()
+        self._settle(sources)
+
+    def _settle(self, sources: Sources) -> None:
+        """Let no dump count any more that is gone, whatever it said of its node."""
+        rows = self._store.nodes()
+        gone = {id(each) for each in rows if sources.lacks(each.source)}
+        there = {each.node for each in rows if id(each) not in gone}
+        for each in rows:
+            if id(each) in gone and each.node in there:
+                self._nodes.append(replace(each, state=REPLACED))
+            elif id(each) in gone and each.is_done:
+                self._nodes.append(replace(each, state=FAILED, reason=_GONE, map=""))
         self.keep()
 
     def _tasks(self, sources: Sources) -> Iterator[Task]:

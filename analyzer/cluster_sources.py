@@ -80,6 +80,18 @@ class Sources:
         #: How many there will be, as far as that is known before all is read.
         self.number = 0
         self._listed: list[Task | str] | None = None
+        #: Sources that were come by, and archives that were read to their end.
+        self._met: set[str] = set()
+        self._whole: set[str] = set()
+
+    def lacks(self, source: str) -> bool:
+        """Tell whether what was read at some time is gone, by now that all tasks were given.
+
+        What was not named this time, and is where it was, is not.
+        """
+        if source in self._met:
+            return False
+        return any(source.startswith(f"{each}:") for each in self._whole) or not is_there(source)
 
     def tasks(self, is_done: Collection[tuple[str, str]]) -> Iterator[Task]:
         """Give what is to be read and is not done, by source and fingerprint.
@@ -90,6 +102,7 @@ class Sources:
         """
         for each in self.listed():
             if isinstance(each, Task):
+                self._met.add(each.source)
                 if (each.source, each.fingerprint) not in is_done:
                     yield each
             else:
@@ -203,6 +216,7 @@ class Sources:
                 held.append((each.path, each.data))
             if held:
                 yield from self._of_members(path, key, held, fingerprint, is_done, seen)
+            self._whole.add(writable(path))
         except (InputError, OSError) as error:
             yield self._failed(path, error)
 
@@ -216,6 +230,7 @@ class Sources:
         seen: set[tuple[str, str]],
     ) -> Iterator[Task]:
         source = writable(f"{path}:{held[0][0]}")
+        self._met.add(source)
         self.number += 1
         if (source, fingerprint) in is_done:
             return
@@ -242,6 +257,12 @@ class Sources:
         above = folder.rpartition("/")[2]
         named = next((each for each in (bare, core, above) if each in self._known), None)
         return folder, named or core or above or bare
+
+
+def is_there(source: str) -> bool:
+    """Tell whether the file of a source is there, or the archive that it is in."""
+    ends = [at for at, each in enumerate(source) if each == ":"]
+    return any(os.path.lexists(source[:end]) for end in (None, *ends))
 
 
 def checked_pattern(text: str) -> str:

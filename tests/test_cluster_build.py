@@ -355,6 +355,61 @@ def test_a_node_that_is_there_twice_is_read_once(dumps: Path, command: Command) 
     assert "is read from" in done.err
 
 
+def test_a_node_whose_dump_is_gone_is_not_known_any_more(dumps: Path, command: Command) -> None:
+    assert command("cluster", "build", *words(dumps)).status == 0
+    gone = node_name(2)
+    (dumps / f"{gone}-iptables-save.txt").rename(dumps.parent / "kept")
+    done = command("cluster", "build", *words(dumps))
+    assert f"{NODES - 1} nodes known, 0 read now, 1 failed" in done.out
+    assert f"{gone} was not read: its dump is gone since it was read" in done.err
+    asked = ("cluster", "loss", "made", "--dead-node", node_name(1))
+    assert f"not judged, since their rules are not known: {gone}" in command(*asked).err
+    assert command(*asked, "--max-loss", "100%").status == 1
+    (dumps.parent / "kept").rename(dumps / f"{gone}-iptables-save.txt")
+    done = command("cluster", "build", *words(dumps))
+    assert (done.err, f"{NODES} nodes known, 1 read now, 0 failed" in done.out) == ("", True)
+
+
+def test_dumps_that_were_moved_are_read_where_they_are_now(dumps: Path, command: Command) -> None:
+    assert command("cluster", "build", *words(dumps)).status == 0
+    before, moved = kept(), dumps.with_name("moved")
+    dumps.rename(moved)
+    changed = moved / f"{node_name(0)}-iptables-save.txt"
+    changed.write_text(changed.read_text().replace("--probability 0.5", "--probability 0.4"))
+    done = command("cluster", "build", *words(moved))
+    assert (done.err, f"{NODES} nodes known, {NODES} read now, 0 failed" in done.out) == ("", True)
+    after = kept()
+    assert after.keys() == before.keys()
+    others = {name for name, (digest, _) in after.items() if before[name][0] != digest}
+    assert others == {node_name(0)}
+
+
+def test_what_another_run_has_read_goes_on_counting(dumps: Path, command: Command) -> None:
+    aside = dumps.parent / "aside"
+    aside.mkdir()
+    for number in (0, 1):
+        name = f"{node_name(number)}-iptables-save.txt"
+        (dumps / name).rename(aside / name)
+    objects = ("--objects", str(dumps / "objects.json"), "--into", "made", "--engine", "serial")
+    assert command("cluster", "build", str(dumps), *objects).status == 0
+    done = command("cluster", "build", str(aside), *objects)
+    assert f"{NODES} nodes known, 2 read now, 0 failed" in done.out
+
+
+def test_a_member_that_an_archive_has_lost_is_gone(dumps: Path, command: Command) -> None:
+    packed, files = command.folder / "all.tar", sorted(dumps.glob("*.txt"))
+
+    def build(number: int) -> str:
+        with tarfile.open(packed, "w") as archive:
+            for each in files[:number]:
+                archive.add(each, each.name)
+        objects = ("--objects", str(dumps / "objects.json"), "--into", "made")
+        return command("cluster", "build", str(packed), *objects, "--engine", "serial").out
+
+    assert f"{NODES} nodes known" in build(NODES)
+    assert f"{NODES - 1} nodes known, {NODES - 1} read now, 1 failed" in build(NODES - 1)
+
+
 def test_backends_versions_and_bundles_of_a_node_are_together(command: Command) -> None:
     folder = FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1"
     own = command.folder / "w" / "worker1"

@@ -62,7 +62,7 @@ class NodeRow:
 
     Attributes:
         source: what was read, as the build tells sources apart; a bundle's nodes have one.
-        state: done or failed.
+        state: done, failed, or replaced: no view shows those any more.
         reason: why it failed; empty where it did not.
         fingerprint: of what was read, so that it is read again when it changes.
         taken: when, as ISO 8601 writes it; empty where nothing tells.
@@ -96,6 +96,8 @@ class NodeRow:
 
 DONE: Final = "done"
 FAILED: Final = "failed"
+#: Its dump is gone, and another is read of the same node.
+REPLACED: Final = "replaced"
 
 
 @value

@@ -99,7 +99,8 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
 
 #: What is asked through; of a node that was read more than once the last row counts.
 VIEWS: Final[Mapping[str, str]] = {
-    "nodes": "SELECT * FROM {nodes} QUALIFY written = max(written) OVER (PARTITION BY source)",
+    "nodes": "SELECT * FROM (SELECT * FROM {nodes} QUALIFY written = max(written) OVER "
+    "(PARTITION BY source)) WHERE state <> 'replaced'",
     "maps": "SELECT * FROM {maps}",
     "blocks": "SELECT * FROM {blocks}",
     "service_ports": "SELECT * FROM {service_ports}",
