@@ -94,6 +94,7 @@ class Result:
         return cls(nodes=(node,), new=New.nothing(), diagnostics={}, seconds=0.0)
 
 
+_NOTHING: Final = "its rules lead to no Service; is the dump whole?"
 _READERS: Final[dict[tuple[str, str, str], Reader]] = {}
 _ONE: Final = threading.Lock()
 
@@ -264,6 +265,8 @@ class Reader:
             given, name, rules, diagnostics = read.given, read.map, read.rules, read.diagnostics
         told[node] = tuple(_told(diagnostics))
         view = given.view
+        # Any cluster has default/kubernetes: who shows none at all shows no rules of kube-proxy.
+        unseen = view.unseen or ("" if view.services else _NOTHING)
         return NodeRow(
             node=node,
             source=task.source,
@@ -272,10 +275,10 @@ class Reader:
             files=tuple(map(str, files)),
             taken=_taken(files, given),
             synced=_synced(files),
-            map="" if view.unseen else name,
+            map="" if unseen else name,
             mode=view.mode,
             rules=rules,
-            unseen=view.unseen,
+            unseen=unseen,
             cut=view.cut,
             left_out=view.left_out,
             unled=view.unled,

@@ -277,3 +277,25 @@ def test_losses_need_somebody_dead(command: Command, made: str) -> None:
     done = command("cluster", "loss", made)
     assert done.status == 2
     assert f"kubeodds cluster whatif {made}" in done.err
+
+
+def test_a_dump_that_shows_no_service_is_of_a_node_that_is_not_judged(command: Command) -> None:
+    capture = FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1"
+    whole = (capture / "iptables-legacy-save.txt").read_text()
+    rows = whole.splitlines()
+    (command.folder / "d").mkdir()
+    cut = "\n".join(
+        rows[: next(at for at, each in enumerate(rows) if each[:2] == "-A" and at > 30)]
+    )
+    others = "\n".join([*(each for each in rows if "default/app" not in each), ""])
+    for name, text in (("worker1", whole), ("master", f"{cut}\n"), ("worker2", others)):
+        (command.folder / "d" / f"{name}.txt").write_text(text)
+    given = ("d", "--objects", str(capture / "objects.json"), "--into", "s", "--engine", "serial")
+    done = command("cluster", "build", *given)
+    assert "master shows no Services: its rules lead to no Service; is the dump whole?" in done.err
+    asked = ("cluster", "loss", "s", "--dead", "10.244.0.7")
+    done = command(*asked)
+    assert "Judged at every node that lives and whose rules are known: 2." in done.out
+    assert "loses 50.0% of new flows, on every route, at worker1." in done.out
+    assert "rules are not known: master" in done.err
+    assert command(*asked, "--max-loss", "99%").status == 1

@@ -52,5 +52,9 @@ class LossClusterAnswer:
     @property
     def is_whole(self) -> bool:
         """Whether nothing is known to be left out."""
-        is_read = not isinstance(self.prediction, FromDumps) or self.prediction.is_whole
-        return not self.not_judged and is_read
+        return not self.not_judged and self.knows_every_node
+
+    @property
+    def knows_every_node(self) -> bool:
+        """Whether each node's rules are known, or predicted."""
+        return not isinstance(self.prediction, FromDumps) or self.prediction.is_whole

@@ -40,7 +40,8 @@ _BITS: Final = 64
 def render(answer: LossClusterAnswer) -> Document:
     """Return the summary over all nodes, then a line for each ServicePort that is hit."""
     losses = answer.losses
-    at = {id(each.worst): _nodes(each) for each in losses}
+    alive = len(answer.alive)
+    at = {id(each.worst): _nodes(each, alive) for each in losses}
     blocks: list[Block] = [
         Line(("Dead: ", Span(dead_words(answer.dead), Style.STRONG))),
         *doubts(answer.dead),
@@ -54,7 +55,7 @@ def render(answer: LossClusterAnswer) -> Document:
     rows = losses if answer.brief else hit
     shown = rows if answer.brief or answer.every or answer.narrowed else rows[:_MOST]
     if shown:
-        blocks += [Line(), Table(_COLUMNS, tuple(map(_row, shown)))]
+        blocks += [Line(), Table(_COLUMNS, tuple(_row(each, alive) for each in shown))]
     if len(rows) > len(shown):
         which = " hit" if answer.in_order else ", none worse"
         says = f"{count(len(rows) - len(shown), 'more ServicePort')}{which}: --summary"
@@ -65,17 +66,19 @@ def render(answer: LossClusterAnswer) -> Document:
 
 def _seen(answer: LossClusterAnswer) -> Iterator[Line]:
     of = f" of {len(answer.alive) + len(answer.gone):,}" if answer.gone else ""
-    yield Line((f"Judged at every node that lives: {len(answer.alive):,}{of}.",))
+    known = "" if answer.knows_every_node else " and whose rules are known"
+    yield Line((f"Judged at every node that lives{known}: {len(answer.alive):,}{of}.",))
     if answer.gone:
         verb = "is dead and sends" if len(answer.gone) == 1 else "are dead and send"
         yield Line((Span(f"Left out: {listed(answer.gone)}, which {verb} no flows.", Style.FAINT),))
 
 
-def _nodes(each: LossAtEveryNode) -> str:
-    return at_nodes(sorted(each.worst_at), each.nodes) or "every node"
+def _nodes(each: LossAtEveryNode, alive: int) -> str:
+    """Return where it loses most; every node are all that live, whether they show it or not."""
+    return at_nodes(sorted(each.worst_at), alive) or "every node"
 
 
-def _row(each: LossAtEveryNode) -> tuple[Cell, ...]:
+def _row(each: LossAtEveryNode, alive: int) -> tuple[Cell, ...]:
     loss = each.worst
     endpoints = len(loss.service.endpoints)
     return (
@@ -84,7 +87,7 @@ def _row(each: LossAtEveryNode) -> tuple[Cell, ...]:
         f"{len(loss.dead):,} of {endpoints:,}" if endpoints else "",
         Span(bounds_percent(loss.worst), STYLES[loss.state]),
         Span(WORDS[loss.state], STYLES[loss.state]),
-        _nodes(each),
+        _nodes(each, alive),
         bounds_percent(Bounds(*map(_share, each.mean))),
         worst_routes(loss) if loss.worst.upper else "",
     )
