@@ -9,6 +9,7 @@ from analyzer.errors import InputError, UsageError
 from analyzer.failure.loss import Count, ServiceLoss, State, losses
 from analyzer.inputs import Input, input_of
 from analyzer.judging import judged
+from analyzer.model.addresses import IPV4
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.repair.witness import Repaired, repaired
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from analyzer.repair.patch import Door, Patch
     from analyzer.semantics.base_chains import Rules
 
-_IPV4: Final = 4
 _API: Final = "default/kubernetes:"
 #: Of what iptables or nft prints whole; a listing may leave out what rules ask for.
 _LISTING: Final = "iptables-list"
@@ -171,6 +171,6 @@ def _pinned(before: Sequence[ServiceLoss], alone: Sequence[ServiceLoss]) -> Iter
         for end in each.dead
     }
     for _, protocol, end in sorted(found, key=str):
-        family = "" if end.address.version == _IPV4 else "-f ipv6 "
+        family = "" if end.address.version == IPV4 else "-f ipv6 "
         port = "" if end.port is None else f" --reply-port-src {end.port}"
         yield f"conntrack -D {family}-p {protocol} --reply-src {end.address}{port}"

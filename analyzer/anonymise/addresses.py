@@ -14,7 +14,7 @@ from __future__ import annotations
 import hmac
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-from analyzer.model.addresses import WIDTHS, Address, Network
+from analyzer.model.addresses import IPV4, IPV6, WIDTHS, Address, Network
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,16 +23,18 @@ if TYPE_CHECKING:
 
 #: What stays as it is: this network and host, loopback, well-known groups, broadcast.
 _KEPT: Final = {
-    4: ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/24", "255.255.255.255/32"),
-    6: ("::/127", "ff02::/112"),
+    IPV4: ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/24", "255.255.255.255/32"),
+    IPV6: ("::/127", "ff02::/112"),
 }
 #: What stays what it is, with other addresses in it: link-local, multicast, unicast, unique local.
 _CLASSES: Final = {
-    4: ("169.254.0.0/16", "224.0.0.0/4"),
-    6: ("::ffff:0:0/96", "64:ff9b::/96", "2000::/3", "fd00::/8", "fe80::/64", "ff00::/8"),
+    IPV4: ("169.254.0.0/16", "224.0.0.0/4"),
+    IPV6: ("::ffff:0:0/96", "64:ff9b::/96", "2000::/3", "fd00::/8", "fe80::/64", "ff00::/8"),
 }
 #: IPv6 networks in which an IPv4 address stands: mapped ones, and NAT64's.
-_EMBEDDING: Final = tuple(IPv6Network(each) for each in _CLASSES[6][:2])
+_EMBEDDING: Final = tuple(IPv6Network(each) for each in _CLASSES[IPV6][:2])
+#: Bits in front of that address, in each of them.
+_EMBEDDED: Final = 96
 _OCTET: Final = 8
 _LOW: Final = 0xFFFFFFFF
 
@@ -79,17 +81,19 @@ class AddressMap:
             width, length = WIDTHS[given.version], given.prefixlen
             bits = self._mapped(given.version, int(given.network_address), length)
             bits = bits >> (width - length) << (width - length)
-            kind = IPv4Network if given.version == 4 else IPv6Network  # noqa: PLR2004
+            kind = IPv4Network if given.version == IPV4 else IPv6Network
             found = self.seen[given] = kind((bits, length))
         assert isinstance(found, (IPv4Network, IPv6Network))
         return found
 
     def _mapped(self, version: int, bits: int, length: int) -> int:
         """Return an address with its first `length` bits mapped; those behind are of no use."""
-        if version == 6 and length >= 96:  # noqa: PLR2004
+        if version == IPV6 and length >= _EMBEDDED:
             for network in _EMBEDDING:
                 if bits >> 32 == int(network.network_address) >> 32:
-                    return bits ^ (bits & _LOW) | self._mapped(4, bits & _LOW, length - 96)
+                    return bits ^ (bits & _LOW) | self._mapped(
+                        IPV4, bits & _LOW, length - _EMBEDDED
+                    )
         width = WIDTHS[version]
         above, kept = self._above[version], self._kept[version]
         found = bits
@@ -131,7 +135,7 @@ def blocks(first: Address, last: Address) -> tuple[Network, ...]:
 
 
 def _address(version: int, bits: int) -> Address:
-    return IPv4Address(bits) if version == 4 else IPv6Address(bits)  # noqa: PLR2004
+    return IPv4Address(bits) if version == IPV4 else IPv6Address(bits)
 
 
 def _bits(text: str) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from analyzer.anonymise.values import NotSaid
 from analyzer.anonymise.words import is_nft_word, listed
 from analyzer.model import nft_expressions as e
 from analyzer.model import nft_statements as s
-from analyzer.model.addresses import WIDTHS, Address
+from analyzer.model.addresses import IPV4, WIDTHS, Address
 from analyzer.model.value import fields_of, replace, value
 
 TYPE_CHECKING = False
@@ -233,7 +233,7 @@ class _Values:
             raise NotSaid(left.base)
         if not 0 <= given.right < 1 << WIDTHS[version]:
             raise NotSaid(left.base)
-        old = IPv4Address(given.right) if version == 4 else IPv6Address(given.right)  # noqa: PLR2004
+        old = IPv4Address(given.right) if version == IPV4 else IPv6Address(given.right)
         return replace(given, right=int(self._names.address(old)))
 
     def any(self, given: Any, role: Role) -> Any:

@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Mapping
 
 from analyzer.failure.tracked import Owned
 from analyzer.kubeproxy.view import Endpoint, Frontend, ServicePort
+from analyzer.model.addresses import IPV4
 from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_IPV4: Final = 4
 _DNS: Final = 53
 
 
@@ -62,7 +62,7 @@ class Pinned:
 
         Source: conntrack(8).
         """
-        family = "" if self.endpoint.address.version == _IPV4 else " -f ipv6"
+        family = "" if self.endpoint.address.version == IPV4 else " -f ipv6"
         return (
             f"conntrack -D{family} -p {self.service.protocol} --orig-dst {self.door.address} "
             f"--orig-port-dst {self.door.port} --reply-src {self.endpoint.address} "

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyzer.model.addresses import address_from_text
+from analyzer.model.addresses import IPV4, address_from_text
 from analyzer.model.cluster import Cluster, Placement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_IPV4: Final = 4
 _DOTTED: Final = "%d.%d.%d.%d"
 
 
@@ -29,7 +28,7 @@ class Places:
             # What has no node here may be in a network that somebody said is a node's.
             if placement.node is not None:
                 # What str() gives, in two thirds of the time.
-                is_ipv4 = address.version == _IPV4
+                is_ipv4 = address.version == IPV4
                 text = _DOTTED % (*address.packed,) if is_ipv4 else str(address)
                 self._known[text] = placement
         # By identity; the lists are kept, so that no other gets theirs.

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
-from analyzer.model.addresses import VERSIONS
+from analyzer.model.addresses import IPV4, VERSIONS
 from analyzer.model.packet import Packet
 from analyzer.model.region import Intervals, Parted, Region, everything, is_one
 from analyzer.model.value import replace
@@ -34,7 +34,6 @@ _MOST_ASKED: Final = 3
 #: them off the rest, at the cost of a look at all.
 _MOST_PARTED: Final = 16
 _ALONE: Final = 4
-_IPV4: Final = 4
 
 
 class _Destinations:
@@ -75,7 +74,7 @@ class _Destinations:
         while isinstance(held, Packet):
             asked += 1
             if asked > _MOST_ASKED or depth > most:
-                known = IPv4Address(address) if self._version == _IPV4 else IPv6Address(address)
+                known = IPv4Address(address) if self._version == IPV4 else IPv6Address(address)
                 found = self._walk(replace(held, destination=known, destinations=None))
                 self._alone[address] = found
                 return found

@@ -23,7 +23,7 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.assumed import rests_on
 from analyzer.kubeproxy.nft_family import Family
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
-from analyzer.model.addresses import VERSIONS, Address, Network
+from analyzer.model.addresses import IPV4, VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.nft import NftRuleset, Set
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.object_names import ObjectNames
 
 _FAMILIES: Final = ("ip", "ip6")
-_IPV4: Final = 4
 #: The table of kube-proxy, in either family.
 _TABLE: Final = "kube-proxy"
 _VERDICTS: Final = ("verdict",)
@@ -134,7 +133,7 @@ class NftRecogniser:
 
     def is_outside(self, address: Address) -> bool:
         """Tell whether an address is certainly neither a pod's nor the node's."""
-        return self._families[address.version != _IPV4].is_outside(address)
+        return self._families[address.version != IPV4].is_outside(address)
 
     def tree(self, service: ServicePort, route: Route) -> Tree:
         """Return what becomes of a new flow on `route`, from its hook on."""
@@ -164,7 +163,7 @@ class NftRecogniser:
         return self._of(version).places()
 
     def _of(self, version: int) -> Family:
-        return self._families[0 if version == _IPV4 else 1]
+        return self._families[0 if version == IPV4 else 1]
 
     def _left_out(self) -> Iterator[str]:
         """Give the verdict maps of kube-proxy's tables that are not understood in whole."""

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.names import ServiceName
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import IPV4, Address, Network
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.endings import Endings, EndKind
 from analyzer.model.probability import NEVER, Bounds, Dyadic
@@ -14,9 +14,7 @@ from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
-
-_IPV4: Final = 4
+    pass
 
 
 @enum.unique
@@ -71,7 +69,7 @@ class Endpoint:
 
 
 def _host(address: Address) -> str:
-    return str(address) if address.version == _IPV4 else f"[{address}]"
+    return str(address) if address.version == IPV4 else f"[{address}]"
 
 
 @value

@@ -12,13 +12,14 @@ Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
 
-#: The IP version of each family of netfilter.
-VERSIONS: Final = {"ip": 4, "ip6": 6}
+#: The versions of IP.
+IPV4, IPV6 = 4, 6
+#: That of each family of netfilter.
+VERSIONS: Final = {"ip": IPV4, "ip6": IPV6}
 #: Bits of an address, by IP version.
-WIDTHS: Final = {4: 32, 6: 128}
+WIDTHS: Final = {IPV4: 32, IPV6: 128}
 _MAPPED: Final = 0xFFFF
 _LOWEST_WORD: Final = 0xFFFF
-_IPV6: Final = 6
 _PORT_DIGITS: Final = 5
 _PORT_MAX: Final = 0xFFFF
 _OCTETS: Final = {str(octet): octet for octet in range(256)}
@@ -67,7 +68,7 @@ def address_and_port_from_text(text: str) -> tuple[Address, int | None] | None:
         return None if address is None else (address, None)
     bracketed = host.startswith("[") and host.endswith("]")
     digits = port.isascii() and port.isdecimal() and len(port) <= _PORT_DIGITS
-    if address is None or bracketed != (address.version == _IPV6) or not digits:
+    if address is None or bracketed != (address.version == IPV6) or not digits:
         return None
     return (address, int(port)) if int(port) <= _PORT_MAX else None
 

@@ -17,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address, summarize_address_range
 
-from analyzer.model.addresses import WIDTHS
+from analyzer.model.addresses import IPV4, WIDTHS
 from analyzer.model.ternary import Ternary
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ class Region:
         return self.code
 
     def __repr__(self) -> str:
-        kind = IPv4Address if self.version == 4 else IPv6Address  # noqa: PLR2004  # IP versions
+        kind = IPv4Address if self.version == IPV4 else IPv6Address
         return f"Region({', '.join(f'{kind(a)}-{kind(b)}' for a, b in self.intervals)})"
 
     def __contains__(self, address: Address) -> bool:
@@ -214,7 +214,7 @@ def everything(version: int) -> Interval:
 def networks_of(version: int, intervals: Sequence[Interval]) -> Iterator[Network]:
     """Give the fewest networks that hold just what is in some intervals."""
     for first, last in intervals:
-        if version == 4:  # noqa: PLR2004  # IP versions
+        if version == IPV4:
             yield from summarize_address_range(IPv4Address(first), IPv4Address(last))
         else:
             yield from summarize_address_range(IPv6Address(first), IPv6Address(last))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.failure.loss import ServiceLoss, State, service_loss
+from analyzer.model.addresses import IPV4
 from analyzer.model.addresses import network_from_text as network
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import value
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _API: Final = "default/kubernetes"
 #: Names that are shown where not all are asked for.
 _MOST: Final = 2
-_IPV4: Final = 4
 
 
 @value
@@ -131,7 +131,7 @@ def _pinned(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
     degraded = [each for each in hurt if each.state is State.DEGRADED]
     addresses = dict.fromkeys(end.address for each in degraded for end in each.dead)
     commands = tuple(
-        f"conntrack -D {'-f ipv6 ' if each.version != _IPV4 else ''}--dst-nat {each}"
+        f"conntrack -D {'-f ipv6 ' if each.version != IPV4 else ''}--dst-nat {each}"
         for each in addresses
     )
     if commands:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from analyzer.model.addresses import IPV4
 from analyzer.reports.document import Line, Span, Style
 from analyzer.reports.phrases import count, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
-
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.view import ServicePort, View
-
-_IPV4: Final = 4
 
 
 def not_judged(view: View, absent: Absent) -> tuple[str, ...]:
@@ -51,7 +48,7 @@ def _reasons(view: View, absent: Absent) -> Iterator[str]:
         yield f"Not judged: {what} without a rule in the dump ({told})."
     if beyond:
         version = beyond[0].version
-        program = "iptables-save" if version == _IPV4 else "ip6tables-save"
+        program = "iptables-save" if version == IPV4 else "ip6tables-save"
         what = count(len(beyond), f"ServicePort of IPv{version}", f"ServicePorts of IPv{version}")
         told = listed([each.name.text for each in beyond])
         yield f"Not judged: {what} ({told}); `{program}` prints their rules."

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, Final, TypeVar
 
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import IPV6, Address, Network
 from analyzer.model.devices import Devices
 from analyzer.model.matches import (
     Match,
@@ -74,7 +74,6 @@ T = TypeVar("T")
 
 #: Numbers that ``-p`` may print instead of names. Source: IANA, protocol numbers.
 _NUMBERS: Final = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "132": "sctp"}
-_IPV6: Final = 6
 _ALIASES: Final = {"icmpv6": "ipv6-icmp", "0": "all"}
 
 
@@ -279,7 +278,7 @@ def _addrtype(match: MatchAddrtype, packet: Packet, situation: Situation) -> Ter
 def _type(option: Option[tuple[str, ...]], local: Ternary, of: Address | Region | None) -> Ternary:
     if local is Ternary.UNKNOWN:
         return Ternary.UNKNOWN
-    if of is not None and of.version == _IPV6 and option.value != ("LOCAL",):
+    if of is not None and of.version == IPV6 and option.value != ("LOCAL",):
         return Ternary.UNKNOWN  # of IPv6 an address has several types at once
     if local is Ternary.TRUE:
         return Ternary.of("LOCAL" in option.value)

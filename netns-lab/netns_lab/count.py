@@ -14,8 +14,9 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from analyzer.model.addresses import IPV4
 from netns_lab import filters
-from netns_lab.layout import IPV4, Layout
+from netns_lab.layout import Layout
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
 from netns_lab.ring import Ring, Slots

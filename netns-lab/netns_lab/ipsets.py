@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address
-from typing import Final
 
+from analyzer.model.addresses import IPV6
 from analyzer.model.ipsets import NO_SETS, Entry, Ipset, Ipsets, Opaque, Part, PortKey
 from analyzer.model.matches import Match, MatchNot, MatchSet
 from analyzer.model.region import networks_of
@@ -17,8 +17,6 @@ from analyzer.model.targets import ChangeSet
 from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
-
-_IPV6: Final = 6
 
 
 def make_sets(namespace: Namespace, ruleset: Ruleset, rules: Iterable[Rule]) -> None:
@@ -50,7 +48,7 @@ def rendered(of: Ipset) -> Iterator[str]:
     elif method == "bitmap":
         method = "hash"  # which needs no range
     if method == "hash":
-        options = " family inet6" if of.version == _IPV6 else " family inet"
+        options = " family inet6" if of.version == IPV6 else " family inet"
     if "mark" in of.kinds and of.mask is not None:
         options += f" markmask {of.mask:#x}"
     yield f"create {of.name} {method}:{kinds}{options}"
@@ -72,7 +70,7 @@ def _spelled(part: Part, version: int | None) -> Iterator[str]:
         case (int() as first, int() as last):
             assert version is not None  # of a set of addresses
             if first == last:
-                yield str(IPv6Address(first) if version == _IPV6 else IPv4Address(first))
+                yield str(IPv6Address(first) if version == IPV6 else IPv4Address(first))
             else:
                 yield from map(str, networks_of(version, ((first, last),)))
         case PortKey(None, port):

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-#: The version of IP that is not 6.
-IPV4: Final = 4
+from analyzer.model.addresses import IPV4
+
 #: Of Ethernet.
 LINK: Final = 14
 

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import IPV4, Address
 from analyzer.model.endings import PASSES, EndKind, total
 from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds, capped_sum
 from analyzer.model.value import replace
 from netns_lab.backend import Door
 from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door, tag_of
-from netns_lab.layout import IPV4, Layout
+from netns_lab.layout import Layout
 from netns_lab.netlink import forget_flows
 from netns_lab.replay import Flows
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of

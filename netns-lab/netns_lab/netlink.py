@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Final
 
+from analyzer.model.addresses import IPV4
 from netns_lab.errors import LabError
-from netns_lab.layout import IPV4
 from netns_lab.namespace import Namespace
 
 _ROUTE, _NETFILTER = 0, 12

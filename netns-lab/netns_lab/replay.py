@@ -19,8 +19,8 @@ from scapy.layers.l2 import Ether
 from scapy.layers.sctp import SCTP, SCTPChunkInit
 from scapy.packet import Packet, Raw
 
-from analyzer.model.addresses import Address
-from netns_lab.layout import IPV4, LINK, Layout
+from analyzer.model.addresses import IPV4, Address
+from netns_lab.layout import LINK, Layout
 from netns_lab.messages import Messages
 from netns_lab.sources import CLIENT_PORTS
 

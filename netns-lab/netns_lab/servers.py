@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from analyzer.model.addresses import IPV4
 from netns_lab.errors import LabError
-from netns_lab.layout import IPV4
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
 

@@ -14,10 +14,9 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
 from analyzer.kubeproxy.view import Route, ServicePort, Source, View
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import IPV4, Address, Network
 from analyzer.model.cluster import Cluster
 from netns_lab.errors import LabError
-from netns_lab.layout import IPV4
 
 #: RFC 5737 and RFC 3849: nobody's; clients stand there that are not of the cluster.
 _OUTSIDE: Final[Mapping[int, Network]] = {

@@ -24,7 +24,7 @@ from socket import AF_INET, AF_INET6
 from typing import Final
 
 from analyzer.kubeproxy.view import Source
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import IPV6, Address, Network
 from netns_lab import command
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
@@ -45,7 +45,6 @@ _HOST_ELSEWHERE: Final = 4
 _CLIENT, _OUTSIDE, _PODS, _UPLINK, _BRIDGE = 11, 12, 13, 14, 15
 _FABRIC: Final = 100
 
-_IPV6: Final = 6
 #: Of ``addr_gen_mode``: IN6_ADDR_GEN_MODE_NONE.
 _NO_ADDRESSES: Final = 1
 
@@ -161,14 +160,14 @@ def _quiet(namespace: Namespace, versions: Sequence[int]) -> None:
             _write(f"net/ipv4/conf/{scope}/rp_filter", 0)
             _write(f"net/ipv4/conf/{scope}/accept_local", 1)
             _write(f"net/ipv4/conf/{scope}/send_redirects", 0)  # by a bridge both ways
-            if _IPV6 not in versions:
+            if IPV6 not in versions:
                 _write(f"net/ipv6/conf/{scope}/disable_ipv6", 1)
                 continue
             for name in ("accept_ra", "accept_dad", "router_solicitations", "accept_redirects"):
                 _write(f"net/ipv6/conf/{scope}/{name}", 0)
             # No addresses of its own, whose uniqueness it would ask all others about.
             _write(f"net/ipv6/conf/{scope}/addr_gen_mode", _NO_ADDRESSES)
-        if _IPV6 in versions:
+        if IPV6 in versions:
             # Answers come from addresses of AnyIP, which no device has.
             _write("net/ipv6/ip_nonlocal_bind", 1)
 
@@ -266,7 +265,7 @@ def _set_up_node(lab: Topology) -> None:
     asked.close()
     with lab.node:
         _write("net/ipv4/ip_forward", 1)
-        if _IPV6 in wanted.versions:
+        if IPV6 in wanted.versions:
             _write("net/ipv6/conf/all/forwarding", 1)
 
 
@@ -340,7 +339,7 @@ def stand_as(lab: Topology, host: Host, address: Address) -> None:
     assert host.plan is not None
     asked = Netlink(host.namespace)
     hop = _hop_of(lab.plan, host, address.version)
-    if address.version == _IPV6:  # a route to it is not enough there
+    if address.version == IPV6:  # a route to it is not enough there
         asked.address(_LOOPBACK, address)
     asked.route(_EVERYTHING[address.version], host.index, hop, source=address)
     for each in host.plan.endpoints:

@@ -11,7 +11,7 @@ from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, W
 from analyzer.kubeproxy.flows import SIDES, bridge_port
 from analyzer.kubeproxy.trace import Question, trace, way
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, Source, View
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import IPV4, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
@@ -27,7 +27,6 @@ from analyzer.semantics.tree import AnyRule, Leaf, Tree, shares
 #: not known.
 Sources: TypeAlias = Callable[[int, Frontend, str, Source, Network | None], Address | None]
 
-_IPV4: Final = 4
 #: Whether a source is an address of the node, which need not be known.
 _FROM_NODE: Final = {
     Source.POD: False,
@@ -136,7 +135,7 @@ class Side:
 
     @property
     def _family(self) -> str:
-        return "ip" if self._version == _IPV4 else "ip6"
+        return "ip" if self._version == IPV4 else "ip6"
 
     def _question(self, packet: Packet) -> Question:
         return Question(

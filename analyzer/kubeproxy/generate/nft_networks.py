@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_address, summarize_address_range
 
-from analyzer.model.addresses import Address, Network, address_to_text
+from analyzer.model.addresses import IPV4, Address, Network, address_to_text
 
 
 def networks_to_text(networks: Sequence[Network]) -> str:
@@ -35,7 +35,7 @@ def _joined(networks: Sequence[Network]) -> Iterator[tuple[Address, Address]]:
 
 
 def _address(number: int, version: int) -> Address:
-    return ip_address(number.to_bytes(4 if version == 4 else 16))  # noqa: PLR2004  # IPv4
+    return ip_address(number.to_bytes(4 if version == IPV4 else 16))
 
 
 def _range_to_text(low: Address, high: Address) -> str:

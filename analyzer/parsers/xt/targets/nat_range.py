@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from analyzer.model.addresses import Address, address_from_text, address_to_text
+from analyzer.model.addresses import IPV6, Address, address_from_text, address_to_text
 from analyzer.model.targets import NatRange
 from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec
@@ -70,7 +70,7 @@ def _write(value: NatRange) -> str:
         addresses += f"-{address_to_text(value.last_address)}"
     if value.first_port is None:
         return addresses
-    if value.first_address is not None and value.first_address.version == 6:  # noqa: PLR2004  # IPv6
+    if value.first_address is not None and value.first_address.version == IPV6:
         addresses = f"[{addresses}]"
     ports = str(value.first_port)
     if value.last_port is not None:
