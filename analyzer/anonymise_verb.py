@@ -45,7 +45,13 @@ def anonymise(options: SimpleNamespace) -> int:
         data = _archive(naming, made, files)
     if options.map is not None:
         _write_map(options.map, naming)
-    _put(options, data, binary=not single)
+    try:
+        _put(options, data, binary=not single)
+    except BaseException:
+        # A map of what nobody got would only be in the way of the next try.
+        if options.map is not None:
+            os.unlink(options.map)  # noqa: PTH108  # pathlib is slow to load
+        raise
     removed = ", ".join(f"{number:,} of: {what}" for what, number in naming.removals.items())
     if removed:
         say(f"kubeodds: not understood and not carried along: {removed}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 
 from analyzer.errors import InputError
 from analyzer.files import read_file
+from analyzer.output import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 _LEAST_SALT: Final = 16
 _NEW_SALT: Final = 32
 _MOST_SALT: Final = 1 << 16
+_READ_BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 
 
 def new_salt() -> bytes:
@@ -33,6 +36,8 @@ def salt_of(name: str) -> bytes:
         handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         salt = read_file(name, _MOST_SALT).strip()
+        if name != "-" and _others_may_read(name):
+            say(f"kubeodds: {name}: others may read this salt, and find names with it: chmod 600")
         if len(salt) < _LEAST_SALT:
             raise InputError(
                 f"{name}: a salt has {_LEAST_SALT} bytes at least; name a file that is not there, "
@@ -43,3 +48,8 @@ def salt_of(name: str) -> bytes:
     with os.fdopen(handle, "wb") as file:
         file.write(salt + b"\n")
     return salt
+
+
+def _others_may_read(name: str) -> bool:
+    mode = os.stat(name).st_mode  # noqa: PTH116  # pathlib is slow to load
+    return stat.S_ISREG(mode) and bool(mode & _READ_BY_OTHERS)

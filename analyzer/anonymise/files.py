@@ -167,6 +167,9 @@ def kind_of(name: str, data: bytes) -> str:
 
     left = [data]
 
+    if not data:
+        raise InputError(f"{name}: the file is empty")
+
     def read(number: int) -> bytes:
         found, left[0] = left[0][:number], left[0][number:]
         return found

@@ -680,7 +680,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l output -xka "(__f
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l no-color -d '--color never'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l runs -x -d 'runs of each program (default: 60)'
-complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l client -x -d 'run this in place of nc and dig: {vip} and {port} stand for the frontend, {name} for the Service'"'"'s name in the cluster'"'"'s DNS, which answers as the dump'"'"'s Services are; it succeeds where its exit status is 0'
+complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l client -x -d 'run this in place of nc and dig: {vip} and {port} stand for the frontend, {name} for the Service'"'"'s name in the cluster'"'"'s DNS, which answers as the dump'"'"'s Services are; it succeeds where its exit status is 0, and has to end within 60 s, or what --like waits and 60 s more'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l like -x -d 'what COMMAND does, one after the other, by names of clients that `kubeodds client` knows, for example glibc,tcp (default: nothing is predicted)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l timeout -x -d 'give up each try to connect after that (default: each client'"'"'s own)'
 complete -c kubeodds -n '_shtab_kubeodds_using lab clients' -l tries -x -d 'connect so often at most (default: each client'"'"'s own)'

@@ -409,7 +409,7 @@ _shtab_kubeodds_lab_clients_options=(
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
   "--runs[runs of each program (default\: 60)]:runs:"
-  "--client[run this in place of nc and dig\: \{vip\} and \{port\} stand for the frontend, \{name\} for the Service\'s name in the cluster\'s DNS, which answers as the dump\'s Services are\; it succeeds where its exit status is 0]:COMMAND:"
+  "--client[run this in place of nc and dig\: \{vip\} and \{port\} stand for the frontend, \{name\} for the Service\'s name in the cluster\'s DNS, which answers as the dump\'s Services are\; it succeeds where its exit status is 0, and has to end within 60 s, or what --like waits and 60 s more]:COMMAND:"
   "*--like[what COMMAND does, one after the other, by names of clients that \`kubeodds client\` knows, for example glibc,tcp (default\: nothing is predicted)]:NAME:"
   "--timeout[give up each try to connect after that (default\: each client\'s own)]:TIME:"
   "--tries[connect so often at most (default\: each client\'s own)]:N:"
