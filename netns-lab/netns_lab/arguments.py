@@ -80,7 +80,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="COMMAND",
         help="run this in place of nc and dig: {vip} and {port} stand for the frontend, {name} for "
         "the Service's name in the cluster's DNS, which answers as the dump's Services are; it "
-        "succeeds where its exit status is 0",
+        "succeeds where its exit status is 0, and has to end within 60 s, or what --like waits "
+        "and 60 s more",
     )
     clients.add_argument(
         "--like",

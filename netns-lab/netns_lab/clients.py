@@ -15,7 +15,6 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -31,7 +30,7 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, Route, ServicePort
 from analyzer.model.measurement import ClientExit, ClientTrial
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
 from analyzer.model.resolv_conf import ResolvConf
-from analyzer.model.value import replace
+from analyzer.model.value import replace, value
 from netns_lab import command
 from netns_lab.dns import respond
 from netns_lab.errors import LabError
@@ -58,7 +57,7 @@ _BITS: Final = 64
 _MOST_SAID: Final = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Client:
     """A program, what it can ask, and how it says that it was answered.
 
@@ -178,6 +177,9 @@ def trials(
             predicted = None
             if client.operation is not None:
                 predicted = judge(client.operation(service, frontend), world).outcome
+                longest = max((float(e.time.most) for e in predicted.endings), default=0.0)
+                patience = max(client.deadline, longest + _DEADLINE)
+                client = replace(client, deadline=patience)  # noqa: PLW2901  # the same, for longer
             yield _trial(lab, client, servers, runs, progress, target, predicted)
     finally:
         servers.close()
@@ -336,4 +338,7 @@ class _Batch:
     def _check_deadline(self, running: dict[subprocess.Popen[str], float]) -> None:
         now = time.monotonic()
         if any(now - begun > self._client.deadline for begun in running.values()):
-            raise LabError(f"{' '.join(self._arguments)} does not end")
+            raise LabError(
+                f"{' '.join(self._arguments)}: it did not end within {self._client.deadline:.0f} "
+                "s; give it a time limit of its own, for example curl -m 3 or nc -w 3"
+            )

@@ -9,6 +9,7 @@ from typing import Final
 from analyzer.clients.world import cluster_dns
 from analyzer.kubeproxy.view import FrontendKind, ServicePort, View
 from netns_lab.dns import telling
+from netns_lab.errors import LabError
 from netns_lab.inside import fresh_folder, show
 from netns_lab.servers import Responder, echo
 
@@ -43,6 +44,8 @@ def use_resolv_conf(text: str) -> None:
     Its mount namespace has to be our own (`leave_host`): what is mounted goes with us.
     """
     at = RESOLV_CONF.resolve()
+    if not at.is_file():
+        raise LabError(f"{at}: not a file, so that programs cannot be given another one")
     fresh_folder(_HOLDS)
     held = _HOLDS / RESOLV_CONF.name
     held.write_text(text, encoding="utf-8")

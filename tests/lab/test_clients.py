@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.lab.running import case, in_lab, kubeodds
+from tests.support.lab.running import case, in_lab, kubeodds, python
 
 pytestmark = pytest.mark.lab
 
@@ -138,6 +138,27 @@ def test_of_a_program_of_which_nothing_is_said_nothing_is_predicted() -> None:
     assert status == 1  # the living pod did not answer
     assert (found["succeeds"], found["agrees"]) == (None, None)
     assert [(each["status"], each["runs"]) for each in found["exits"]] == [(7, 2)]
+
+
+NEVER_ENDS = """
+import functools, sys
+import netns_lab.programs as programs
+from analyzer.cli import main
+programs.Client = functools.partial(programs.Client, deadline=1)
+sys.exit(main({arguments!r}))
+"""
+
+
+def test_a_program_that_does_not_end_is_named_with_the_limit() -> None:
+    dump = case("1.36.2-iptables-legacy/two-node@worker1").given
+    words = ["lab", "clients", *dump, "--service", "default/app", "--runs", "1"]
+    words += ["--client", "sleep 30"]
+    done = python("-c", NEVER_ENDS.format(arguments=words))
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines()[-1] == (
+        "kubeodds: sleep 30: it did not end within 1 s; give it a time limit of its own, for "
+        "example curl -m 3 or nc -w 3"
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,138 +7,30 @@ nothing but these and what the script itself needs.
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
-import subprocess
-import tarfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from analyzer.collect import script
 from analyzer.output import BAD_INPUT
-from tests.support.anonymised import WELL_KNOWN, held_in, originals, plain
+from tests.support.anonymised import plain
 from tests.support.effort import PROFILE
 from tests.support.json_reader import read
+from tests.support.lab.collecting import RULES, Place, bundle, place_in, shells
 from tests.support.lab.running import FIXTURES, kubeodds
 
 pytestmark = pytest.mark.lab
 
-SHELLS = [each for each in (("dash",), ("busybox", "sh"), ("bash",)) if shutil.which(each[0])]
-UNSHARE = ("unshare", "-nm" if os.geteuid() == 0 else "-rnm")
-NEEDED = shlex.split("cat date gzip grep id mkdir mv rm sleep tar tr uname wc")
-#: Backend, folder of a capture, its dump, and what loads it.
-RULES = (
-    ("1.25.1-iptables-legacy/two-node", "iptables-legacy-save.txt", "iptables-legacy"),
-    ("1.20.2-iptables-nft/two-node", "iptables-nft-save.txt", "iptables-nft"),
-    ("1.36.2-nftables/two-node@worker1", "nft-list-ruleset.txt", "nft"),
-)
-shells = pytest.mark.parametrize("shell", SHELLS, ids=lambda each: each[0])
-
-
-@dataclass(frozen=True)
-class Bundle:
-    """What a script wrote: files by their names, and the rows of MANIFEST."""
-
-    files: Mapping[str, bytes]
-
-    @property
-    def manifest(self) -> dict[str, list[str]]:
-        rows = [line.split("\t") for line in self.files["MANIFEST"].decode().splitlines()]
-        return {row[0]: row for row in rows if not row[0].startswith("#")}
-
-    def result(self, name: str) -> str:
-        return self.manifest[name][5]
-
-
-def bundle(data: bytes) -> Bundle:
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        members = [each for each in archive if each.isfile()]
-        assert {each.mode & 0o077 for each in members} == {0}
-        return Bundle(
-            {
-                each.name.partition("/")[2]: file.read()
-                for each in members
-                if (file := archive.extractfile(each))
-            }
-        )
-
-
-@dataclass(frozen=True)
-class Place:
-    """A folder with a script, temporary files and programs of its own."""
-
-    folder: Path
-
-    @property
-    def programs(self) -> Path:
-        return self.folder / "bin"
-
-    @property
-    def temporary(self) -> list[Path]:
-        return [*(self.folder / "tmp").iterdir()]
-
-    def program(self, name: str, text: str) -> None:
-        path = self.programs / name
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
-
-    def write(
-        self, *, twice: int = 0, timeout: int = 20, only: bool = False, salt: bytes = b""
-    ) -> str:
-        """Write the script; where `only`, it has the PATH of this place and no other."""
-        text = script(twice=twice, timeout=timeout, salt=salt)
-        if only:
-            line = "PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
-            assert text.count(line) == 1
-            text = text.replace(line, f"PATH={self.programs}\n")
-        path = self.folder / "collect.sh"
-        path.write_text(text)
-        return str(path)
-
-    def start(
-        self, words: Sequence[str], stdin: int = subprocess.DEVNULL
-    ) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [*UNSHARE, *words],
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.folder,
-            env={
-                "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin",
-                "TMPDIR": str(self.folder / "tmp"),
-                "HOME": str(self.folder),
-                "XTABLES_LOCKFILE": str(self.folder / "lock"),
-            },
-        )
-
-    def run(self, *words: str, text: bytes | None = None) -> tuple[int, bytes, str]:
-        """Run words to their end; status, stdout and stderr. Nothing temporary is left."""
-        with self.start(words, subprocess.DEVNULL if text is None else subprocess.PIPE) as process:
-            out, err = process.communicate(text)
-        assert self.temporary == []
-        return process.returncode, out, err.decode()
-
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    for name in ("bin", "tmp"):
-        (tmp_path / name).mkdir()
-    found = Place(tmp_path)
-    for name in NEEDED:
-        path = shutil.which(name)
-        assert path is not None
-        (found.programs / name).symlink_to(path)
-    return found
+    return place_in(tmp_path)
 
 
 @shells
@@ -182,11 +74,9 @@ def test_a_bundle_of_a_capture_gives_the_answers_of_its_dump(place: Place, name:
 def test_bundles_of_all_captures_give_the_answers_of_their_dumps(
     place: Place, captures: Path
 ) -> None:
-    """Of those that the installed programs restore, but not of thousands of Services."""
+    """Of those that the installed programs restore."""
     done = 0
     for folder in sorted((*captures.glob("*/*"), *FIXTURES.glob("*/*"))):
-        if re.search("scale-[0-9]{4}", folder.name):
-            continue
         for dump in loadable(folder):
             check_bundle(place, dump)
             done += 1
@@ -410,94 +300,3 @@ def test_kube_proxys_arguments_and_configuration_are_taken(
     assert not any(b"secret" in data for data in taken.files.values())
     results = [row[5] for name, row in taken.manifest.items() if name.endswith("config.txt")]
     assert sorted(results) == ["no configuration of kube-proxy", "ok"]
-
-
-SALT = b"a secret of sixteen bytes"
-
-
-@pytest.mark.parametrize(
-    ("shell", "rules"),
-    [(SHELLS[number % len(SHELLS)], each) for number, each in enumerate(RULES)],
-    ids=str,
-)
-def test_names_are_hashed_on_the_node(
-    place: Place, shell: Sequence[str], rules: tuple[str, str, str]
-) -> None:
-    capture, file, loader = rules
-    dump = FIXTURES / capture / file
-    load = "nft -f" if loader == "nft" else f"{loader}-restore <"
-    words = f'{load} "$1" || exit 9; shift; exec {" ".join(shell)} "$@"'
-    # What prints names where none is asked for is not taken, whatever it is.
-    (place.folder / ".kube").mkdir()
-    (place.folder / ".kube" / "config").write_text("")
-    status, out, err = place.run("sh", "-c", words, "sh", str(dump), place.write(salt=SALT), "-")
-    assert status == 0, err
-    taken = bundle(out)
-    assert taken.result(file) == "ok"
-    items = json.loads((FIXTURES / capture / "objects.json").read_text())["items"]
-    old = originals([dump.read_text()], items) - WELL_KNOWN
-    names = {each for each in old if not re.search(r"\d[.:]|:", each)}  # addresses stay
-    assert {"app", "app-conf"} & names or len(names) > 10
-    assert held_in(dump.read_text(), names)
-    for name, data in taken.files.items():
-        assert not held_in(data.decode(), names), name
-        assert not held_in(data.decode(), [os.uname().nodename]), name
-    assert taken.result("kernel.txt") == taken.result("objects.json")
-    assert taken.result("kernel.txt") == "left out: names may be in it"
-    (place.folder / "node.tar.gz").write_bytes(out)
-    asked = [
-        kubeodds("services", name, "-o", "tsv", where=place.folder)
-        for name in (str(dump), "node.tar.gz")
-    ]
-    assert [each.returncode for each in asked] == [0, 0], asked[1].stderr
-    # All but the ServicePort's name, and who the endpoint's pod is.
-    of_dump, of_bundle = (
-        sorted(line.split("\t")[1:] for line in each.stdout.splitlines()[1:]) for each in asked
-    )
-    assert of_dump == of_bundle
-    assert len(of_dump) > 3
-
-
-def test_the_same_secret_hashes_names_alike_and_another_otherwise(place: Place) -> None:
-    shutil.copy(FIXTURES / RULES[0][0] / RULES[0][1], place.folder / "dump.txt")
-    words = 'iptables-legacy-restore dump.txt && exec sh "$@"'
-    found = []
-    for salt in (SALT, SALT, b"another secret of some bytes"):
-        out = place.run("sh", "-c", words, "sh", place.write(salt=salt), "-")[1]
-        rows = bundle(out).files["iptables-legacy-save.txt"].decode().split("\n")
-        found.append({row for row in rows if "-j KUBE-SVC-" in row})
-    assert found[0] == found[1]
-    assert found[0]
-    assert not found[0] & found[2]
-
-
-@pytest.mark.parametrize("awk", [("awk",), ("busybox", "awk")], ids=lambda each: each[0])
-@shells
-def test_what_is_not_understood_is_not_taken(
-    place: Place, shell: Sequence[str], awk: tuple[str, ...]
-) -> None:
-    path = place.write(salt=SALT, only=True)
-    status, out, err = place.run(*shell, path, "-")
-    assert (status, out) == (1, b"")
-    assert "awk is not installed, and names cannot be hashed without it" in err
-    for name in ("cut", "find", "paste", "sha256sum", "sort"):
-        (place.programs / name).symlink_to(str(shutil.which(name)))
-    found = shutil.which(awk[0])
-    assert found is not None
-    place.program("awk", f'exec {" ".join([found, *awk[1:]])} "$@"')
-    place.program("iptables-legacy-save", "printf '*nat\\nacme was here\\n'; echo acme >&2")
-    place.program("iptables-nft-save", "printf '*nat\\n:A - [0:0]\\n-A A -j B \"acme\\n'")
-    place.program("ip6tables-legacy-save", "printf '*nat\\n:acme - [0:0]\\n-A acme -s acme\\n'")
-    place.program("nft", "[ $1 = --version ] || printf 'table inet acme {\\n}\\n'")
-    place.program("ip", 'echo \'[{"ifname":"acme","ifalias":"acme"}]\'; exit 3')
-    place.program("kubectl", "echo acme")
-    status, out, err = place.run(*shell, path, "-")
-    assert status == 0, err
-    taken = bundle(out)
-    for name in ("iptables-legacy-save.txt", "iptables-nft-save.txt", "nft-list-ruleset.txt"):
-        assert taken.result(name) == "failed", name
-        assert name not in taken.files
-    assert taken.result("ip6tables-legacy-save.txt") == "ok"
-    for name, data in taken.files.items():
-        assert b"acme" not in data, name
-        assert not name.endswith((".err", ".part"))
