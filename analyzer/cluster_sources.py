@@ -128,7 +128,7 @@ class Sources:
             found = sorted(glob.iglob(name, recursive=True))  # noqa: PTH207  # as above
             if not found:
                 raise InputError(f"{name}: no file is called so")
-            yield from self._of_files([each for each in found if os.path.isfile(each)])  # noqa: PTH113
+            yield from self._of_files([each for each in found if os.path.isfile(each)])  # noqa: PTH113  # many
             for each in found:
                 if os.path.isdir(each):  # noqa: PTH112  # as above
                     yield from self._of_folder(each)

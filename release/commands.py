@@ -32,7 +32,7 @@ def every_command() -> Parser:
 def verbs_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     """Return the parsers of a parser's verbs; none where it has no verbs."""
     for action in parser._actions:  # noqa: SLF001  # argparse has no public name for them
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  # no other way
             found: dict[str, argparse.ArgumentParser] = action.choices
             return found
     return {}
@@ -43,8 +43,8 @@ def descriptions(parser: argparse.ArgumentParser) -> dict[str, str]:
     return {
         choice.dest: choice.help or ""
         for action in parser._actions  # noqa: SLF001  # see above
-        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
-        for choice in action._choices_actions  # noqa: SLF001
+        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001  # no other way
+        for choice in action._choices_actions  # noqa: SLF001  # no other way
     }
 
 

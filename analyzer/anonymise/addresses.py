@@ -14,7 +14,7 @@ from __future__ import annotations
 import hmac
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-from analyzer.model.addresses import IPV4, IPV6, WIDTHS, Address, Network
+from analyzer.model.addresses import IPV4, IPV6, WIDTHS, Address, Network, network_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,11 +78,9 @@ class AddressMap:
         """Return what becomes of a network: that of all of its addresses."""
         found = self.seen.get(given)
         if found is None:
-            width, length = WIDTHS[given.version], given.prefixlen
+            length = given.prefixlen
             bits = self._mapped(given.version, int(given.network_address), length)
-            bits = bits >> (width - length) << (width - length)
-            kind = IPv4Network if given.version == IPV4 else IPv6Network
-            found = self.seen[given] = kind((bits, length))
+            found = self.seen[given] = network_of(given.version, bits, length)
         assert isinstance(found, (IPv4Network, IPv6Network))
         return found
 

@@ -18,7 +18,7 @@ from analyzer.anonymise.values import NotSaid
 from analyzer.anonymise.words import is_nft_word, listed
 from analyzer.model import nft_expressions as e
 from analyzer.model import nft_statements as s
-from analyzer.model.addresses import IPV4, WIDTHS, Address
+from analyzer.model.addresses import IPV4, WIDTHS, Address, network_of
 from analyzer.model.value import fields_of, replace, value
 
 TYPE_CHECKING = False
@@ -222,7 +222,7 @@ class _Values:
         outside = int(right) & ~int(mask)
         if left.operator != "&" or "01" in bits or mask.version != right.version or outside:
             raise NotSaid(bits)
-        network = _network(right, bits.count("1"))
+        network = network_of(right.version, int(right), bits.count("1"))
         new = self._names.network(network).network_address
         return s.Match(operator, e.Binary("&", self.any(left.left, None), mask), new)
 
@@ -246,7 +246,7 @@ class _Values:
             case IPv4Address() | IPv6Address():
                 return self._names.address(given)
             case e.Prefix(base, length):
-                new = self._names.network(_network(base, length))
+                new = self._names.network(network_of(base.version, int(base), length))
                 return e.Prefix(new.network_address, new.prefixlen)
             case e.Range():
                 if isinstance(given.first, (str, Address)):
@@ -394,10 +394,3 @@ class _Values:
             roles = role if isinstance(role, tuple) else (None,) * len(given.parts)
             return e.Concat(tuple(map(self._range, given.parts, roles)))
         return self.any(given, role)
-
-
-def _network(base: Address, length: int) -> Any:
-    from ipaddress import IPv4Network, IPv6Network
-
-    kind = IPv4Network if isinstance(base, IPv4Address) else IPv6Network
-    return kind((int(base), length), strict=False)

@@ -73,6 +73,12 @@ def address_and_port_from_text(text: str) -> tuple[Address, int | None] | None:
     return (address, int(port)) if int(port) <= _PORT_MAX else None
 
 
+def network_of(version: int, bits: int, length: int) -> Network:
+    """Return the network that an address is in, as `bits`, with a prefix of so many bits."""
+    kind = IPv4Network if version == IPV4 else IPv6Network
+    return kind((bits, length), strict=False)
+
+
 def network_to_text(network: Network) -> str:
     """Return the network with its prefix length, its address as inet_ntop() prints it."""
     return f"{address_to_text(network.network_address)}/{network.prefixlen}"

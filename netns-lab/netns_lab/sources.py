@@ -14,7 +14,7 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
 from analyzer.kubeproxy.view import Route, ServicePort, Source, View
-from analyzer.model.addresses import IPV4, Address, Network
+from analyzer.model.addresses import Address, Network, network_of
 from analyzer.model.cluster import Cluster
 from netns_lab.errors import LabError
 
@@ -141,9 +141,7 @@ class Addresses:
         pod = self._view.pod_source
         if pod is None or pod.version != version:
             return _ANY_POD[version]
-        kind = IPv4Network if version == IPV4 else IPv6Network
-        found: Network = kind((int(pod), pod.max_prefixlen - _NEIGHBOURHOOD), strict=False)
-        return found
+        return network_of(version, int(pod), pod.max_prefixlen - _NEIGHBOURHOOD)
 
 
 def _from_the_end(network: Network) -> Iterator[Address]:

@@ -59,7 +59,7 @@ def test_each_node_has_the_rows_that_it_carries(given_: Placed) -> None:
 
 @given(exact_routes())
 def test_a_share_of_many_bits_is_rounded_but_never_to_nothing(route: object) -> None:
-    found = incidence([ways(with_routes(route))], [], lambda texts: [*texts])  # type: ignore[arg-type]
+    found = incidence([ways(with_routes(route))], [], lambda texts: [*texts])  # type: ignore[arg-type]  # lists do
     (rows,) = found.services
     for number, share in zip(rows[0].upper.values(), rows[0].route.shares, strict=True):
         truth = share.share.upper.as_fraction() * ONE

@@ -98,7 +98,7 @@ def test_at_a_terminal_it_says_where_one_is_and_ctrl_c_ends_no_more_than_a_comma
     child, terminal = pty.fork()
     if not child:
         os.chdir(ROOT)
-        os.execve(KUBEODDS[0], [*KUBEODDS, *EXAMPLE], {**environment(), "TERM": "dumb"})  # noqa: S606
+        os.execve(KUBEODDS[0], [*KUBEODDS, *EXAMPLE], {**environment(), "TERM": "dumb"})  # noqa: S606  # ours
     seen = b""
 
     def until(what: bytes) -> None:

@@ -41,8 +41,8 @@ def test_what_it_copies_is_enough_to_pack_the_program(tmp_path: Path) -> None:
     target = tmp_path / "kubeodds"
     words = step.replace("/kubeodds", str(target)).split()
     # Without any package that is installed here.
-    subprocess.run([sys.executable, "-S", *words], cwd=tmp_path, check=True, env={})  # noqa: S603
-    done = subprocess.run(  # noqa: S603  # our own program
+    subprocess.run([sys.executable, "-S", *words], cwd=tmp_path, check=True, env={})  # noqa: S603  # ours
+    done = subprocess.run(  # noqa: S603  # ours  # our own program
         [sys.executable, "-I", "-S", str(target), "--version"],
         capture_output=True,
         text=True,

@@ -74,7 +74,7 @@ def check_exactly(ruleset: Ruleset, destination: Address, *, made_here: bool) ->
 def bounds_of(tree: Tree) -> Mapping[naive.Fate, Bounds]:
     """Return how often the flow comes to each end, of those that can be seen from outside."""
     return {
-        fate: bounds(tree, lambda leaf, fate=fate: told(leaf).seen == fate)  # type: ignore[misc]
+        fate: bounds(tree, lambda leaf, fate=fate: told(leaf).seen == fate)  # type: ignore[misc]  # a default binds it
         for fate in FATES
     }
 
@@ -84,6 +84,6 @@ def check_bounds(ruleset: Ruleset, destination: Address, *, made_here: bool) -> 
     tree = way(ruleset, destination, made_here=made_here)
     begin = start(ruleset, destination, made_here=made_here)
     for fate, share in bounds_of(tree).items():
-        least, most = reachable(begin, lambda f, fate=fate: f.seen == fate)  # type: ignore[misc]
+        least, most = reachable(begin, lambda f, fate=fate: f.seen == fate)  # type: ignore[misc]  # a default binds it
         assert share.lower.as_fraction() <= least
         assert most <= share.upper.as_fraction()

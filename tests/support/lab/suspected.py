@@ -28,7 +28,7 @@ def main(words: Sequence[str] | None = None) -> int:
     forget_flows(lab.topology.node)
     for service, route in routes:
         Established(lab, service, route, given.each, None).send()
-    print(run(lab.topology.node, ["conntrack", "-L"]).stdout, end="")  # noqa: T201
+    print(run(lab.topology.node, ["conntrack", "-L"]).stdout, end="")  # noqa: T201  # it is its output
     lab.close()
     return 0
 

@@ -85,7 +85,7 @@ class Node:
             return
         if not self.has_nat:
             for each, at in _NAT.items():
-                self.hooks[each].register(at, lambda node, each=each: node.translate(each))  # type: ignore[misc]
+                self.hooks[each].register(at, lambda node, each=each: node.translate(each))  # type: ignore[misc]  # a default binds it
             self.has_nat = True
         self.nat[hook].register(priority, calls)
 
@@ -110,7 +110,7 @@ class Node:
             self.register(
                 hook,
                 at,
-                lambda node, hook=hook: node.iptables(ruleset, table, hook),  # type: ignore[misc]
+                lambda node, hook=hook: node.iptables(ruleset, table, hook),  # type: ignore[misc]  # a default binds it
                 nat=table == "nat",
             )
 
@@ -248,13 +248,13 @@ def registrations(
     for each in rulesets:
         if isinstance(each, Ruleset):
             found += [
-                [lambda node, each=each, name=name: node.register_iptables(each, name)]  # type: ignore[misc]
+                [lambda node, each=each, name=name: node.register_iptables(each, name)]  # type: ignore[misc]  # a default binds it
                 for name in each.tables
             ]
         else:
             found.append(
                 [
-                    lambda node, table=table, chain=chain: node.register_nft(table, chain)  # type: ignore[misc]
+                    lambda node, table=table, chain=chain: node.register_nft(table, chain)  # type: ignore[misc]  # a default binds it
                     for table in each
                     for chain in table.chains.values()
                 ]
