@@ -12,9 +12,8 @@ from analyzer.model import nft_expressions as e
 from analyzer.model import nft_statements as s
 from analyzer.model.nft import NftRuleset
 from analyzer.parsers import nft_json, nft_text
-from analyzer.parsers.nft import expressions, statements
+from analyzer.parsers.nft import expressions, rendering_json, statements
 from analyzer.parsers.nft.rendering import render
-from tests.support.nft import json_of
 from tests.support.nft.comparing import plain, unknown_in
 from tests.support.strategies.nft_rules import EXPRESSIONS, STATEMENTS, lefts, rulesets
 
@@ -30,7 +29,7 @@ def test_a_statement_survives_its_text_and_its_json(kind: type, data: st.DataObj
     value = data.draw(STATEMENTS[kind])
     text = statements.write(value)
     assert statements.from_text(text, "inet") == ((value,), None)
-    assert statements.from_json([json_of.statement(value)], "inet") == (value,)
+    assert statements.from_json([rendering_json.statement(value)], "inet") == (value,)
 
 
 @given(lefts)
@@ -38,7 +37,7 @@ def test_what_a_rule_looks_at_survives_its_text_and_its_json(value: Any) -> None
     words = expressions.words_of(expressions.write(value), "inet")
     assert words.expression() == value
     assert words.done
-    assert expressions.json_reader("inet")(json_of.expression(value)) == value
+    assert expressions.json_reader("inet")(rendering_json.expression(value)) == value
 
 
 @given(rulesets())
@@ -49,7 +48,7 @@ def test_a_ruleset_survives_its_text(ruleset: NftRuleset) -> None:
 
 @given(rulesets())
 def test_a_ruleset_survives_its_json(ruleset: NftRuleset) -> None:
-    read = nft_json.parse(json_of.json_of(ruleset), "made")
+    read = nft_json.parse(rendering_json.render_json(ruleset), "made")
     wanted = plain(ruleset)
     if not list(unknown_in(wanted)):
         assert plain(read) == wanted
