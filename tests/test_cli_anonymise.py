@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import stat
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from analyzer.anonymise.object_words import LABELS
 from analyzer.kubeproxy.generate import Layout
 from tests.support.anonymised import (
     ALWAYS_THERE,
@@ -33,7 +30,7 @@ from tests.support.anonymised import (
     words_of,
 )
 from tests.support.archives import packed
-from tests.support.captures import FIXTURES, ROOT
+from tests.support.captures import FIXTURES, ROOT, items_of, text_of
 from tests.support.clusters import NODES, clusters
 from tests.support.commands import Command
 from tests.support.documents import schema
@@ -56,16 +53,6 @@ def files_of(case: str) -> tuple[list[Path], Path, str]:
     dumps = [*folder.glob("*save.txt*"), *folder.glob("nft-list-ruleset.*")]
     (objects,) = folder.glob("objects.json*")
     return sorted(dumps), objects, json.loads((folder / "run.json").read_text())["node"]
-
-
-def text_of(path: Path) -> str:
-    data = path.read_bytes()
-    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
-
-
-def items_of(path: Path) -> list[Any]:
-    items: list[Any] = json.loads(text_of(path))["items"]
-    return items
 
 
 @every_capture
@@ -386,25 +373,3 @@ def test_names_of_files_tell_nodes_and_go(command: Command) -> None:
     given = Shown(("new.tgz",), None, names, ("old.tgz",), None)
     answers_are_the_same(command, given, "loss", names=("--dead", "10.244.0.3"))
     answers_are_the_same(command, given, "services", names=("--node", "worker1"))
-
-
-@pytest.mark.skipif(not SOAK, reason="takes long")
-def test_all_captures_that_there_are(captures: Path, tmp_path: Path) -> None:
-    """Every dump beside its objects; of many equal failures a cut list shows others, so all."""
-    for objects in sorted(captures.glob("*/*/objects.json*")):
-        folder = objects.parent
-        big = ("--all", "--depth", "1") if re.search("scale|big", folder.name) else ()
-        node = json.loads((folder / "run.json").read_text())["node"]
-        for dump in sorted([*folder.glob("ip*save.txt*"), *folder.glob("nft-list-ruleset.*")]):
-            place = tmp_path / f"{folder.parent.name}-{folder.name}-{dump.name}"
-            place.mkdir()
-            command = InFolder(place)
-            given = shown(command, [str(dump)], str(objects))
-            answers_are_the_same(command, given, "services", names=("--node", node))
-            answers_are_the_same(command, given, "whatif", *big, names=("--node", node))
-            if "nft" not in dump.name:
-                answers_are_the_same(command, given, "services", "--check", names=("--node", node))
-            old = originals([text_of(dump)], items_of(objects)) - of_every_cluster()
-            old -= words_of(" ".join(LABELS))  # of the API's own, as `topology`
-            for data in unpacked(place / "b.tgz").values():
-                assert not held_in(data.decode(), old), dump

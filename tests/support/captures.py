@@ -24,6 +24,18 @@ ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "fixtures" / "captures"
 
 
+def text_of(path: Path) -> str:
+    """Return the text of a file, which may be packed."""
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+
+
+def items_of(path: Path) -> list[Any]:
+    """Return the API objects of a file."""
+    items: list[Any] = json.loads(text_of(path))["items"]
+    return items
+
+
 @dataclass(frozen=True)
 class Wanted:
     """A ServicePort of the objects: its name as kube-proxy hashes it is `raw`."""
