@@ -21,7 +21,7 @@ from analyzer.model.value import replace, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fractions import Fraction
-    from typing import Final
+    from typing import Final, TypeAlias
 
 
 @enum.unique
@@ -140,7 +140,11 @@ def losses(
     services: Iterable[ServicePort], dead: Dead, count: Count = Count.ALL
 ) -> tuple[ServiceLoss, ...]:
     """Return what each ServicePort loses when what is `dead` answers no more."""
-    return tuple(service_loss(service, dead, count) for service in services)
+    endings: _Known = {}
+    return tuple(
+        _service_loss(service, dead, _Drawn(dead, service.unfilled, count, endings))
+        for service in services
+    )
 
 
 def _greatness(loss: Bounds) -> tuple[Dyadic, Dyadic]:
@@ -259,11 +263,22 @@ _NONE: Final = Bounds(NEVER, NEVER)
 _ANY: Final = Bounds(NEVER, ALWAYS)
 
 
+#: What is lost, what survives and how flows end, of draws and of what becomes of each endpoint's
+#: flows: most Services of a node have the same, so that it is told of them once. Keys are by
+#: identity; what they are of is kept.
+_Known: TypeAlias = "dict[tuple[object, ...], tuple[object, Bounds, Bounds, Endings]]"
+_MOST_KNOWN: Final = 4096
+
+
 class _Drawn:
     """What is lost of lists of draws: routes from most sources have one and the same."""
 
     def __init__(
-        self, dead: Dead, unfilled: Collection[Frontend] = (), count: Count = Count.ALL
+        self,
+        dead: Dead,
+        unfilled: Collection[Frontend] = (),
+        count: Count = Count.ALL,
+        endings: _Known | None = None,
     ) -> None:
         self._dead = dead
         self._unfilled = unfilled
@@ -271,6 +286,7 @@ class _Drawn:
         # By identity; the lists are kept, so that no other gets theirs.
         self._lost: dict[tuple[int, int, Dyadic], tuple[object, Bounds, Bounds]] = {}
         self._nowhere: dict[tuple[int, Dyadic], tuple[object, Bounds]] = {}
+        self._endings: _Known = {} if endings is None else endings
 
     def of(self, route: Route) -> RouteLoss:
         """Bound what becomes of the flows of a route."""
@@ -300,13 +316,39 @@ class _Drawn:
             loss = Bounds(lower, max(lower, min(upper, ~found.survives.lower)))
             return replace(found, loss=loss, otherwise=astray)
         endpoints, shares = found.route.draws()
-        dead, uncertain = self._dead.endpoints, self._dead.uncertain
+        open_ = found.route.unresolved
+        dies = self._dead.is_anything or self._dead.uncertain
+        alive = tuple(map(self._is_alive, endpoints)) if dies else ()
+        key = id(shares), open_, astray, alive, *map(id, lost)
+        if key not in self._endings:
+            if len(self._endings) > _MOST_KNOWN:
+                self._endings.clear()
+            told = self._with_lost(shares, alive or (True,) * len(shares), lost, astray, open_)
+            self._endings[key] = (shares, lost), *told
+        _, loss, survives, otherwise = self._endings[key]
+        return replace(found, loss=loss, survives=survives, otherwise=otherwise)
+
+    def _is_alive(self, endpoint: Endpoint) -> bool | None:
+        """Tell whether an endpoint is alive; None: that is not certain."""
+        if endpoint in self._dead.endpoints:
+            return False
+        return None if endpoint in self._dead.uncertain else True
+
+    def _with_lost(
+        self,
+        shares: Sequence[Bounds],
+        alive: Sequence[bool | None],
+        lost: Sequence[Endings],
+        astray: Endings,
+        unresolved: Dyadic,
+    ) -> tuple[Bounds, Bounds, Endings]:
+        """Return what is lost, what survives, and how flows end that the dead do not lose."""
         ends = list(astray)
         least, most = [b.lower for _, b in astray], [b.upper for _, b in astray]
         kept_least: list[Dyadic] = []
         kept_most: list[Dyadic] = []
-        for endpoint, share, endings in zip(endpoints, shares, lost, strict=True):
-            if endpoint in dead:  # what does not get there is no better off
+        for is_alive, share, endings in zip(alive, shares, lost, strict=True):
+            if is_alive is False:  # what does not get there is no better off
                 least.append(share.lower)
                 most.append(share.upper)
                 continue
@@ -314,22 +356,20 @@ class _Drawn:
             ends += part(endings, share)
             least.append(share.lower * gone.lower)
             kept_most.append(share.upper * ~gone.lower)
-            if endpoint in uncertain:
+            if is_alive is None:
                 most.append(share.upper)
             else:
                 most.append(share.upper * gone.upper)
                 kept_least.append(share.lower * ~gone.upper)
-        open_ = found.route.unresolved
         # What is not resolved may be on a dead endpoint, if anything is dead.
-        hidden = open_ if self._dead.is_anything else NEVER
+        hidden = unresolved if self._dead.is_anything else NEVER
         all_most = capped_sum([*most, hidden])
         all_least = capped_sum(least)
-        kept = Bounds(capped_sum(kept_least), capped_sum([*kept_most, open_]))
-        return replace(
-            found,
-            loss=Bounds(all_least, max(all_least, min(all_most, ~kept.lower))),
-            survives=Bounds(kept.lower, max(kept.lower, min(kept.upper, ~all_least))),
-            otherwise=summed(ends),
+        kept = Bounds(capped_sum(kept_least), capped_sum([*kept_most, unresolved]))
+        return (
+            Bounds(all_least, max(all_least, min(all_most, ~kept.lower))),
+            Bounds(kept.lower, max(kept.lower, min(kept.upper, ~all_least))),
+            summed(ends),
         )
 
     def _reaches_none(self, shares: Sequence[Bounds], unresolved: Dyadic) -> Bounds:

@@ -271,16 +271,34 @@ class FlowWalks:
         address: Address | str | None = USUAL,
     ) -> Onward:
         """Tell what becomes of a flow that was sent to `endpoint` with `mark`, if any."""
+        return self.onward_of(source, protocol, mark, address)(endpoint)
+
+    def onward_of(
+        self,
+        source: Source,
+        protocol: str,
+        mark: Mark | None,
+        address: Address | str | None = USUAL,
+    ) -> Callable[[Endpoint], Onward]:
+        """Return what tells the same of flows to any endpoint, quickly."""
         known = self._sources[source] if isinstance(address, str) else address
         # An endpoint that sends to itself lives where it is known to live.
         side = self.side_of(known) if source is Source.HAIRPIN else None
-        parts, _ = self.towards(source, protocol, mark or Mark(), side)(
-            int(endpoint.address), endpoint.port
-        )
-        key = id(parts), known
-        if key not in self._told:  # of flows to many endpoints it is one and the same
-            self._told[key] = parts, one_of(at(parts, known))
-        return self._told[key][1]
+        towards = self.towards(source, protocol, mark or Mark(), side)
+        # With the parts, so that no others get their identity.
+        told: dict[int, tuple[Parts[Onward], Onward]] = {}
+
+        def onward(endpoint: Endpoint) -> Onward:
+            parts, _ = towards(int(endpoint.address), endpoint.port)
+            found = told.get(id(parts))
+            if found is None:  # of flows to many endpoints it is one and the same
+                key = id(parts), known
+                if key not in self._told:
+                    self._told[key] = parts, one_of(at(parts, known))
+                found = told[id(parts)] = self._told[key]
+            return found[1]
+
+        return onward
 
     def side_of(self, address: Address | None) -> Side | None:
         """Return the side that an endpoint's own flows come from; None: not known, or not asked."""

@@ -9,6 +9,7 @@ POSTROUTING, wherever it goes. Where other rules may do more (`quiet`), walks te
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import Judge, Judged
@@ -111,6 +112,7 @@ class Masquerade:
 
         #: By what walks told, which keep it: of many endpoints it is the same.
         known: dict[tuple[int, ...], Judged] = {}
+        onward_of = cache(lambda protocol, mark: walks.onward_of(source, protocol, mark, address))
 
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             own = endpoint.address == address
@@ -119,7 +121,7 @@ class Masquerade:
                 *([mark] if certain is not Ternary.FALSE else []),
                 *([None] if certain is not Ternary.TRUE else []),
             )
-            answers = [walks.onward(source, protocol, endpoint, m, address) for m in marks]
+            answers = [onward_of(protocol, m)(endpoint) for m in marks]
             key = tuple(map(id, answers))
             if key not in known:
                 known[key] = _judged(one_of(answers))

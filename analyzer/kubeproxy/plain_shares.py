@@ -136,11 +136,12 @@ def _answer(judge: Judge, protocol: str, endpoint: Endpoint) -> Judged:
 class PlainShares(Sequence[Share]):
     """Shares of one route, each made when it is looked at."""
 
-    __slots__ = ("_judge", "_service")
+    __slots__ = ("_judge", "_lost", "_service")
 
     def __init__(self, service: PlainService, judge: Judge) -> None:
         self._service = service
         self._judge = judge
+        self._lost: Sequence[Endings] | None = None
 
     def _share(self, endpoint: Endpoint, draw: Bounds) -> Share:
         found = _answer(self._judge, self._service.protocol, endpoint)
@@ -180,8 +181,10 @@ class PlainShares(Sequence[Share]):
         """Return of each endpoint how its flows are lost; empty where none of any is."""
         if isinstance(self._judge, Judged):
             return (self._judge.lost,) * len(self) if self._judge.lost else ()
-        lost = tuple([each.lost for each in self._judged()])
-        return lost if any(lost) else ()
+        if self._lost is None:  # reports ask more than once
+            lost = tuple([each.lost for each in self._judged()])
+            self._lost = lost if any(lost) else ()
+        return self._lost
 
     def _judged(self) -> Iterator[Judged]:
         protocol = self._service.protocol

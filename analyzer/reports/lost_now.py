@@ -42,10 +42,10 @@ def _losing(services: Iterable[ServicePort]) -> list[ServiceLoss]:
     heard = [each for each in services if _may_lose(each)]
     if not heard:
         return []
-    from analyzer.failure.loss import service_loss
+    from analyzer.failure.loss import losses
     from analyzer.failure.models import Dead
 
-    found = (service_loss(each, Dead(endpoints=frozenset())) for each in heard)
+    found = losses(heard, Dead(endpoints=frozenset()))
     return [each for each in found if each.otherwise is not None]
 
 
