@@ -137,10 +137,14 @@ class Leaving:
     def _made(self, wide: Packet) -> Towards:
         of_any_port = self._destinations(wide)
         of_port: dict[int | None, _Destinations] = {}
+        # By identity, of what is kept with it: to many addresses it is the same.
+        certain: dict[int, tuple[OnwardBySource, bool]] = {}
 
         def told(address: int, port: int | None) -> OnwardBySource:
             found = of_any_port.of(address)
-            if all(onward.is_certain for _, onward in found[0]):
+            if id(found) not in certain:
+                certain[id(found)] = found, all(onward.is_certain for _, onward in found[0])
+            if certain[id(found)][1]:
                 return found  # whatever the port
             if port not in of_port:
                 of_port[port] = self._destinations(replace(wide, destination_port=port))
