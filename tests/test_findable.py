@@ -273,8 +273,8 @@ ANALYZER: Final = (
         "rules made of a capture's objects are the captured rules, line by line",
     ),
     Row(
-        "kubeproxy/entries kubeproxy/flows kubeproxy/iptables_notes kubeproxy/masquerade "
-        "kubeproxy/walks",
+        "kubeproxy/entries kubeproxy/flows kubeproxy/iptables_entrances kubeproxy/iptables_notes "
+        "kubeproxy/iptables_plain kubeproxy/masquerade kubeproxy/walks",
         "kubeproxy/test_iptables.py kubeproxy/test_sources.py kubeproxy/test_round_trip.py",
         "steps of the recogniser of iptables mode, which is asked as a whole",
     ),
