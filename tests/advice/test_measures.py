@@ -12,17 +12,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from analyzer.advice.advise import Adviser, Failures, Outcome, items_of
-from analyzer.advice.measure import API, Refused, Situation, Subject
+from analyzer.advice.advise import Outcome, items_of
+from analyzer.advice.measure import Refused, Situation, Subject
 from analyzer.advice.measures import MEASURES, USUAL, measure_of
 from analyzer.failure.incidence import ONE
-from analyzer.model.value import replace
-from analyzer.outage.topologies import Said
 from tests.support.advised import (
     KEY,
     OTHER,
-    SETTINGS,
+    WORKERS,
+    after,
+    cluster,
     clusters,
+    items_after,
     judged,
     naive,
     node,
@@ -39,19 +40,6 @@ NAMED_OR_PAIRS = st.sampled_from(["", *NAMES]) | st.builds(
     "{}+{}".format, st.sampled_from(["same-zone", "same-node", "local"]), st.sampled_from(NAMES)
 )
 NEAR = Fraction(1, 1 << 26)
-WORKERS = [node(f"worker{n}", n) for n in range(4)]
-
-
-def after(name: str, items: Sequence[Any], key: Any = KEY) -> Situation | Refused:
-    measure = measure_of(name)
-    assert measure is not None
-    return measure.change(Situation(items=items), key)
-
-
-def items_after(name: str, items: Sequence[Any], key: Any = KEY) -> Sequence[Any]:
-    found = after(name, items, key)
-    assert isinstance(found, Situation), found
-    return found.items
 
 
 def places(items: Sequence[Any]) -> Counter[str]:
@@ -67,10 +55,6 @@ def score(items: Sequence[Any]) -> Any:
     found = judged(items)
     assert isinstance(found, Outcome), found
     return found.score
-
-
-def cluster(*ends: int, **spec: Any) -> list[Any]:
-    return [*WORKERS, service(**spec), slice_of([(f"worker{n}", n) for n in ends])]
 
 
 # --- what is judged, against a look at every node -----------------------------------
@@ -371,136 +355,6 @@ def test_both_ip_versions_are_changed_alike() -> None:
     more = items_after("spread", [*items, six])
     assert places(more) == {"worker0": 2, "worker1": 2}
     assert score(more).survives == 1
-
-
-# --- the control plane, DNS, proxies -----------------------------------------------
-
-
-def _api(*masters: str) -> list[Any]:
-    kube = slice_of([(name, n) for n, name in enumerate(masters)], API)
-    for n, each in enumerate(kube["endpoints"]):
-        each["addresses"] = [f"192.168.0.{10 + n}"]
-        del each["nodeName"]
-    nodes = [node(name, n) for n, name in enumerate(masters)]
-    return [*nodes, node("worker9", 9), service(API, "10.96.0.1"), kube]
-
-
-@pytest.mark.parametrize(
-    ("names", "api", "survives"),
-    [
-        ("", 0, 0),
-        ("second-master", 0, 1),
-        ("third-master", 0, 2),
-        ("third-master+load-balancer", 1, 2),
-    ],
-)
-def test_what_masters_buy_the_api(names: str, api: int, survives: int) -> None:
-    found: Situation | Refused = Situation(items=_api("master"))
-    if names:
-        found = after(names, _api("master"), API)
-    assert isinstance(found, Situation)
-    outcome = Adviser(found, SETTINGS, Failures(), 1).judged(found, API)
-    assert isinstance(outcome, Outcome)
-    assert (outcome.api, outcome.score.survives) == (api, survives)
-
-
-def test_a_load_balancer_goes_with_several_api_servers() -> None:
-    assert after("load-balancer", _api("master"), API) == Refused("one API server needs none")
-    found = after("load-balancer", _api("m0", "m1"), API)
-    assert isinstance(found, Refused)  # neither has the role's label
-
-
-def test_what_was_said_of_the_control_plane_holds_of_more_masters() -> None:
-    measure = measure_of("third-master")
-    assert measure is not None
-    said = Said(control_plane=("master",), etcd=("master",), load_balancer=("client-side",))
-    found = measure.change(Situation(items=_api("master"), said=said), API)
-    assert isinstance(found, Situation)
-    names = ("master", "master-2", "master-3")
-    assert (found.said.control_plane, found.said.etcd) == (names, names)
-    outside = replace(said, etcd=("external",))
-    found = measure.change(Situation(items=_api("master"), said=outside), API)
-    assert isinstance(found, Situation)
-    assert found.said.etcd == ("external",)
-
-
-def test_static_pods_of_the_control_plane_are_copied() -> None:
-    pod = {
-        "kind": "Pod",
-        "metadata": {"namespace": "kube-system", "name": "etcd", "labels": {"component": "etcd"}},
-        "spec": {"nodeName": "master"},
-        "status": {"phase": "Running"},
-    }
-    more = items_after("third-master", [*_api("master"), pod], API)
-    pods = [i["spec"]["nodeName"] for i in more if i["kind"] == "Pod"]
-    assert sorted(pods) == ["master", "master-2", "master-3"]
-
-
-def test_a_cache_on_each_node_asks_the_dns_that_there_was() -> None:
-    key = ("kube-system", "kube-dns")
-    items = [*WORKERS, service(key), slice_of([("worker0", 0), ("worker1", 1)], key)]
-    found = after("node-local-dns", items, key)
-    assert isinstance(found, Situation)
-    assert found.either == (key, ("kube-system", "kube-dns-upstream"))
-    outcome = Adviser(found, SETTINGS, Failures(), 1).judged(found, key)
-    assert isinstance(outcome, Outcome)
-    loss = outcome.score.worst.loss
-    assert (float(loss.lower), float(loss.upper)) == (0.0, 0.5)
-    assert (outcome.score.survives, outcome.score.at_most) == (1, 3)
-
-
-@pytest.mark.parametrize(("ends", "lost"), [((0, 1), 0.0), ((0, 0), 1.0), ((0, 0, 0, 1), 0.25)])
-def test_a_proxy_fails_when_three_pods_in_turn_are_dead(ends: tuple[int, ...], lost: float) -> None:
-    found = after("pod-ips", cluster(*ends))
-    assert isinstance(found, Situation)
-    outcome = Adviser(found, SETTINGS, Failures(), 1).judged(found, KEY)
-    assert isinstance(outcome, Outcome)
-    assert float(outcome.score.worst.loss.upper) == pytest.approx(lost, abs=1e-12)
-
-
-_ODD: list[Any] = [None, "x", [None], {"a": 1}]
-
-
-@pytest.mark.parametrize("odd", _ODD, ids=str)
-@pytest.mark.parametrize(
-    "path",
-    [
-        ("metadata", "labels"),
-        ("metadata", "annotations"),
-        ("spec",),
-        ("spec", "clusterIP"),
-        ("spec", "clusterIPs"),
-        ("status", "addresses"),
-        ("status", "conditions"),
-        ("spec", "taints"),
-        ("endpoints",),
-        ("ports",),
-    ],
-    ids="/".join,
-)
-def test_what_is_odd_in_objects_breaks_no_measure(path: tuple[str, ...], odd: object) -> None:
-    """Files can be edited; what cannot be read is refused, or as if it were not there."""
-    items = copy.deepcopy([node("master0", 7, "a"), *cluster(0, 0), *_api("master")[-2:]])
-    for item in items:
-        for at in range(len(path)):
-            if item.get(path[0]) is not None and at == len(path) - 1:
-                place = item if not at else item[path[0]]
-                if path[-1] in place:
-                    place[path[-1]] = odd
-    for name in USUAL:
-        for key in (KEY, API):
-            after(name, items, key)
-
-
-def test_a_proxy_may_fail_by_pods_that_nobody_places() -> None:
-    items = cluster(0, 1, 1)
-    items[-1]["endpoints"][1] = {"addresses": ["198.51.100.7"], "conditions": {"ready": True}}
-    found = after("pod-ips", items)
-    assert isinstance(found, Situation)
-    outcome = Adviser(found, SETTINGS, Failures(dead=("worker0", "worker1")), 1).judged(found, KEY)
-    assert isinstance(outcome, Outcome)
-    loss = outcome.score.worst.loss
-    assert (float(loss.lower), float(loss.upper)) == (0.0, 1.0)
 
 
 def test_every_measure_is_usual_or_a_part_of_one() -> None:

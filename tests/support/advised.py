@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from analyzer.advice.advise import Adviser, Failures, Outcome
 from analyzer.advice.measure import Key, Refused, Situation
+from analyzer.advice.measures import measure_of
 from analyzer.kubeproxy.predict.settings import Mode, Settings
 
 KEY: Key = ("shop", "web")
@@ -180,3 +181,25 @@ def _ready(items: Sequence[Any], key: Key) -> Iterator[Any]:
 
 def _key(item: Any) -> Key:
     return item["metadata"]["namespace"], item["metadata"]["name"]
+
+
+WORKERS = [node(f"worker{n}", n) for n in range(4)]
+
+
+def cluster(*ends: int, **spec: Any) -> list[Any]:
+    """Return four workers and a Service with an endpoint on each of these."""
+    return [*WORKERS, service(**spec), slice_of([(f"worker{n}", n) for n in ends])]
+
+
+def after(name: str, items: Sequence[Any], key: Any = KEY) -> Situation | Refused:
+    """Return what a measure makes of a cluster."""
+    measure = measure_of(name)
+    assert measure is not None
+    return measure.change(Situation(items=items), key)
+
+
+def items_after(name: str, items: Sequence[Any], key: Any = KEY) -> Sequence[Any]:
+    """Return the objects that a measure leaves."""
+    found = after(name, items, key)
+    assert isinstance(found, Situation), found
+    return found.items
