@@ -245,7 +245,7 @@ class Store:
         """Find what an earlier run has written; of what is there all that it names is there."""
         for table in _CONTENTS:
             column = next(iter(TABLES[table]))
-            rows = self._db.execute(f"SELECT DISTINCT {column} FROM {table}")  # noqa: S608  # names of ours  # ours
+            rows = self._db.execute(f"SELECT DISTINCT {column} FROM {table}")  # noqa: S608  # names of ours
             self._written.update((table, digest) for (digest,) in rows.fetchall())
         named = ("service_ports", "blocks", "maps")
         self._known = {digest for table, digest in self._written if table in named}
@@ -256,7 +256,7 @@ class Store:
         """Return what is kept of each node, by name and source."""
         columns = [name for name in TABLES["nodes"] if name != "written"]
         told = ", ".join(columns)
-        rows = self._db.execute(f"SELECT {told} FROM nodes ORDER BY node, source")  # noqa: S608  # names of ours  # ours
+        rows = self._db.execute(f"SELECT {told} FROM nodes ORDER BY node, source")  # noqa: S608  # names of ours
         return tuple(_node_of(dict(zip(columns, row, strict=True))) for row in rows.fetchall())
 
     def counts(self) -> dict[str, int]:
@@ -264,7 +264,7 @@ class Store:
         found = {}
         for table in _CONTENTS:
             column = next(iter(TABLES[table]))
-            row = self._db.execute(f"SELECT count(DISTINCT {column}) FROM {table}").fetchone()  # noqa: S608  # names of ours  # ours
+            row = self._db.execute(f"SELECT count(DISTINCT {column}) FROM {table}").fetchone()  # noqa: S608  # names of ours
             found[table] = row[0]
         return found
 

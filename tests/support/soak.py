@@ -200,6 +200,16 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
             unit="inputs",
             weight=2,
         ),
+        *(
+            _sampled(
+                f"builds that are killed, {engine}",
+                "tests.support.killed_builds",
+                *("--nodes", "60", "--rules", "20000", "--engine", engine),
+                counted=r"; (\d+) losses",
+                unit="losses",
+            )
+            for engine in ("processes", "dask")
+        ),
         _timed(
             "seeded faults",
             "tests.support.seeded.search",
