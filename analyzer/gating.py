@@ -208,7 +208,8 @@ def narrowed(given: Given, names: Collection[str], namespaces: Collection[str]) 
         return given
     of: dict[int, GatedService | Unjudged] = {}
     ports = []
-    for each in (*given.services, *given.unjudged):
+    every: list[GatedService | Unjudged] = [*given.services, *given.unjudged]
+    for each in every:
         listed = each.ports if isinstance(each, GatedService) else ("",)
         for port in listed:
             told = "/".join(each.manifest.key) + (f":{port}" if port else "")

@@ -109,7 +109,9 @@ def _is_always_open(group: Group, spread: Spread, g: int) -> bool:
     if spread.groups - {g} or not spread.own:
         return False
     counted = {spread.domains[v] for v in spread.counted}
-    return counted == {spread.domains[v] for v in group.nodes}
+    # With fewer domains than minDomains the emptiest counts as empty, however many it has.
+    is_enough = len(counted) >= spread.least_domains
+    return is_enough and counted == {spread.domains[v] for v in group.nodes}
 
 
 def is_free(problem: Problem, g: int) -> bool:

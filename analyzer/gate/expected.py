@@ -34,11 +34,17 @@ def expected_end(problem: Problem) -> Ended:
     """Return where pods end if the scheduler goes by its scores."""
     state = State(problem)
     numbers = range(len(problem.groups))
-    for g in sorted(numbers, key=lambda each: not problem.groups[each].one_each):
-        while found := state.open(g):
-            scores = _scores(state, problem.groups[g], found)
-            best = max(zip(scores, found, strict=True), key=lambda each: (each[0], -each[1]))
-            state.put(g, best[1])
+    ordered = sorted(numbers, key=lambda each: not problem.groups[each].one_each)
+    goes_on = True
+    while goes_on:
+        # A pod that found no node is tried again when others are placed, beside which it may be.
+        goes_on = False
+        for g in ordered:
+            while found := state.open(g):
+                scores = _scores(state, problem.groups[g], found)
+                best = max(zip(scores, found, strict=True), key=lambda each: (each[0], -each[1]))
+                state.put(g, best[1])
+                goes_on = True
     return ended(state)
 
 
@@ -92,7 +98,7 @@ def _spread(state: State, group: Group, nodes: Sequence[int]) -> list[int]:
         weight = math.log(len({domains[v] for v in nodes if domains[v] >= 0}) + 2)
         for at, v in enumerate(nodes):
             if domains[v] >= 0:
-                totals[at] += held[domains[v]] * weight + (skew - 1)
+                totals[at] += held.get(domains[v], 0) * weight + (skew - 1)
     rounded = [round(each) for each in totals]
     least, most = min(rounded), max(rounded)
     if not most:

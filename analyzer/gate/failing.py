@@ -62,7 +62,11 @@ def failing_of(
     problem: Problem, control_plane: Collection[str], kinds: Collection[Kind], depth: int
 ) -> Failing:
     """Return the failures to judge: zones where there are several, the control plane if known."""
-    zones = tuple(frozenset(each) for each in problem.zones().values())
+    # A node that does not say its zone may be in any.
+    told = problem.zones()
+    known = {v for each in told.values() for v in each}
+    untold = [v for v in range(len(problem.nodes)) if v not in known]
+    zones = tuple(frozenset([*each, *untold]) for each in told.values())
     control = frozenset(v for v, node in enumerate(problem.nodes) if node.name in control_plane)
     asked = [
         kind

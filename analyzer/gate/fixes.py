@@ -96,16 +96,19 @@ def _changes(
             changed = [*templates]
             for g in own:
                 changed[g] = _spread(templates[g], which, more)
-            yield _says(templates[own[0]], which, more), changed, service
+            yield _says([templates[g] for g in own], which, more), changed, service
 
 
 def _is_scalable(template: Template) -> bool:
     return template.workload is not None and template.workload.kind in _SCALABLE
 
 
-def _says(template: Template, keys: Sequence[str], more: int) -> str:
+def _says(templates: Sequence[Template], keys: Sequence[str], more: int) -> str:
     named = " and ".join(keys)
-    number = f"replicas {(template.number or 0) + more} and " if more else ""
+    told = [f"{(each.number or 0) + more}" for each in templates]
+    if len(templates) > 1:
+        told = [f"{n} for {each.name}" for n, each in zip(told, templates, strict=True)]
+    number = f"replicas {', '.join(told)} and " if more else ""
     kind = "a topologySpreadConstraint" if len(keys) == 1 else "topologySpreadConstraints"
     return f"{number}{kind} on {named} (maxSkew 1, DoNotSchedule, nodeTaintsPolicy Honor)"
 

@@ -54,7 +54,7 @@ class GatedService:
     @property
     def is_local(self) -> bool:
         """Whether flows from inside the cluster stay on their node."""
-        return at(self.item, "spec", "internalTrafficPolicy") == "Local"
+        return bool(at(self.item, "spec", "internalTrafficPolicy") == "Local")
 
     @property
     def prefers_places(self) -> bool:

@@ -88,7 +88,9 @@ def placements(
     found = _adverse(problem, groups, ends, failing)
     known = _Known(problem, ends, failing, found)
     judged = known.judged(is_closed=is_closed, groups=groups)
-    if is_closed and _is_proven(judged) and not want_every:
+    least, most = judged.pending
+    is_known = _is_proven(judged) and least == known.least_left and most is not None
+    if is_closed and is_known and not want_every:
         return judged
     every = groups if is_closed else tuple(range(len(problem.groups)))
     all_ends = every_end(problem, every)
@@ -194,6 +196,11 @@ class _Known:
             every=tuple(self._found) if len(self._found) <= _MOST_ENDS else None,
             pending=(min(left), max(left)),
         )
+
+    @property
+    def least_left(self) -> int:
+        """How many pods find no node at least, at the placements that were looked at."""
+        return min(map(self._left, self._found))
 
     def _left(self, end: Ended) -> int:
         return self._number - sum(end.held(self._ends))

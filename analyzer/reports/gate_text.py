@@ -63,8 +63,9 @@ def _summary(answer: GateAnswer) -> Iterator[Line]:
     elif answer.not_judged and answer.thresholds.are_any:
         yield Line((Span("Not every Service was judged, so the gate fails.", Style.BAD),))
     elif answer.thresholds.are_any and not stuck:
-        says = f"{count(number, 'Service')} pass, wherever the scheduler puts their pods."
-        says = says.replace(" pass,", " passes,") if number == 1 else says
+        says = f"{number:,} Services pass, wherever the scheduler puts their pods."
+        if number == 1:
+            says = "1 Service passes, wherever the scheduler puts its pods."
         yield Line((Span(says, Style.GOOD),))
     else:
         yield Line((Span(_worst_of_all(answer), Style.STRONG),))
@@ -208,8 +209,9 @@ def _rest(answer: GateAnswer) -> Iterator[Line]:
     for each in answer.judged:
         number = max(c.dropping for c in (each.expected, *(w.case for w in each.worst)))
         if number:
+            nodes = count(len(answer.problem.nodes), "node")
             says = (
-                f"{each.service.name}: up to {number:,} of {count(len(answer.problem.nodes), 'node')} "
+                f"{each.service.name}: up to {number:,} of {nodes} "
                 "have no endpoint of their own and drop its flows whatever fails (Local policies)."
             )
             yield Line((Span(says, Style.WARNING),))
