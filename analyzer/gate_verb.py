@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from analyzer.errors import UsageError, suggestion
 from analyzer.failure.whatif import Kind
@@ -33,14 +33,22 @@ if TYPE_CHECKING:
 def gate(options: SimpleNamespace) -> int:
     """Judge manifests, or print the objects of a placement."""
     given = narrowed(read(options), options.service, options.namespace)
-    problem = given.problem(given.templates)
-    failing = _failing(options, given, problem)
+    if options.objects_of is not None:
+        return _objects_of(options, given)
+    answer = answer_of(options, given)
+    return finish(options, "gate", answer, answer.diagnostics, no=answer.is_broken)
+
+
+def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
+    """Return the verdict on what was read.
+
+    Raises:
+        AnalyzerError: a manifest is malformed, or what was asked for is not there.
+    """
+    problem, failing, judge = _world(options, given)
     thresholds = Thresholds(options.max_loss, options.min_survives)
-    judge = _judge(options, given, problem, failing)
     with progress("Services") as advance:
         found = judged(problem, given.services, failing, judge, thresholds)
-        if options.objects_of is not None:
-            return _objects_of(options, found, judge)
         fixes = {}
         for number, each in enumerate(found):
             if each.violations:
@@ -49,8 +57,7 @@ def gate(options: SimpleNamespace) -> int:
                     fixes[number] = fix
             if advance is not None:
                 advance(1, len(found))
-    diagnostics = [*_diagnostics(given, judge)]
-    answer = GateAnswer(
+    return GateAnswer(
         judged=tuple(found),
         fixes=fixes,
         unjudged=given.unjudged,
@@ -62,12 +69,16 @@ def gate(options: SimpleNamespace) -> int:
         assumed=tuple(_assumed(given, problem)),
         prediction=judge.prediction,
         checked=judge.checked,
-        diagnostics=tuple(diagnostics),
-        files=given.files,
+        diagnostics=tuple(_diagnostics(given, judge)),
+        is_faulty=bool(judge.differing),
         every=options.all,
     )
-    is_faulty = thresholds.are_any and bool(judge.differing)
-    return finish(options, "gate", answer, answer.diagnostics, no=answer.is_broken or is_faulty)
+
+
+def _world(options: SimpleNamespace, given: Given) -> tuple[Problem, Failing, Judge]:
+    problem = given.problem(given.templates)
+    failing = _failing(options, given, problem)
+    return problem, failing, _judge(options, given, problem, failing)
 
 
 def _failing(options: SimpleNamespace, given: Given, problem: Problem) -> Failing:
@@ -120,10 +131,12 @@ def _judge(options: SimpleNamespace, given: Given, problem: Problem, failing: Fa
         raise UsageError(f"--kube-proxy: {error}") from None
 
 
-def _objects_of(options: SimpleNamespace, found: Iterable[Judged], judge: Judge) -> int:
+def _objects_of(options: SimpleNamespace, given: Given) -> int:
     """Print the objects of the worst placement of each Service, or of the expected one."""
+    problem, failing, judge = _world(options, given)
+    thresholds = Thresholds(options.max_loss, options.min_survives)
     asked = []
-    for each in found:
+    for each in judged(problem, given.services, failing, judge, thresholds):
         case = each.expected
         if options.objects_of == "worst":
             broken = [v.found for v in each.violations]

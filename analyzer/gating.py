@@ -47,7 +47,6 @@ class Given:
     workloads: tuple[Workload, ...]
     ignored: Mapping[str, int]
     replaced: int
-    files: tuple[str, ...]
 
     def problem(self, templates: Sequence[Template]) -> Problem:
         """Return the problem that templates make on these nodes."""
@@ -62,8 +61,19 @@ def read(options: SimpleNamespace) -> Given:
         OSError: a file cannot be read.
     """
     files = list(files_of_objects(options.manifests, options.max_input))
-    found = _unique(manifests(files))
     items, is_described = _nodes(options)
+    return given_of(files, items, is_described=is_described)
+
+
+def given_of(
+    files: Sequence[tuple[str, bytes]], items: Sequence[Object], *, is_described: bool
+) -> Given:
+    """Return what manifests, given as name and content, and the objects of a cluster say.
+
+    Raises:
+        AnalyzerError: they are malformed.
+    """
+    found = _unique(manifests(files))
     try:
         nodes = scheduling_nodes(items)
     except ValueError as error:
@@ -91,7 +101,6 @@ def read(options: SimpleNamespace) -> Given:
         workloads=tuple(own),
         ignored=Counter(m.kind or "?" for m in found if m.kind not in KINDS | OTHERS),
         replaced=replaced,
-        files=tuple(name for name, _ in files),
     )
 
 

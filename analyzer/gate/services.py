@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from analyzer.gate.compiling import Template
 from analyzer.gate.labels import labels_of, selects
 from analyzer.gate.ports import ports_of
+from analyzer.kubeproxy.generate.objects import is_name
 from analyzer.model.value import value
 from analyzer.parsers.api_objects import Object, at, elements, text
 from analyzer.parsers.manifests import Manifest
@@ -92,6 +93,8 @@ def services_of(
     for each in given:
         if each.kind != "Service":
             continue
+        if not is_name(each.name) or not is_name(each.namespace):
+            each.fail("its name or namespace is none that the API allows")
         why = _without_rules(each.item)
         if why:
             yield Unjudged(each, why, matters=False)

@@ -53,6 +53,7 @@ class GateAnswer:
         ignored: kinds of objects that say nothing of where pods are, with their number.
         assumed: what the answer rests on, in words.
         checked: how many predictions were held against walks of generated rules.
+        is_faulty: whether a walk of generated rules says otherwise than was predicted.
         every: whether each Service is shown, in full.
     """
 
@@ -68,7 +69,7 @@ class GateAnswer:
     prediction: Prediction
     checked: int
     diagnostics: tuple[Diagnostic, ...]
-    files: tuple[str, ...]
+    is_faulty: bool = False
     every: bool = False
 
     @property
@@ -81,7 +82,7 @@ class GateAnswer:
         """Whether what was asked for is not so, or not known to be so; or pods find no node."""
         if any(each.violations for each in self.judged) or any(p.least for p in self.pending):
             return True
-        return self.thresholds.are_any and bool(self.not_judged)
+        return self.thresholds.are_any and (bool(self.not_judged) or self.is_faulty)
 
 
 # --- words that several formats use ------------------------------------------

@@ -58,7 +58,10 @@ def render(answer: GateAnswer) -> Iterator[str]:
                 )
                 for each in answer.unjudged
             ),
-            "ignored": values.encode(dict(sorted(answer.ignored.items()))),
+            "ignored": (
+                values.encode({"kind": kind, "number": number})
+                for kind, number in sorted(answer.ignored.items())
+            ),
             "assumed": map(values.encode, answer.assumed),
             "checked": values.encode(answer.checked),
             "prediction": values.encode(prediction(answer.prediction)),
@@ -89,7 +92,10 @@ def _service(answer: GateAnswer, number: int, judged: Judged) -> dict[str, Any]:
         "worst": [_worst(answer, each) for each in judged.worst],
         "survives": _survives(answer, judged.fewest),
         "expected": {
-            "losses": {k.value: _loss(judged.expected, k) for k in answer.failing.kinds},
+            "losses": [
+                {"failure": kind.value, "loss": _loss(judged.expected, kind)}
+                for kind in answer.failing.kinds
+            ],
             "survives": judged.expected.survives,
             "pods": _pods(answer, judged.expected),
         },
@@ -144,8 +150,8 @@ def _survives(answer: GateAnswer, found: Found) -> dict[str, Any]:
     }
 
 
-def _pods(answer: GateAnswer, case: Case) -> dict[str, int]:
-    return dict(case.places(answer.problem))
+def _pods(answer: GateAnswer, case: Case) -> list[dict[str, Any]]:
+    return [{"node": name, "number": number} for name, number in case.places(answer.problem)]
 
 
 def _fix(answer: GateAnswer, fix: Fix) -> dict[str, Any]:

@@ -8,14 +8,10 @@ from typing import Final
 
 FOLDER: Final = Path(__file__).parents[2] / "fixtures" / "manifests"
 #: Two zones of three nodes, one of them with a disk, beside a node with a GPU and a master.
-NODES: Final = ",".join(
-    (
-        "2xzone=a+cpu=4+memory=16Gi",
-        "1xzone=a+cpu=4+memory=16Gi+disk=ssd",
-        "3xzone=b+cpu=4+memory=16Gi",
-        "1xzone=b+accelerator=t4+taint=nvidia.com/gpu=present:NoSchedule+cpu=8+memory=32Gi",
-        "1xcontrol-plane+zone=a+cpu=2+memory=8Gi",
-    )
+NODES: Final = (
+    "2xzone=a+cpu=4+memory=16Gi,1xzone=a+cpu=4+memory=16Gi+disk=ssd,3xzone=b+cpu=4+memory=16Gi,"
+    "1xzone=b+accelerator=t4+taint=nvidia.com/gpu=present:NoSchedule+cpu=8+memory=32Gi,"
+    "1xcontrol-plane+zone=a+cpu=2+memory=8Gi"
 )
 THRESHOLDS: Final = ("--max-loss", "50%", "--min-survives", "1")
 

@@ -155,15 +155,16 @@ class World:
                 continue
             used = held
             near = {n: k for n, k in held.items() if self.zone(n) == self.zone(name)}
-            if spec.get("trafficDistribution") == "PreferClose" and self.zone(name) and near:
-                if all(self.zone(n) for n in held):  # hints count where each endpoint has one
-                    used = near
+            is_close = spec.get("trafficDistribution") == "PreferClose" and self.zone(name)
+            # Hints count where each endpoint has one.
+            if is_close and near and all(map(self.zone, held)):
+                used = near
             dead = sum(k for n, k in used.items() if n in gone)
             losses.append(Fraction(dead, sum(used.values())))
         return max(losses)
 
     def survives(self, held: dict[str, int]) -> int:
-        """Return how many nodes it survives: with one more all of some node's endpoints are gone."""
+        """Return how many nodes it survives: with one more some node has no endpoint left."""
         for size in range(1, len(self.nodes) + 1):
             for gone in itertools.combinations(self.names(), size):
                 if set(held) <= set(gone) or self.loss(held, frozenset(gone)) == 1:
@@ -189,7 +190,7 @@ def worlds(draw: st.DrawFn, *, places: bool = False) -> World:
         )
         for n in range(number)
     ]
-    apps = [(APP, draw(st.integers(1, 3)), draw(templates(APP)))]
+    apps: list[tuple[str, int | None, Any]] = [(APP, draw(st.integers(1, 3)), draw(templates(APP)))]
     if draw(st.booleans()):
         apps.append(("b", draw(st.sampled_from([None, 1, 2])), draw(templates("b"))))
     spec: dict[str, Any] = {}
