@@ -51,7 +51,7 @@ def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
         found = judged(problem, given.services, failing, judge, thresholds)
         fixes = {}
         for number, each in enumerate(found):
-            if each.violations:
+            if each.violations or each.pending:
                 fix = fix_of(each, given.templates, given.problem, failing, judge, thresholds)
                 if fix is not None:
                     fixes[number] = fix

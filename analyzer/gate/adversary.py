@@ -24,6 +24,18 @@ def adverse_ends(
     yield _filled(problem, groups, [*first, *others], _once_towards(nodes, frozenset(ends)))
 
 
+def crowded_end(problem: Problem, ends: Collection[int], nodes: Collection[int]) -> Ended:
+    """Return a placement in which all other pods came first, and took these nodes last."""
+    groups = range(len(problem.groups))
+    others = [g for g in groups if g not in ends]
+    away = frozenset(range(len(problem.nodes))).difference(nodes)
+
+    def wish(state: State, g: int, v: int) -> tuple[int, ...]:
+        return _towards(nodes if g in ends else away)(state, g, v)
+
+    return _filled(problem, groups, [*others, *ends], wish)
+
+
 #: How much a node is wanted for a pod: the least is taken.
 _Wish = Callable[[State, int, int], tuple[int, ...]]
 

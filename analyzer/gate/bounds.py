@@ -94,9 +94,12 @@ def least_placed(problem: Problem, g: int) -> int:
         domains.append(len(group.nodes))
     if not blocked:
         return min([group.number, *domains]) if group.nodes else running
+    # What is not filled by others is closed to its pods by its own alone, a node by each.
+    rest = len(group.nodes) - blocked
+    if not domains:
+        return group.number if rest > 0 else running
     is_by_node = all(each == len(group.nodes) for each in domains)
-    needed = blocked + (group.number - 1 if domains else 0)
-    return group.number if is_by_node and needed < len(group.nodes) else running
+    return min(group.number, max(0, rest)) if is_by_node else running
 
 
 def _domains(term: Term, nodes: Iterable[int]) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from analyzer.gate.state import Counts
 
 #: Pods and nodes looked at, in all: a second or two.
-_BUDGET: Final = 400_000
+_BUDGET: Final = 150_000
 #: Pods that are placed one inside the other.
 _MOST_PODS: Final = 120
 
@@ -47,10 +47,15 @@ def ended(state: State) -> Ended:
     return Ended(state.frozen(), tuple(state.left))
 
 
-def every_end(problem: Problem, groups: Sequence[int]) -> list[Ended] | None:
-    """Return the placements of these groups, of alike ones one; None: they are too many."""
+def every_end(
+    problem: Problem, groups: Sequence[int], most: int | None = None
+) -> list[Ended] | None:
+    """Return the placements of these groups, of alike ones one; None: they are too many.
+
+    `most`: pods that are too many in any case, where these are more.
+    """
     state = State(problem, groups)
-    if sum(state.left) > _MOST_PODS:
+    if sum(state.left) > (_MOST_PODS if most is None else most):
         return None
     found = _Search(problem, groups, state)
     return found.ends if found.run() else None

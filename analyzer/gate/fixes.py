@@ -56,7 +56,7 @@ def fix_of(
     None: none that was tried is better.
     """
     tried = []
-    for says, changed, service in _changes(broken.service, templates, failing):
+    for says, changed, service in _changes(broken, templates, failing):
         problem = compile_(changed)
         found = placements(problem, service.groups, failing, want_every=service.prefers_places)
         then = judged_with(service, found, problem, failing, judge, thresholds)
@@ -75,14 +75,23 @@ def _loss(found: Judged) -> tuple[Any, ...]:
         for each in found.worst
         if each.kind
     ]
-    return len(found.violations), max(losses, default=(False, None)), -found.fewest.case.survives
+    return (
+        found.pending,
+        len(found.violations),
+        max(losses, default=(False, None)),
+        -found.fewest.case.survives,
+    )
 
 
 def _changes(
-    service: GatedService, templates: Sequence[Template], failing: Failing
+    broken: Judged, templates: Sequence[Template], failing: Failing
 ) -> Iterator[tuple[str, list[Template], GatedService]]:
     """Give changes with what they say, the mildest first."""
+    service = broken.service
     own = [g for g in service.groups if templates[g].workload is not None]
+    if broken.pending and any(_is_counting_taints(templates[g]) for g in own):
+        honest = [_honouring(each) if g in own else each for g, each in enumerate(templates)]
+        yield "nodeTaintsPolicy Honor in its topologySpreadConstraints", honest, service
     near = at(service.item, "spec", "trafficDistribution")
     if near:
         spec = {k: v for k, v in service.item["spec"].items() if k != "trafficDistribution"}
@@ -97,6 +106,20 @@ def _changes(
             for g in own:
                 changed[g] = _spread(templates[g], which, more)
             yield _says([templates[g] for g in own], which, more), changed, service
+
+
+def _is_counting_taints(template: Template) -> bool:
+    """Tell whether nodes that its pods do not tolerate count as empty domains."""
+    constraints = elements(template.spec, "topologySpreadConstraints")
+    return any(at(each, "nodeTaintsPolicy") != "Honor" for each in constraints)
+
+
+def _honouring(template: Template) -> Template:
+    constraints = [
+        {**each, "nodeTaintsPolicy": "Honor"}
+        for each in elements(template.spec, "topologySpreadConstraints")
+    ]
+    return replace(template, spec={**template.spec, "topologySpreadConstraints": constraints})
 
 
 def _is_scalable(template: Template) -> bool:

@@ -28,6 +28,8 @@ _CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
 _GROUP: Final = re.compile(r"(\d{1,4})x(.+)?", re.DOTALL)
 _MOST: Final = 5_000
 _RESOURCES: Final = ("cpu", "memory", "pods")
+#: Of labels that everybody knows by their last part.
+_SHORT: Final = frozenset({"zone", "region"})
 _EFFECTS: Final = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 #: Source: API reference, core/v1 Node; names are those of DNS.
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?")
@@ -99,11 +101,11 @@ def _node(group: str, words: Iterable[str], numbers: dict[str, int]) -> Object:
             except ValueError as error:
                 raise UsageError(f"--nodes {group}: {key}: {error}") from None
             room[key] = told
-        elif key in {"zone", "region"} and sign and told and _VALUE.fullmatch(told):
+        elif key in _SHORT and sign and told and _VALUE.fullmatch(told):
             labels[f"topology.kubernetes.io/{key}"] = told
             if key == "zone" and prefix == "node" and _NAME.fullmatch(told):
                 prefix = told
-        elif sign and _LABEL.fullmatch(key) and _VALUE.fullmatch(told):
+        elif sign and key not in _SHORT and _LABEL.fullmatch(key) and _VALUE.fullmatch(told):
             labels[key] = told
         else:
             raise UsageError(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from analyzer.failure.whatif import Kind
-from analyzer.gate.adversary import adverse_ends
+from analyzer.gate.adversary import adverse_ends, crowded_end
 from analyzer.gate.bounds import is_free, least_placed, most_on
 from analyzer.gate.every import Ended, every_end
 from analyzer.gate.failing import Failing, sets_of
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Nodes of which more than so many are tried as a set with all pods on it.
 _MOST_SURVIVED: Final = 4
+#: Pods of all groups together of which all placements are tried, where room is scarce.
+_MOST_CROWDED: Final = 12
 #: Ends that are judged one by one.
 _MOST_ENDS: Final = 400
 
@@ -86,14 +88,16 @@ def placements(
     groups = _bound_to(problem, ends)
     is_closed = all(is_free(problem, g) for g in groups)
     found = _adverse(problem, groups, ends, failing)
+    if not is_closed:
+        found += _crowded(problem, ends, failing)
     known = _Known(problem, ends, failing, found)
-    judged = known.judged(is_closed=is_closed, groups=groups)
+    judged = known.judged(groups)
     least, most = judged.pending
     is_known = _is_proven(judged) and least == known.least_left and most is not None
-    if is_closed and is_known and not want_every:
+    if is_known and not want_every:
         return judged
     every = groups if is_closed else tuple(range(len(problem.groups)))
-    all_ends = every_end(problem, every)
+    all_ends = every_end(problem, every, None if is_closed else _MOST_CROWDED)
     if all_ends is None:
         return judged
     return _Known(problem, ends, failing, all_ends).judged_of_all(every)
@@ -135,6 +139,12 @@ def _adverse(
     return [*found]
 
 
+def _crowded(problem: Problem, ends: Sequence[int], failing: Failing) -> list[Ended]:
+    """Return placements in which pods of all others came first, and kept some nodes free."""
+    sets = [each for kind in failing.kinds for each in failing.sets(kind, problem) or ()]
+    return [crowded_end(problem, ends, each) for each in dict.fromkeys(sets[:_MOST_ENDS])]
+
+
 def _nodes(end: Ended, ends: Sequence[int]) -> int:
     """Return on how many nodes pods of these groups are."""
     return sum(map(bool, end.held(ends)))
@@ -154,9 +164,9 @@ class _Known:
             problem.groups[g].number + sum(problem.groups[g].fixed.values()) for g in ends
         )
 
-    def judged(self, *, is_closed: bool, groups: tuple[int, ...]) -> Placements:
+    def judged(self, groups: tuple[int, ...]) -> Placements:
         """Return what is known where only some placements were looked at."""
-        least = sum(least_placed(self._problem, g) for g in self._ends) if is_closed else 0
+        least = sum(least_placed(self._problem, g) for g in self._ends)
         worst = {}
         for kind in self._failing.kinds:
             end, part = self._worst(kind)
@@ -221,10 +231,12 @@ class _Known:
 
     def _bound(self, kind: Kind, least: int) -> Fraction:
         sets = self._failing.sets(kind, self._problem)
-        if sets is None or not least:
+        if sets is None:
             return Fraction(1)
         most = max((self._most_on(each) for each in sets), default=0)
-        return min(Fraction(1), Fraction(most, least))
+        if not most and least:
+            return Fraction(0)
+        return min(Fraction(1), Fraction(most, least)) if least else Fraction(1)
 
     def _most_on(self, nodes: Collection[int]) -> int:
         return sum(most_on(self._problem, g, nodes) for g in self._ends)

@@ -88,7 +88,9 @@ def _of_file(file: str, data: bytes) -> Iterator[Manifest]:
     except InputError as error:
         raise InputError(f"{shown}: {_why(error)}") from None
     lines = whole.split("\n")
-    if not yaml_documents.sniff(whole) or whole.lstrip()[:1] in {"{", "["}:
+    is_flow = whole.lstrip()[:1] in {"{", "["}
+    # JSON between --- is YAML.
+    if not _DOCUMENT.search(whole) and (is_flow or not yaml_documents.sniff(whole)):
         for document in documents(whole, shown):
             yield from _objects(document, Location(shown, 1), lines)
         return

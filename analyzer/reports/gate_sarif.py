@@ -23,7 +23,6 @@ from analyzer.reports.gate_answer import (
 )
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_HELP: Final = "https://github.com/kubeodds/kubeodds/blob/main/docs/gate.md"
 _RULES: Final = {
     "max-loss": "A failure costs a Service more new flows than is allowed",
     "min-survives": "A Service does not survive the loss of enough nodes",
@@ -46,7 +45,6 @@ def render(answer: GateAnswer) -> str:
                         "id": name,
                         "name": "".join(word.capitalize() for word in name.split("-")),
                         "shortDescription": {"text": says},
-                        "helpUri": _HELP,
                         "defaultConfiguration": {"level": "error"},
                     }
                     for name, says in _RULES.items()

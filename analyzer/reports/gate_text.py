@@ -183,6 +183,13 @@ def _broken(answer: GateAnswer, number: int) -> Iterator[Line]:
         if where and where not in told:
             told.add(where)
             yield Line((f"    with its pods on {where}",))
+    if judged.pending:
+        pods = judged.pending + sum(judged.fewest.case.held)
+        says = f"  {judged.pending:,} of its {count(pods, 'pod')} find no node."
+        yield Line((Span(says, Style.BAD),))
+    elif judged.placements.pending[1] != 0:
+        says = "  Pods of it may find no node: others may take the room, or their places, first."
+        yield Line((Span(says, Style.WARNING),))
     for says in allowed_words(answer, judged):
         yield Line((f"  {says}.",))
     where = placed_words(answer, judged.expected)
@@ -192,8 +199,8 @@ def _broken(answer: GateAnswer, number: int) -> Iterator[Line]:
         )
     if number in answer.fixes:
         yield Line((Span(f"  Fix: {fix_words(answer.fixes[number])}.", Style.GOOD),))
-    elif judged.violations:
-        yield Line(("  No constraint or replica that was tried keeps the thresholds.",))
+    else:
+        yield Line(("  No constraint or replica that was tried is better.",))
 
 
 # --- the last lines ----------------------------------------------------------

@@ -9,25 +9,31 @@ import pytest
 
 from analyzer.kubeproxy.predict.cluster import rules_of_node
 from analyzer.kubeproxy.predict.settings import Settings
+from tests.support.commands import Command
+from tests.support.effort import PROFILE
 from tests.support.gate_manifests import EXPECTED, FOLDER, MEASURED, NODES
-from tests.support.lab.running import kubeodds, lab_run
+from tests.support.lab.running import lab_run
 
 pytestmark = pytest.mark.lab
 
 
-@pytest.mark.parametrize("name", MEASURED)
+#: Each takes seconds: in the quick check one of them.
+_ASKED = MEASURED[:1] if PROFILE == "quick" else MEASURED
+
+
+@pytest.mark.parametrize("name", _ASKED)
 def test_the_kernel_loses_what_the_gate_says_of_the_worst_placement(
-    tmp_path: Path, name: str
+    tmp_path: Path, name: str, command: Command
 ) -> None:
     manifest, expected = str(FOLDER / f"{name}.yaml"), EXPECTED[name]
     given = ("gate", manifest, "--nodes", NODES, "--seed", "1", "--only", "node")
-    verdict = json.loads(kubeodds(*given, "-o", "json").stdout)
+    verdict = json.loads(command(*given, "-o", "json").out)
     (service,) = verdict["services"]
     (worst,) = service["worst"]
     told = worst["loss"]["upper"]["value"]
     assert told == pytest.approx(expected.node[0] / expected.node[1], abs=1e-8)
     (dead,) = worst["names"]
-    printed = kubeodds(*given, "--objects-of", "worst").stdout
+    printed = command(*given, "--objects-of", "worst").out
     items = json.loads(printed)["items"]
     living = next(n["metadata"]["name"] for n in items if n["metadata"]["name"] != dead)
     (rules,) = rules_of_node(items, Settings(), living, [])
