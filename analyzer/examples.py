@@ -44,9 +44,9 @@ EXAMPLES: Final = {
         "kubeodds advise --from-objects objects.json --service app --objects-of local",
     ),
     "gate": (
-        "kubeodds gate manifests/ --nodes nodes.json",
-        "kubeodds gate manifests/ --nodes 3xzone=a,3xzone=b --max-loss 50% --min-survives 1",
-        "helm template chart | kubeodds gate - --nodes nodes.json --max-loss 50% -o sarif",
+        "kubeodds gate manifests.yaml --nodes nodes.json",
+        "kubeodds gate manifests.yaml --nodes 3xzone=a,3xzone=b --max-loss 50% --min-survives 1",
+        "kubeodds gate manifests.yaml --nodes nodes.json --max-loss 50% -o sarif > gate.sarif",
     ),
     "client": (
         "kubeodds client dump.txt --objects objects.json --dead-node master",
