@@ -95,7 +95,7 @@ def test_every_fenced_block_says_what_it_is() -> None:
     """So that none looks like output without being run: console, sh, or a language."""
     for page in PAGES:
         fences = re.findall(r"^```(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-        assert set(fences[::2]) <= {"console", "sh", "text", "python", "json", "toml"}, page
+        assert set(fences[::2]) <= {"console", "sh", "text", "python", "json", "toml", "yaml"}, page
         assert set(fences[1::2]) <= {""}, page
 
 
