@@ -213,7 +213,9 @@ def test_ports_that_lead_to_other_pods_are_judged_apart(there: Command) -> None:
         {"name": "http", "port": 80, "targetPort": "http"},
         {"name": "metrics", "port": 9, "targetPort": "metrics"},
     ]
-    other = workload("plain", 1, {**template("plain"), "metadata": {"labels": {"app": "web"}}})
+    labels = {"app": "web", "plain": "yes"}
+    other = workload("plain", 1, {**template("plain"), "metadata": {"labels": labels}})
+    other["spec"]["selector"] = {"matchLabels": {"plain": "yes"}}
     file = _manifest(there, workload("web", 2, sidecar), other, service("web", ports=ports))
     found = _json(there, file, "--nodes", "3x")
     losses = {tuple(s["ports"]): s["worst"][0]["loss"]["upper"]["value"] for s in found["services"]}
@@ -238,6 +240,33 @@ def test_what_is_not_proven_is_a_range_and_passes_no_threshold(there: Command) -
     (violation,) = found["services"][0]["violations"]
     assert not violation["proven"]
     assert "the worst placement is not known" in violation["says"]
+
+
+def test_sets_of_nodes_are_judged_where_they_are_asked_for(there: Command) -> None:
+    spread = [
+        {
+            "maxSkew": 1,
+            "topologyKey": HOST,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "web"}},
+        }
+    ]
+    file = _manifest(there, _web(4, topologySpreadConstraints=spread), service("web"))
+    found = _json(there, file, "--nodes", "4x", "--depth", "2", "--max-loss", "50%")
+    losses = {w["failure"]: w["loss"]["upper"]["value"] for w in found["services"][0]["worst"]}
+    assert losses == {
+        "node": pytest.approx(1 / 4, abs=1e-8),
+        "set": pytest.approx(1 / 2, abs=1e-8),
+    }
+    assert found["passes"]
+
+
+def test_nodes_that_drop_flows_whatever_fails_are_told(there: Command) -> None:
+    file = _manifest(there, _web(), service("web", internalTrafficPolicy="Local"))
+    (one,) = _json(there, file, "--nodes", "4x")["services"]
+    assert one["dropping_nodes"] == 3
+    shown = there("gate", file, "--nodes", "4x", "--seed", "1").out
+    assert "default/web: up to 3 of 4 nodes have no endpoint of their own" in shown
 
 
 def test_a_fix_holds_where_it_is_made(there: Command) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_network
 
 from analyzer.advice.hints import SAME_NODE, SAME_ZONE, hinted
-from analyzer.advice.objects import key_of, zone_of
+from analyzer.advice.objects import key_of, mapping, zone_of
 from analyzer.gate.nodes import SchedulingNode
 from analyzer.gate.ports import ports_of
 from analyzer.kubeproxy.generate.objects import node_address_of, pod_networks_of
@@ -77,13 +77,13 @@ def _completed(
     listed = [*elements(item, "status", "addresses")]
     lacking = [each for each in families if node_address_of(item, each) is None]
     listed += [{"type": "InternalIP", "address": str(_NODES[f][number + 2])} for f in lacking]
-    found = {**item, "status": {**(at(item, "status") or {}), "addresses": listed}}
+    found = {**item, "status": {**mapping(at(item, "status")), "addresses": listed}}
     if with_networks:
         cidrs = []
         for family in families:
             step = 1 << (_PODS[family].max_prefixlen - _POD_BITS[family])
             cidrs.append(f"{_PODS[family][number * step]}/{_POD_BITS[family]}")
-        found["spec"] = {**(at(item, "spec") or {}), "podCIDR": cidrs[0], "podCIDRs": cidrs}
+        found["spec"] = {**mapping(at(item, "spec")), "podCIDR": cidrs[0], "podCIDRs": cidrs}
     return found
 
 

@@ -85,6 +85,11 @@ class Judged:
     violations: tuple[Violation, ...] = ()
 
     @property
+    def dropping(self) -> int:
+        """Nodes that drop its flows whatever fails, at the placement with most of them."""
+        return max(c.dropping for c in (self.expected, *(each.case for each in self.worst)))
+
+    @property
     def pending(self) -> int:
         """How many of its pods no node takes, however the others are placed."""
         return self.placements.pending[0]

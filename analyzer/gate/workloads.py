@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from analyzer.gate.labels import labels_of
+from analyzer.gate.labels import labels_of, selects
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import Object, at, text
 from analyzer.parsers.manifests import Manifest
@@ -97,8 +97,11 @@ def _workload(given: Manifest) -> Workload:
         given.fail("no pod spec in it")
     try:
         labels = dict(labels_of(at(template, "metadata", "labels"), "labels of its pods"))
+        is_own = is_pod or selects(at(item, "spec", "selector"), labels)
     except ValueError as error:
         given.fail(str(error))
+    if not is_own:
+        given.fail("its selector does not select its own pods")
     if given.kind in {"Deployment", "ReplicaSet"}:
         labels.setdefault(_HASH, given.name)
     if given.kind == "StatefulSet":

@@ -103,6 +103,7 @@ def _service(answer: GateAnswer, number: int, judged: Judged) -> dict[str, Any]:
             "at_least": judged.placements.pending[0],
             "at_most": judged.placements.pending[1],
         },
+        "dropping_nodes": judged.dropping,
         "allowed": list(allowed_words(answer, judged)),
         "violations": [
             {

@@ -214,7 +214,7 @@ def _rest(answer: GateAnswer) -> Iterator[Line]:
         if not other.matters:
             yield Line((f"Left out: {'/'.join(other.manifest.key)}: {other.why}.",))
     for each in answer.judged:
-        number = max(c.dropping for c in (each.expected, *(w.case for w in each.worst)))
+        number = each.dropping
         if number:
             nodes = count(len(answer.problem.nodes), "node")
             says = (

@@ -45,6 +45,7 @@ def test_an_autoscaler_may_leave_fewer() -> None:
         ({"kind": "Deployment", "metadata": {"name": "a"}}, "no pod spec"),
         (workload("a", -1, template("a")), "replicas: expected a number"),
         ({"kind": "Pod", "metadata": {}, "spec": {}}, "no name"),
+        (workload("a", 1, template("b")), "does not select its own pods"),
         (workload("a", 1, {"metadata": {"labels": {"a": 1}}, "spec": {}}), "put quotes around"),
     ],
 )
