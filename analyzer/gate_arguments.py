@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from analyzer.argument_parser import several, size_of
+from analyzer.argument_parser import several
+from analyzer.input_arguments import add_reading_options
 from analyzer.objects_arguments import add_proxy_options
-from analyzer.parsers.contents import MOST_BYTES
 from analyzer.whatif_arguments import OPTIONS as WHATIF
 
 TYPE_CHECKING = False
@@ -65,16 +65,4 @@ def add_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="tell of each Service that fails")
     add_proxy_options(parser.add_argument_group("rules that are predicted"))
-    parser.add_argument(
-        "--max-input",
-        metavar="SIZE",
-        type=size_of,
-        default=MOST_BYTES,
-        help="refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)",
-    )
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 3 if not all Services were judged"
-    )
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="also print what is only informative"
-    )
+    add_reading_options(parser, "exit with 3 if not all Services were judged")

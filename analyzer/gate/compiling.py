@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from analyzer.advice.takers import tolerates
 from analyzer.gate.labels import Labels, meets_term, selects
 from analyzer.gate.needs import (
     conflicts,
     host_ports,
     is_selected,
     requests,
-    tolerates,
     untolerated,
     why_not,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from analyzer.advice.takers import tolerates
 from analyzer.gate.labels import labels_of, meets_node_selector
 from analyzer.gate.nodes import SchedulingNode
 from analyzer.gate.quantities import quantity
@@ -58,24 +59,6 @@ def untolerated(spec: Spec, node: SchedulingNode) -> Taint | None:
         if taint[2] in _KEPT_OUT and not any(tolerates(each, taint) for each in tolerations):
             return taint
     return None
-
-
-def tolerates(toleration: object, taint: Taint) -> bool:
-    """Tell whether a toleration is of a taint.
-
-    Source: staging/src/k8s.io/api/core/v1/toleration.go, ``ToleratesTaint``.
-    """
-    key, held, effect = taint
-    if (at(toleration, "effect") or effect) != effect:
-        return False
-    operator = at(toleration, "operator") or "Equal"
-    if (at(toleration, "key") or key) != key:
-        return False
-    return operator == "Exists" or (
-        operator == "Equal"
-        and bool(at(toleration, "key"))
-        and (at(toleration, "value") or "") == held
-    )
 
 
 def host_ports(spec: Spec) -> frozenset[HostPort]:

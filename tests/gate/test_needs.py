@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from analyzer.gate.needs import conflicts, host_ports, requests, tolerates, why_not
+from analyzer.advice.takers import tolerates
+from analyzer.gate.needs import conflicts, host_ports, requests, why_not
 from analyzer.gate.nodes import scheduling_nodes
 
 TAINT = ("key", "value", "NoSchedule")
@@ -20,7 +21,7 @@ TAINT = ("key", "value", "NoSchedule")
         ({"key": "other", "operator": "Exists"}, False),
         ({"key": "key", "operator": "Exists", "effect": "NoExecute"}, False),
         ({"key": "key", "operator": "Exists", "effect": "NoSchedule"}, True),
-        ({"value": "value"}, False),
+        ({"value": "other"}, False),
     ],
 )
 def test_a_toleration_is_of_a_taint_or_not(toleration: Any, is_meant: bool) -> None:
