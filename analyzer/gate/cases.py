@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.predict.every_node import EveryNode
     from analyzer.model.cluster import Cluster
 
+#: As many have node ports of their own, eight each.
+_MOST_TOGETHER: Final = 2_000
 _NAMESPACE: Final = "gate"
 _NOTHING: Final = Bounds(NEVER, NEVER)
 
@@ -138,6 +140,9 @@ class Judge:
         Raises:
             ParseError: a Service is malformed.
         """
+        if len(asked) > _MOST_TOGETHER:
+            first, rest = asked[:_MOST_TOGETHER], asked[_MOST_TOGETHER:]
+            return [*self.cases(first), *self.cases(rest)]
         items: list[Object] = [*self._addresses.nodes]
         for number, (service, end) in enumerate(asked):
             made = replace(service, item=alone(service.item, number))
