@@ -34,7 +34,7 @@ def _check(world: World) -> None:
 
 
 @given(worlds())
-@examples(60, 3_000)
+@examples(40, 3_000)
 def test_no_placement_is_worse_than_the_one_that_is_called_the_worst(world: World) -> None:
     _check(world)
 

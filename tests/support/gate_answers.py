@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 
 from analyzer.arguments import parse
 from analyzer.gate.nodes import described
@@ -14,6 +15,7 @@ from tests.support.gated import HOST, service, template, workload
 _NODES = ("2xzone=a", "2xzone=b", "1xcontrol-plane+zone=a")
 
 
+@lru_cache(maxsize=16)
 def gate_answer(text: str) -> GateAnswer:
     """Return an answer about Services that fail, one of them beyond help, and pods without a node.
 
