@@ -75,7 +75,7 @@ def parser_of(verb: str) -> Parser:
     parser.set_defaults(verb=verb)
     if verb == "diff":
         add_two_dumps(parser)
-    elif verb in RENDERERS:
+    elif verb in RENDERERS and verb not in _WITHOUT_RULES:
         add_input_options(parser, "*" if verb in VERBS else "+")
         if verb in VERBS:
             add_prediction_options(parser, verb)
@@ -249,6 +249,14 @@ def _advise_options(parser: ArgumentParser) -> None:
     _add_filtered(parser, EPILOG, OPTIONS)
 
 
+def _gate_options(parser: ArgumentParser) -> None:
+    from analyzer.gate_arguments import EPILOG, add_options
+
+    add_options(parser)
+    add_filters(parser)
+    parser.epilog = EPILOG
+
+
 def _repair_options(parser: ArgumentParser) -> None:
     from analyzer.repair_arguments import EPILOG, OPTIONS
 
@@ -299,6 +307,8 @@ def _diff_options(parser: ArgumentParser) -> None:
     )
 
 
+#: Verbs that read no rules.
+_WITHOUT_RULES: Final = frozenset({"gate"})
 _LISTS: Final = "Options that take several values are repeated, or the values are joined by commas."
 
 #: What each verb is for, and what adds the options that only it has.
@@ -310,6 +320,7 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "whatif": ("what every node, zone and pair of nodes would cost", _whatif_options),
     "timeline": ("what an outage costs as time goes on: frozen, or healing", _timeline_options),
     "advise": ("what each known measure would buy a Service, before and after", _advise_options),
+    "gate": ("manifests before they are deployed: what their worst placement loses", _gate_options),
     "client": ("how often clients fail, how long they wait, and why", _client_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
     "explore": ("mark nodes dead on a terminal, and watch losses move", _explore_options),

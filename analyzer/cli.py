@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
             from analyzer.cluster_verbs import run_verb
 
             return run_verb(options)
-        if options.verb not in {"anonymise", "collect", "completion"}:
+        if options.verb not in {"anonymise", "collect", "completion", "gate"}:
             from analyzer.bundle import opened
 
             options = opened(options, say)
@@ -261,6 +261,12 @@ def _advise(options: SimpleNamespace) -> int:
     return advise(options)
 
 
+def _gate(options: SimpleNamespace) -> int:
+    from analyzer.gate_verb import gate
+
+    return gate(options)
+
+
 def _suspects(options: SimpleNamespace) -> int:
     from analyzer.flow_verbs import suspects
 
@@ -358,6 +364,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "whatif": _whatif,
     "timeline": _timeline,
     "advise": _advise,
+    "gate": _gate,
     "client": _client,
     "diff": _diff,
     "explore": _explore,

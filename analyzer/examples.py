@@ -43,6 +43,11 @@ EXAMPLES: Final = {
         "kubeodds advise --from-objects objects.json --service app --dead-node master",
         "kubeodds advise --from-objects objects.json --service app --objects-of local",
     ),
+    "gate": (
+        "kubeodds gate manifests.yaml --nodes nodes.json",
+        "kubeodds gate manifests.yaml --nodes 3xzone=a,3xzone=b --max-loss 50% --min-survives 1",
+        "kubeodds gate manifests.yaml --nodes nodes.json --max-loss 50% -o sarif > gate.sarif",
+    ),
     "client": (
         "kubeodds client dump.txt --objects objects.json --dead-node master",
         "kubeodds client dump.txt --dead 10.244.0.3 --client glibc,musl --lookup app.default",

@@ -95,6 +95,11 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
         help="output of `ipset save` on the node, for rules with -m set",
     )
     add_assumed_options(parser)
+    add_reading_options(parser, "exit with 3 if the dump was read only in part")
+
+
+def add_reading_options(parser: ArgumentParser, strict: str) -> None:
+    """Add how much is read, and what is said of it; `strict` is what that option does."""
     parser.add_argument(
         "--max-input",
         metavar="SIZE",
@@ -102,9 +107,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
         default=MOST_BYTES,
         help="refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)",
     )
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 3 if the dump was read only in part"
-    )
+    parser.add_argument("--strict", action="store_true", help=strict)
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="also print what is only informative"
     )

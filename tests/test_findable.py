@@ -105,6 +105,22 @@ ANALYZER: Final = (
         "measures before and after, in each format",
     ),
     Row(
+        "gate_verb gate_arguments gating gate/reasons gate/fixes gate/services gate/ports",
+        "test_cli_gate.py gate/test_manifests.py",
+        "manifests and nodes as people give them, and what is said of them",
+    ),
+    Row(
+        "gate/adversary gate/bounds gate/cases gate/every gate/failing gate/problem gate/state "
+        "gate/verdict gate/compiling",
+        "gate/test_worst.py gate/test_manifests.py",
+        "no placement is worse than the worst, by a program that tries them all",
+    ),
+    Row(
+        "reports/gate_*",
+        "test_cli_gate.py golden/test_commands.py",
+        "verdicts in each format",
+    ),
+    Row(
         "advice/advise advice/hints advice/measure advice/measures/* "
         "advice/objects advice/placing advice/proxied advice/scores advice/takers advice/zones",
         "advice/test_measures.py",

@@ -21,6 +21,8 @@ FILES = {
     "objects.json": CAPTURE / "objects.json",
     "later.txt": CAPTURE.with_name("two-node") / "iptables-legacy-save.txt",
     "ruleset.nft": NFT,
+    "manifests.yaml": ROOT / "examples" / "manifests.yaml",
+    "nodes.json": CAPTURE / "objects.json",
     "conntrack.txt": ROOT / "examples" / "conntrack.txt",
 }
 

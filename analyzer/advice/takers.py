@@ -89,18 +89,22 @@ def _selects(pod: Object, node: Object) -> bool:
 
 
 def _tolerates(pod: Object, taint: Taint) -> bool:
-    """Tell whether a pod tolerates a taint.
+    """Tell whether a pod tolerates a taint."""
+    return any(tolerates(each, taint) for each in elements(pod, "spec", "tolerations"))
+
+
+def tolerates(toleration: object, taint: Taint) -> bool:
+    """Tell whether a toleration is of a taint.
 
     Source: Kubernetes, staging/src/k8s.io/api/core/v1/toleration.go, ``ToleratesTaint``.
     """
     key, value, effect = taint
-    for each in elements(pod, "spec", "tolerations"):
-        if (at(each, "effect") or effect) != effect or (at(each, "key") or key) != key:
-            continue
-        operator = at(each, "operator") or "Equal"
-        if operator == "Exists" or (operator == "Equal" and (at(each, "value") or "") == value):
-            return True
-    return False
+    if (at(toleration, "effect") or effect) != effect or (at(toleration, "key") or key) != key:
+        return False
+    operator = at(toleration, "operator") or "Equal"
+    return operator == "Exists" or (
+        operator == "Equal" and (at(toleration, "value") or "") == value
+    )
 
 
 def _taints(node: Object) -> list[Taint]:

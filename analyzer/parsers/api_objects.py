@@ -46,10 +46,10 @@ def _items(data: bytes, file: str) -> Iterator[Object]:
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
     for document in documents(text, file):
-        yield from _listed(document, file)
+        yield from listed(document, file)
 
 
-def _listed(document: object, file: str) -> Iterator[Object]:
+def listed(document: object, file: str) -> Iterator[Object]:
     """Give the objects of a document; of a list its items, which may be lists themselves."""
     # Not one call inside the other: lists may be nested as deeply as the form allows.
     waiting = [document]

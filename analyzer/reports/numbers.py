@@ -8,6 +8,7 @@ from analyzer.model.probability import ALWAYS, Bounds, Dyadic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fractions import Fraction
     from typing import Final
 
 #: Denominators up to here are shown as they are; others as the simple fraction that is meant.
@@ -80,6 +81,11 @@ def percent(value: Dyadic, digits: int = 1) -> str:
     if float(shown) >= 100:  # noqa: PLR2004  # per cent
         return f">{100 - least:.{digits}f}%"
     return f"{shown}%"
+
+
+def fraction_percent(value: Fraction) -> str:
+    """Return ``50.0%``, of a share that somebody asked for or that pods have of each other."""
+    return f"{float(100 * value):.1f}%"
 
 
 def bounds_percent(bounds: Bounds) -> str:

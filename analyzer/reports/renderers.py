@@ -84,6 +84,14 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
         "tsv": "advise_tsv",
         "markdown": "advise_text as markdown",
     },
+    "gate": {
+        "text": "gate_text",
+        "json": "gate_json",
+        "tsv": "gate_tsv",
+        "junit": "gate_junit",
+        "sarif": "gate_sarif",
+        "markdown": "gate_text as markdown",
+    },
     "client": {
         "text": "client_text",
         "json": "client_json",

@@ -14,6 +14,7 @@ from analyzer.cluster.store import Store
 from analyzer.reports.renderers import RENDERERS
 from tests.support.captures import FIXTURES, ROOT, Capture
 from tests.support.documents import golden_files, schema_name
+from tests.support.gate_manifests import NODES, THRESHOLDS
 from tests.support.pages.masked import masked
 
 #: Capture, Service for `tree`, and who is dead.
@@ -56,6 +57,7 @@ _SUFFIXES = {
     "tsv": "tsv",
     "dot": "dot",
     "junit": "xml",
+    "sarif": "sarif",
     "prometheus": "prom",
     "svg": "svg",
     "html": "html",
@@ -106,6 +108,11 @@ _FLOWS = {
     "suspects": ("--all --conntrack examples/conntrack.txt", 1),
     "pinned": ("--dead-node master --conntrack examples/conntrack.txt", 1),
 }
+#: Manifests that fail, with and without a fix, and one whose pods find no node.
+_GATE = (
+    *(f"fixtures/manifests/{name}.yaml" for name in ("coredns", "redis-ha", "host-spread-tainted")),
+    *("--nodes", NODES, *THRESHOLDS, "--seed", "1"),
+)
 _ANY_AGE = ("--max-age", "999999999")
 #: What is asked of a store of two nodes' dumps.
 _CLUSTER = {
@@ -140,7 +147,7 @@ class Case:
     def command(self) -> list[str]:
         if self.verb == _COMPONENTS:
             return [*self.verb.split(), "--format", self.output_format]
-        if self.verb.startswith("cluster "):
+        if self.verb == "gate" or self.verb.startswith("cluster "):
             return [*self.verb.split(), *self.arguments, "--format", self.output_format]
         # Paths stand in the output: they are told from the root of the project.
         dump, objects = (p.relative_to(ROOT) for p in (self.capture.dump, self.capture.objects))
@@ -185,7 +192,15 @@ def _cases() -> list[Case]:
         *_components(),
         *_predicted(),
         *_cluster(),
+        *_gates(),
     ]
+
+
+def _gates() -> Iterator[Case]:
+    """Give three manifests on nodes that are described; golden files are beside a capture's."""
+    capture = Capture(_dump_in(FIXTURES / "1.36.2-iptables-legacy/two-node"))
+    for output_format in RENDERERS["gate"]:
+        yield Case(capture, "gate", _GATE, output_format, 1)
 
 
 def _cluster() -> Iterator[Case]:

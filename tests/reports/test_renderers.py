@@ -40,6 +40,7 @@ _SUFFIXES = {
     "tsv": "tsv",
     "dot": "dot",
     "junit": "xml",
+    "sarif": "sarif",
     "prometheus": "prom",
     "svg": "svg",
     "html": "html",

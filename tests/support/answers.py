@@ -72,6 +72,7 @@ from analyzer.reports.renderers import renderer
 from tests.support.cluster_answers import build_answer, drift_answer
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
 from tests.support.flows import flows_answer
+from tests.support.gate_answers import gate_answer
 from tests.support.predicted_answers import advise_answer, loss_cluster_answer
 from tests.support.repairs import repair_answer
 
@@ -251,6 +252,8 @@ class Answers:
                 return timeline_answer(self.text)
             case "advise":
                 return advise_answer(self.text)
+            case "gate":
+                return gate_answer(self.text)
             case "client":
                 return client_answer(self.text)
             case "suspects" | "pinned":

@@ -27,7 +27,7 @@ _NAMES = {
 #: Documents of verbs that came later begin with version 1.
 _LATER = (
     *("whatif", "loss-nodes", "loss-cluster", "components", "timeline", "client", "advise"),
-    *("repair", "lab-repair", "suspects", "pinned"),
+    *("gate", "repair", "lab-repair", "suspects", "pinned"),
     "anonymise-map",
     *("cluster-build", "cluster-drift", "cluster-sql"),
 )

@@ -50,8 +50,8 @@ function _shtab_kubeodds_using
   test "$_shtab_kubeodds_cmdpath" = "$argv"
 end
 
-set -g _shtab_kubeodds_commands services tree trace loss whatif timeline advise client diff explore collect suspects pinned repair anonymise completion cluster 'cluster build' 'cluster loss' 'cluster whatif' 'cluster drift' 'cluster sql' lab 'lab run' 'lab clients' 'lab verify' 'lab repair' 'lab shell' 'lab judge'
-set -g _shtab_kubeodds_opts_with_value --addresses --affinity --again --against --api-back-after --api-lease --api-load-balancer --api-reconcile --assume --backend --balancer --caller --client --cluster-cidr --color --conntrack --control-plane --count --ctstate --dead --dead-connection --dead-node --dead-zone --depth --detect-local-mode --dies-with-api --digest --endpoint-reconciler-type --engine --error-rate --etcd --family --fate --flows --for --format --from --from-objects --icmp-type --in --in-interface --input-format --into --ipsets --kube-proxy --large-cluster-size-threshold --latency --leader-elect-lease-duration --leader-elect-retry-period --lease-renewal --like --lookup --map --mark --max-age --max-failure --max-input --max-loss --measure --min-survives --min-sync-period --mode --name-from --namespace --neighbours --node --node-b --node-eviction-rate --node-ip --node-ip-b --node-monitor-grace-period --node-monitor-period --node-of --objects --objects-of --only --output --pod-interface --print --protocol --rate --reboots-after --requires --resolution --resolv-conf --routes --rules-again --runs --salt-file --secondary-node-eviction-rate --seed --service --settle --slo --slo-window --sort --sport --start-up --table --timeout --to --toleration --top --topology --tries --twice --unhealthy-zone-threshold --with --with-b --worker-memory --workers -n -o
+set -g _shtab_kubeodds_commands services tree trace loss whatif timeline advise gate client diff explore collect suspects pinned repair anonymise completion cluster 'cluster build' 'cluster loss' 'cluster whatif' 'cluster drift' 'cluster sql' lab 'lab run' 'lab clients' 'lab verify' 'lab repair' 'lab shell' 'lab judge'
+set -g _shtab_kubeodds_opts_with_value --addresses --affinity --again --against --api-back-after --api-lease --api-load-balancer --api-reconcile --assume --backend --balancer --caller --client --cluster-cidr --color --conntrack --control-plane --count --ctstate --dead --dead-connection --dead-node --dead-zone --depth --detect-local-mode --dies-with-api --digest --endpoint-reconciler-type --engine --error-rate --etcd --family --fate --flows --for --format --from --from-objects --icmp-type --in --in-interface --input-format --into --ipsets --kube-proxy --large-cluster-size-threshold --latency --leader-elect-lease-duration --leader-elect-retry-period --lease-renewal --like --lookup --map --mark --max-age --max-failure --max-input --max-loss --measure --min-survives --min-sync-period --mode --name-from --namespace --neighbours --node --node-b --node-eviction-rate --node-ip --node-ip-b --node-monitor-grace-period --node-monitor-period --node-of --nodes --objects --objects-of --only --output --pod-interface --print --protocol --rate --reboots-after --requires --resolution --resolv-conf --routes --rules-again --runs --salt-file --secondary-node-eviction-rate --seed --service --settle --slo --slo-window --sort --sport --start-up --table --timeout --to --toleration --top --topology --tries --twice --unhealthy-zone-threshold --with --with-b --worker-memory --workers -n -o
 
 complete -c kubeodds -e
 complete -c kubeodds -f
@@ -331,6 +331,30 @@ complete -c kubeodds -n '_shtab_kubeodds_using advise' -l topology -xka "kubeadm
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l top -x -d 'judge measures for the N Services that fare worst (default: 3)'
 complete -c kubeodds -n '_shtab_kubeodds_using advise' -l all -d 'for every Service, and show measures that are no better than none, or refused'
 complete -c kubeodds -n '_shtab_kubeodds_using advise; and test $_shtab_kubeodds_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of `kubeodds collect`, sosreport and others; - for stdin; several of one node are told apart by content; loss, and client with --balancer: also of several nodes'
+complete -c kubeodds -n '_shtab_kubeodds_using; and test $_shtab_kubeodds_npos -eq 0' -a gate -d 'manifests before they are deployed: what their worst placement loses'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -s h -l help -d 'show this help message and exit'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -s o -l format -xka "json junit markdown sarif text tsv" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l no-color -d '--color never'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l nodes -x -d 'kubectl get nodes -o json, with pods,namespaces -A also what runs already; or a description: 3xzone=a,3xzone=b+cpu=4+memory=16Gi,1xcontrol-plane'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l only -x -d 'node, zone, control-plane, or set (of several nodes); default: all of them'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l max-loss -x -d 'exit with 1 if a failure may cost a ServicePort more (for example 60%), or not all is judged'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l min-survives -x -d 'exit with 1 if a ServicePort may not survive the loss of any K nodes, or not all is judged'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l depth -x -d 'also judge the loss of any K nodes together (default: 1)'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l control-plane -x -d 'its nodes (default: those with the role label)'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l objects-of -xka "worst expected" -d 'print that placement of the Services as a v1 List: kubeodds whatif --from-objects reads it'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l all -d 'tell of each Service that fails'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l kube-proxy -x -d 'its version, for example 1.30 (default: that of the nodes'"'"' kubelets)'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l mode -xka "iptables nftables" -d '--proxy-mode (default: iptables)'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l cluster-cidr -x -d 'as kube-proxy is given it (default: the smallest network around all podCIDRs)'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l detect-local-mode -xka "ClusterCIDR NodeCIDR" -d 'as kube-proxy is given it (default: ClusterCIDR)'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l seed -x -d 'draws the nodes and Services whose rules are walked as a check (default: random)'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l max-input -x -d 'refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l strict -d 'exit with 3 if not all Services were judged'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -s v -l verbose -d 'also print what is only informative'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -l service -x -d 'only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain'"'"'s name'
+complete -c kubeodds -n '_shtab_kubeodds_using gate' -s n -l namespace -x -d 'only Services of these namespaces'
 complete -c kubeodds -n '_shtab_kubeodds_using; and test $_shtab_kubeodds_npos -eq 0' -a client -d 'how often clients fail, how long they wait, and why'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -s h -l help -d 'show this help message and exit'
 complete -c kubeodds -n '_shtab_kubeodds_using client' -l input-format -xka "iptables-list iptables-save nft nft-json" -d 'how to read each DUMP (default: by its text)'

@@ -18,6 +18,7 @@ _shtab_kubeodds_commands() {
     completion:'print what completes this command line in a shell'
     diff:'what changes from one dump to another, for whom; exit with 1 if so'
     explore:'mark nodes dead on a terminal, and watch losses move'
+    gate:'manifests before they are deployed: what their worst placement loses'
     lab:'Replay new flows through a dump'"'"'s rules in network namespaces of this machine, and hold the counts against the prediction. The host'"'"'s own network is left before anything else is done.'
     loss:'the share of new flows that is lost: on dead endpoints, or to rules'
     pinned:'which flows stay at dead or stale endpoints, and what frees them'
@@ -375,6 +376,36 @@ _shtab_kubeodds_explore_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_explore_defaults_added=0
+
+_shtab_kubeodds_gate_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {-o,--format}"[format]:format:(json junit markdown sarif text tsv)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "*--nodes[kubectl get nodes -o json, with pods,namespaces -A also what runs already\; or a description\: 3xzone\=a,3xzone\=b\+cpu\=4\+memory\=16Gi,1xcontrol-plane]:FILE|NODES:"
+  "*--only[node, zone, control-plane, or set (of several nodes)\; default\: all of them]:KIND:"
+  "--max-loss[exit with 1 if a failure may cost a ServicePort more (for example 60\%), or not all is judged]:PERCENT:"
+  "--min-survives[exit with 1 if a ServicePort may not survive the loss of any K nodes, or not all is judged]:K:"
+  "--depth[also judge the loss of any K nodes together (default\: 1)]:K:"
+  "*--control-plane[its nodes (default\: those with the role label)]:NODE:"
+  "--objects-of[print that placement of the Services as a v1 List\: kubeodds whatif --from-objects reads it]:objects_of:(worst expected)"
+  "--all[tell of each Service that fails]"
+  "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
+  "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
+  "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
+  "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
+  "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
+  "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
+  "--strict[exit with 3 if not all Services were judged]"
+  {-v,--verbose}"[also print what is only informative]"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "(*):YAML or JSON, rendered by helm or kustomize before\; files or folders, - for stdin:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_gate_defaults_added=0
 
 _shtab_kubeodds_lab_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -949,6 +980,7 @@ _shtab_kubeodds() {
         completion) _arguments -C -s $_shtab_kubeodds_completion_options ;;
         diff) _arguments -C -s $_shtab_kubeodds_diff_options ;;
         explore) _arguments -C -s $_shtab_kubeodds_explore_options ;;
+        gate) _arguments -C -s $_shtab_kubeodds_gate_options ;;
         lab) _shtab_kubeodds_lab ;;
         loss) _arguments -C -s $_shtab_kubeodds_loss_options ;;
         pinned) _arguments -C -s $_shtab_kubeodds_pinned_options ;;

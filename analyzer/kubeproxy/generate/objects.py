@@ -154,7 +154,7 @@ def _service(
     service: Object, slices: Sequence[Object], layout: Layout, family: int
 ) -> list[ServicePortSpec]:
     """Return the ServicePorts of one Service: all of them, or it is malformed."""
-    if not all(map(_is_name, _names(service))):
+    if not all(map(is_name, _names(service))):
         raise _MalformedError("its name or namespace is none that the API allows")
     spec = at(service, "spec")
     cluster = at(spec, "clusterIP")
@@ -173,7 +173,7 @@ def _service_port(
 ) -> ServicePortSpec:
     spec, family = at(service, "spec"), address.version
     port_name = text(at(port, "name")) or ""
-    if port_name and not _is_name(port_name):
+    if port_name and not is_name(port_name):
         raise _MalformedError(f"port name {port_name!r} is none that the API allows")
     annotations = at(service, "metadata", "annotations")
     health = at(spec, "healthCheckNodePort")
@@ -200,7 +200,7 @@ def _service_port(
     )
 
 
-def _is_name(found: str) -> bool:
+def is_name(found: str) -> bool:
     """Tell whether it is a DNS name, as an API server asks for: rules quote it."""
     return found.isascii() and bool(found) and found.replace("-", "").replace(".", "").isalnum()
 

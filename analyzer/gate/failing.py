@@ -1,0 +1,98 @@
+"""Which nodes fail together, for each kind of failure that is judged."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from analyzer.failure.whatif import Kind
+from analyzer.gate.problem import Problem
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_MOST_SETS: Final = 2_000
+
+
+@value
+class Failing:
+    """Failures of each kind, as sets of nodes by number.
+
+    Attributes:
+        kinds: those that are judged, in the order in which they are told.
+        depth: how many nodes are lost together as a set.
+        zones: the nodes of each zone.
+        control_plane: its nodes.
+    """
+
+    kinds: tuple[Kind, ...]
+    depth: int
+    zones: tuple[frozenset[int], ...]
+    control_plane: frozenset[int]
+
+    def most(self, kind: Kind, held: Sequence[int]) -> int:
+        """Return how much of what each node holds a failure of a kind takes at most."""
+        match kind:
+            case Kind.NODE:
+                return max(held, default=0)
+            case Kind.SET:
+                return sum(sorted(held)[-self.depth :])
+            case Kind.ZONE:
+                return max((sum(held[v] for v in zone) for zone in self.zones), default=0)
+            case Kind.CONTROL_PLANE:
+                return sum(held[v] for v in self.control_plane)
+
+    def sets(self, kind: Kind, problem: Problem) -> Iterable[frozenset[int]] | None:
+        """Return the failures of a kind, of those that are alike one; None: they are too many."""
+        match kind:
+            case Kind.NODE:
+                return sets_of(problem, 1)
+            case Kind.SET:
+                return sets_of(problem, self.depth)
+            case Kind.ZONE:
+                return self.zones
+            case Kind.CONTROL_PLANE:
+                return (self.control_plane,)
+
+
+def failing_of(
+    problem: Problem, control_plane: Collection[str], kinds: Collection[Kind], depth: int
+) -> Failing:
+    """Return the failures to judge: zones where there are several, the control plane if known."""
+    # A node that does not say its zone may be in any.
+    told = problem.zones()
+    known = {v for each in told.values() for v in each}
+    untold = [v for v in range(len(problem.nodes)) if v not in known]
+    zones = tuple(frozenset([*each, *untold]) for each in told.values())
+    control = frozenset(v for v, node in enumerate(problem.nodes) if node.name in control_plane)
+    asked = [
+        kind
+        for kind, is_there in (
+            (Kind.NODE, len(problem.nodes) > 1),
+            (Kind.ZONE, len(zones) > 1),
+            (Kind.CONTROL_PLANE, bool(control) and len(control) < len(problem.nodes)),
+            (Kind.SET, 1 < depth < len(problem.nodes)),
+        )
+        if kind in kinds and is_there
+    ]
+    return Failing(tuple(asked), depth, zones, control)
+
+
+def sets_of(problem: Problem, size: int) -> list[frozenset[int]] | None:
+    """Return sets of so many nodes, one of those that are alike; None: they are too many."""
+    classes: dict[int, list[int]] = {}
+    for v, number in enumerate(problem.classes):
+        classes.setdefault(number, []).append(v)
+    if math.comb(len(classes) + size - 1, size) > _MOST_SETS:
+        return None
+    return [frozenset(each) for each in _chosen(list(classes.values()), size)]
+
+
+def _chosen(classes: Sequence[Sequence[int]], size: int) -> Iterator[list[int]]:
+    for kinds in itertools.combinations_with_replacement(range(len(classes)), size):
+        numbers = {kind: kinds.count(kind) for kind in kinds}
+        if all(len(classes[kind]) >= number for kind, number in numbers.items()):
+            yield [v for kind, number in numbers.items() for v in classes[kind][:number]]

@@ -1,0 +1,134 @@
+"""Groups of pods and nodes, with all that binds them, by number: what a `State` counts with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.gate.nodes import SchedulingNode
+    from analyzer.gate.workloads import Workload
+
+
+@value
+class Term:
+    """A required term of (anti)affinity.
+
+    Attributes:
+        domains: the domain of each node by its topologyKey; -1: it has no such label.
+        groups: whose pods its selector means.
+    """
+
+    domains: Sequence[int]
+    groups: frozenset[int]
+
+
+@value(kw_only=True)
+class Spread:
+    """A topologySpreadConstraint that must be kept.
+
+    Attributes:
+        domains: the domain of each node; -1: it has no such label.
+        counted: nodes whose domains and pods count, by the policies for nodes.
+        groups: whose pods count.
+        own: 1 where a pod of the group itself counts, else 0.
+    """
+
+    domains: Sequence[int]
+    counted: Sequence[int]
+    most: int
+    least_domains: int
+    groups: frozenset[int]
+    own: int
+
+
+@value(kw_only=True)
+class Wishes:
+    """What pods would rather have, which keeps them from no node.
+
+    Attributes:
+        nodes: of each node, the weights of preferred nodeAffinity that it meets.
+        taints: of each node, how many taints of effect PreferNoSchedule are not tolerated.
+        beside: preferred terms of (anti)affinity with their weights, below 0 of anti-affinity.
+        spread: domains of the constraints with ScheduleAnyway, or of the scheduler's defaults, each
+            with maxSkew and the groups whose pods count.
+    """
+
+    nodes: tuple[int, ...]
+    taints: tuple[int, ...]
+    beside: tuple[tuple[int, Term], ...]
+    spread: tuple[tuple[Sequence[int], int, frozenset[int]], ...]
+
+
+@value(kw_only=True)
+class Group:
+    """Pods that are alike to the scheduler.
+
+    Attributes:
+        workload: whose they are; None: they run already.
+        number: how many are to be placed.
+        nodes: those that may take one, whatever other pods there are.
+        refused: of the other nodes, why not, by name.
+        requests: amounts by resource, as far as nodes tell how much they have.
+        conflicting: groups that take a host port that these take, this one among them if so.
+        anti: required anti-affinity of its own.
+        kept_from: the same of other groups that these pods are meant by, by whose pods keep them.
+        affine: groups whose pods meet all terms of affinity; None: there are no terms.
+        one_each: at most one on each node, as a DaemonSet's.
+        fixed: how many are on nodes from the beginning, by node.
+        stuck: why none of them is placed at all; empty where they are.
+    """
+
+    name: str
+    workload: Workload | None
+    number: int
+    nodes: tuple[int, ...]
+    refused: Mapping[str, str]
+    requests: Mapping[str, int]
+    conflicting: frozenset[int]
+    affinity: tuple[Term, ...]
+    anti: tuple[Term, ...]
+    kept_from: tuple[Term, ...]
+    affine: frozenset[int] | None
+    spread: tuple[Spread, ...]
+    wishes: Wishes
+    one_each: bool = False
+    fixed: Mapping[int, int] = {}  # never changed: values are not
+    stuck: str = ""
+
+    @property
+    def related(self) -> frozenset[int]:
+        """Groups whose pods matter to where these may be, besides by what they request."""
+        found = set(self.conflicting) | set(self.affine or ())
+        for term in (*self.anti, *self.kept_from):
+            found |= term.groups
+        for spread in self.spread:
+            found |= spread.groups
+        return frozenset(found)
+
+
+@value(kw_only=True)
+class Problem:
+    """What is to be placed where.
+
+    Attributes:
+        room: allocatable amounts of each node by resource, of resources that are judged.
+        classes: nodes that nothing but their names tells apart have the same number.
+    """
+
+    nodes: tuple[SchedulingNode, ...]
+    groups: tuple[Group, ...]
+    room: tuple[Mapping[str, int], ...]
+    classes: tuple[int, ...]
+
+    def zones(self) -> dict[str, list[int]]:
+        """Return the nodes of each zone, by its name."""
+        from analyzer.gate.nodes import ZONE
+
+        found: dict[str, list[int]] = {}
+        for at, node in enumerate(self.nodes):
+            if zone := node.labels.get(ZONE):
+                found.setdefault(zone, []).append(at)
+        return found

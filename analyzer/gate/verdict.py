@@ -1,0 +1,217 @@
+"""The verdict on manifests: what the worst placement of each Service loses, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+
+from analyzer.failure.thresholds import Breach, breaches
+from analyzer.failure.whatif import Kind
+from analyzer.gate.cases import Case, Judge
+from analyzer.gate.every import Ended
+from analyzer.gate.expected import expected_end
+from analyzer.gate.failing import Failing
+from analyzer.gate.problem import Problem
+from analyzer.gate.services import GatedService
+from analyzer.gate.worst import Placements, candidates, placements
+from analyzer.model.probability import ALWAYS
+from analyzer.model.value import value
+
+
+@value
+class Thresholds:
+    """What was asked for: the most that a failure may cost, the nodes that each has to survive."""
+
+    max_loss: Fraction | None = None
+    min_survives: int | None = None
+
+    @property
+    def are_any(self) -> bool:
+        """Whether any was asked for."""
+        return self.max_loss is not None or self.min_survives is not None
+
+
+@value(kw_only=True)
+class Found:
+    """The placement that is worst in one respect.
+
+    Attributes:
+        kind: of failure; None: it is on the fewest nodes, so that it survives least.
+        most: where it is not proven that no other is worse, the part of the pods that the nodes
+            which fail may hold at most; else None.
+        surely: where that is not proven, so many nodes it survives in any case.
+    """
+
+    kind: Kind | None
+    case: Case
+    most: Fraction | None = None
+    surely: int = 0
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether no placement is worse."""
+        return self.most is None
+
+
+@value(kw_only=True)
+class Violation:
+    """How a Service breaks a threshold.
+
+    Attributes:
+        breach: as `whatif` has it; None: no placement that was found breaks it, and it is not
+            proven that none does.
+    """
+
+    found: Found
+    breach: Breach | None
+
+
+@value(kw_only=True)
+class Judged:
+    """A Service, and the placements that are worst for it.
+
+    Attributes:
+        worst: for each kind of failure.
+        fewest: the placement that survives least.
+        expected: the one that the scheduler's scores give.
+        violations: of the thresholds that were asked for.
+    """
+
+    service: GatedService
+    placements: Placements
+    worst: tuple[Found, ...]
+    fewest: Found
+    expected: Case
+    violations: tuple[Violation, ...] = ()
+
+    @property
+    def dropping(self) -> int:
+        """Nodes that drop its flows whatever fails, at the placement with most of them."""
+        return max(c.dropping for c in (self.expected, *(each.case for each in self.worst)))
+
+    @property
+    def pending(self) -> int:
+        """How many of its pods no node takes, however the others are placed."""
+        return self.placements.pending[0]
+
+
+def judged(
+    problem: Problem,
+    services: Sequence[GatedService],
+    failing: Failing,
+    judge: Judge,
+    thresholds: Thresholds,
+) -> list[Judged]:
+    """Return the verdict on each Service."""
+    expected = expected_end(problem)
+    known: dict[tuple[int, ...], Placements] = {}
+    odd = {each.groups for each in services if each.prefers_places}
+    for each in services:
+        if each.groups not in known:
+            want_every = each.groups in odd
+            known[each.groups] = placements(problem, each.groups, failing, want_every=want_every)
+    asked = [(each, end) for each in services for end in _asked(each, known[each.groups], expected)]
+    cases = judge.cases(asked)
+    of = {id(each): [case for case in cases if case.service is each] for each in services}
+    return [
+        _judged(each, known[each.groups], of[id(each)], failing, thresholds) for each in services
+    ]
+
+
+def judged_with(
+    service: GatedService,
+    found: Placements,
+    problem: Problem,
+    failing: Failing,
+    judge: Judge,
+    thresholds: Thresholds,
+) -> Judged:
+    """Return the verdict on one Service with these placements."""
+    ends = [*_asked(service, found, expected_end(problem))]
+    cases = judge.cases([(service, end) for end in ends])
+    return _judged(service, found, cases, failing, thresholds)
+
+
+def _asked(service: GatedService, found: Placements, expected: Ended) -> Iterator[Ended]:
+    """Give the placements of a Service that are judged, the expected one first."""
+    yield expected
+    if service.prefers_places and found.every is not None:
+        yield from found.every
+    else:
+        yield from candidates(found)
+
+
+def _judged(
+    service: GatedService,
+    found: Placements,
+    cases: Sequence[Case],
+    failing: Failing,
+    thresholds: Thresholds,
+) -> Judged:
+    expected, *others = cases
+    worst = tuple(_worst(kind, service, found, [*others, expected]) for kind in failing.kinds)
+    fewest = _fewest(service, found, [*others, expected])
+    return Judged(
+        service=service,
+        placements=found,
+        worst=worst,
+        fewest=fewest,
+        expected=expected,
+        violations=tuple(_violations([*worst, fewest], thresholds)),
+    )
+
+
+def _worst(kind: Kind, service: GatedService, found: Placements, cases: Sequence[Case]) -> Found:
+    """Return the case that loses most by a kind of failure, as `what_if` says it."""
+    case = max(cases, key=lambda each: _rank(each, kind))
+    known = found.worst[kind]
+    if case.found is None or case.loss(kind).lower == ALWAYS:
+        return Found(kind=kind, case=case)  # no more can be lost
+    if not known.most:
+        most = None  # whatever the rules prefer, no pod is on what fails
+    elif service.is_local and service.is_inside:
+        # Nodes send flows to endpoints of their own: all is well while one of them lives.
+        most = None if known.is_proven or known.most < 1 else known.most
+    elif service.prefers_places:
+        most = None if found.every is not None else Fraction(1)
+    else:
+        most = None if known.is_proven else known.most
+    return Found(kind=kind, case=case, most=most)
+
+
+def _rank(case: Case, kind: Kind) -> tuple[bool, Fraction]:
+    return case.found is None, case.loss(kind).upper.as_fraction()
+
+
+def _fewest(service: GatedService, found: Placements, cases: Sequence[Case]) -> Found:
+    case = min(cases, key=lambda each: each.survives)
+    is_known = not service.prefers_places or found.every is not None
+    if case.survives <= 0 or (is_known and found.is_fewest_proven):
+        return Found(kind=None, case=case)
+    return Found(kind=None, case=case, most=Fraction(1), surely=found.surely if is_known else 0)
+
+
+def _violations(found: Iterable[Found], thresholds: Thresholds) -> Iterator[Violation]:
+    for each in found:
+        if each.case.found is None:
+            # There is nothing that could be lost, since nothing may be there to serve anybody.
+            if thresholds.are_any:
+                yield Violation(found=each, breach=None)
+            continue
+        if each.kind is None:
+            if thresholds.min_survives is None:
+                continue
+            told = [*breaches(each.case.found, min_survives=thresholds.min_survives)]
+            is_open = not each.is_proven and each.surely < thresholds.min_survives
+        else:
+            if thresholds.max_loss is None:
+                continue
+            # Each draw is off by up to half of 2**-31: half of four endpoints is no more than 50%.
+            limit = thresholds.max_loss + Fraction(sum(each.case.held), 1 << 31)
+            every = breaches(each.case.found, max_loss=limit)
+            told = [breach for breach in every if breach.kind is each.kind]
+            is_open = each.most is not None and each.most > thresholds.max_loss
+        if told:
+            yield Violation(found=each, breach=told[0])
+        elif is_open:
+            yield Violation(found=each, breach=None)

@@ -1,0 +1,188 @@
+"""What ``gate`` has to say, before anybody knows how it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from analyzer.failure.whatif import Kind
+from analyzer.gate.cases import Case
+from analyzer.gate.failing import Failing
+from analyzer.gate.fixes import Fix
+from analyzer.gate.problem import Group, Problem
+from analyzer.gate.reasons import why_allowed
+from analyzer.gate.services import Unjudged
+from analyzer.gate.verdict import Found, Judged, Thresholds, Violation
+from analyzer.kubeproxy.predict.cluster import Prediction
+from analyzer.model.diagnostics import Diagnostic
+from analyzer.model.value import value
+from analyzer.parsers.manifests import Manifest
+from analyzer.reports.numbers import bounds_percent, fraction_percent
+from analyzer.reports.phrases import count, listed
+
+_NODES_SHOWN = 6
+
+
+@value
+class Pending:
+    """Pods that find no node.
+
+    Attributes:
+        least: so many of them, wherever the others are.
+        expected: so many where the scheduler goes by its scores.
+    """
+
+    group: Group
+    least: int
+    expected: int
+    why: str
+
+    @property
+    def manifest(self) -> Manifest:
+        """The workload's."""
+        assert self.group.workload is not None  # what runs is not Pending
+        return self.group.workload.manifest
+
+
+@value(kw_only=True)
+class GateAnswer:
+    """Of ``gate``: what the worst placements lose, and the thresholds that they break.
+
+    Attributes:
+        fixes: what would help, by the place of a Service in `judged`.
+        unjudged: Services without an answer, with or without rules.
+        ignored: kinds of objects that say nothing of where pods are, with their number.
+        assumed: what the answer rests on, in words.
+        checked: how many predictions were held against walks of generated rules.
+        is_faulty: whether a walk of generated rules says otherwise than was predicted.
+        every: whether each Service is shown, in full.
+    """
+
+    judged: tuple[Judged, ...]
+    fixes: Mapping[int, Fix]
+    unjudged: tuple[Unjudged, ...]
+    pending: tuple[Pending, ...]
+    thresholds: Thresholds
+    problem: Problem
+    failing: Failing
+    ignored: Mapping[str, int]
+    assumed: tuple[str, ...]
+    prediction: Prediction
+    checked: int
+    diagnostics: tuple[Diagnostic, ...]
+    is_faulty: bool = False
+    every: bool = False
+
+    @property
+    def not_judged(self) -> tuple[Unjudged, ...]:
+        """Services that have rules of which nothing is known."""
+        return tuple(each for each in self.unjudged if each.matters)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether what was asked for is not so, or not known to be so; or pods find no node."""
+        if any(each.violations for each in self.judged) or any(p.least for p in self.pending):
+            return True
+        return self.thresholds.are_any and (bool(self.not_judged) or self.is_faulty)
+
+
+# --- words that several formats use ------------------------------------------
+
+
+def failing_names(case: Case, kind: Kind) -> str:
+    """Return what fails, in words: ``node a-1``."""
+    failure = case.failure(kind)
+    if failure is None:
+        return ""
+    if kind is Kind.CONTROL_PLANE:
+        return f"the control plane ({listed(failure.names)})"
+    if kind is Kind.SET:
+        return " + ".join(failure.names)
+    return f"{kind.value} {failure.names[0]}"
+
+
+def loss_words(found: Found) -> str:
+    """Return the worst loss of a kind: ``50.0%``, ``33.3 to 100.0%`` where it is not proven."""
+    assert found.kind is not None  # of a failure
+    if found.case.found is None:
+        return "no pods"
+    loss = bounds_percent(found.case.loss(found.kind))
+    return loss if found.most is None else f"{loss.rstrip('%')} to {fraction_percent(found.most)}"
+
+
+def placed_words(answer: GateAnswer, case: Case, most: int = _NODES_SHOWN) -> str:
+    """Return where the pods are: ``a-1 (3), b-1``, the fullest nodes first."""
+    places = sorted(case.places(answer.problem), key=lambda each: -each[1])
+    told = [name if number == 1 else f"{name} ({number:,})" for name, number in places[:most]]
+    more = len(places) - most
+    return ", ".join(told) + (f" and {count(more, 'node')} more" if more > 0 else "")
+
+
+def violation_words(answer: GateAnswer, judged: Judged, violation: Violation) -> str:
+    """Return a violation as a sentence without its end."""
+    found, limits = violation.found, answer.thresholds
+    name = judged.service.name
+    if found.case.found is None:
+        return f"{name} may be without any pod that runs"
+    if found.kind is None:
+        survives = found.case.survives if violation.breach else found.surely
+        surely = "" if violation.breach else "is only known to "
+        verb = "survives" if violation.breach else "survive"
+        many = f"any {count(survives, 'node')}" if survives else "no loss of a node"
+        wanted = f"any {count(limits.min_survives or 0, 'node')}"
+        return f"{name} {surely}{verb} {many}; asked for: {wanted}"
+    assert limits.max_loss is not None  # it is broken
+    most = fraction_percent(limits.max_loss)
+    if violation.breach is None:
+        assert found.most is not None  # else it is proven
+        return (
+            f"{name} may lose up to {fraction_percent(found.most)} with a failure of a "
+            f"{found.kind.value}: the worst placement is not known; allowed: {most}"
+        )
+    what = failing_names(found.case, found.kind)
+    return (
+        f"{name} loses {bounds_percent(found.case.loss(found.kind))} with {what}; allowed: {most}"
+    )
+
+
+def allowed_words(answer: GateAnswer, judged: Judged) -> Iterator[str]:
+    """Give why the placement is allowed, for each workload behind a Service."""
+    workloads = [answer.problem.groups[g].workload for g in judged.service.groups]
+    known = [each for each in workloads if each is not None]
+    for each in known:
+        if each.kind == "DaemonSet":
+            says = "one pod on each node that takes one"
+        elif each.replicas == 1:
+            says = "a single pod"
+        else:
+            says = why_allowed(each.spec)
+        yield f"{each.name}: {says}"
+
+
+def fix_words(fix: Fix) -> str:
+    """Return a fix as a sentence without its end, with what is left of the loss."""
+    told = [
+        f"{loss_words(each)} with {_one(each.kind)}"
+        for each in fix.then.worst
+        if each.kind is not None and each.case.loss(each.kind).upper
+    ]
+    left = ", ".join(told) or "nothing is lost"
+    nodes = fix.then.fewest.case.survives
+    survives = f"survives any {count(nodes, 'node')}" if nodes > 0 else "survives no node"
+    enough = "" if fix.is_enough else " (not enough)"
+    return f"{fix.says}: {left}; {survives}{enough}"
+
+
+def _one(kind: Kind) -> str:
+    return {
+        Kind.NODE: "a node",
+        Kind.ZONE: "a zone",
+        Kind.CONTROL_PLANE: "the control plane",
+        Kind.SET: "the set of nodes",
+    }[kind]
+
+
+def pending_words(each: Pending) -> str:
+    """Return that pods find no node, as a sentence without its end."""
+    number, whole = each.least or each.expected, each.group.number
+    surely = "find" if each.least else "may find"
+    return f"{each.group.name}: {number:,} of {count(whole, 'pod')} {surely} no node: {each.why}"

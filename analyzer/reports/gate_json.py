@@ -1,0 +1,185 @@
+"""``kubeodds/gate/1``: what the worst placements of manifests lose, and what breaks a threshold.
+
+Losses are exact, but for rounding as in ``whatif``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from analyzer.gate.cases import Case
+from analyzer.gate.fixes import Fix
+from analyzer.gate.verdict import Found, Judged
+from analyzer.model.probability import ALWAYS
+from analyzer.parsers.manifests import Manifest
+from analyzer.reports import json_values as values
+from analyzer.reports.gate_answer import (
+    GateAnswer,
+    Pending,
+    allowed_words,
+    violation_words,
+)
+from analyzer.reports.predicted_json import prediction
+from analyzer.reports.whatif_json import rounded
+
+_VERSION = 1
+
+
+def render(answer: GateAnswer) -> Iterator[str]:
+    """Give the Services one by one."""
+    limits = answer.thresholds
+    return values.document(
+        "gate",
+        {
+            "passes": values.encode(not answer.is_broken),
+            "asked": values.encode(
+                {
+                    "max_loss": None if limits.max_loss is None else float(limits.max_loss),
+                    "min_survives": limits.min_survives,
+                    "failures": [each.value for each in answer.failing.kinds],
+                    "depth": answer.failing.depth,
+                }
+            ),
+            "nodes": map(values.encode, (node.name for node in answer.problem.nodes)),
+            "services": (
+                values.encode(_service(answer, number, each))
+                for number, each in enumerate(answer.judged)
+            ),
+            "pending": (values.encode(_pending(each)) for each in answer.pending),
+            "not_judged": (
+                values.encode(
+                    {
+                        "service": "/".join(each.manifest.key),
+                        "why": each.why,
+                        "has_rules": each.matters,
+                        **_place(each.manifest),
+                    }
+                )
+                for each in answer.unjudged
+            ),
+            "ignored": (
+                values.encode({"kind": kind, "number": number})
+                for kind, number in sorted(answer.ignored.items())
+            ),
+            "assumed": map(values.encode, answer.assumed),
+            "checked": values.encode(answer.checked),
+            "prediction": values.encode(prediction(answer.prediction)),
+            "diagnostics": values.diagnostics(answer.diagnostics),
+        },
+        _VERSION,
+    )
+
+
+def _place(given: Manifest) -> dict[str, Any]:
+    return {"file": given.place.file, "line": given.place.line}
+
+
+def _service(answer: GateAnswer, number: int, judged: Judged) -> dict[str, Any]:
+    namespace, name = judged.service.key
+    workloads = [answer.problem.groups[g].workload for g in judged.service.groups]
+    fix = answer.fixes.get(number)
+    return {
+        "namespace": namespace,
+        "service": name,
+        "ports": list(judged.service.ports),
+        **_place(judged.service.manifest),
+        "workloads": [
+            {"name": w.name, "replicas": w.replicas, **_place(w.manifest)}
+            for w in workloads
+            if w is not None
+        ],
+        "worst": [_worst(answer, each) for each in judged.worst],
+        "survives": _survives(answer, judged.fewest),
+        "expected": {
+            "losses": [
+                {"failure": kind.value, "loss": _loss(judged.expected, kind)}
+                for kind in answer.failing.kinds
+            ],
+            "survives": judged.expected.survives,
+            "pods": _pods(answer, judged.expected),
+        },
+        "pending": {
+            "at_least": judged.placements.pending[0],
+            "at_most": judged.placements.pending[1],
+        },
+        "dropping_nodes": judged.dropping,
+        "allowed": list(allowed_words(answer, judged)),
+        "violations": [
+            {
+                "threshold": "min-survives" if v.found.kind is None else "max-loss",
+                "failure": None if v.found.kind is None else v.found.kind.value,
+                "proven": v.breach is not None,
+                "says": violation_words(answer, judged, v),
+            }
+            for v in judged.violations
+        ],
+        "fix": None if fix is None else _fix(answer, fix),
+    }
+
+
+def _loss(case: Case, kind: Any) -> dict[str, Any]:
+    loss = case.loss(kind)
+    if case.found is None:
+        return values.bounds(type(loss)(ALWAYS, ALWAYS))
+    return {
+        "lower": values.probability(rounded(loss.lower)),
+        "upper": values.probability(rounded(loss.upper, up=True)),
+    }
+
+
+def _worst(answer: GateAnswer, found: Found) -> dict[str, Any]:
+    assert found.kind is not None  # of a failure
+    failure = found.case.failure(found.kind)
+    return {
+        "failure": found.kind.value,
+        "names": [] if failure is None else list(failure.names),
+        "loss": _loss(found.case, found.kind),
+        "proven": found.is_proven,
+        "at_most": None if found.most is None else float(found.most),
+        "pods": _pods(answer, found.case),
+    }
+
+
+def _survives(answer: GateAnswer, found: Found) -> dict[str, Any]:
+    surely = found.case.survives if found.is_proven else found.surely
+    return {
+        "nodes": found.case.survives,
+        "proven": found.is_proven,
+        "at_least": max(0, surely),
+        "pods": _pods(answer, found.case),
+    }
+
+
+def _pods(answer: GateAnswer, case: Case) -> list[dict[str, Any]]:
+    return [{"node": name, "number": number} for name, number in case.places(answer.problem)]
+
+
+def _fix(answer: GateAnswer, fix: Fix) -> dict[str, Any]:
+    then = fix.then
+    return {
+        "says": fix.says,
+        "enough": fix.is_enough,
+        "worst": [
+            {
+                "failure": each.kind.value,
+                "loss": _loss(each.case, each.kind),
+                "proven": each.is_proven,
+            }
+            for each in then.worst
+            if each.kind is not None
+        ],
+        "survives": then.fewest.case.survives,
+        "pods": _pods(answer, then.fewest.case),
+    }
+
+
+def _pending(each: Pending) -> dict[str, Any]:
+    return {
+        "workload": each.group.name,
+        "replicas": each.group.number,
+        "at_least": each.least,
+        "expected": each.expected,
+        "why": each.why,
+        **_place(each.manifest),
+    }

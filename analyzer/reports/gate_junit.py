@@ -1,0 +1,69 @@
+"""``gate`` as JUnit's XML, for CI: a test case for each Service, threshold and kind of failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.gate.verdict import Found, Judged
+from analyzer.reports.gate_answer import (
+    GateAnswer,
+    allowed_words,
+    failing_names,
+    fix_words,
+    loss_words,
+    pending_words,
+    placed_words,
+    violation_words,
+)
+from analyzer.reports.junit import Case, suite
+from analyzer.reports.phrases import count
+
+
+def render(answer: GateAnswer) -> Iterator[str]:
+    """Give one suite after the other."""
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="kubeodds gate">\n'
+    for kind in answer.failing.kinds:
+        cases = [
+            _case(answer, number, judged, found)
+            for number, judged in enumerate(answer.judged)
+            for found in judged.worst
+            if found.kind is kind
+        ]
+        yield from suite(f"loss with a failure of {kind.value}", cases)
+    yield from suite(
+        "nodes survived",
+        [_case(answer, number, each, each.fewest) for number, each in enumerate(answer.judged)],
+    )
+    yield from suite(
+        "pods placed",
+        [
+            Case(p.group.name, "failure" if p.least else "skipped", pending_words(p))
+            for p in answer.pending
+        ],
+    )
+    outcome = "failure" if answer.thresholds.are_any else "skipped"
+    yield from suite(
+        "not judged",
+        [Case("/".join(each.manifest.key), outcome, each.why) for each in answer.not_judged],
+    )
+    yield "</testsuites>\n"
+
+
+def _case(answer: GateAnswer, number: int, judged: Judged, found: Found) -> Case:
+    name = judged.service.name
+    broken = next((each for each in judged.violations if each.found is found), None)
+    where = placed_words(answer, found.case)
+    if broken is None:
+        return Case(name, "", f"{_fares(found)}; pods on {where or 'no node'}")
+    says = f"{violation_words(answer, judged, broken)}; pods on {where}"
+    says += f"; {'; '.join(allowed_words(answer, judged))}"
+    if number in answer.fixes:
+        says += f"; fix: {fix_words(answer.fixes[number])}"
+    return Case(name, "failure", says)
+
+
+def _fares(found: Found) -> str:
+    if found.kind is None:
+        return f"survives {count(max(0, found.case.survives), 'node')}"
+    failing = failing_names(found.case, found.kind)
+    return f"loses {loss_words(found)}" + (f" with {failing}" if failing else "")

@@ -1,0 +1,229 @@
+"""``gate`` for people: a line for each Service, and what breaks a threshold in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.failure.whatif import Kind
+from analyzer.gate.verdict import Found, Judged
+from analyzer.model.probability import ALWAYS
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.gate_answer import (
+    GateAnswer,
+    allowed_words,
+    failing_names,
+    fix_words,
+    loss_words,
+    pending_words,
+    placed_words,
+    violation_words,
+)
+from analyzer.reports.numbers import bounds_percent, fraction_percent
+from analyzer.reports.phrases import count, listed
+from analyzer.reports.predicted_text import grounds, head
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_HEADINGS: Final = {
+    Kind.NODE: "A NODE",
+    Kind.ZONE: "A ZONE",
+    Kind.CONTROL_PLANE: "CONTROL PLANE",
+}
+#: Services that are told in full where not all are asked for.
+_MOST: Final = 10
+
+
+def render(answer: GateAnswer) -> Document:
+    """Return the verdict, a table of all Services, and what is wrong with those that fail."""
+    broken = [n for n, each in enumerate(answer.judged) if each.violations or each.pending]
+    shown = broken if answer.every else broken[:_MOST]
+    blocks: list[Block] = [*_summary(answer), *_scope(answer), *head(answer.prediction)]
+    if answer.judged:
+        blocks += [Line(), _table(answer)]
+    for number in shown:
+        blocks += [Line(), *_broken(answer, number)]
+    if len(broken) > len(shown):
+        blocks += [Line(), Line((f"{len(broken) - len(shown):,} more in full: --all.",))]
+    blocks += [Line(), *_rest(answer), *grounds(answer.prediction)]
+    return Document(blocks)
+
+
+def _summary(answer: GateAnswer) -> Iterator[Line]:
+    broken = [each.service.name for each in answer.judged if each.violations]
+    stuck = [each.group.name for each in answer.pending if each.least]
+    number = len(answer.judged)
+    if broken:
+        says = f"{len(broken):,} of {count(number, 'Service')} fail: {listed(broken)}."
+        says = says.replace(" fail:", " fails:") if len(broken) == 1 else says
+        yield Line((Span(says, Style.BAD),))
+    elif not answer.judged:
+        yield Line((Span("No Service was judged.", Style.WARNING),))
+    elif answer.not_judged and answer.thresholds.are_any:
+        yield Line((Span("Not every Service was judged, so the gate fails.", Style.BAD),))
+    elif answer.thresholds.are_any and not stuck:
+        says = f"{number:,} Services pass, wherever the scheduler puts their pods."
+        if number == 1:
+            says = "1 Service passes, wherever the scheduler puts its pods."
+        yield Line((Span(says, Style.GOOD),))
+    else:
+        yield Line((Span(_worst_of_all(answer), Style.STRONG),))
+    if stuck:
+        says = f"Without a node for all of its pods: {listed(stuck)}."
+        yield Line((Span(says, Style.BAD),))
+    for each in answer.not_judged:
+        says = f"Not judged: {'/'.join(each.manifest.key)}: {each.why}."
+        yield Line((Span(says, Style.WARNING),))
+
+
+def _worst_of_all(answer: GateAnswer) -> str:
+    every = [(f, each) for each in answer.judged for f in each.worst if f.kind and f.case.found]
+    if not every:
+        return "No failure of nodes to judge: there is one node alone."
+    found, judged = max(every, key=lambda e: e[0].case.loss(e[0].kind or Kind.NODE).upper)
+    kind = found.kind or Kind.NODE
+    if not found.case.loss(kind).upper:
+        return "No failure costs any Service anything, wherever its pods are."
+    what = failing_names(found.case, kind)
+    return f"Worst: {judged.service.name} loses {loss_words(found)} with {what}."
+
+
+def _scope(answer: GateAnswer) -> Iterator[Line]:
+    zones = len(answer.failing.zones)
+    where = f" in {count(zones, 'zone')}" if zones else ""
+    asked = []
+    if answer.thresholds.max_loss is not None:
+        asked.append(f"at most {fraction_percent(answer.thresholds.max_loss)} lost")
+    if answer.thresholds.min_survives is not None:
+        asked.append(f"any {count(answer.thresholds.min_survives, 'node')} survived")
+    told = f" Asked for: {', '.join(asked)}." if asked else ""
+    says = (
+        "Of new flows, by the worst route, at the worst placement that the constraints allow on "
+        f"{count(len(answer.problem.nodes), 'node')}{where}.{told}"
+    )
+    yield Line((Span(says, Style.FAINT),))
+
+
+# --- the table ---------------------------------------------------------------
+
+
+def _table(answer: GateAnswer) -> Table:
+    kinds = answer.failing.kinds
+    headings = [_HEADINGS.get(kind) or f"{answer.failing.depth} NODES" for kind in kinds]
+    columns = (
+        Column("SERVICE", shortens=True),
+        Column("PODS", right=True, spare=2),
+        *[Column(each, right=True) for each in headings],
+        Column("SURVIVES", right=True),
+        Column("EXPECTED", right=True, spare=1),
+        Column("VERDICT"),
+    )
+    return Table(columns, tuple(_row(answer, each) for each in answer.judged))
+
+
+def _row(answer: GateAnswer, judged: Judged) -> tuple[Cell, ...]:
+    number = sum(judged.fewest.case.held)
+    return (
+        judged.service.name,
+        f"{number:,}",
+        *[_loss(each) for each in judged.worst],
+        _survives(judged.fewest),
+        _expected(answer, judged),
+        _verdict(answer, judged),
+    )
+
+
+def _loss(found: Found) -> Span:
+    assert found.kind is not None  # of a failure
+    upper = found.case.loss(found.kind).upper
+    if found.case.found is None or upper == ALWAYS:
+        return Span(loss_words(found), Style.BAD)
+    style = Style.WARNING if upper or found.most is not None else Style.GOOD
+    return Span(loss_words(found), style)
+
+
+def _survives(found: Found) -> Span:
+    survives = found.case.survives
+    if survives < 0:
+        return Span("no pods", Style.BAD)
+    if found.is_proven:
+        return Span(count(survives, "node"), Style.PLAIN if survives else Style.BAD)
+    return Span(f"{found.surely:,} to {count(survives, 'node')}", Style.WARNING)
+
+
+def _expected(answer: GateAnswer, judged: Judged) -> str:
+    """Return what the failure costs that costs most, at the expected placement."""
+    losses = [judged.expected.loss(kind) for kind in answer.failing.kinds]
+    if judged.expected.found is None:
+        return "no pods"
+    return bounds_percent(max(losses, key=lambda each: each.upper)) if losses else ""
+
+
+def _verdict(answer: GateAnswer, judged: Judged) -> Span:
+    if judged.pending:
+        return Span("Pending", Style.BAD)
+    if judged.violations:
+        proven = any(each.breach for each in judged.violations)
+        return Span("fails" if proven else "not proven", Style.BAD)
+    return Span("passes" if answer.thresholds.are_any else "", Style.GOOD)
+
+
+# --- one Service -------------------------------------------------------------
+
+
+def _broken(answer: GateAnswer, number: int) -> Iterator[Line]:
+    judged = answer.judged[number]
+    place = judged.service.manifest.place
+    yield Line((Span(judged.service.name, Style.STRONG), f" ({place})"))
+    told: set[str] = set()
+    for each in judged.violations:
+        yield Line((Span(f"  {violation_words(answer, judged, each)}.", Style.BAD),))
+        where = placed_words(answer, each.found.case)
+        if where and where not in told:
+            told.add(where)
+            yield Line((f"    with its pods on {where}",))
+    if judged.pending:
+        pods = judged.pending + sum(judged.fewest.case.held)
+        says = f"  {judged.pending:,} of its {count(pods, 'pod')} find no node."
+        yield Line((Span(says, Style.BAD),))
+    elif judged.placements.pending[1] != 0:
+        says = "  Pods of it may find no node: others may take the room, or their places, first."
+        yield Line((Span(says, Style.WARNING),))
+    for says in allowed_words(answer, judged):
+        yield Line((f"  {says}.",))
+    where = placed_words(answer, judged.expected)
+    if where:
+        yield Line(
+            (f"  Expected: on {where}; {_expected(answer, judged) or 'nothing'} lost at most.",)
+        )
+    if number in answer.fixes:
+        yield Line((Span(f"  Fix: {fix_words(answer.fixes[number])}.", Style.GOOD),))
+    else:
+        yield Line(("  No constraint or replica that was tried is better.",))
+
+
+# --- the last lines ----------------------------------------------------------
+
+
+def _rest(answer: GateAnswer) -> Iterator[Line]:
+    for stuck in answer.pending:
+        style = Style.BAD if stuck.least else Style.WARNING
+        yield Line((Span(f"Pending: {pending_words(stuck)}.", style),))
+    for other in answer.unjudged:
+        if not other.matters:
+            yield Line((f"Left out: {'/'.join(other.manifest.key)}: {other.why}.",))
+    for each in answer.judged:
+        number = each.dropping
+        if number:
+            nodes = count(len(answer.problem.nodes), "node")
+            says = (
+                f"{each.service.name}: up to {number:,} of {nodes} "
+                "have no endpoint of their own and drop its flows whatever fails (Local policies)."
+            )
+            yield Line((Span(says, Style.WARNING),))
+    if answer.ignored:
+        told = [f"{kind} ({number:,})" for kind, number in sorted(answer.ignored.items())]
+        yield Line((Span(f"Not looked at: {listed(told)}.", Style.FAINT),))
+    for says in answer.assumed:
+        yield Line((Span(f"Assumed: {says}.", Style.FAINT),))

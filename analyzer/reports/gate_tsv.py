@@ -1,0 +1,59 @@
+"""``gate`` for other programs: a line for each Service and kind of failure.
+
+Columns: the Service; the kind of failure; lower and upper bound of the worst loss; whether it is
+proven that no placement is worse; the loss at the expected placement; how many nodes it survives at
+the placement on fewest nodes; the nodes of the worst placement with their pods; the verdict; the
+file and line of the Service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.failure.whatif import Kind
+from analyzer.gate.verdict import Found, Judged
+from analyzer.reports.gate_answer import GateAnswer
+from analyzer.reports.tsv import cell
+
+_HEADINGS = (
+    "service",
+    "failure",
+    "loss",
+    "loss_at_most",
+    "proven",
+    "expected",
+    "survives",
+    "pods",
+    "verdict",
+    "place",
+)
+
+
+def render(answer: GateAnswer) -> Iterator[str]:
+    """Give the header and the lines."""
+    yield "\t".join(_HEADINGS) + "\n"
+    for judged in answer.judged:
+        for found in judged.worst:
+            assert found.kind is not None  # of a failure
+            yield _row(answer, judged, found, found.kind)
+
+
+def _row(answer: GateAnswer, judged: Judged, found: Found, kind: Kind) -> str:
+    lost = found.case.found is None
+    loss = found.case.loss(kind)
+    most = 1.0 if lost else float(loss.upper if found.most is None else found.most)
+    places = found.case.places(answer.problem)
+    broken = judged.pending or any(each.found is found for each in judged.violations)
+    cells = (
+        judged.service.name,
+        kind.value,
+        f"{1.0 if lost else float(loss.lower):.9g}",
+        f"{most:.9g}",
+        "yes" if found.is_proven else "no",
+        f"{float(judged.expected.loss(kind).upper):.9g}",
+        str(judged.fewest.case.survives),
+        ",".join(f"{name}={number}" for name, number in places),
+        "fails" if broken else "passes",
+        str(judged.service.manifest.place),
+    )
+    return "\t".join(map(cell, cells)) + "\n"
