@@ -20,6 +20,7 @@ INPUTS = {
 @pytest.mark.parametrize("name", INPUTS)
 def test_the_same_salt_writes_the_same(command: Command, name: str, update_golden: bool) -> None:
     command.file("salt", "a salt for golden files\n")
+    (command.folder / "salt").chmod(0o600)
     done = command("anonymise", str(INPUTS[name]), "--salt-file", "salt")
     assert (done.status, done.err) == (0, "")
     if update_golden:
