@@ -11,7 +11,7 @@ Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from analyzer.model.measurement import ANSWERED, ClientTrial, EndpointCount, Measurement
 from analyzer.model.probability import Bounds, capped_sum
@@ -126,10 +126,25 @@ def _faults(measurement: Measurement, endpoints: Sequence[EndpointVerdict]) -> l
         name = each.name
         if each.dead and each.answered:
             faults.append(f"{each.answered} flows answered by {name}, which is dead")
+        if each.dead and measurement.protocol in ANSWERED:
+            faults += _fate_faults(each)
         answers = not each.dead and measurement.protocol in ANSWERED
         if answers and each.answered != each.landed:
             faults.append(f"{each.landed - each.answered} flows not answered by {name}, alive")
     return faults
+
+
+#: Of the kinds of death, those of which every client is told, and those of which none is.
+_TOLD = frozenset({"process", "reject", "unreachable"})
+_UNTOLD = frozenset({"silent", "drop"})
+
+
+def _fate_faults(each: EndpointCount) -> Iterator[str]:
+    """Give what clients saw of a dead endpoint that its kind of death does not explain."""
+    if each.death in _TOLD and each.refused != each.landed:
+        yield f"{each.landed - each.refused} flows not refused by {each.name}, dead: {each.death}"
+    if each.death in _UNTOLD and each.refused:
+        yield f"{each.refused} flows refused by {each.name}, dead: {each.death}"
 
 
 def _uncounted(measurement: Measurement) -> int:

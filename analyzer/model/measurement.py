@@ -21,6 +21,7 @@ class EndpointCount:
             rules do not count, a rule of the lab's own behind them; None where that was not read.
         answered: of the flows that landed, those whose client got an answer.
         refused: those whose client got a refusal.
+        death: how it is dead, or slow, where that was given: ``reject``, ``slow=200``.
     """
 
     address: str
@@ -32,6 +33,7 @@ class EndpointCount:
     counted: int | None
     answered: int
     refused: int
+    death: str | None = None
 
     @property
     def name(self) -> str:

@@ -85,6 +85,7 @@ def _endpoint(value: dict[str, Any]) -> EndpointCount:
         counted=None if counted is None else _count(counted),
         answered=_count(value["answered"]),
         refused=_count(value["refused"]),
+        death=None if (death := value.get("death")) is None else str(death),
     )
 
 

@@ -74,6 +74,7 @@ def _measurement(verdict: Verdict) -> dict[str, Any]:
                 "counted": v.endpoint.counted,
                 "answered": v.endpoint.answered,
                 "refused": v.endpoint.refused,
+                "death": v.endpoint.death,
                 "p_value": v.p_value,
                 "agrees": v.agrees,
             }

@@ -64,7 +64,9 @@ def _row(verdict: EndpointVerdict, measured: Measurement) -> Iterator[Cell]:
     each = verdict.endpoint
     style = Style.BAD if each.dead else Style.PLAIN
     yield Span(each.name, style)
-    yield (each.node or "?", Span(" DEAD", Style.BAD) if each.dead else "")
+    how = f" DEAD: {each.death}" if each.death else " DEAD"
+    late = f" {each.death}" if each.death else ""
+    yield (each.node or "?", Span(how, Style.BAD) if each.dead else Span(late, Style.WARNING))
     yield bounds_fraction(each.predicted)
     yield bounds_percent(each.predicted)
     yield f"{each.landed:,}"

@@ -12,6 +12,7 @@ from analyzer.input_arguments import add_input_options
 from analyzer.kubeproxy.view import Source
 from analyzer.output_arguments import add_output_options
 from netns_lab.backends import BACKENDS
+from netns_lab.deaths import GRAMMAR
 
 #: Lines with which the help of each verb ends; tests run them.
 EXAMPLES: Final = {
@@ -162,6 +163,12 @@ def _verb(
 def _add_lab_options(parser: argparse.ArgumentParser) -> None:
     add_input_options(parser)
     arguments.add_dead_options(parser)
+    for action in parser._actions:  # noqa: SLF001  # argparse has no way to change a help
+        if action.dest in ("dead", "dead_node"):
+            action.metavar = f"{action.metavar}[:KIND]"
+            action.help = f"{action.help}; KIND says how: {GRAMMAR}" if action.dest == "dead" else (
+                f"{action.help}; KIND as of --dead"
+            )
     parser.add_argument(
         "--backend",
         choices=list(BACKENDS),

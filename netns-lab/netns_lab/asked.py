@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from analyzer.failure.models import Dead
 from analyzer.inputs import Input, read_input
-from analyzer.judging import dead_of
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic, Severity
@@ -18,6 +17,7 @@ from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
 from analyzer.reports.answers import LeftOut
 from netns_lab.backends import backend_of
+from netns_lab.deaths import Death, deaths_of, without_flapping
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.pod_devices import pod_device
@@ -33,6 +33,7 @@ class SetUp(NamedTuple):
     labs: list[tuple[Any, _Routes]]
     given: Input
     dead: Dead
+    deaths: tuple[Death, ...]
     left_out: list[LeftOut]
 
     @property
@@ -48,7 +49,7 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
     """
     leave_host()
     given = read_input(options)
-    dead = dead_of(options, given)
+    dead, deaths = deaths_of(options, given)
     routes, left_out = _replayable(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     experiment = importlib.import_module("netns_lab.experiment")
@@ -62,6 +63,7 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
             cluster=given.cluster,
             view=part.view,
             dead=dead,
+            deaths=without_flapping(deaths),
             backend=options.backend or backend_of(part.ruleset),
             flows=flows,
             # A program may ask others on its way, the cluster's DNS before all.
@@ -69,7 +71,7 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
             pod_device=pod_device(given.every_ruleset, given.assumed),
         )
         labs.append((experiment.Lab(question), own))
-    return SetUp(labs, given, dead, left_out)
+    return SetUp(labs, given, dead, deaths, left_out)
 
 
 def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[LeftOut]]:
@@ -134,7 +136,11 @@ def routes_of(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServiceP
                     yield service, route
 
 
-def names(dead: Dead) -> str:
-    """Return who is dead, in words."""
-    named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
-    return ", ".join([*named, *(f"endpoint {e}" for e in dead.named)]) or "nothing"
+def names(dead: Dead, deaths: Iterable[Death] = ()) -> str:
+    """Return who is dead, in words, and of which a kind was given, how."""
+    kinds = {each.what: f" ({each.kind})" for each in deaths}
+    named = [f"node {n}{kinds.pop(n, '')}" for n in dead.nodes]
+    named += [f"zone {z}" for z in dead.zones]
+    named += [f"endpoint {e}{kinds.pop(e, '')}" for e in dead.named]
+    late = "".join(f"; not dead: {what}{how}" for what, how in kinds.items())
+    return (", ".join(named) or "nothing") + late

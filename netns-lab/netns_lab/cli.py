@@ -51,7 +51,7 @@ def _parted(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _run(options: SimpleNamespace) -> int:
-    labs, given, dead, left_out = made = set_up(options, options.flows)
+    labs, given, dead, deaths, left_out = made = set_up(options, options.flows)
     verdicts = []
     flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
@@ -62,7 +62,7 @@ def _run(options: SimpleNamespace) -> int:
             lab.backend.cross_check()
             lab.close()
     answer = LabAnswer(
-        dead=names(dead),
+        dead=names(dead, deaths),
         verdicts=tuple(verdicts),
         routes=len(made.routes),
         left_out=tuple(left_out),
@@ -76,7 +76,7 @@ def _repair(options: SimpleNamespace) -> int:
     made_up = set_up(options, options.flows)
     if len(made_up.labs) > 1:
         raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
-    ((lab, routes),), given, dead, left_out = made_up
+    ((lab, routes),), given, dead, deaths, left_out = made_up
     made = repair_of(options, given, dead, ApiObjects(options))
     asked = {_place(s.before.service, loss.route) for s in made.services for loss, _ in s.routes}
     then = {_place(*each): each for each in routes_of(options, made.after)}
@@ -100,7 +100,7 @@ def _repair(options: SimpleNamespace) -> int:
         found = tuple(proof.run(pairs, told))
     lab.close()
     answer = LabRepairAnswer(
-        dead=names(dead),
+        dead=names(dead, deaths),
         node=given.view.node,
         routes=found,
         checks=tuple(proof.checks),
@@ -116,7 +116,7 @@ def _place(service: ServicePort, route: Route) -> tuple[Any, ...]:
 
 
 def _clients(options: SimpleNamespace) -> int:
-    labs, given, dead, left_out = set_up(options, options.runs)
+    labs, given, dead, deaths, left_out = set_up(options, options.runs)
     clients = importlib.import_module("netns_lab.clients")
     program = _program(options, given)
     trials = []
@@ -126,7 +126,7 @@ def _clients(options: SimpleNamespace) -> int:
             client = None if program is None else program.client(service)
             trials += clients.trials(lab, service, route, options.runs, told, own=client)
     answer = ClientsAnswer(
-        dead=names(dead),
+        dead=names(dead, deaths),
         node=given.view.node,
         trials=tuple(trials),
         diagnostics=(*given.view.diagnostics, *said(left_out, given)),
@@ -169,7 +169,7 @@ def _verify(options: SimpleNamespace) -> int:
         return _judge(options)
     options = opened(options, say)
     options.sources = options.sources or SOURCES
-    labs, given, dead, left_out = made = set_up(options, MOST_OF_A_ROUTE)
+    labs, given, dead, deaths, left_out = made = set_up(options, MOST_OF_A_ROUTE)
     # Each share is a hypothesis of the whole, and so are what passes and what rules end.
     every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in made.routes)
     rate = FALSE_ALARM_RATE / max(every, 1)
@@ -184,7 +184,7 @@ def _verify(options: SimpleNamespace) -> int:
             lab.backend.cross_check()
             lab.close()
     answer = LabAnswer(
-        dead=names(dead),
+        dead=names(dead, deaths),
         verdicts=tuple(judge(each, FALSE_ALARM_RATE / len(found)) for each in found),
         routes=len(made.routes),
         left_out=tuple(left_out),

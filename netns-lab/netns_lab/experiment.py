@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 
+from analyzer.clients.fates import Fate
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
@@ -16,10 +17,13 @@ from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from netns_lab.backends import BACKENDS
 from netns_lab.count import BATCH, Answers, Captures, close_all
+from netns_lab.deaths import FATES, Death, Kind, without
+from netns_lab.dying import Dying
+from netns_lab.errors import LabError
 from netns_lab.layout import Layout
 from netns_lab.measure import CONNTRACK_ROOM, AffineRun, Progress, RouteRun, seen_from
 from netns_lab.namespace import Namespace
-from netns_lab.plan import plan
+from netns_lab.plan import dead_itself, plan
 from netns_lab.ready import wait_until_ready
 from netns_lab.replay import PAYLOAD
 from netns_lab.servers import FAMILIES, Echoes, Responder, Servers, Talk, datagrams, echo, listener
@@ -32,6 +36,7 @@ class Question:
 
     Attributes:
         routes: those that will be measured; what others need is not there then.
+        deaths: those of the dead that a kind was given for, and what is slow.
         refusing: those of the dead whose host lives, so that it refuses what comes for them.
         pod_device: the pattern of names that devices of pods have.
         visitors: sources besides pods that a client is to have an address for, and `HAIRPIN` where
@@ -45,6 +50,7 @@ class Question:
     backend: str
     flows: int
     routes: tuple[tuple[ServicePort, Route], ...] = ()
+    deaths: tuple[Death, ...] = ()
     refusing: frozenset[Endpoint] = frozenset()
     pod_device: str = "veth+"
     visitors: tuple[Source, ...] = ()
@@ -59,15 +65,18 @@ class Lab:
 
     def __init__(self, question: Question) -> None:
         self.question = question
+        lasting = without(question.dead, question.deaths)
         wanted = plan(
             question.view,
             question.cluster,
-            replace(question.dead, endpoints=question.dead.endpoints - question.refusing),
+            replace(lasting, endpoints=lasting.endpoints - question.refusing),
             flows=min(question.flows, CONNTRACK_ROOM),
             routes=question.routes,
             pod_device=question.pod_device,
             visitors=question.visitors,
         )
+        if question.dead.takes(wanted.node, question.cluster):
+            raise LabError(dead_itself(wanted.node))
         self.topology = build(wanted)
         wait_until_ready(self.topology.namespaces)
         self.backend = BACKENDS[question.backend](self.topology.node, question.ruleset)
@@ -80,9 +89,16 @@ class Lab:
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
+        self.dying = Dying(self)
+        self._kinds: dict[Endpoint, Death] = {}
+        for death in question.deaths:
+            self.dying.kill(death)
+            self._kinds.update(dict.fromkeys(death.endpoints, death))
 
     def refuses(self, endpoint: Endpoint) -> bool:
         """Tell whether a dead endpoint is refused by its host, which lives."""
+        if endpoint in self._kinds:
+            return FATES[self._kinds[endpoint].kind.name] is Fate.REFUSED
         hosts = (self.topology.own_pods, *self.topology.others)
         plans = [each.plan for each in hosts if each.plan is not None]
         return not any(
@@ -91,6 +107,26 @@ class Lab:
             for each in plans
         )
 
+    def kind_of(self, endpoint: Endpoint) -> Kind | None:
+        """Return how an endpoint is dead, or slow; None: nobody said, or it is neither."""
+        death = self._kinds.get(endpoint)
+        return None if death is None else death.kind
+
+    def fate_of(self, endpoint: Endpoint) -> Fate:
+        """Return what a client sees of a dead endpoint."""
+        kind = self.kind_of(endpoint)
+        fate = None if kind is None else FATES[kind.name]
+        return fate or (Fate.REFUSED if self.refuses(endpoint) else Fate.SILENT)
+
+    @property
+    def slowest(self) -> float:
+        """Seconds by which answers of what is slow are late, at most."""
+        return max((d.kind.milliseconds for d in self.question.deaths), default=0) / 1000
+
+    def where(self, address: Address) -> Namespace | None:
+        """Return the namespace that has an address; None: no route of this lab needs it."""
+        return self._where.get(address)
+
     def serve(
         self, responder: Callable[[int], Responder] = lambda _: echo, talk: Talk | None = None
     ) -> Servers:
@@ -98,7 +134,7 @@ class Lab:
 
         `responder` gives what answers at a port of UDP, `talk` is for `Servers.tcp`.
         """
-        servers = Servers()
+        servers = Servers(self.dying.delays)
         for (namespace, protocol, version), ports in self._living().items():
             if protocol == "tcp":
                 servers.tcp(namespace, ports, talk, version)
@@ -153,6 +189,7 @@ class Lab:
 
     def echo(self, sockets: Sequence[socket]) -> None:
         """Send back what has come to these."""
+        self.dying.serve()
         self._echoes.serve(sockets)
 
     def captures(self, layout: Layout) -> Captures:

@@ -219,7 +219,7 @@ class RouteRun:
         answer = self._service.protocol in ANSWERED
         # Whom rules drop nobody hears of again.
         patience = _PATIENCE if self._ended.lower == NEVER else _FEW_MOMENTS
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + patience + self._lab.slowest
         self._drain()  # what the echoes have answered at the node itself
         while time.monotonic() < deadline:
             owed = sum(door not in dead for door in self._landed.values()) if answer else 0
@@ -307,6 +307,7 @@ class RouteRun:
             counted=counted[door],
             answered=fates[door, True],
             refused=fates[door, False],
+            death=None if (kind := self._lab.kind_of(endpoint)) is None else str(kind),
         )
 
 

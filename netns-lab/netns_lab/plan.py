@@ -129,10 +129,7 @@ def plan(
     """
     node = view.node or "node"
     if dead.takes(node, cluster):
-        raise LabError(
-            f"this dump is from {node}, which you declared dead: it has no flows to replay; "
-            "take the dump of a node that lives"
-        )
+        raise LabError(dead_itself(node))
     services = list({id(s): s for s, _ in routes}.values()) or list(view.services)
     versions = sorted({s.version for s in services if s.version is not None}) or [4]
     dying = _wholly_dead(view, dead)
@@ -165,6 +162,14 @@ def plan(
         },
         endpoints_send=Source.HAIRPIN in {*visitors, *(route.source for _, route in routes)},
         pod_device=pod_device,
+    )
+
+
+def dead_itself(node: str) -> str:
+    """Return what to say where the node is dead whose dump it is."""
+    return (
+        f"this dump is from {node}, which you declared dead: it has no flows to replay; take the "
+        "dump of a node that lives"
     )
 
 

@@ -93,6 +93,8 @@ class Topology:
     pods_mac: str
     uplink_mac: str
     fabric: Namespace = field(repr=False)
+    #: What tells clients by ICMP that something is dead: the node, and hosts of the dead.
+    telling: set[Namespace] = field(default_factory=set, repr=False)
 
     @property
     def namespaces(self) -> list[Namespace]:
@@ -298,11 +300,12 @@ def mute(lab: Topology, *, on: bool) -> None:
     of these passes all rules. The node, for its part, tells each client that it refuses, where it
     usually tells one a second.
     """
-    with lab.node:
-        for name, (counting, usual) in _ICMP_LIMITS.items():
-            limit = Path("/proc/sys/net", name)
-            if limit.exists():  # else it is the whole kernel's, and not ours to change
-                limit.write_text(str(counting if on else usual), encoding="ascii")
+    for namespace in (lab.node, *lab.telling):
+        with namespace:
+            for name, (counting, usual) in _ICMP_LIMITS.items():
+                limit = Path("/proc/sys/net", name)
+                if limit.exists():  # else it is the whole kernel's, and not ours to change
+                    limit.write_text(str(counting if on else usual), encoding="ascii")
     asked = Netlink(lab.client.namespace)
     for version in lab.plan.versions:
         asked.rule(_MUTE, family=_FAMILIES[version], delete=not on)
