@@ -127,7 +127,7 @@ def _faults(measurement: Measurement, endpoints: Sequence[EndpointVerdict]) -> l
         if each.dead and each.answered:
             faults.append(f"{each.answered} flows answered by {name}, which is dead")
         if each.dead and measurement.protocol in ANSWERED:
-            faults += _fate_faults(each)
+            faults += _fate_faults(each, measurement)
         answers = not each.dead and measurement.protocol in ANSWERED
         if answers and each.answered != each.landed:
             faults.append(f"{each.landed - each.answered} flows not answered by {name}, alive")
@@ -139,9 +139,12 @@ _TOLD = frozenset({"process", "reject", "unreachable"})
 _UNTOLD = frozenset({"silent", "drop"})
 
 
-def _fate_faults(each: EndpointCount) -> Iterator[str]:
+def _fate_faults(each: EndpointCount, measurement: Measurement) -> Iterator[str]:
     """Give what clients saw of a dead endpoint that its kind of death does not explain."""
-    if each.death in _TOLD and each.refused != each.landed:
+    # What the node itself is told by ICMP its own stack takes, and no capture hears.
+    by_icmp = measurement.protocol != "tcp" or each.death != "process"
+    heard = measurement.source != "node" or not by_icmp
+    if each.death in _TOLD and heard and each.refused != each.landed:
         yield f"{each.landed - each.refused} flows not refused by {each.name}, dead: {each.death}"
     if each.death in _UNTOLD and each.refused:
         yield f"{each.refused} flows refused by {each.name}, dead: {each.death}"

@@ -224,7 +224,7 @@ class RouteRun:
         while time.monotonic() < deadline:
             owed = sum(door not in dead for door in self._landed.values()) if answer else 0
             told = len(self._answered.keys() - self._landed.keys()) + self._kept_back
-            if len(self._landed) + told >= flows and len(self._answered) >= owed:
+            if len(self._landed) + told >= flows and sum(self._answered.values()) >= owed:
                 return
             time.sleep(_POLL)
             self._drain()
