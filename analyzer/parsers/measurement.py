@@ -86,6 +86,7 @@ def _endpoint(value: dict[str, Any]) -> EndpointCount:
         answered=_count(value["answered"]),
         refused=_count(value["refused"]),
         death=None if (death := value.get("death")) is None else str(death),
+        lost=_bounds(value["lost"]) if "lost" in value else Bounds(NEVER, NEVER),
     )
 
 

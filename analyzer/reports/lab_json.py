@@ -75,6 +75,7 @@ def _measurement(verdict: Verdict) -> dict[str, Any]:
                 "answered": v.endpoint.answered,
                 "refused": v.endpoint.refused,
                 "death": v.endpoint.death,
+                "lost": values.bounds(v.endpoint.lost),
                 "p_value": v.p_value,
                 "agrees": v.agrees,
             }

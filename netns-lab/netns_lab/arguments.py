@@ -166,9 +166,20 @@ def _add_lab_options(parser: argparse.ArgumentParser) -> None:
     for action in parser._actions:  # noqa: SLF001  # argparse has no way to change a help
         if action.dest in ("dead", "dead_node"):
             action.metavar = f"{action.metavar}[:KIND]"
-            action.help = f"{action.help}; KIND says how: {GRAMMAR}" if action.dest == "dead" else (
-                f"{action.help}; KIND as of --dead"
+            action.help = (
+                f"{action.help}; KIND says how: {GRAMMAR}"
+                if action.dest == "dead"
+                else (f"{action.help}; KIND as of --dead")
             )
+    for action in parser._actions:  # noqa: SLF001  # argparse has no way to add a name
+        if action.dest == "others":
+            action.option_strings = [*action.option_strings, "--other-rules"]
+            parser._option_string_actions["--other-rules"] = action  # noqa: SLF001  # as above
+    parser.add_argument(
+        "--lenient",
+        action="store_true",
+        help="leave out rules that cannot be loaded, and name each (default: refuse the dump)",
+    )
     parser.add_argument(
         "--backend",
         choices=list(BACKENDS),

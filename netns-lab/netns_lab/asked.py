@@ -63,6 +63,8 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
             cluster=given.cluster,
             view=part.view,
             dead=dead,
+            others=part.rulesets[1:],
+            lenient=options.lenient,
             deaths=without_flapping(deaths),
             backend=options.backend or backend_of(part.ruleset),
             flows=flows,
@@ -117,6 +119,11 @@ def said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
         )
         for name, reason in dict.fromkeys((each.service, each.reason) for each in left_out)
     ]
+
+
+def notes(labs: Iterable[tuple[Any, _Routes]]) -> list[Diagnostic]:
+    """Return what of the dumps the labs did not load as it stands."""
+    return list(dict.fromkeys(note for lab, _ in labs for note in lab.notes))
 
 
 def routes_of(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePort, Route]]:

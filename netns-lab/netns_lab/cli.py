@@ -21,7 +21,7 @@ from analyzer.repairing import repair_of
 from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer
 from analyzer.reports.progress import progress, up_to
 from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
-from netns_lab.asked import left_out_of, names, routes_of, said, set_up
+from netns_lab.asked import left_out_of, names, notes, routes_of, said, set_up
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 
@@ -66,7 +66,7 @@ def _run(options: SimpleNamespace) -> int:
         verdicts=tuple(verdicts),
         routes=len(made.routes),
         left_out=tuple(left_out),
-        diagnostics=(*given.view.diagnostics, *said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *notes(labs), *said(left_out, given)),
     )
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
 
@@ -76,7 +76,8 @@ def _repair(options: SimpleNamespace) -> int:
     made_up = set_up(options, options.flows)
     if len(made_up.labs) > 1:
         raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
-    ((lab, routes),), given, dead, deaths, left_out = made_up
+    labs, given, dead, deaths, left_out = made_up
+    ((lab, routes),) = labs
     made = repair_of(options, given, dead, ApiObjects(options))
     asked = {_place(s.before.service, loss.route) for s in made.services for loss, _ in s.routes}
     then = {_place(*each): each for each in routes_of(options, made.after)}
@@ -105,7 +106,7 @@ def _repair(options: SimpleNamespace) -> int:
         routes=found,
         checks=tuple(proof.checks),
         left_out=tuple(left_out),
-        diagnostics=(*given.view.diagnostics, *said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *notes(labs), *said(left_out, given)),
     )
     return finish(options, "lab repair", answer, answer.diagnostics, no=not answer.agrees)
 
@@ -129,7 +130,7 @@ def _clients(options: SimpleNamespace) -> int:
         dead=names(dead, deaths),
         node=given.view.node,
         trials=tuple(trials),
-        diagnostics=(*given.view.diagnostics, *said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *notes(labs), *said(left_out, given)),
     )
     agreement = importlib.import_module("analyzer.failure.agreement")
     no = any(agreement.client_agrees(trial) is False for trial in trials)
@@ -190,7 +191,7 @@ def _verify(options: SimpleNamespace) -> int:
         left_out=tuple(left_out),
         resolution=options.resolution,
         rate=FALSE_ALARM_RATE,
-        diagnostics=given.view.diagnostics,
+        diagnostics=(*given.view.diagnostics, *notes(labs)),
     )
     return finish(options, "lab verify", answer, answer.diagnostics, no=not answer.agrees)
 

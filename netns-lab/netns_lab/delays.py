@@ -85,9 +85,7 @@ class Delay:
             self._held.extend((now + self._seconds, number) for number in _numbers(data))
         while self._held and self._held[0][0] <= now:
             _, number = self._held.popleft()
-            self._send(
-                _VERDICT, attribute(_VERDICT_HEADER, struct.pack(">II", _ACCEPT, number))
-            )
+            self._send(_VERDICT, attribute(_VERDICT_HEADER, struct.pack(">II", _ACCEPT, number)))
 
 
 def _numbers(data: bytes) -> list[int]:

@@ -92,13 +92,13 @@ class Dying:
         self._change(death, "D")
 
     def _hosts(self, death: Death) -> Iterator[tuple[Host | None, frozenset[Endpoint]]]:
-        """Give the hosts of what dies; None: the node itself, whose rules are not ours to change."""
+        """Give the hosts of what dies; None: the node itself, whose rules stay as they are."""
         topology = self._lab.topology
         if death.node is not None:
-            for host in topology.others:
-                assert host.plan is not None
-                if host.plan.name == death.node:
-                    yield host, frozenset()
+            for other in topology.others:
+                assert other.plan is not None
+                if other.plan.name == death.node:
+                    yield other, frozenset()
             return
         by_host: dict[int, tuple[Host | None, set[Endpoint]]] = {}
         for endpoint in death.endpoints:

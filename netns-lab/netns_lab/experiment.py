@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
+from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
-from netns_lab.backends import BACKENDS
+from netns_lab.backends import BACKENDS, load_beside
 from netns_lab.count import BATCH, Answers, Captures, close_all
 from netns_lab.deaths import FATES, Death, Kind, without
 from netns_lab.dying import Dying
@@ -36,6 +38,8 @@ class Question:
 
     Attributes:
         routes: those that will be measured; what others need is not there then.
+        others: the node's other rules, which other programs wrote.
+        lenient: rules that cannot be loaded are left out, and named.
         deaths: those of the dead that a kind was given for, and what is slow.
         refusing: those of the dead whose host lives, so that it refuses what comes for them.
         pod_device: the pattern of names that devices of pods have.
@@ -50,6 +54,8 @@ class Question:
     backend: str
     flows: int
     routes: tuple[tuple[ServicePort, Route], ...] = ()
+    others: tuple[Rules, ...] = ()
+    lenient: bool = False
     deaths: tuple[Death, ...] = ()
     refusing: frozenset[Endpoint] = frozenset()
     pod_device: str = "veth+"
@@ -79,7 +85,10 @@ class Lab:
             raise LabError(dead_itself(wanted.node))
         self.topology = build(wanted)
         wait_until_ready(self.topology.namespaces)
-        self.backend = BACKENDS[question.backend](self.topology.node, question.ruleset)
+        load = BACKENDS[question.backend]
+        self.backend = load(self.topology.node, question.ruleset, lenient=question.lenient)
+        #: What loaded the node's other rules.
+        self.beside = load_beside(self.topology.node, self.backend, question)
         self._where = self._namespaces()
         ports = {each.port for each in question.view.endpoints if each.port is not None}
         #: Ports on which endpoints listen.
@@ -106,6 +115,21 @@ class Lab:
             or (each.dead and endpoint.address in {*each.endpoints, *each.addresses})
             for each in plans
         )
+
+    @property
+    def notes(self) -> list[Diagnostic]:
+        """What of the dumps is not loaded as it stands."""
+        return [note for each in (self.backend, *self.beside) for note in each.notes]
+
+    def endings(self) -> Counter[str] | None:
+        """Return what rules that drop or reject have counted; None where some do not count."""
+        found: Counter[str] = Counter()
+        for each in (self.backend, *self.beside):
+            counted = each.endings()
+            if counted is None:
+                return None
+            found += counted
+        return found
 
     def kind_of(self, endpoint: Endpoint) -> Kind | None:
         """Return how an endpoint is dead, or slow; None: nobody said, or it is neither."""

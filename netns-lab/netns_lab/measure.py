@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
 from analyzer.model.addresses import IPV4, Address
-from analyzer.model.endings import PASSES, EndKind, total
+from analyzer.model.endings import PASSES, Endings, EndKind, part, total
 from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
 from analyzer.model.probability import NEVER, Bounds, capped_sum
 from analyzer.model.value import replace
@@ -103,13 +103,16 @@ class RouteRun:
         self._repeated: Counter[Door] = Counter()
         self._strayed = 0
         ends = route.astray
+        behind = [(end, part) for s in route.shares for end, part in lost_behind(s)]
         self._ended = total(
-            (end, share) for end, share in ends if end.kind in _ENDED and end.how != PASSES
+            [
+                *((e, share) for e, share in ends if e.kind in _ENDED and e.how != PASSES),
+                *behind,
+            ]
         )
         if any(end.kind is EndKind.UNKNOWN for end, _ in ends):
-            self._ended = Bounds(
-                self._ended.lower, ~capped_sum(s.share.lower for s in route.shares)
-            )
+            arriving = (arrival(s).lower for s in route.shares)
+            self._ended = Bounds(self._ended.lower, ~capped_sum(arriving))
         self._ended_by: Counter[str] | None = None
 
     def _flows_at_once(self, clients: int) -> int:
@@ -154,13 +157,13 @@ class RouteRun:
         with lab.muted(), _without_collector():
             forget_flows(lab.topology.node)
             before = lab.backend.counters()
-            ends = lab.backend.endings() if self._ended.upper else None
+            ends = lab.endings() if self._ended.upper else None
             begun = time.monotonic()
             self._send_all(flows, progress or _nobody)
             seconds = time.monotonic() - begun
             after = lab.backend.counters()
             if ends is not None:
-                self._ended_by = +((lab.backend.endings() or Counter()) - ends)
+                self._ended_by = +((lab.endings() or Counter()) - ends)
             counted = after - before
             counted.subtract(self._repeated)
         return self._measurement(flows, counted, self._dropped(), seconds)
@@ -254,7 +257,12 @@ class RouteRun:
                 landed[door] += number
         rejected = sum(n for (raw, told), n in self._fates.items() if raw is None and not told)
         predicted = {
-            _door(s.endpoint): s.share for s in self._route.shares if s.endpoint.port is not None
+            _door(s.endpoint): arrival(s) for s in self._route.shares if s.endpoint.port is not None
+        }
+        self._lost = {
+            _door(s.endpoint): total(lost_behind(s))
+            for s in self._route.shares
+            if s.endpoint.port is not None
         }
         nothing = Bounds(NEVER, NEVER)
         door = door_of(self._door)
@@ -308,6 +316,7 @@ class RouteRun:
             answered=fates[door, True],
             refused=fates[door, False],
             death=None if (kind := self._lab.kind_of(endpoint)) is None else str(kind),
+            lost=self._lost.get(door, Bounds(NEVER, NEVER)),
         )
 
 
@@ -348,6 +357,17 @@ class AffineRun(RouteRun):
         self._wait_for_the_rest(count)
         port = self._flows.ports[turn]
         return [self._landed.get(tag_of(client, port), ()) for client in range(count)]
+
+
+def arrival(share: Share) -> Bounds:
+    """Return which share of a route's flows arrives at an endpoint: no rule ends it before."""
+    lost = total(share.lost)
+    return Bounds(share.share.lower * ~lost.upper, share.share.upper * ~lost.lower)
+
+
+def lost_behind(share: Share) -> Endings:
+    """Return how flows end that are sent to an endpoint, each as a share of the route's."""
+    return part(share.lost, share.share)
 
 
 def _nobody(_: int) -> None:

@@ -77,6 +77,8 @@ def shell(options: SimpleNamespace) -> int:
             cluster=given.cluster,
             view=given.view,
             dead=dead,
+            others=given.rulesets[1:],
+            lenient=options.lenient,
             deaths=without_flapping(deaths),
             backend=options.backend or backend_of(given.ruleset),
             flows=1,
