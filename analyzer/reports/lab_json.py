@@ -21,14 +21,15 @@ def render(answer: LabAnswer) -> Iterator[str]:
             "routes": values.encode(answer.routes),
             "resolution": values.encode(answer.resolution),
             "rate": values.encode(answer.rate),
-            "left_out": values.encode([_left_out(each) for each in answer.left_out]),
-            "measurements": (values.encode(_measurement(verdict)) for verdict in answer.verdicts),
+            "left_out": values.encode([left_out(each) for each in answer.left_out]),
+            "measurements": (values.encode(measurement(verdict)) for verdict in answer.verdicts),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
     )
 
 
-def _left_out(each: LeftOut) -> dict[str, str]:
+def left_out(each: LeftOut) -> dict[str, str]:
+    """Return a route that was not measured, and why."""
     return {
         "service": each.service,
         "protocol": each.protocol,
@@ -38,7 +39,8 @@ def _left_out(each: LeftOut) -> dict[str, str]:
     }
 
 
-def _measurement(verdict: Verdict) -> dict[str, Any]:
+def measurement(verdict: Verdict) -> dict[str, Any]:
+    """Return a measurement, whole, with its verdict."""
     measured = verdict.measurement
     return {
         "service": measured.service,

@@ -75,7 +75,12 @@ def _row(verdict: EndpointVerdict, measured: Measurement) -> Iterator[Cell]:
     told = f"{each.answered:,}" + (f" (+{each.refused:,} refused)" if each.refused else "")
     yield told if measured.protocol in ANSWERED else "-"
     yield f"{verdict.p_value:.2g}"
-    yield Span("agrees", Style.GOOD) if verdict.agrees else Span("DISAGREES", Style.BAD)
+    yield judged(agrees=verdict.agrees)
+
+
+def judged(*, agrees: bool) -> Span:
+    """Return a verdict in a word."""
+    return Span("agrees", Style.GOOD) if agrees else Span("DISAGREES", Style.BAD)
 
 
 def _percent(part: int, whole: int) -> str:
@@ -154,5 +159,5 @@ def _end(answer: LabAnswer) -> Iterator[Line]:
         "exact binomial tests, Holm-corrected, false-alarm rate "
         f"{', '.join(sorted(rates))} for each measurement"
     )
-    word = Span("agrees", Style.GOOD) if answer.agrees else Span("DISAGREES", Style.BAD)
+    word = judged(agrees=answer.agrees)
     yield Line(("Verdict: ", word, Span(f" ({how})", Style.FAINT)))

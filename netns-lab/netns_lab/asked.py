@@ -50,7 +50,7 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
     leave_host()
     given = read_input(options)
     dead, deaths = deaths_of(options, given)
-    routes, left_out = _replayable(options, given)
+    routes, left_out = replayable(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     experiment = importlib.import_module("netns_lab.experiment")
     labs: list[tuple[Any, _Routes]] = []
@@ -76,7 +76,7 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
     return SetUp(labs, given, dead, deaths, left_out)
 
 
-def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[LeftOut]]:
+def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[LeftOut]]:
     """Return the routes to replay, and those that cannot be.
 
     Raises:
@@ -141,6 +141,12 @@ def routes_of(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServiceP
                     yield service, replace(route, astray=((refused, Bounds(ALWAYS, ALWAYS)),))
                 else:
                     yield service, route
+
+
+def place_of(service: ServicePort, route: Route) -> tuple[Any, ...]:
+    """Return what a route of one dump has in common with the same one of another."""
+    name = service.name.text, service.protocol, service.version
+    return *name, route.frontend, route.source, route.network
 
 
 def names(dead: Dead, deaths: Iterable[Death] = ()) -> str:

@@ -13,7 +13,7 @@ from analyzer.bundle import opened
 from analyzer.errors import InputError, UsageError
 from analyzer.failure.agreement import FALSE_ALARM_RATE, flows_needed, judge
 from analyzer.inputs import Input
-from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.kubeproxy.view import Route, Source
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
@@ -21,9 +21,10 @@ from analyzer.repairing import repair_of
 from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer
 from analyzer.reports.progress import progress, up_to
 from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
-from netns_lab.asked import left_out_of, names, notes, routes_of, said, set_up
+from netns_lab.asked import left_out_of, names, notes, place_of, routes_of, said, set_up
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
+from netns_lab.schedule import is_asked
 
 #: Bytes in which a document says what it is.
 _START: Final = 200
@@ -51,6 +52,10 @@ def _parted(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _run(options: SimpleNamespace) -> int:
+    if is_asked(options):
+        leave_host()
+        status: int = importlib.import_module("netns_lab.phased").run(options)
+        return status
     labs, given, dead, deaths, left_out = made = set_up(options, options.flows)
     verdicts = []
     flows = len(made.routes) * options.flows
@@ -79,11 +84,11 @@ def _repair(options: SimpleNamespace) -> int:
     labs, given, dead, deaths, left_out = made_up
     ((lab, routes),) = labs
     made = repair_of(options, given, dead, ApiObjects(options))
-    asked = {_place(s.before.service, loss.route) for s in made.services for loss, _ in s.routes}
-    then = {_place(*each): each for each in routes_of(options, made.after)}
+    asked = {place_of(s.before.service, loss.route) for s in made.services for loss, _ in s.routes}
+    then = {place_of(*each): each for each in routes_of(options, made.after)}
     pairs = []
     for service, route in routes:
-        place = _place(service, route)
+        place = place_of(service, route)
         after = then.get(place) or then.get((*place[:-1], None))
         if place not in asked or after is None:
             continue
@@ -109,11 +114,6 @@ def _repair(options: SimpleNamespace) -> int:
         diagnostics=(*given.view.diagnostics, *notes(labs), *said(left_out, given)),
     )
     return finish(options, "lab repair", answer, answer.diagnostics, no=not answer.agrees)
-
-
-def _place(service: ServicePort, route: Route) -> tuple[Any, ...]:
-    name = service.name.text, service.protocol, service.version
-    return *name, route.frontend, route.source, route.network
 
 
 def _clients(options: SimpleNamespace) -> int:

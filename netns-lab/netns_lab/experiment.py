@@ -211,6 +211,16 @@ class Lab:
                 echoing.append(self._answering[key])
         return tuple(dict.fromkeys(echoing))
 
+    def listeners(self, service: ServicePort) -> Sequence[socket]:
+        """Return the sockets by which endpoints of a ServicePort take connections in."""
+        self.answering(service)
+        return [
+            each
+            for (_, protocol, _, port), each in self._answering.items()
+            if protocol == "tcp" == service.protocol
+            and port in {endpoint.port for endpoint in service.endpoints}
+        ]
+
     def echo(self, sockets: Sequence[socket]) -> None:
         """Send back what has come to these."""
         self.dying.serve()

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
 from analyzer.model.addresses import IPV4, Address
-from analyzer.model.endings import PASSES, Endings, EndKind, part, total
 from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
-from analyzer.model.probability import NEVER, Bounds, capped_sum
+from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.value import replace
+from netns_lab.arriving import NOTHING, arriving
 from netns_lab.backend import Door
 from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door, tag_of
 from netns_lab.layout import Layout
@@ -40,9 +40,6 @@ _AFFINE_ROOM: Final = 10_000
 _PATIENCE: Final = 2.0
 _FEW_MOMENTS: Final = 0.02
 _POLL: Final = 0.001
-#: Ends that a rule puts to a flow; at the others it goes on as it came.
-_ENDED: Final = frozenset({EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED})
-
 #: Called with how many flows were sent since the last call.
 Progress = Callable[[int], None]
 
@@ -102,17 +99,8 @@ class RouteRun:
         #: Of second flows of clients with session affinity: where they came to.
         self._repeated: Counter[Door] = Counter()
         self._strayed = 0
-        ends = route.astray
-        behind = [(end, part) for s in route.shares for end, part in lost_behind(s)]
-        self._ended = total(
-            [
-                *((e, share) for e, share in ends if e.kind in _ENDED and e.how != PASSES),
-                *behind,
-            ]
-        )
-        if any(end.kind is EndKind.UNKNOWN for end, _ in ends):
-            arriving = (arrival(s).lower for s in route.shares)
-            self._ended = Bounds(self._ended.lower, ~capped_sum(arriving))
+        self._predicted = arriving(route)
+        self._dead = lab.question.dead.endpoints
         self._ended_by: Counter[str] | None = None
 
     def _flows_at_once(self, clients: int) -> int:
@@ -157,7 +145,7 @@ class RouteRun:
         with lab.muted(), _without_collector():
             forget_flows(lab.topology.node)
             before = lab.backend.counters()
-            ends = lab.endings() if self._ended.upper else None
+            ends = lab.endings() if self._predicted.ended.upper else None
             begun = time.monotonic()
             self._send_all(flows, progress or _nobody)
             seconds = time.monotonic() - begun
@@ -221,7 +209,7 @@ class RouteRun:
         dead = {_raw(each) for each in self._lab.question.dead.endpoints if each.port is not None}
         answer = self._service.protocol in ANSWERED
         # Whom rules drop nobody hears of again.
-        patience = _PATIENCE if self._ended.lower == NEVER else _FEW_MOMENTS
+        patience = _PATIENCE if self._predicted.ended.lower == NEVER else _FEW_MOMENTS
         deadline = time.monotonic() + patience + self._lab.slowest
         self._drain()  # what the echoes have answered at the node itself
         while time.monotonic() < deadline:
@@ -246,7 +234,7 @@ class RouteRun:
         answered.clear()
 
     def _measurement(
-        self, flows: int, counted: Counter[Door], dropped: int, seconds: float
+        self, flows: int, counted: Counter[Door] | None, dropped: int, seconds: float
     ) -> Measurement:
         fates: Counter[tuple[Door, bool | None]] = Counter()
         landed: Counter[Door] = Counter()
@@ -256,21 +244,13 @@ class RouteRun:
                 fates[door, fate] += number
                 landed[door] += number
         rejected = sum(n for (raw, told), n in self._fates.items() if raw is None and not told)
-        predicted = {
-            _door(s.endpoint): arrival(s) for s in self._route.shares if s.endpoint.port is not None
-        }
-        self._lost = {
-            _door(s.endpoint): total(lost_behind(s))
-            for s in self._route.shares
-            if s.endpoint.port is not None
-        }
-        nothing = Bounds(NEVER, NEVER)
+        predicted = self._predicted.shares
         door = door_of(self._door)
         passed = landed.pop(door, 0) if door not in predicted else 0
         endpoints = tuple(
-            self._count(door, predicted.get(door, nothing), landed, counted, fates)
+            self._count(door, predicted.get(door, NOTHING), landed, counted, fates)
             # What the rules counted elsewhere is a difference too.
-            for door in dict.fromkeys([*predicted, *landed, *(+counted)])
+            for door in dict.fromkeys([*predicted, *landed, *(+counted if counted else ())])
         )
         return Measurement(
             service=self._service.name.text,
@@ -286,7 +266,7 @@ class RouteRun:
             seconds=seconds,
             kernel=os.uname().release,
             backend=self._lab.question.backend,
-            ended=self._ended,
+            ended=self._predicted.ended,
             repeated=self._repeated.total(),
             strayed=self._strayed,
             rejected=rejected + self._kept_back,
@@ -295,12 +275,16 @@ class RouteRun:
             else tuple((packets, rule) for rule, packets in sorted(self._ended_by.items())),
         )
 
+    def _death_of(self, endpoint: Endpoint) -> str | None:
+        kind = self._lab.kind_of(endpoint)
+        return None if kind is None else str(kind)
+
     def _count(
         self,
         door: Door,
         predicted: Bounds,
         landed: Counter[Door],
-        counted: Counter[Door],
+        counted: Counter[Door] | None,
         fates: Counter[tuple[Door, bool | None]],
     ) -> EndpointCount:
         question = self._lab.question
@@ -309,14 +293,14 @@ class RouteRun:
             address=str(endpoint.address),
             port=door[1],
             node=question.cluster.placement(endpoint.address).node,
-            dead=endpoint in question.dead.endpoints,
+            dead=endpoint in self._dead,
             predicted=predicted,
             landed=landed[door],
-            counted=counted[door],
+            counted=None if counted is None else counted[door],
             answered=fates[door, True],
             refused=fates[door, False],
-            death=None if (kind := self._lab.kind_of(endpoint)) is None else str(kind),
-            lost=self._lost.get(door, Bounds(NEVER, NEVER)),
+            death=self._death_of(endpoint),
+            lost=self._predicted.lost.get(door, NOTHING),
         )
 
 
@@ -359,17 +343,6 @@ class AffineRun(RouteRun):
         return [self._landed.get(tag_of(client, port), ()) for client in range(count)]
 
 
-def arrival(share: Share) -> Bounds:
-    """Return which share of a route's flows arrives at an endpoint: no rule ends it before."""
-    lost = total(share.lost)
-    return Bounds(share.share.lower * ~lost.upper, share.share.upper * ~lost.lower)
-
-
-def lost_behind(share: Share) -> Endings:
-    """Return how flows end that are sent to an endpoint, each as a share of the route's."""
-    return part(share.lost, share.share)
-
-
 def _nobody(_: int) -> None:
     """Tell nobody of progress."""
 
@@ -399,11 +372,6 @@ def _socket_address(address: Address) -> bytes:
     if address.version == IPV4:
         return struct.pack("=HH4s8x", socket.AF_INET, 0, address.packed)
     return struct.pack("=HHI16sI", socket.AF_INET6, 0, 0, address.packed, 0)
-
-
-def _door(endpoint: Endpoint) -> Door:
-    assert endpoint.port is not None
-    return int(endpoint.address), endpoint.port
 
 
 def _raw(endpoint: Endpoint) -> RawDoor:
