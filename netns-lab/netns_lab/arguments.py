@@ -183,6 +183,12 @@ def _add_lab_options(parser: argparse.ArgumentParser) -> None:
             action.option_strings = [*action.option_strings, "--other-rules"]
             parser._option_string_actions["--other-rules"] = action  # noqa: SLF001  # as above
     parser.add_argument(
+        "--rules",
+        metavar="NODE=DUMP",
+        **several(),
+        help="another node's own dump: what comes for its pods goes through these rules too",
+    )
+    parser.add_argument(
         "--lenient",
         action="store_true",
         help="leave out rules that cannot be loaded, and name each (default: refuse the dump)",

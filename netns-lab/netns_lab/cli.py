@@ -56,7 +56,8 @@ def _run(options: SimpleNamespace) -> int:
         leave_host()
         status: int = importlib.import_module("netns_lab.phased").run(options)
         return status
-    labs, given, dead, deaths, left_out = made = set_up(options, options.flows)
+    made = set_up(options, options.flows)
+    labs, given, dead, deaths, left_out = made[:5]
     verdicts = []
     flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
@@ -71,7 +72,7 @@ def _run(options: SimpleNamespace) -> int:
         verdicts=tuple(verdicts),
         routes=len(made.routes),
         left_out=tuple(left_out),
-        diagnostics=(*given.view.diagnostics, *notes(labs), *said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
     )
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
 
@@ -81,7 +82,7 @@ def _repair(options: SimpleNamespace) -> int:
     made_up = set_up(options, options.flows)
     if len(made_up.labs) > 1:
         raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
-    labs, given, dead, deaths, left_out = made_up
+    labs, given, dead, deaths, left_out = made_up[:5]
     ((lab, routes),) = labs
     made = repair_of(options, given, dead, ApiObjects(options))
     asked = {place_of(s.before.service, loss.route) for s in made.services for loss, _ in s.routes}
@@ -111,13 +112,14 @@ def _repair(options: SimpleNamespace) -> int:
         routes=found,
         checks=tuple(proof.checks),
         left_out=tuple(left_out),
-        diagnostics=(*given.view.diagnostics, *notes(labs), *said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *notes(made_up), *said(left_out, given)),
     )
     return finish(options, "lab repair", answer, answer.diagnostics, no=not answer.agrees)
 
 
 def _clients(options: SimpleNamespace) -> int:
-    labs, given, dead, deaths, left_out = set_up(options, options.runs)
+    made = set_up(options, options.runs)
+    labs, given, dead, deaths, left_out = made[:5]
     clients = importlib.import_module("netns_lab.clients")
     program = _program(options, given)
     trials = []
@@ -130,7 +132,7 @@ def _clients(options: SimpleNamespace) -> int:
         dead=names(dead, deaths),
         node=given.view.node,
         trials=tuple(trials),
-        diagnostics=(*given.view.diagnostics, *notes(labs), *said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
     )
     agreement = importlib.import_module("analyzer.failure.agreement")
     no = any(agreement.client_agrees(trial) is False for trial in trials)
@@ -170,7 +172,8 @@ def _verify(options: SimpleNamespace) -> int:
         return _judge(options)
     options = opened(options, say)
     options.sources = options.sources or SOURCES
-    labs, given, dead, deaths, left_out = made = set_up(options, MOST_OF_A_ROUTE)
+    made = set_up(options, MOST_OF_A_ROUTE)
+    labs, given, dead, deaths, left_out = made[:5]
     # Each share is a hypothesis of the whole, and so are what passes and what rules end.
     every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in made.routes)
     rate = FALSE_ALARM_RATE / max(every, 1)
@@ -191,7 +194,7 @@ def _verify(options: SimpleNamespace) -> int:
         left_out=tuple(left_out),
         resolution=options.resolution,
         rate=FALSE_ALARM_RATE,
-        diagnostics=(*given.view.diagnostics, *notes(labs)),
+        diagnostics=(*given.view.diagnostics, *notes(made)),
     )
     return finish(options, "lab verify", answer, answer.diagnostics, no=not answer.agrees)
 

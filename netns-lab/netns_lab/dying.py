@@ -97,8 +97,14 @@ class Dying:
         if death.node is not None:
             for other in topology.others:
                 assert other.plan is not None
-                if other.plan.name == death.node:
-                    yield other, frozenset()
+                if other.plan.name != death.node:
+                    continue
+                if other.gate is not None:
+                    raise LabError(
+                        f"--dead {death.what}:{death.kind}: it has rules of its own, by --rules: "
+                        "let its endpoints die"
+                    )
+                yield other, frozenset()
             return
         by_host: dict[int, tuple[Host | None, set[Endpoint]]] = {}
         for endpoint in death.endpoints:

@@ -17,14 +17,18 @@ from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
-from netns_lab.backends import BACKENDS, load_beside
+from netns_lab.arriving import Beyond
+from netns_lab.backend import Backend
+from netns_lab.backends import BACKENDS, backend_of, load_beside
 from netns_lab.count import BATCH, Answers, Captures, close_all
 from netns_lab.deaths import FATES, Death, Kind, without
 from netns_lab.dying import Dying
 from netns_lab.errors import LabError
+from netns_lab.gates import OtherNode, lost_beyond
 from netns_lab.layout import Layout
 from netns_lab.measure import CONNTRACK_ROOM, AffineRun, Progress, RouteRun, seen_from
 from netns_lab.namespace import Namespace
+from netns_lab.netlink import forget_flows
 from netns_lab.plan import dead_itself, plan
 from netns_lab.ready import wait_until_ready
 from netns_lab.replay import PAYLOAD
@@ -39,6 +43,7 @@ class Question:
     Attributes:
         routes: those that will be measured; what others need is not there then.
         others: the node's other rules, which other programs wrote.
+        nodes: other nodes whose rules are known: what comes for their pods goes through these.
         lenient: rules that cannot be loaded are left out, and named.
         deaths: those of the dead that a kind was given for, and what is slow.
         refusing: those of the dead whose host lives, so that it refuses what comes for them.
@@ -55,6 +60,7 @@ class Question:
     flows: int
     routes: tuple[tuple[ServicePort, Route], ...] = ()
     others: tuple[Rules, ...] = ()
+    nodes: tuple[OtherNode, ...] = ()
     lenient: bool = False
     deaths: tuple[Death, ...] = ()
     refusing: frozenset[Endpoint] = frozenset()
@@ -80,6 +86,7 @@ class Lab:
             routes=question.routes,
             pod_device=question.pod_device,
             visitors=question.visitors,
+            pod_devices={each.name: each.pod_device for each in question.nodes},
         )
         if question.dead.takes(wanted.node, question.cluster):
             raise LabError(dead_itself(wanted.node))
@@ -89,6 +96,7 @@ class Lab:
         self.backend = load(self.topology.node, question.ruleset, lenient=question.lenient)
         #: What loaded the node's other rules.
         self.beside = load_beside(self.topology.node, self.backend, question)
+        self._elsewhere = list(self._load_nodes())
         self._where = self._namespaces()
         ports = {each.port for each in question.view.endpoints if each.port is not None}
         #: Ports on which endpoints listen.
@@ -116,15 +124,36 @@ class Lab:
             for each in plans
         )
 
+    def _load_nodes(self) -> Iterator[Backend]:
+        """Load the rules of other nodes, and give what loaded them."""
+        nodes = {each.name: each for each in self.question.nodes}
+        for host in self.topology.others:
+            if host.gate is not None and host.plan is not None:
+                node = nodes[host.plan.name]
+                for ruleset in node.rulesets:
+                    load = BACKENDS[backend_of(ruleset)]
+                    yield load(host.gate.namespace, ruleset, lenient=self.question.lenient)
+
+    def beyond(self, client: Address | None) -> Beyond:
+        """Return what tells which flows of a client the rules of other nodes end."""
+        return lost_beyond(self, self.question.nodes, client)
+
+    def forget_flows(self) -> None:
+        """Let no node know any flow."""
+        for each in (self.topology.node, *(gate.namespace for gate in self.topology.gates)):
+            forget_flows(each)
+
     @property
     def notes(self) -> list[Diagnostic]:
         """What of the dumps is not loaded as it stands."""
-        return [note for each in (self.backend, *self.beside) for note in each.notes]
+        return [
+            note for each in (self.backend, *self.beside, *self._elsewhere) for note in each.notes
+        ]
 
     def endings(self) -> Counter[str] | None:
         """Return what rules that drop or reject have counted; None where some do not count."""
         found: Counter[str] = Counter()
-        for each in (self.backend, *self.beside):
+        for each in (self.backend, *self.beside, *self._elsewhere):
             counted = each.endings()
             if counted is None:
                 return None
@@ -187,7 +216,8 @@ class Lab:
         for host in (self.topology.own_pods, *self.topology.others):
             assert host.plan is not None
             found |= dict.fromkeys(host.plan.endpoints, host.namespace)
-            found |= dict.fromkeys(host.plan.addresses, host.namespace)
+            entry = host.namespace if host.gate is None else host.gate.namespace
+            found |= dict.fromkeys(host.plan.addresses, entry)
         return found
 
     def answering(self, service: ServicePort) -> Sequence[socket]:

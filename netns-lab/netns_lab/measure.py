@@ -21,7 +21,6 @@ from netns_lab.arriving import NOTHING, arriving
 from netns_lab.backend import Door
 from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door, tag_of
 from netns_lab.layout import Layout
-from netns_lab.netlink import forget_flows
 from netns_lab.replay import Flows
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
 from netns_lab.topology import Host
@@ -99,7 +98,8 @@ class RouteRun:
         #: Of second flows of clients with session affinity: where they came to.
         self._repeated: Counter[Door] = Counter()
         self._strayed = 0
-        self._predicted = arriving(route)
+        self._client = None if route.source is Source.NODE else clients[0]
+        self._predicted = arriving(route, lab.beyond(self._client))
         self._dead = lab.question.dead.endpoints
         self._ended_by: Counter[str] | None = None
 
@@ -143,7 +143,7 @@ class RouteRun:
         """Send all flows and return what was counted."""
         lab, flows = self._lab, self._count_of_flows
         with lab.muted(), _without_collector():
-            forget_flows(lab.topology.node)
+            lab.forget_flows()
             before = lab.backend.counters()
             ends = lab.endings() if self._predicted.ended.upper else None
             begun = time.monotonic()
@@ -169,7 +169,7 @@ class RouteRun:
             if first and first % self._room == 0:
                 self._wait_for_the_rest(room)
                 self._settle()
-                forget_flows(self._lab.topology.node)
+                self._lab.forget_flows()
             count = min(batch, flows - first)
             self._send(first % self._room, count)
             progress(count)
@@ -190,6 +190,9 @@ class RouteRun:
             self._arrived(at_node)
             for answered in answers:
                 self._answers(answered)
+        for gate in captures.gates:
+            for landed, _ in gate.take(self._door):
+                self._arrived(landed)
         for client in self._hearing:
             for answered in client.take(self._door):
                 self._answers(answered)
@@ -325,7 +328,7 @@ class AffineRun(RouteRun):
             count = min(clients, flows - turn * clients)
             lab.backend.forget_clients()
             if turn * clients % _AFFINE_ROOM < clients:
-                forget_flows(lab.topology.node)
+                lab.forget_flows()
             first = self._turn(2 * turn, count)
             self._settle()
             second = self._turn(2 * turn + 1, count)

@@ -19,9 +19,10 @@ from analyzer.reports.answers import LeftOut
 from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase, lost_of
 from analyzer.reports.progress import progress, up_to
 from analyzer.reports.renderers import RENDERERS
-from netns_lab.asked import left_out_of, names, place_of, replayable, said
+from netns_lab.asked import left_out_of, other_nodes, place_of, replayable, said
 from netns_lab.backends import backend_of
 from netns_lab.errors import LabError
+from netns_lab.gates import OtherNode
 from netns_lab.namespace import leave_host
 from netns_lab.pod_devices import pod_device
 from netns_lab.schedule import files_of, schedule
@@ -58,12 +59,15 @@ def run(options: SimpleNamespace) -> int:
             f"1 to {len(CLIENT_PORTS):,}; change --rate or --for"
         )
     static = SimpleNamespace(**{**vars(options), "dead": [], "dead_node": []})
-    lab = _lab(
-        options, given, dead_of(static, given), [(service, route), *filter(None, later.values())]
-    )
+    dead = dead_of(static, given)
+    nodes, told = other_nodes(options, given, dead)
+    places = [(service, route), *filter(None, later.values())]
+    lab = _lab(options, given, dead, places, nodes)
     for each in (*planned.first, *(e.death for e in planned.events if e.death is not None)):
         if each.node is not None and each.node == given.view.node:
             raise LabError(f"{each.what} is the node whose rules these are: it cannot die here")
+        if each.node in {node.name for node in nodes}:
+            raise LabError(f"{each.what} has rules of its own, by --rules: let its endpoints die")
         lab.dying.check(each)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     phases: Any = importlib.import_module("netns_lab.phases")
@@ -85,10 +89,17 @@ def run(options: SimpleNamespace) -> int:
     answer = _answer(options, course, kept, planned, further)
     answer = replace(
         answer,
-        dead=names(lab.question.dead, planned.first),
+        dead=", ".join(
+            [
+                *(f"zone {zone}" for zone in dead.zones),
+                *(f"{d.what} ({d.kind})" for d in planned.first),
+            ]
+        )
+        or "nothing",
         left_out=tuple(left_out),
         diagnostics=(
             *given.view.diagnostics,
+            *told,
             *lab.notes,
             *said(left_out, given),
             *(_untold(file, service) for file, found in later.items() if found is None),
@@ -140,7 +151,13 @@ def _untold(file: str, service: ServicePort) -> Diagnostic:
     return partial_warning("not-predicted", says, file)
 
 
-def _lab(options: SimpleNamespace, given: Input, dead: Any, places: Sequence[_Place]) -> Any:
+def _lab(
+    options: SimpleNamespace,
+    given: Input,
+    dead: Any,
+    places: Sequence[_Place],
+    nodes: tuple[OtherNode, ...],
+) -> Any:
     experiment = importlib.import_module("netns_lab.experiment")
     known = {id(each) for each in given.view.services}
     more = tuple(service for service, _ in places if id(service) not in known)
@@ -156,6 +173,7 @@ def _lab(options: SimpleNamespace, given: Input, dead: Any, places: Sequence[_Pl
         routes=tuple(places),
         pod_device=pod_device(given.every_ruleset, given.assumed),
         others=given.rulesets[1:],
+        nodes=nodes,
         lenient=options.lenient,
     )
     return experiment.Lab(question)

@@ -35,7 +35,6 @@ from netns_lab.deaths import Death, Kind
 from netns_lab.errors import LabError
 from netns_lab.experiment import Lab
 from netns_lab.measure import Progress, RouteRun
-from netns_lab.netlink import forget_flows
 from netns_lab.schedule import Planned, Schedule
 
 #: Flows of one call, and the seconds from one to the next.
@@ -98,6 +97,10 @@ class Phased(RouteRun):
     def to(self) -> tuple[Address, int]:
         """The address and port that flows go to."""
         return self._to
+
+    def arriving(self, route: Route) -> Arriving:
+        """Return what is predicted of the same flows where another dump is in force."""
+        return arriving(route, self._lab.beyond(self._client))
 
     def endpoint_of(self, door: RawDoor) -> Endpoint:
         """Return the endpoint of an address and port as they stand in memory."""
@@ -201,7 +204,7 @@ class Course:
         """
         lab, run = self._lab, self._run
         with lab.muted():
-            forget_flows(lab.topology.node)
+            lab.forget_flows()
             for each in self._deaths:
                 lab.dying.kill(each)
             kept, number = self._connect(self.clock)
@@ -317,7 +320,7 @@ class Course:
                 names=tuple(f"{d.what} ({d.kind})" for d in self._deaths),
                 rules=self._now.name,
                 route=route,
-                expected=_UNKNOWN if route is None else arriving(route),
+                expected=_UNKNOWN if route is None else self._run.arriving(route),
             )
         )
 

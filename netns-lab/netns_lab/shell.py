@@ -20,6 +20,7 @@ from analyzer.inputs import Input, read_input
 from analyzer.kubeproxy.view import Source
 from analyzer.output import say
 from netns_lab import command
+from netns_lab.asked import other_nodes
 from netns_lab.backends import backend_of
 from netns_lab.deaths import deaths_of, without_flapping
 from netns_lab.errors import LabError
@@ -70,6 +71,9 @@ def shell(options: SimpleNamespace) -> int:
     if given.parts:
         raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
     dead, deaths = deaths_of(options, given)
+    nodes, told = other_nodes(options, given, dead)
+    for each in told:
+        say(each.message)
     is_outside = options.place == OUTSIDE
     lab = Lab(
         Question(
@@ -78,6 +82,7 @@ def shell(options: SimpleNamespace) -> int:
             view=given.view,
             dead=dead,
             others=given.rulesets[1:],
+            nodes=nodes,
             lenient=options.lenient,
             deaths=without_flapping(deaths),
             backend=options.backend or backend_of(given.ruleset),

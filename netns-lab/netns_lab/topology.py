@@ -26,9 +26,10 @@ from typing import Final
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import IPV6, Address, Network
 from netns_lab import command
+from netns_lab.gates import BRIDGE, PODS, UPLINK, Gate, wire
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
-from netns_lab.plan import WORLD, HostPlan, Plan
+from netns_lab.plan import WORLD, HostPlan, Plan, bridge_of, device_name
 
 #: The next hop of a pod; link-local, never routed. Its MAC is what counts.
 _HOP: Final = {4: ip_address("169.254.1.1"), 6: ip_address("fe80::6b:6f")}
@@ -73,6 +74,15 @@ class Host:
     plan: HostPlan | None = None
     device: str = "eth0"
     index: int = _HOST
+    #: Of pods of a node with rules of its own: that node.
+    gate: Gate | None = None
+
+    @property
+    def entry(self) -> tuple[Namespace, str, int, str]:
+        """Where it is joined to the fabric: namespace, device, its index and MAC."""
+        if self.gate is not None:
+            return self.gate.namespace, "eth0", UPLINK, self.gate.mac
+        return self.namespace, self.device, self.index, self.mac
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,7 +109,16 @@ class Topology:
     @property
     def namespaces(self) -> list[Namespace]:
         """All of the lab's."""
-        return [self.node, self.fabric, self.client.namespace, *(h.namespace for h in self.hosts)]
+        others = [
+            *(host.namespace for host in self.hosts),
+            *(gate.namespace for gate in self.gates),
+        ]
+        return [self.node, self.fabric, self.client.namespace, *others]
+
+    @property
+    def gates(self) -> list[Gate]:
+        """Other nodes that have rules of their own."""
+        return [each.gate for each in self.others if each.gate is not None]
 
     @property
     def hosts(self) -> list[Host]:
@@ -122,9 +141,7 @@ def build(wanted: Plan) -> Topology:
     client = Host(Namespace("client"), _mac(1))
     own_pods = Host(Namespace(wanted.own_pods.name), _mac(2), wanted.own_pods)
     world = Host(Namespace("world"), _mac(3))
-    others = [
-        Host(Namespace(each.name), _mac(4, at), each) for at, each in enumerate(wanted.others)
-    ]
+    others = [_other(each, at) for at, each in enumerate(wanted.others)]
     built = Topology(
         plan=wanted,
         node=node,
@@ -145,6 +162,8 @@ def build(wanted: Plan) -> Topology:
     _wire(built)
     _set_up_node(built)
     _set_up_client(built)
+    for host in others:
+        _set_up_gate(host, wanted)
     for host in (own_pods, *others):
         _set_up_host(host, wanted)
     asked = Netlink(world.namespace)
@@ -153,6 +172,13 @@ def build(wanted: Plan) -> Topology:
     asked.send()
     asked.close()
     return built
+
+
+def _other(wanted: HostPlan, at: int) -> Host:
+    if wanted.pod_device is None:
+        return Host(Namespace(wanted.name), _mac(4, at), wanted)
+    gate = Gate(Namespace(wanted.name), _mac(4, at), _mac(9, at))
+    return Host(Namespace(f"pods of {wanted.name}"), _mac(10, at), wanted, gate=gate)
 
 
 def _quiet(namespace: Namespace, versions: Sequence[int]) -> None:
@@ -224,10 +250,9 @@ def _wire_fabric(lab: Topology) -> None:
     fabric.forward(_FABRIC + 1, _mac(5, 3))
     for at, host in enumerate((lab.world, lab.elsewhere, *lab.others)):
         index = _FABRIC + 2 + at
-        to = host.namespace, host.device, host.index, host.mac
-        fabric.veth(f"n{at}", index, _mac(8, at), to)
+        fabric.veth(f"n{at}", index, _mac(8, at), host.entry)
         fabric.up(index, master=_FABRIC)
-        fabric.forward(index, host.mac)
+        fabric.forward(index, host.entry[3])
     fabric.send()
     fabric.close()
     with lab.fabric:
@@ -257,7 +282,7 @@ def _set_up_node(lab: Topology) -> None:
         assert host.plan is not None
         hops = {address.version: address for address in host.plan.addresses}
         for address in hops.values():
-            _beside(asked, _UPLINK, address, host.mac)
+            _beside(asked, _UPLINK, address, host.entry[3])
         for network in host.plan.networks:
             asked.route(network, _UPLINK, hops[network.version])
     for version in wanted.versions:
@@ -265,10 +290,7 @@ def _set_up_node(lab: Topology) -> None:
         asked.route(_EVERYTHING[version], _UPLINK, WORLD[version])
     asked.send()
     asked.close()
-    with lab.node:
-        _write("net/ipv4/ip_forward", 1)
-        if IPV6 in wanted.versions:
-            _write("net/ipv6/conf/all/forwarding", 1)
+    _forward(lab.node, wanted)
 
 
 def _beside(asked: Netlink, index: int, address: Address, mac: str) -> None:
@@ -355,7 +377,7 @@ def stand_as(lab: Topology, host: Host, address: Address) -> None:
 
 def _hop_of(wanted: Plan, host: Host, version: int) -> Address:
     """Return by which next hop a host sends: its own pods have none with an address."""
-    own = host.plan is not None and not host.plan.addresses
+    own = host.plan is not None and (not host.plan.addresses or host.gate is not None)
     return _HOP[version] if own else wanted.node_address(version)
 
 
@@ -364,13 +386,40 @@ def _default_route(asked: Netlink, index: int, hop: Address, mac: str) -> None:
     asked.route(_EVERYTHING[hop.version], index, hop)
 
 
+def _set_up_gate(host: Host, wanted: Plan) -> None:
+    """Make a node with rules of its own, and join it to its pods."""
+    gate, planned = host.gate, host.plan
+    if gate is None or planned is None or planned.pod_device is None:
+        return
+    pods = host.namespace, host.device, host.index, host.mac
+    bridge = bridge_of(planned.pod_device)
+    wire(gate, pods, device_name(planned.pod_device, "pods"), bridge)
+    asked = Netlink(gate.namespace)
+    for address in planned.addresses:
+        asked.address(UPLINK, address)
+    for address in planned.endpoints:
+        _beside(asked, PODS if bridge is None else BRIDGE, address, host.mac)
+    for version in wanted.versions:
+        _default_route(asked, UPLINK, wanted.node_address(version), _mac(5, 3))
+    asked.send()
+    asked.close()
+    _forward(gate.namespace, wanted)
+
+
+def _forward(namespace: Namespace, wanted: Plan) -> None:
+    with namespace:
+        _write("net/ipv4/ip_forward", 1)
+        if IPV6 in wanted.versions:
+            _write("net/ipv6/conf/all/forwarding", 1)
+
+
 def _set_up_host(host: Host, wanted: Plan) -> None:
     assert host.plan is not None
     asked = Netlink(host.namespace)
     asked.up(_LOOPBACK)
     asked.up(host.index)
     if not host.plan.dead:
-        for address in host.plan.addresses:
+        for address in () if host.gate is not None else host.plan.addresses:
             if address not in host.plan.silent:
                 asked.address(host.index, address)
         for network in host.plan.networks:
@@ -381,11 +430,12 @@ def _set_up_host(host: Host, wanted: Plan) -> None:
         for version in wanted.versions:
             hop = _hop_of(wanted, host, version)
             mac = _mac(5, 3) if host.plan.addresses else _mac(5, 2)
+            mac = mac if host.gate is None else host.gate.pods_mac
             _default_route(asked, host.index, hop, mac)
         for address in wanted.clients_from(Source.POD_ELSEWHERE):
             if any(address in network for network in host.plan.networks):
                 # It stands with this node's pods, and by the node comes back.
-                hop = wanted.node_address(address.version)
+                hop = _hop_of(wanted, host, address.version)
                 asked.route(ip_network(address), host.index, hop, table=_TABLE_LOCAL)
         if wanted.endpoints_send:
             _answer_by_the_node(asked, host, wanted)
