@@ -18,9 +18,9 @@ from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
 from analyzer.reports.answers import LeftOut
 from netns_lab.backends import backend_of
+from netns_lab.beyond import OtherNode
 from netns_lab.deaths import Death, deaths_of, without_flapping
 from netns_lab.errors import LabError
-from netns_lab.gates import OtherNode
 from netns_lab.namespace import leave_host
 from netns_lab.pod_devices import pod_device
 from netns_lab.reasons import passes_by, why_not

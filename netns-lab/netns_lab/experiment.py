@@ -20,20 +20,21 @@ from analyzer.semantics.base_chains import Rules
 from netns_lab.arriving import Beyond
 from netns_lab.backend import Backend
 from netns_lab.backends import BACKENDS, backend_of, load_beside
+from netns_lab.beyond import OtherNode, lost_beyond
 from netns_lab.count import BATCH, Answers, Captures, close_all
 from netns_lab.deaths import FATES, Death, Kind, without
 from netns_lab.dying import Dying
 from netns_lab.errors import LabError
-from netns_lab.gates import OtherNode, lost_beyond
 from netns_lab.layout import Layout
 from netns_lab.measure import CONNTRACK_ROOM, AffineRun, Progress, RouteRun, seen_from
+from netns_lab.muting import mute
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import forget_flows
 from netns_lab.plan import dead_itself, plan
 from netns_lab.ready import wait_until_ready
 from netns_lab.replay import PAYLOAD
 from netns_lab.servers import FAMILIES, Echoes, Responder, Servers, Talk, datagrams, echo, listener
-from netns_lab.topology import Host, build, mute
+from netns_lab.topology import Host, build
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

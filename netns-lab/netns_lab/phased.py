@@ -21,8 +21,8 @@ from analyzer.reports.progress import progress, up_to
 from analyzer.reports.renderers import RENDERERS
 from netns_lab.asked import left_out_of, other_nodes, place_of, replayable, said
 from netns_lab.backends import backend_of
+from netns_lab.beyond import OtherNode
 from netns_lab.errors import LabError
-from netns_lab.gates import OtherNode
 from netns_lab.namespace import leave_host
 from netns_lab.pod_devices import pod_device
 from netns_lab.schedule import files_of, schedule
