@@ -80,10 +80,36 @@ class Iptables(Backend):
                 # The line that is refused is named; what is behind it was not tried yet.
                 if error.line is None or not self.lenient:
                     raise
-                if not wanted.leave_out(error.line, _last_line(str(error))):
+                line = self._refused(wanted, error.line)
+                if line is None or not wanted.leave_out(line, _last_line(str(error))):
                     raise
         self._note(wanted)
         self._adopt(wanted)
+
+    def _refused(self, wanted: Wanted, line: int) -> int | None:
+        """Return the line of the first rule that is refused, of a line that is: it may be COMMIT.
+
+        iptables-legacy gives the kernel a table as a whole, which does not say what is wrong.
+        """
+        lines = wanted.text.split("\n")
+        if lines[line - 1] != "COMMIT":
+            return line
+        begins = max(at for at in range(line) if lines[at].startswith("*"))
+        rules = [at for at in range(begins, line - 1) if lines[at].startswith("-A ")]
+
+        def is_taken(number: int) -> bool:
+            kept = [*lines[begins : rules[0]], *(lines[at] for at in rules[:number]), "COMMIT", ""]
+            words = [f"{self._program}-restore"]
+            return run(self.namespace, words, "\n".join(kept), check=False).returncode == 0
+
+        if not rules or not is_taken(0):
+            return None
+        # All are not taken: that is how this began.
+        taken, refused = 0, len(rules)
+        while refused - taken > 1:
+            middle = (taken + refused) // 2
+            taken, refused = (middle, refused) if is_taken(middle) else (taken, middle)
+        return rules[taken] + 1
 
     def _make_room(self, wanted: Wanted) -> None:
         """Make what rules name and restoring them does not make: objects, and sets."""

@@ -25,7 +25,7 @@ def mute(lab: Topology, *, on: bool) -> None:
     of these passes all rules. The node, for its part, tells each client that it refuses, where it
     usually tells one a second.
     """
-    for namespace in (lab.node, *lab.telling):
+    for namespace in (lab.node, *(each.namespace for each in lab.gates), *lab.telling):
         with namespace:
             for name, (counting, usual) in _ICMP_LIMITS.items():
                 limit = Path("/proc/sys/net", name)

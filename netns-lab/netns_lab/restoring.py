@@ -50,6 +50,11 @@ def restore(namespace: Namespace, program: str, text: str) -> None:
             f"{program} in {namespace.name}: {said}", None if at is None else int(at[1])
         )
     for table, chains, rules in _tables(text):
+        # Tables before the one that was too long are there already, and pieces add to them.
+        empty = "\n".join([f"*{table}", *(c for c in chains if " - " not in c), "COMMIT"]) + "\n"
+        said = _run(namespace, [program], empty)
+        if said is not None:
+            raise RefusedError(f"{program} in {namespace.name}: {said}", None)
         _pieces(namespace, program, table, chains)
         _pieces(namespace, program, table, rules)
 
