@@ -39,7 +39,7 @@ from netns_lab.schedule import Planned, Schedule
 
 #: Flows of one call, and the seconds from one to the next.
 _AT_ONCE: Final = 64
-_TICK: Final = 0.005
+_TICK: Final = 0.01
 #: Seconds for which answers are waited for at the end.
 _PATIENCE: Final = 2.0
 #: Buckets of time that a run is shown in.
