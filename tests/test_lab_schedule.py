@@ -160,7 +160,7 @@ def test_what_a_kind_is_written_as_is_read_as_it(name: str) -> None:
     assert str(kind_from_text(text)) == text
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.integers(1, 300), st.data())
 def test_an_interval_holds_each_share_that_explains_the_count(trials: int, data: Any) -> None:
     """Naive: a share is in it where neither tail of its own binomial is below half a percent."""
@@ -213,7 +213,7 @@ def every(begins: float, ends: float) -> list[float]:
     return [begins + 0.05 * at for at in range(int((ends - begins) / 0.05))]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.floats(1, 10), st.floats(0.1, 8))
 def test_a_connection_that_goes_on_as_tcp_does_agrees(kill: float, lasts: float) -> None:
     revive = kill + lasts
@@ -227,7 +227,7 @@ def test_a_connection_that_goes_on_as_tcp_does_agrees(kill: float, lasts: float)
     assert wrong.agrees is (found.fate == "survived")
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.floats(1, 8), st.floats(1.5, 4), st.sampled_from(["goes on", "never back", "reset"]))
 def test_a_connection_that_does_not_do_as_it_should_disagrees(
     kill: float, lasts: float, how: str

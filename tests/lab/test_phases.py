@@ -35,17 +35,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     rows = [r for r in text.splitlines() if "KUBE-SEP-J2W2PM2EJNGL7DWU" not in r]
     less = tmp_path_factory.mktemp("phases") / "less.txt"
     less.write_text("\n".join(rows) + "\n")
-    happens = [
-        "--resync",
-        "@0.5s",
-        "--kill",
-        "master@1s",
-        "--revive",
-        "master@2.5s",
-        "--replace-rules",
-        f"{less}@5.5s",
-    ]
-    status, found, errors = lab_run(*EXAMPLE, "--for", "6.5s", "--rate", "400", *happens)
+    happens = ["--resync", "@0.5s", "--kill", "master@1s", "--revive", "master@2.2s", "--replace-rules"]
+    happens.append(f"{less}@4.4s")
+    status, found, errors = lab_run(*EXAMPLE, "--for", "5s", "--rate", "300", *happens)
     assert status == 0, (errors, found)
     return found
 
@@ -56,7 +48,7 @@ def test_the_document_follows_its_schema(found: dict[str, Any]) -> None:
 
 def test_each_flow_is_of_one_phase_and_of_one_bucket(found: dict[str, Any]) -> None:
     flows = [each["measurement"]["flows"] for each in found["phases"]]
-    assert sum(flows) == sum(each["flows"] for each in found["buckets"]) >= 6.4 * 400
+    assert sum(flows) == sum(each["flows"] for each in found["buckets"]) >= 4.9 * 300
     assert found["unaccounted"] == 0
     for each in found["buckets"]:
         assert sum(to["landed"] for to in each["endpoints"]) == each["flows"]
@@ -97,7 +89,7 @@ def test_connections_hang_while_their_endpoint_is_dead_and_survive_other_rules(
             assert each["fate"] == "hung"
             (hang,) = each["hangs"]
             assert 0.9 < hang["begins"] < 1.6
-            assert 2.4 < hang["ends"] < 5.0
+            assert 2.1 < hang["ends"] < 4.3
 
 
 @pytest.mark.parametrize(
@@ -106,17 +98,18 @@ def test_connections_hang_while_their_endpoint_is_dead_and_survive_other_rules(
     ids=str,
 )
 def test_a_sync_in_the_middle_of_traffic_loses_no_new_flow(given: Case) -> None:
-    again = ["--resync", "@0.3s,@0.6s,@0.9s", "--replace-rules", f"{given.dump}@1.2s"]
-    asked = ["--service", "kube-dns:dns-tcp", "--for", "1.6s", "--rate", "4000", *again]
+    again = ["--resync", "@0.3s,@0.6s", "--replace-rules", f"{given.dump}@0.9s"]
+    asked = ["--service", "kube-dns:dns-tcp", "--for", "1.2s", "--rate", "3000", *again]
     status, found, errors = lab_run(*given.given, *asked)
     assert status == 0, (errors, found)
     assert (found["unaccounted"], sum(each["lost"] for each in found["phases"])) == (0, 0)
     between = [e["measurement"]["flows"] for e in found["phases"] if e["at_event"]]
-    assert len(between) == 4
+    assert len(between) == 3
     assert all(between)
     assert {each["fate"] for each in found["connections"]} == {"survived"}
 
 
+@pytest.mark.skipif(PROFILE == "quick", reason="how schedules are read is tested without a lab")
 def test_a_process_that_is_gone_resets_its_connections_and_a_flap_comes_and_goes() -> None:
     given = ["--dead", "10.244.1.9:flap=0.8s/0.7s", "--kill", "10.244.0.7:process@0.4s"]
     done = kubeodds("lab", "run", *EXAMPLE, "--for", "2s", *given)
