@@ -6,7 +6,7 @@ from analyzer.failure.agreement import Verdict
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.lab_phases import Bucket, Connection, Event
 from analyzer.model.measurement import Measurement
-from analyzer.model.probability import Bounds, capped_sum
+from analyzer.model.probability import Bounds
 from analyzer.model.value import value
 from analyzer.reports.answers import LeftOut
 
@@ -19,7 +19,8 @@ class Phase:
         at_event: they were on their way when it happened: each may have fared as before or after.
         dead: who was dead.
         rules: the dump in force.
-        predicted: whether the dump in force tells the route; else nothing is judged of it.
+        lost_predicted: the share of flows that is to be without an answer; None: the dump in force
+            does not tell of the route, and nothing is judged.
         interval: the exact 99 % interval of the share of flows without an answer; None: of none.
     """
 
@@ -29,8 +30,13 @@ class Phase:
     dead: str
     rules: str
     verdict: Verdict
-    predicted: bool
+    lost_predicted: Bounds | None
     interval: tuple[float, float] | None
+
+    @property
+    def predicted(self) -> bool:
+        """Whether anything is."""
+        return self.lost_predicted is not None
 
 
 @value(kw_only=True)
@@ -69,10 +75,3 @@ class LabPhasesAnswer:
 def lost_of(measurement: Measurement) -> int:
     """Return how many flows were not answered."""
     return measurement.flows - sum(each.answered for each in measurement.endpoints)
-
-
-def lost_predicted(measurement: Measurement) -> Bounds:
-    """Return which share of flows was to be without an answer."""
-    living = [each.predicted for each in measurement.endpoints if not each.dead]
-    lower = capped_sum(each.lower for each in living)
-    return Bounds(~capped_sum(each.upper for each in living), ~lower)

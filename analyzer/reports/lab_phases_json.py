@@ -8,7 +8,7 @@ from typing import Any
 from analyzer.model.lab_phases import Bucket, Connection
 from analyzer.reports import json_values as values
 from analyzer.reports.lab_json import left_out, measurement
-from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase, lost_of, lost_predicted
+from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase, lost_of
 
 _VERSION = 1
 
@@ -55,7 +55,9 @@ def _phase(each: Phase) -> dict[str, Any]:
         "rules": each.rules,
         "predicted": each.predicted,
         "lost": lost_of(measured),
-        "lost_predicted": values.bounds(lost_predicted(measured)) if each.predicted else None,
+        "lost_predicted": None
+        if each.lost_predicted is None
+        else values.bounds(each.lost_predicted),
         "interval": None if each.interval is None else list(each.interval),
         "measurement": measurement(each.verdict),
     }

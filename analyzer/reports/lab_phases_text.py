@@ -8,7 +8,7 @@ from analyzer.kubeproxy.view import Source
 from analyzer.model.lab_phases import Bucket, Connection
 from analyzer.model.measurement import ANSWERED
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
-from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase, lost_of, lost_predicted
+from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase, lost_of
 from analyzer.reports.lab_text import BACKENDS, judged
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import SOURCES, assumed, count
@@ -98,7 +98,8 @@ def _phase(each: Phase) -> Iterator[Cell]:
     yield f"{each.ends:.2f}s"
     yield (each.dead, Span(" (between phases)", Style.FAINT) if each.at_event else "")
     yield f"{measured.flows:,}"
-    yield bounds_percent(lost_predicted(measured)) if each.predicted else "not predicted"
+    lost = each.lost_predicted
+    yield "not predicted" if lost is None else bounds_percent(lost)
     yield f"{100 * lost_of(measured) / measured.flows:.2f}%"
     low, high = each.interval or (0.0, 1.0)
     yield f"{100 * low:.1f} to {100 * high:.1f}%"

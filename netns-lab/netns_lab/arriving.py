@@ -62,14 +62,14 @@ def either(one: Arriving, other: Arriving) -> Arriving:
     """Return what holds of flows of which nobody knows which of two holds."""
     return Arriving(
         {
-            door: _hull(one.shares.get(door, NOTHING), other.shares.get(door, NOTHING))
+            door: hull(one.shares.get(door, NOTHING), other.shares.get(door, NOTHING))
             for door in dict.fromkeys((*one.shares, *other.shares))
         },
         {
-            door: _hull(one.lost.get(door, NOTHING), other.lost.get(door, NOTHING))
+            door: hull(one.lost.get(door, NOTHING), other.lost.get(door, NOTHING))
             for door in dict.fromkeys((*one.lost, *other.lost))
         },
-        _hull(one.ended, other.ended),
+        hull(one.ended, other.ended),
     )
 
 
@@ -83,5 +83,6 @@ def _product(one: Bounds, other: Bounds) -> Bounds:
     return Bounds(one.lower * other.lower, one.upper * other.upper)
 
 
-def _hull(one: Bounds, other: Bounds) -> Bounds:
+def hull(one: Bounds, other: Bounds) -> Bounds:
+    """Return the bounds of what may be either."""
     return Bounds(min(one.lower, other.lower), max(one.upper, other.upper))

@@ -86,7 +86,7 @@ def run(options: SimpleNamespace) -> int:
     )
     with progress("new flows") as advance:
         kept = course.go(up_to(flows, advance))
-    answer = _answer(options, course, kept, planned, further)
+    answer = _answer(options, course, runner, kept, planned, further)
     answer = replace(
         answer,
         dead=", ".join(
@@ -202,9 +202,15 @@ def _connector(
 
 
 def _answer(
-    options: SimpleNamespace, course: Any, kept: Any, planned: Any, further: dict[str, Input]
+    options: SimpleNamespace,
+    course: Any,
+    runner: Any,
+    kept: Any,
+    planned: Any,
+    further: dict[str, Input],
 ) -> LabPhasesAnswer:
     expecting = importlib.import_module("netns_lab.expecting")
+    times = importlib.import_module("netns_lab.buckets")
     measured = course.measurements()
     rate = FALSE_ALARM_RATE / max(1, len(measured))
     phases = []
@@ -218,7 +224,7 @@ def _answer(
                 dead=", ".join(span.names) or "nothing",
                 rules=span.rules,
                 verdict=judge(each, rate, fates=not span.at_event),
-                predicted=span.route is not None,
+                lost_predicted=None if span.route is None else span.lost,
                 interval=interval(lost_of(each), each.flows) if answered or each.flows else None,
             )
         )
@@ -236,7 +242,7 @@ def _answer(
         rate=options.rate,
         events=tuple(course.events),
         phases=tuple(phases),
-        buckets=course.buckets(),
+        buckets=times.buckets(runner, course.marks, options.seconds),
         connections=tuple(
             expecting.connection_of(each, happened, course.ended, kept.pauses, is_told=not losing)
             for each in kept.all

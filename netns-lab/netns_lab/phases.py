@@ -16,18 +16,18 @@ What the kernel holds after a change is read by a program beside us too, and com
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort
 from analyzer.model.addresses import Address
-from analyzer.model.lab_phases import Arrival, Bucket, Event
+from analyzer.model.lab_phases import Event
 from analyzer.model.measurement import ANSWERED, Measurement
+from analyzer.model.probability import Bounds, capped_sum
 from analyzer.semantics.base_chains import Rules
-from netns_lab.arriving import NOTHING, Arriving, arriving, either
+from netns_lab.arriving import NOTHING, Arriving, arriving, door_of_endpoint, either, hull
 from netns_lab.command import Meanwhile
 from netns_lab.connections import Connections
 from netns_lab.count import RawDoor, door_of, raw_door, tag_of
@@ -42,8 +42,6 @@ _AT_ONCE: Final = 64
 _TICK: Final = 0.01
 #: Seconds for which answers are waited for at the end.
 _PATIENCE: Final = 2.0
-#: Buckets of time that a run is shown in.
-_BUCKETS: Final = 15
 _UNKNOWN: Final = Arriving({}, {}, NOTHING)
 
 
@@ -55,6 +53,7 @@ class Span:
         first, last: numbers of flows, the last one not among them.
         besides: flows that were sent before and not answered, when it began.
         route: of the dump in force; None: it does not tell of it.
+        lost: the part of them that is to be without an answer.
         at_event: it is a change.
     """
 
@@ -65,6 +64,7 @@ class Span:
     rules: str
     route: Route | None
     expected: Arriving
+    lost: Bounds
     at_event: bool = False
     ends: float = 0.0
     last: int = 0
@@ -183,7 +183,8 @@ class Course:
         self._deaths: list[Death] = list(plan.first)
         self._zero: float | None = None
         self._connect = connections
-        self._marks: list[tuple[float, int]] = []
+        #: When flows were sent, and how many had been by then.
+        self.marks: list[tuple[float, int]] = []
         self._listings: list[tuple[Rules, Meanwhile]] = []
         self._waiting = list(plan.events)
         self._changing: tuple[Planned, Meanwhile, float] | None = None
@@ -235,7 +236,7 @@ class Course:
             count = min(_AT_ONCE, due)
             self._run.tick(count)
             if count > 0:
-                self._marks.append((self.clock(), self._run.sent))
+                self.marks.append((self.clock(), self._run.sent))
                 if progress is not None:
                     progress(count)
             kept.serve(0 if due > count else _TICK)
@@ -312,15 +313,18 @@ class Course:
 
     def _begin(self, now: float) -> None:
         route = self._now.route
+        dead = self._dead()
+        expected = _UNKNOWN if route is None else self._run.arriving(route)
         self.spans.append(
             Span(
                 begins=now,
                 first=self._run.sent,
-                dead=self._dead(),
+                dead=dead,
                 names=tuple(f"{d.what} ({d.kind})" for d in self._deaths),
                 rules=self._now.name,
                 route=route,
-                expected=_UNKNOWN if route is None else self._run.arriving(route),
+                expected=expected,
+                lost=_lost(expected, dead),
             )
         )
 
@@ -329,6 +333,7 @@ class Course:
         span = self.spans[-1]
         span.at_event, span.besides = True, besides
         span.expected = either(old.expected, span.expected)
+        span.lost = hull(old.lost, span.lost)
         if old.route is None:
             span.route = None
         span.dead = {**old.dead, **span.dead}
@@ -354,44 +359,10 @@ class Course:
         assert sum(each.flows for _, each in found) == self._run.sent
         return found
 
-    def buckets(self) -> tuple[Bucket, ...]:
-        """Return the flows by the time when they were sent."""
-        fates = self._run.fates()
-        width = _width(self._plan.seconds)
-        last = [number for _, number in self._marks]
-        times = [at for at, _ in self._marks]
-        rows: dict[int, Counter[tuple[RawDoor | None, bool | None]]] = {}
-        for number, fate in enumerate(fates):
-            at = times[bisect_right(last, number)]
-            rows.setdefault(int(at / width), Counter())[fate] += 1
-        endpoint = self._run.endpoint_of
-        found = []
-        for at, counted in sorted(rows.items()):
-            doors = sorted({door for door, _ in counted if door is not None}, key=door_of)
-            found.append(
-                Bucket(
-                    begins=at * width,
-                    ends=(at + 1) * width,
-                    flows=counted.total(),
-                    answered=sum(n for (_, answered), n in counted.items() if answered),
-                    endpoints=tuple(
-                        Arrival(
-                            name=str(endpoint(door)),
-                            landed=sum(n for (d, _), n in counted.items() if d == door),
-                            answered=counted[door, True],
-                        )
-                        for door in doors
-                    ),
-                )
-            )
-        return tuple(found)
 
-
-def _width(seconds: float) -> float:
-    """Return how long a bucket is: 1, 2 or 5 of some power of ten, of seconds."""
-    width = 0.1
-    for factor in (2, 2.5, 2) * 5:
-        if seconds / width <= _BUCKETS:
-            break
-        width *= factor
-    return width
+def _lost(expected: Arriving, dead: Mapping[Endpoint, Kind]) -> Bounds:
+    """Return the part of flows that no living endpoint gets."""
+    gone = {door_of_endpoint(e) for e, kind in dead.items() if kind.is_dead and e.port is not None}
+    living = [share for door, share in expected.shares.items() if door not in gone]
+    lower, upper = capped_sum(b.lower for b in living), capped_sum(b.upper for b in living)
+    return Bounds(~upper, ~lower)

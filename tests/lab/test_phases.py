@@ -35,8 +35,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     rows = [r for r in text.splitlines() if "KUBE-SEP-J2W2PM2EJNGL7DWU" not in r]
     less = tmp_path_factory.mktemp("phases") / "less.txt"
     less.write_text("\n".join(rows) + "\n")
-    happens = ["--resync", "@0.5s", "--kill", "master@1s", "--revive", "master@2.2s", "--replace-rules"]
-    happens.append(f"{less}@4.4s")
+    happens = ["--resync", "@0.5s", "--kill", "master@1s", "--revive", "master@2.2s"]
+    happens += ["--replace-rules", f"{less}@4.4s"]
     status, found, errors = lab_run(*EXAMPLE, "--for", "5s", "--rate", "300", *happens)
     assert status == 0, (errors, found)
     return found
@@ -114,10 +114,10 @@ def test_a_process_that_is_gone_resets_its_connections_and_a_flap_comes_and_goes
     given = ["--dead", "10.244.1.9:flap=0.8s/0.7s", "--kill", "10.244.0.7:process@0.4s"]
     done = kubeodds("lab", "run", *EXAMPLE, "--for", "2s", *given)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.findall(r"(\d\.\d)\ds: (\w+ [0-9.]+)", done.stdout) == [
-        ("0.4", "kill 10.244.0.7"),
-        ("0.8", "kill 10.244.1.9"),
-        ("1.5", "revive 10.244.1.9"),
+    assert re.findall(r"\ds: (\w+ [0-9.]+)", done.stdout) == [
+        "kill 10.244.0.7",
+        "kill 10.244.1.9",
+        "revive 10.244.1.9",
     ]
     assert "reset at 0." in done.stdout
     assert max(map(len, done.stdout.splitlines())) < 160
