@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from analyzer.failure.agreement import Verdict
+from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import Measurement
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import LabAnswer, LeftOut
@@ -22,10 +23,21 @@ def render(answer: LabAnswer) -> Iterator[str]:
             "resolution": values.encode(answer.resolution),
             "rate": values.encode(answer.rate),
             "left_out": values.encode([left_out(each) for each in answer.left_out]),
+            "traces": values.encode([_trace(each) for each in answer.traces]),
             "measurements": (values.encode(measurement(verdict)) for verdict in answer.verdicts),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
     )
+
+
+def _trace(each: FlowTrace) -> dict[str, Any]:
+    return {
+        "service": each.service,
+        "source": each.source,
+        "flow": each.flow,
+        "matched": list(each.matched),
+        "differs": each.differs,
+    }
 
 
 def left_out(each: LeftOut) -> dict[str, str]:

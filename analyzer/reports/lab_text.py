@@ -7,6 +7,7 @@ from typing import Final
 
 from analyzer.failure.agreement import EndpointVerdict, Verdict, noticed_deviation
 from analyzer.kubeproxy.view import Source
+from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.reports.answers import LabAnswer
@@ -36,7 +37,23 @@ def render(answer: LabAnswer) -> Document:
     blocks: list[Block] = []
     for verdict in answer.verdicts:
         blocks += _measurement(verdict, answer.dead)
+    for trace in answer.traces:
+        blocks += _trace(trace)
     return Document([*blocks, *assumed(answer.diagnostics), *_end(answer)])
+
+
+def _trace(each: FlowTrace) -> Iterator[Line]:
+    says = f"Trace of {each.flow} ({each.service}, from {SOURCES[Source(each.source)]}): "
+    number = count(len(each.matched), "rule")
+    if each.differs is None:
+        good = Span("agrees", Style.GOOD)
+        yield Line((f"{says}the kernel matched {number}, ", good, " with `kubeodds trace`."))
+    else:
+        yield Line((f"{says}the kernel matched {number}, ", Span("DISAGREES", Style.BAD), "."))
+        yield Line((Span(f"    {each.differs}", Style.BAD),))
+    for rule in each.matched:
+        yield Line((f"    {rule}",), whole=True)
+    yield Line()
 
 
 def _measurement(verdict: Verdict, dead: str) -> list[Block]:

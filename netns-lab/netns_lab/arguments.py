@@ -22,6 +22,9 @@ EXAMPLES: Final = {
         "kubeodds lab run dump.txt --objects objects.json --node worker1 --dead-node master",
         "kubeodds lab run dump.txt --dead 10.244.0.3 --service kube-dns:dns --flows 1000",
         "kubeodds lab run dump.txt --dead 10.244.0.7 --service app -o json --output run.json",
+        "kubeodds lab run dump.txt --dead 10.244.0.7:reject,10.244.1.9:slow=20 --service app",
+        "kubeodds lab run dump.txt --objects objects.json --node worker1 --service app --for 2s "
+        "--kill master@1s",
     ),
     "clients": (
         "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app",
@@ -76,6 +79,12 @@ def parser() -> argparse.ArgumentParser:
     run = _verb(verbs, "run", "replay new flows, count where each lands")
     run.add_argument(
         "--flows", type=_flows, default=10_000, help="new flows for each route (default: 10000)"
+    )
+    run.add_argument(
+        "--trace",
+        action="store_true",
+        help="send one more flow of each route, and hold the rules that the kernel says it matched "
+        "against `kubeodds trace`",
     )
     _add_schedule(run)
     _add_sources(run, "pod")

@@ -11,9 +11,10 @@ from typing import Any, Final
 from analyzer.api_objects import ApiObjects
 from analyzer.bundle import opened
 from analyzer.errors import InputError, UsageError
-from analyzer.failure.agreement import FALSE_ALARM_RATE, flows_needed, judge
+from analyzer.failure.agreement import FALSE_ALARM_RATE, Verdict, flows_needed, judge
 from analyzer.inputs import Input
-from analyzer.kubeproxy.view import Route, Source
+from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
@@ -58,7 +59,8 @@ def _run(options: SimpleNamespace) -> int:
         return status
     made = set_up(options, options.flows)
     labs, given, dead, deaths, left_out = made[:5]
-    verdicts = []
+    verdicts: list[Verdict] = []
+    traces: list[FlowTrace] = []
     flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
         for lab, routes in labs:
@@ -66,15 +68,28 @@ def _run(options: SimpleNamespace) -> int:
                 told = up_to(flows, advance)
                 verdicts += [judge(each) for each in lab.measure(service, route, told)]
             lab.backend.cross_check()
+            traces += _traces(options, lab, given, routes)
             lab.close()
     answer = LabAnswer(
         dead=names(dead, deaths),
         verdicts=tuple(verdicts),
+        traces=tuple(traces),
         routes=len(made.routes),
         left_out=tuple(left_out),
         diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
     )
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
+
+
+def _traces(
+    options: SimpleNamespace, lab: Any, given: Input, routes: Sequence[tuple[ServicePort, Route]]
+) -> list[FlowTrace]:
+    """Return how one flow of each route went, where that was asked for."""
+    if not options.trace:
+        return []
+    traced = importlib.import_module("netns_lab.traced").traced
+    found = (traced(lab, given, service, route) for service, route in routes)
+    return [each for each in found if each is not None]
 
 
 def _repair(options: SimpleNamespace) -> int:
