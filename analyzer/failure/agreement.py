@@ -139,8 +139,9 @@ def _faults(
         if each.dead and measurement.protocol in ANSWERED:
             faults += _fate_faults(each, measurement)
         answers = not each.dead and measurement.protocol in ANSWERED
-        if answers and each.answered != each.landed:
-            faults.append(f"{each.landed - each.answered} flows not answered by {name}, alive")
+        owed = each.landed - each.answered
+        if answers and not 0 <= owed <= each.in_flight:
+            faults.append(f"{owed} flows not answered by {name}, alive")
     return faults
 
 

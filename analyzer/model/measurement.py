@@ -23,6 +23,8 @@ class EndpointCount:
             rules do not count, a rule of the lab's own behind them; None where that was not read.
         answered: of the flows that landed, those whose client got an answer.
         refused: those whose client got a refusal.
+        in_flight: of the flows that landed, those without an answer that had not had theirs yet
+            when something died or rules were replaced: none is owed to them.
         death: how it is dead, or slow, where that was given: ``reject``, ``slow=200``.
     """
 
@@ -35,6 +37,7 @@ class EndpointCount:
     counted: int | None
     answered: int
     refused: int
+    in_flight: int = 0
     death: str | None = None
     lost: Bounds = Bounds(NEVER, NEVER)
 

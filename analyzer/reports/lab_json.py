@@ -88,6 +88,7 @@ def measurement(verdict: Verdict) -> dict[str, Any]:
                 "counted": v.endpoint.counted,
                 "answered": v.endpoint.answered,
                 "refused": v.endpoint.refused,
+                "in_flight": v.endpoint.in_flight,
                 "death": v.endpoint.death,
                 "lost": values.bounds(v.endpoint.lost),
                 "p_value": v.p_value,

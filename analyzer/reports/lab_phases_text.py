@@ -165,10 +165,12 @@ def _end(answer: LabPhasesAnswer) -> Iterator[Line]:
             yield Line((Span(f"{each.begins:.2f}s to {each.ends:.2f}s: {fault}", Style.BAD),))
     sent = sum(each.verdict.measurement.flows for each in answer.phases)
     between = sum(each.verdict.measurement.flows for each in answer.phases if each.at_event)
+    endpoints = [e for each in answer.phases for e in each.verdict.measurement.endpoints]
+    waiting = sum(each.in_flight for each in endpoints)
     yield Line(
         (
-            f"{count(sent, 'new flow')}, {between:,} of them between phases; "
-            f"unaccounted for: {answer.unaccounted}.",
+            f"{count(sent, 'new flow')}, {between:,} of them between phases, {waiting:,} cut off "
+            f"in flight; unaccounted for: {answer.unaccounted}.",
         )
     )
     yield Line(

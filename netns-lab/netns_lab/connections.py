@@ -72,8 +72,12 @@ class Connections:
         for each in listeners:
             self._selector.register(each, selectors.EVENT_READ, self._accept)
 
-    def open(self, number: int) -> None:
-        """Open so many, and wait until each is, or is not within a second."""
+    def open(self, number: int, slowest: float, meanwhile: Callable[[], None]) -> None:
+        """Open so many, and wait until each is, or is not within a second.
+
+        Of what is slow some packets have to come, each of them so many seconds late; what holds
+        them back is served `meanwhile`.
+        """
         namespace, address = self._of
         for at in range(number):
             client = namespace.socket(FAMILIES[self._to[0].version], socket.SOCK_STREAM)
@@ -86,9 +90,10 @@ class Connections:
             kept = Kept(at, client)
             self.all.append(kept)
             self._selector.register(client, selectors.EVENT_WRITE, self._opened(kept))
-        deadline = time.monotonic() + _OPENING
+        deadline = time.monotonic() + _OPENING + 3 * slowest
         while time.monotonic() < deadline and any(not each.answers for each in self.all):
             self.serve(0.01)
+            meanwhile()
         for kept in self.all:
             if not kept.answers:
                 self._end(kept)
@@ -195,14 +200,17 @@ class Connections:
 
 
 def hangs(
-    kept: Kept, end: float, pauses: Sequence[tuple[float, float]]
+    kept: Kept, end: float, pauses: Sequence[tuple[float, float]], slowest: float = 0.0
 ) -> Iterator[tuple[float, float | None]]:
-    """Give when nothing came by a connection, our own pauses left out; None: until the `end`."""
+    """Give when nothing came by a connection, our own pauses left out; None: until the `end`.
+
+    What is slow may be `slowest` seconds late, and as much again where an answer waits for it.
+    """
     last = kept.ended if kept.ended is not None else end
     times = [*kept.answers, last]
     for at, (before, after) in enumerate(pairwise(times)):
         paused = sum(min(b, after) - max(a, before) for a, b in pauses if a < after and b > before)
-        if after - before - paused > HANGS:
+        if after - before - paused > HANGS + 2 * slowest:
             is_last = at == len(times) - 2
             if is_last and kept.ended is not None:
                 continue  # what ended it is told by its end

@@ -39,12 +39,13 @@ def connection_of(
     pauses: Sequence[tuple[float, float]],
     *,
     is_told: bool,
+    slowest: float = 0.0,
 ) -> Connection:
     """Return how a connection fared, and whether it should have.
 
     Of rules that may drop what goes on nothing is predicted: `is_told` says that none do.
     """
-    found = [Hang(begins, ends) for begins, ends in hangs(kept, end, pauses)]
+    found = [Hang(begins, ends) for begins, ends in hangs(kept, end, pauses, slowest)]
     outages = [] if kept.endpoint is None else list(_outages(kept.endpoint, happened))
     expected = _expected(outages, end) if is_told and kept.endpoint is not None else None
     agrees = None

@@ -101,6 +101,8 @@ class RouteRun:
         self._client = None if route.source is Source.NODE else clients[0]
         self._predicted = arriving(route, lab.beyond(self._client))
         self._dead = lab.question.dead.endpoints
+        #: Flows to which no answer is owed any more, by where they came to.
+        self._in_flight: Counter[Door] = Counter()
         self._ended_by: Counter[str] | None = None
 
     def _flows_at_once(self, clients: int) -> int:
@@ -302,6 +304,7 @@ class RouteRun:
             counted=None if counted is None else counted[door],
             answered=fates[door, True],
             refused=fates[door, False],
+            in_flight=self._in_flight[door],
             death=self._death_of(endpoint),
             lost=self._predicted.lost.get(door, NOTHING),
         )

@@ -244,7 +244,14 @@ def _answer(
         phases=tuple(phases),
         buckets=times.buckets(runner, course.marks, options.seconds),
         connections=tuple(
-            expecting.connection_of(each, happened, course.ended, kept.pauses, is_told=not losing)
+            expecting.connection_of(
+                each,
+                happened,
+                course.ended,
+                kept.pauses,
+                is_told=not losing,
+                slowest=planned.slowest,
+            )
             for each in kept.all
         ),
         false_alarm_rate=FALSE_ALARM_RATE,

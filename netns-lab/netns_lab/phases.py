@@ -8,7 +8,8 @@ who is dead and which rules are in force when it is sent decides where it goes; 
 is slow come later. A death takes a moment in which no flow is sent. Rules are replaced by a program
 that runs beside us: flows that are sent from its start to its end may meet the old rules or the
 new, and are counted as a phase of their own, which each endpoint may have any share of that is
-between both. So are flows that were sent and not yet answered when something died.
+between both. To flows that were sent and not yet answered when something died no answer is owed
+any more; they are of the phase in which they were sent, and told apart.
 
 What the kernel holds after a change is read by a program beside us too, and compared at the end.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort
@@ -51,7 +52,7 @@ class Span:
 
     Attributes:
         first, last: numbers of flows, the last one not among them.
-        besides: flows that were sent before and not answered, when it began.
+        in_flight: those of its flows that were not answered when it ended.
         route: of the dump in force; None: it does not tell of it.
         lost: the part of them that is to be without an answer.
         at_event: it is a change.
@@ -68,7 +69,7 @@ class Span:
     at_event: bool = False
     ends: float = 0.0
     last: int = 0
-    besides: set[int] = field(default_factory=set)
+    in_flight: frozenset[int] = frozenset()
 
 
 class Phased(RouteRun):
@@ -141,8 +142,12 @@ class Phased(RouteRun):
         self._kept_back = 0  # they are seen nowhere, as what rules drop is
         self._dead = frozenset(e for e, kind in span.dead.items() if kind.is_dead)
         self._kinds = span.dead
-        self._fates = Counter(fates)
-        found = self._measurement(len(fates), None, dropped, span.ends - span.begins)
+        self._fates = Counter(fates[span.first : span.last])
+        waiting = [
+            door for door, answer in map(fates.__getitem__, span.in_flight) if answer is None
+        ]
+        self._in_flight = Counter(door_of(door) for door in waiting if door is not None)
+        found = self._measurement(span.last - span.first, None, dropped, span.ends - span.begins)
         self._duplicates = 0  # told once
         return found
 
@@ -210,7 +215,7 @@ class Course:
                 lab.dying.kill(each)
             kept, number = self._connect(self.clock)
             try:
-                kept.open(number)
+                kept.open(number, self._plan.slowest, lab.dying.serve)
                 lab.echo(())
                 run.captures_forget()
                 self._zero = time.monotonic()
@@ -270,7 +275,7 @@ class Course:
         event = self._waiting.pop(0)
         self._end_span(now)
         old = self.spans[-1]
-        besides = self._run.unanswered(self._living(old), old.first)
+        old.in_flight = frozenset(self._run.unanswered(self._living(old), old.first))
         if event.death is not None:
             change = self._lab.dying.kill if event.verb == "kill" else self._lab.dying.revive
             change(event.death)
@@ -278,7 +283,7 @@ class Course:
                 self._deaths.append(event.death)
             else:
                 self._deaths.remove(event.death)
-            self._at_event(now, old, besides)
+            self._at_event(now, old)
             self._end_span(self.clock())
             self._over(event, now)
             self._begin(self.clock())
@@ -288,7 +293,7 @@ class Course:
             words, text = self._lab.backend.replacement(self._now.ruleset)
         else:
             words, text = self._lab.backend.sync(self._now.ruleset)
-        self._at_event(now, old, besides)
+        self._at_event(now, old)
         self._changing = event, Meanwhile(self._lab.topology.node, words, text), now
 
     def _over(self, event: Planned, begun: float) -> None:
@@ -328,10 +333,10 @@ class Course:
             )
         )
 
-    def _at_event(self, now: float, old: Span, besides: set[int]) -> None:
+    def _at_event(self, now: float, old: Span) -> None:
         self._begin(now)
         span = self.spans[-1]
-        span.at_event, span.besides = True, besides
+        span.at_event = True
         span.expected = either(old.expected, span.expected)
         span.lost = hull(old.lost, span.lost)
         if old.route is None:
@@ -346,15 +351,11 @@ class Course:
     def measurements(self) -> list[tuple[Span, Measurement]]:
         """Return what was counted of each span that has flows; each flow is of one."""
         fates = self._run.fates()
-        moved = {number for span in self.spans for number in span.besides}
         found = []
         dropped = self._run.dropped()
         for span in self.spans:
-            numbers = [n for n in range(span.first, span.last) if n not in moved]
-            numbers += sorted(span.besides)
-            if numbers:
-                measured = self._run.measured(span, [fates[n] for n in numbers], dropped)
-                found.append((span, measured))
+            if span.first < span.last:
+                found.append((span, self._run.measured(span, fates, dropped)))
                 dropped = 0
         assert sum(each.flows for _, each in found) == self._run.sent
         return found

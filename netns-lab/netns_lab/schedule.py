@@ -50,6 +50,12 @@ class Schedule:
     first: tuple[Death, ...]
     events: tuple[Planned, ...]
 
+    @property
+    def slowest(self) -> float:
+        """Seconds by which what is slow is late, at most."""
+        deaths = [*self.first, *(each.death for each in self.events if each.death is not None)]
+        return max((each.kind.milliseconds for each in deaths), default=0) / 1000
+
 
 def is_asked(options: SimpleNamespace) -> bool:
     """Tell whether a run takes time.
