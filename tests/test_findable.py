@@ -400,6 +400,13 @@ ANALYZER: Final = (
         "lab/test_repair.py reports/test_renderers.py",
         "what a repair did on the kernel",
     ),
+    Row(
+        "model/lab_phases reports/lab_phases_answer reports/lab_phases_json "
+        "reports/lab_phases_text",
+        "lab/test_phases.py lab/test_schedule.py reports/test_renderers.py",
+        "what a run in which things happen found, as it is run and as it is judged",
+    ),
+    Row("model/flow_trace", "lab/test_traced.py", "what the kernel told of a flow"),
     Row("reports/not_judged", "test_cli_loss.py", "what is not judged, by the lines that say so"),
     Row(
         "reports/clients_text reports/diff_beside reports/diff_text reports/services_text",
@@ -411,6 +418,16 @@ LAB: Final = (
     Row("programs naming", "lab/test_clients.py lab/test_shell.py", "programs and names, as run"),
     Row("arguments", "lab/test_verify.py test_help.py", "options that are good and bad, the help"),
     Row("inside", "lab/test_safety.py lab/test_shell.py", "what a program sees, and how it ends"),
+    Row("delays dying muting", "lab/test_deaths.py", "deaths, and what a client's sockets see"),
+    Row(
+        "buckets connections phased",
+        "lab/test_phases.py",
+        "parts of a run in which things happen, which is run whole",
+    ),
+    Row("expecting", "lab/test_schedule.py", "connections, beside a naive kernel that doubles"),
+    Row("beyond gates", "lab/test_two_nodes.py", "flows through the rules of two nodes"),
+    Row("arriving", "lab/test_two_nodes.py lab/test_loading.py", "losses behind the DNAT"),
+    Row("restoring", "lab/test_loading.py", "what does not load as it stands"),
     Row("places", "lab/test_shell.py", "where programs of `lab shell` run"),
     Row("established repairing", "lab/test_repair.py", "a repair proved while flows go on"),
     Row("pod_devices", "lab/test_noise.py", "nodes with rules of others, in the kernel"),

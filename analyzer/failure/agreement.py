@@ -11,7 +11,7 @@ Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from analyzer.model.measurement import ANSWERED, ClientTrial, EndpointCount, Measurement
 from analyzer.model.probability import Bounds, capped_sum
@@ -28,6 +28,9 @@ STARTING = 0.75
 #: Flows below which no fewer are sent, and by which part of all their number may be too great.
 _FEWEST = 64
 _FINELY = 20
+
+#: By which the edge of an interval is found, to 1 in 2**30.
+_HALVINGS = 30
 
 #: Of a sum that is computed with doubles.
 _NEGLIGIBLE = 1e-18
@@ -62,8 +65,13 @@ class Verdict:
         return not self.faults
 
 
-def judge(measurement: Measurement, rate: float = FALSE_ALARM_RATE) -> Verdict:
-    """Judge one measurement at a false-alarm rate of `rate`."""
+def judge(
+    measurement: Measurement, rate: float = FALSE_ALARM_RATE, *, fates: bool = True
+) -> Verdict:
+    """Judge one measurement at a false-alarm rate of `rate`.
+
+    Without `fates` it is not held against who is dead: some died while the flows were sent.
+    """
     p_values = [
         p_value_within(each.landed, measurement.flows, each.predicted)
         for each in measurement.endpoints
@@ -81,7 +89,7 @@ def judge(measurement: Measurement, rate: float = FALSE_ALARM_RATE) -> Verdict:
         EndpointVerdict(each, p, ok)
         for each, p, ok in zip(measurement.endpoints, p_values, kept, strict=True)
     )
-    faults = _faults(measurement, endpoints)
+    faults = _faults(measurement, endpoints, fates=fates)
     if not passed_agrees:
         faults.append(
             f"{measurement.passed} flows left the node unchanged, which the shares of the "
@@ -103,7 +111,9 @@ def _passing(measurement: Measurement) -> Bounds:
     return Bounds(~upper, ~lower)
 
 
-def _faults(measurement: Measurement, endpoints: Sequence[EndpointVerdict]) -> list[str]:
+def _faults(
+    measurement: Measurement, endpoints: Sequence[EndpointVerdict], *, fates: bool
+) -> list[str]:
     faults = [
         f"{v.endpoint.name} drew {v.endpoint.landed} of "
         f"{measurement.flows} flows, which its predicted share explains with p = {v.p_value:.2g}"
@@ -122,14 +132,33 @@ def _faults(measurement: Measurement, endpoints: Sequence[EndpointVerdict]) -> l
         (measurement.counter_difference or 0, "packets between rule counters and captures"),
     )
     faults += [f"{number} {what}" for number, what in exact if number]
-    for each in measurement.endpoints:
+    for each in measurement.endpoints if fates else ():
         name = each.name
         if each.dead and each.answered:
             faults.append(f"{each.answered} flows answered by {name}, which is dead")
+        if each.dead and measurement.protocol in ANSWERED:
+            faults += _fate_faults(each, measurement)
         answers = not each.dead and measurement.protocol in ANSWERED
-        if answers and each.answered != each.landed:
-            faults.append(f"{each.landed - each.answered} flows not answered by {name}, alive")
+        owed = each.landed - each.answered
+        if answers and not 0 <= owed <= each.in_flight:
+            faults.append(f"{owed} flows not answered by {name}, alive")
     return faults
+
+
+#: Of the kinds of death, those of which every client is told, and those of which none is.
+_TOLD = frozenset({"process", "reject", "unreachable"})
+_UNTOLD = frozenset({"silent", "drop"})
+
+
+def _fate_faults(each: EndpointCount, measurement: Measurement) -> Iterator[str]:
+    """Give what clients saw of a dead endpoint that its kind of death does not explain."""
+    # What the node itself is told by ICMP its own stack takes, and no capture hears.
+    by_icmp = measurement.protocol != "tcp" or each.death != "process"
+    heard = measurement.source != "node" or not by_icmp
+    if each.death in _TOLD and heard and each.refused != each.landed:
+        yield f"{each.landed - each.refused} flows not refused by {each.name}, dead: {each.death}"
+    if each.death in _UNTOLD and each.refused:
+        yield f"{each.refused} flows refused by {each.name}, dead: {each.death}"
 
 
 def _uncounted(measurement: Measurement) -> int:
@@ -158,6 +187,24 @@ def p_value_within(hits: int, trials: int, share: Bounds) -> float:
         return 1.0
     nearest = lower if hits < lower * trials else upper
     return binomial_p_value(hits, trials, nearest)
+
+
+def interval(hits: int, trials: int, rate: float = 0.01) -> tuple[float, float]:
+    """Return the exact interval of a share: it lacks the true one in `rate` of cases, at most.
+
+    Source: Clopper and Pearson, The Use of Confidence or Fiducial Limits (1934).
+    """
+
+    def edge(holds: Callable[[float], bool]) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if holds(middle) else (low, middle)
+        return low
+
+    lower = edge(lambda p: at_least(hits, trials, p) <= rate / 2) if hits else 0.0
+    upper = edge(lambda p: at_most(hits, trials, p) > rate / 2) if hits < trials else 1.0
+    return lower, upper
 
 
 def noticed_deviation(trials: int, share: Bounds, rate: float) -> float | None:

@@ -15,12 +15,17 @@ class EndpointCount:
     """One endpoint of a route.
 
     Attributes:
-        predicted: the share of new flows that the analysis says.
+        predicted: the share of new flows that the analysis says arrive.
+        lost: the share, of all flows, that is sent there and that rules behind the DNAT drop or
+            reject; of these `counted` tells too.
         landed: flows whose first packet arrived at the endpoint's door.
         counted: packets that the endpoint's DNAT rule counted or, of a ruleset of nft, whose
             rules do not count, a rule of the lab's own behind them; None where that was not read.
         answered: of the flows that landed, those whose client got an answer.
         refused: those whose client got a refusal.
+        in_flight: of the flows that landed, those without an answer that had not had theirs yet
+            when something died or rules were replaced: none is owed to them.
+        death: how it is dead, or slow, where that was given: ``reject``, ``slow=200``.
     """
 
     address: str
@@ -32,6 +37,9 @@ class EndpointCount:
     counted: int | None
     answered: int
     refused: int
+    in_flight: int = 0
+    death: str | None = None
+    lost: Bounds = Bounds(NEVER, NEVER)
 
     @property
     def name(self) -> str:
@@ -132,8 +140,17 @@ class Measurement:
 
     @property
     def counter_difference(self) -> int | None:
-        """Packets that the rules counted and the capture did not, or the other way round."""
-        counted = [(e.counted, e.landed) for e in self.endpoints]
-        if any(c is None for c, _ in counted):
-            return None
-        return sum(abs(c - landed) for c, landed in counted if c is not None)
+        """Packets that the rules counted and the capture did not, or the other way round.
+
+        Those that rules behind the DNAT drop or reject are no difference, as far as so many were.
+        """
+        difference = on_the_way = 0
+        for each in self.endpoints:
+            if each.counted is None:
+                return None
+            more = each.counted - each.landed
+            if each.lost.upper and more > 0:
+                on_the_way += more
+            else:
+                difference += abs(more)
+        return difference + max(0, on_the_way - self.rejected - self.unaccounted)

@@ -85,6 +85,9 @@ def _endpoint(value: dict[str, Any]) -> EndpointCount:
         counted=None if counted is None else _count(counted),
         answered=_count(value["answered"]),
         refused=_count(value["refused"]),
+        in_flight=_count(value.get("in_flight", 0)),
+        death=None if (death := value.get("death")) is None else str(death),
+        lost=_bounds(value["lost"]) if "lost" in value else Bounds(NEVER, NEVER),
     )
 
 

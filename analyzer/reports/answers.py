@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from analyzer.kubeproxy.view import Route, ServicePort, Source, View
     from analyzer.model.cluster import Cluster
     from analyzer.model.diagnostics import Diagnostic
+    from analyzer.model.flow_trace import FlowTrace
     from analyzer.model.measurement import ClientTrial
     from analyzer.model.packet import Packet
     from analyzer.model.services import ApiServicePort
@@ -420,10 +421,12 @@ class LabAnswer:
         left_out: those that were predicted and not measured.
         resolution: by how much a share must be wrong to be noticed, where that was asked for.
         rate: how often, at most, the whole is called wrong when it is right; None: each one is.
+        traces: of flows that the kernel told the way of.
     """
 
     dead: str
     verdicts: tuple[Verdict, ...]
+    traces: tuple[FlowTrace, ...] = ()
     routes: int | None = None
     left_out: tuple[LeftOut, ...] = ()
     resolution: float | None = None
@@ -433,7 +436,8 @@ class LabAnswer:
     @property
     def agrees(self) -> bool:
         """Whether the kernel did what was predicted, everywhere."""
-        return all(verdict.agrees for verdict in self.verdicts)
+        differ = any(each.differs is not None for each in self.traces)
+        return not differ and all(verdict.agrees for verdict in self.verdicts)
 
 
 @value(kw_only=True)

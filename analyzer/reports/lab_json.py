@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from analyzer.failure.agreement import Verdict
+from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import Measurement
 from analyzer.reports import json_values as values
 from analyzer.reports.answers import LabAnswer, LeftOut
@@ -21,14 +22,26 @@ def render(answer: LabAnswer) -> Iterator[str]:
             "routes": values.encode(answer.routes),
             "resolution": values.encode(answer.resolution),
             "rate": values.encode(answer.rate),
-            "left_out": values.encode([_left_out(each) for each in answer.left_out]),
-            "measurements": (values.encode(_measurement(verdict)) for verdict in answer.verdicts),
+            "left_out": values.encode([left_out(each) for each in answer.left_out]),
+            "traces": values.encode([_trace(each) for each in answer.traces]),
+            "measurements": (values.encode(measurement(verdict)) for verdict in answer.verdicts),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },
     )
 
 
-def _left_out(each: LeftOut) -> dict[str, str]:
+def _trace(each: FlowTrace) -> dict[str, Any]:
+    return {
+        "service": each.service,
+        "source": each.source,
+        "flow": each.flow,
+        "matched": list(each.matched),
+        "differs": each.differs,
+    }
+
+
+def left_out(each: LeftOut) -> dict[str, str]:
+    """Return a route that was not measured, and why."""
     return {
         "service": each.service,
         "protocol": each.protocol,
@@ -38,7 +51,8 @@ def _left_out(each: LeftOut) -> dict[str, str]:
     }
 
 
-def _measurement(verdict: Verdict) -> dict[str, Any]:
+def measurement(verdict: Verdict) -> dict[str, Any]:
+    """Return a measurement, whole, with its verdict."""
     measured = verdict.measurement
     return {
         "service": measured.service,
@@ -74,6 +88,9 @@ def _measurement(verdict: Verdict) -> dict[str, Any]:
                 "counted": v.endpoint.counted,
                 "answered": v.endpoint.answered,
                 "refused": v.endpoint.refused,
+                "in_flight": v.endpoint.in_flight,
+                "death": v.endpoint.death,
+                "lost": values.bounds(v.endpoint.lost),
                 "p_value": v.p_value,
                 "agrees": v.agrees,
             }

@@ -7,6 +7,7 @@ from typing import Final
 
 from analyzer.failure.agreement import EndpointVerdict, Verdict, noticed_deviation
 from analyzer.kubeproxy.view import Source
+from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
 from analyzer.reports.answers import LabAnswer
@@ -36,7 +37,23 @@ def render(answer: LabAnswer) -> Document:
     blocks: list[Block] = []
     for verdict in answer.verdicts:
         blocks += _measurement(verdict, answer.dead)
+    for trace in answer.traces:
+        blocks += _trace(trace)
     return Document([*blocks, *assumed(answer.diagnostics), *_end(answer)])
+
+
+def _trace(each: FlowTrace) -> Iterator[Line]:
+    says = f"Trace of {each.flow} ({each.service}, from {SOURCES[Source(each.source)]}): "
+    number = count(len(each.matched), "rule")
+    if each.differs is None:
+        good = Span("agrees", Style.GOOD)
+        yield Line((f"{says}the kernel matched {number}, ", good, " with `kubeodds trace`."))
+    else:
+        yield Line((f"{says}the kernel matched {number}, ", Span("DISAGREES", Style.BAD), "."))
+        yield Line((Span(f"    {each.differs}", Style.BAD),))
+    for rule in each.matched:
+        yield Line((f"    {rule}",), whole=True)
+    yield Line()
 
 
 def _measurement(verdict: Verdict, dead: str) -> list[Block]:
@@ -64,7 +81,9 @@ def _row(verdict: EndpointVerdict, measured: Measurement) -> Iterator[Cell]:
     each = verdict.endpoint
     style = Style.BAD if each.dead else Style.PLAIN
     yield Span(each.name, style)
-    yield (each.node or "?", Span(" DEAD", Style.BAD) if each.dead else "")
+    how = f" DEAD: {each.death}" if each.death else " DEAD"
+    late = f" {each.death}" if each.death else ""
+    yield (each.node or "?", Span(how, Style.BAD) if each.dead else Span(late, Style.WARNING))
     yield bounds_fraction(each.predicted)
     yield bounds_percent(each.predicted)
     yield f"{each.landed:,}"
@@ -73,7 +92,12 @@ def _row(verdict: EndpointVerdict, measured: Measurement) -> Iterator[Cell]:
     told = f"{each.answered:,}" + (f" (+{each.refused:,} refused)" if each.refused else "")
     yield told if measured.protocol in ANSWERED else "-"
     yield f"{verdict.p_value:.2g}"
-    yield Span("agrees", Style.GOOD) if verdict.agrees else Span("DISAGREES", Style.BAD)
+    yield judged(agrees=verdict.agrees)
+
+
+def judged(*, agrees: bool) -> Span:
+    """Return a verdict in a word."""
+    return Span("agrees", Style.GOOD) if agrees else Span("DISAGREES", Style.BAD)
 
 
 def _percent(part: int, whole: int) -> str:
@@ -152,5 +176,5 @@ def _end(answer: LabAnswer) -> Iterator[Line]:
         "exact binomial tests, Holm-corrected, false-alarm rate "
         f"{', '.join(sorted(rates))} for each measurement"
     )
-    word = Span("agrees", Style.GOOD) if answer.agrees else Span("DISAGREES", Style.BAD)
+    word = judged(agrees=answer.agrees)
     yield Line(("Verdict: ", word, Span(f" ({how})", Style.FAINT)))

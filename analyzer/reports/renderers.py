@@ -122,6 +122,11 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
         "html": "pages.lab",
         "markdown": "lab_text as markdown",
     },
+    "lab run --for": {
+        "text": "lab_phases_text",
+        "json": "lab_phases_json",
+        "markdown": "lab_phases_text as markdown",
+    },
     "lab judge": {
         "text": "lab_text",
         "json": "lab_json",

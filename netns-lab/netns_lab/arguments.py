@@ -11,7 +11,10 @@ from analyzer.client_arguments import OPTIONS as CLIENT_OPTIONS
 from analyzer.input_arguments import add_input_options
 from analyzer.kubeproxy.view import Source
 from analyzer.output_arguments import add_output_options
+from analyzer.parsers.durations import duration_from_text, rate_from_text
 from netns_lab.backends import BACKENDS
+from netns_lab.deaths import GRAMMAR
+from netns_lab.schedule import LONGEST
 
 #: Lines with which the help of each verb ends; tests run them.
 EXAMPLES: Final = {
@@ -19,6 +22,9 @@ EXAMPLES: Final = {
         "kubeodds lab run dump.txt --objects objects.json --node worker1 --dead-node master",
         "kubeodds lab run dump.txt --dead 10.244.0.3 --service kube-dns:dns --flows 1000",
         "kubeodds lab run dump.txt --dead 10.244.0.7 --service app -o json --output run.json",
+        "kubeodds lab run dump.txt --dead 10.244.0.7:reject,10.244.1.9:slow=20 --service app",
+        "kubeodds lab run dump.txt --objects objects.json --node worker1 --service app --for 2s "
+        "--kill master@1s",
     ),
     "clients": (
         "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app",
@@ -53,6 +59,10 @@ _MOST_FLOWS: Final = 100_000_000
 #: Percentage points, as a share: what `lab verify` notices, and the least that can be asked for.
 _RESOLUTION: Final = 0.05
 _FINEST: Final = 0.001
+#: New flows a second, and connections that are kept open.
+_RATE: Final = 200.0
+_CONNECTIONS: Final = 8
+_MOST_CONNECTIONS: Final = 200
 #: Flows of one route that notice the least of these.
 MOST_OF_A_ROUTE: Final = 20_000_000
 
@@ -70,6 +80,13 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--flows", type=_flows, default=10_000, help="new flows for each route (default: 10000)"
     )
+    run.add_argument(
+        "--trace",
+        action="store_true",
+        help="send one more flow of each route, and hold the rules that the kernel says it matched "
+        "against `kubeodds trace`",
+    )
+    _add_schedule(run)
     _add_sources(run, "pod")
     clients = _verb(verbs, "clients", "run real programs (nc, dig) in a pod")
     clients.add_argument(
@@ -162,12 +179,106 @@ def _verb(
 def _add_lab_options(parser: argparse.ArgumentParser) -> None:
     add_input_options(parser)
     arguments.add_dead_options(parser)
+    for action in parser._actions:  # noqa: SLF001  # argparse has no way to change a help
+        if action.dest in ("dead", "dead_node"):
+            action.metavar = f"{action.metavar}[:KIND]"
+            action.help = (
+                f"{action.help}; KIND says how: {GRAMMAR}"
+                if action.dest == "dead"
+                else (f"{action.help}; KIND as of --dead")
+            )
+    for action in parser._actions:  # noqa: SLF001  # argparse has no way to add a name
+        if action.dest == "others":
+            action.option_strings = [*action.option_strings, "--other-rules"]
+            parser._option_string_actions["--other-rules"] = action  # noqa: SLF001  # as above
+    parser.add_argument(
+        "--rules",
+        metavar="NODE=DUMP",
+        **several(),
+        help="another node's own dump: what comes for its pods goes through these rules too",
+    )
+    parser.add_argument(
+        "--lenient",
+        action="store_true",
+        help="leave out rules that cannot be loaded, and name each (default: refuse the dump)",
+    )
     parser.add_argument(
         "--backend",
         choices=list(BACKENDS),
         help="what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft "
         "(default: what wrote the dump)",
     )
+
+
+def _add_schedule(parser: argparse.ArgumentParser) -> None:
+    during = parser.add_argument_group(
+        "what happens during a run", "new flows at a steady rate, in place of --flows"
+    )
+    during.add_argument(
+        "--for",
+        dest="seconds",
+        metavar="TIME",
+        type=_seconds,
+        help="send new flows for so long, for example 30s, and follow open connections",
+    )
+    during.add_argument(
+        "--kill",
+        metavar="WHAT[:KIND]@TIME",
+        **several(),
+        help="let a node or an endpoint die, so long after the beginning, for example master@5s",
+    )
+    during.add_argument(
+        "--revive", metavar="WHAT@TIME", **several(), help="let what died live again"
+    )
+    during.add_argument(
+        "--replace-rules",
+        dest="replace",
+        metavar="FILE@TIME",
+        **several(),
+        help="load another dump of the node in place of the rules that are there",
+    )
+    during.add_argument(
+        "--resync",
+        metavar="@TIME",
+        **several(),
+        help="write kube-proxy's rules anew, as its full sync does",
+    )
+    during.add_argument(
+        "--rate",
+        type=_rate,
+        default=_RATE,
+        metavar="N",
+        help=f"new flows a second (default: {_RATE:g})",
+    )
+    during.add_argument(
+        "--connections",
+        type=_connections,
+        default=_CONNECTIONS,
+        metavar="N",
+        help=f"connections of TCP to keep open, each of a byte at a time (default: {_CONNECTIONS})",
+    )
+
+
+def _seconds(text: str) -> float:
+    found = duration_from_text(text)
+    if found is None or not 1 <= found <= LONGEST:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time from 1s to {LONGEST:g}s, for example 30s"
+        )
+    return float(found)
+
+
+def _rate(text: str) -> float:
+    found = rate_from_text(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of flows a second")
+    return float(found)
+
+
+def _connections(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > _MOST_CONNECTIONS:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to {_MOST_CONNECTIONS}")
+    return int(text)
 
 
 def _add_sources(parser: argparse.ArgumentParser, default: str) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from analyzer.errors import UsageError, suggestion
 from analyzer.failure.models import Dead
 from analyzer.inputs import Input, read_input
-from analyzer.judging import dead_of
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic, Severity
@@ -18,6 +18,8 @@ from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.model.value import replace
 from analyzer.reports.answers import LeftOut
 from netns_lab.backends import backend_of
+from netns_lab.beyond import OtherNode
+from netns_lab.deaths import Death, deaths_of, without_flapping
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
 from netns_lab.pod_devices import pod_device
@@ -33,7 +35,9 @@ class SetUp(NamedTuple):
     labs: list[tuple[Any, _Routes]]
     given: Input
     dead: Dead
+    deaths: tuple[Death, ...]
     left_out: list[LeftOut]
+    told: tuple[Diagnostic, ...] = ()
 
     @property
     def routes(self) -> _Routes:
@@ -48,11 +52,12 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
     """
     leave_host()
     given = read_input(options)
-    dead = dead_of(options, given)
-    routes, left_out = _replayable(options, given)
+    dead, deaths = deaths_of(options, given)
+    routes, left_out = replayable(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     experiment = importlib.import_module("netns_lab.experiment")
     labs: list[tuple[Any, _Routes]] = []
+    nodes, told = other_nodes(options, given, dead)
     for part in given.parts or (given,):
         own = [(s, r) for s, r in routes if not given.parts or version_of(s, r) in part.versions]
         if not own:
@@ -62,6 +67,10 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
             cluster=given.cluster,
             view=part.view,
             dead=dead,
+            others=part.rulesets[1:],
+            nodes=nodes,
+            lenient=options.lenient,
+            deaths=without_flapping(deaths),
             backend=options.backend or backend_of(part.ruleset),
             flows=flows,
             # A program may ask others on its way, the cluster's DNS before all.
@@ -69,17 +78,63 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
             pod_device=pod_device(given.every_ruleset, given.assumed),
         )
         labs.append((experiment.Lab(question), own))
-    return SetUp(labs, given, dead, left_out)
+    return SetUp(labs, given, dead, deaths, left_out, tuple(told))
 
 
-def _replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[LeftOut]]:
+def other_nodes(
+    options: SimpleNamespace, given: Input, dead: Dead
+) -> tuple[tuple[OtherNode, ...], list[Diagnostic]]:
+    """Read the dumps of ``--rules NODE=DUMP``, and say which of them decide nothing.
+
+    Raises:
+        AnalyzerError: one is no dump, or of no other node.
+    """
+    files: dict[str, list[str]] = {}
+    for word in options.rules:
+        name, sign, file = word.partition("=")
+        if not sign or not file:
+            raise UsageError(f"--rules {word}: expected NODE=DUMP, for example worker2=dump2.txt")
+        if name == given.view.node:
+            raise UsageError(f"--rules {word}: {name} is the node whose dump was given already")
+        if name not in given.cluster.node_names:
+            raise UsageError(
+                f"--rules {word}: no such node is known"
+                + suggestion(name, given.cluster.node_names)
+            )
+        files.setdefault(name, []).append(file)
+    found, said_of = [], []
+    for name, dumps in files.items():
+        if dead.takes(name, given.cluster):
+            text = f"--rules {name}: that node is dead, so that its rules decide nothing"
+            said_of.append(_warning("rules-of-the-dead", text, dumps[0]))
+            continue
+        own = {"dumps": dumps, "node": name, "node_ip": [], "others": []}
+        theirs = read_input(SimpleNamespace(**{**vars(options), **own}))
+        every = theirs.every_ruleset
+        found.append(
+            OtherNode(
+                name=name,
+                given=theirs,
+                rulesets=every,
+                pod_device=pod_device(every, theirs.assumed),
+            )
+        )
+    return tuple(found), said_of
+
+
+def _warning(code: str, message: str, file: str) -> Diagnostic:
+    return Diagnostic(severity=Severity.WARNING, code=code, message=message, file=file)
+
+
+def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[LeftOut]]:
     """Return the routes to replay, and those that cannot be.
 
     Raises:
         LabError: none can be, or the one that was asked for cannot.
     """
     asked = [
-        (service, route, why_not(service, route)) for service, route in routes_of(options, given)
+        (service, route, why_not(service, route, by_nodes=bool(options.rules)))
+        for service, route in routes_of(options, given)
     ]
     routes = [(service, route) for service, route, reason in asked if reason is None]
     left_out = [
@@ -117,6 +172,12 @@ def said(left_out: Iterable[LeftOut], given: Input) -> list[Diagnostic]:
     ]
 
 
+def notes(made: SetUp) -> list[Diagnostic]:
+    """Return what of the dumps the labs did not load as it stands, or does not matter."""
+    found = (note for lab, _ in made.labs for note in lab.notes)
+    return list(dict.fromkeys([*made.told, *found]))
+
+
 def routes_of(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePort, Route]]:
     """Give the routes that are asked about, those of refused frontends with their refusal."""
     for service in narrow(given.view, options.service):
@@ -134,7 +195,17 @@ def routes_of(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServiceP
                     yield service, route
 
 
-def names(dead: Dead) -> str:
-    """Return who is dead, in words."""
-    named = [f"node {n}" for n in dead.nodes] + [f"zone {z}" for z in dead.zones]
-    return ", ".join([*named, *(f"endpoint {e}" for e in dead.named)]) or "nothing"
+def place_of(service: ServicePort, route: Route) -> tuple[Any, ...]:
+    """Return what a route of one dump has in common with the same one of another."""
+    name = service.name.text, service.protocol, service.version
+    return *name, route.frontend, route.source, route.network
+
+
+def names(dead: Dead, deaths: Iterable[Death] = ()) -> str:
+    """Return who is dead, in words, and of which a kind was given, how."""
+    kinds = {each.what: f" ({each.kind})" for each in deaths}
+    named = [f"node {n}{kinds.pop(n, '')}" for n in dead.nodes]
+    named += [f"zone {z}" for z in dead.zones]
+    named += [f"endpoint {e}{kinds.pop(e, '')}" for e in dead.named]
+    late = "".join(f"; not dead: {what}{how}" for what, how in kinds.items())
+    return (", ".join(named) or "nothing") + late

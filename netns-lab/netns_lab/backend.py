@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import TypeAlias
 
+from analyzer.model.diagnostics import Diagnostic
 from analyzer.semantics.base_chains import Rules
 from netns_lab.namespace import Namespace
 
@@ -15,10 +16,18 @@ Door: TypeAlias = tuple[int, int]
 
 
 class Backend(ABC):
-    """The rules of one dump in one namespace."""
+    """The rules of one dump in one namespace.
 
-    def __init__(self, namespace: Namespace, ruleset: Rules) -> None:
+    With `lenient` rules that cannot be loaded are left out, and named.
+    """
+
+    def __init__(self, namespace: Namespace, ruleset: Rules, *, lenient: bool = False) -> None:
         self.namespace = namespace
+        self.lenient = lenient
+        self.file = ruleset.file
+        self.tables = tuple(ruleset.tables)
+        #: What of the dump is not loaded as it stands.
+        self.notes: list[Diagnostic] = []
         self.load(ruleset)
 
     @abstractmethod
@@ -51,6 +60,30 @@ class Backend(ABC):
         """Write kube-proxy's rules of `ruleset` anew as it does; tell whether they were taken.
 
         Chains in `without` are deleted, as kube-proxy deletes those of endpoints that are gone.
+        """
+
+    @abstractmethod
+    def replacement(self, ruleset: Rules) -> tuple[list[str], str]:
+        """Return the program, and its input, that puts other rules in place of those there.
+
+        Raises:
+            LabError: they are of another kind, or not understood.
+        """
+
+    @abstractmethod
+    def sync(self, ruleset: Rules) -> tuple[list[str], str]:
+        """Return the program, and its input, by which kube-proxy would write its rules anew."""
+
+    @abstractmethod
+    def listing(self) -> list[str]:
+        """Return the program that prints the rules as they are."""
+
+    @abstractmethod
+    def check(self, ruleset: Rules, listing: str) -> None:
+        """See that what `listing` printed is `ruleset`.
+
+        Raises:
+            LabError: it is not.
         """
 
     @abstractmethod

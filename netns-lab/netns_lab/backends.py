@@ -3,19 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from analyzer.model.nft import NftRuleset
+from analyzer.model.text import printable
 from analyzer.semantics.base_chains import Rules
 from netns_lab.backend import Backend
+from netns_lab.errors import LabError
 from netns_lab.iptables import LegacyIptables, NftIptables
+from netns_lab.namespace import Namespace
 from netns_lab.nft_rules import Nftables
+
+
+class Beside(Protocol):
+    """Which rules a node has beside kube-proxy's, and whether some may be left out."""
+
+    @property
+    def others(self) -> tuple[Rules, ...]:
+        """The rules."""
+
+    @property
+    def lenient(self) -> bool:
+        """Whether those that cannot be loaded are left out."""
+
 
 BACKENDS: Final[Mapping[str, type[Backend]]] = {
     "legacy": LegacyIptables,
     "nft": NftIptables,
     "nftables": Nftables,
 }
+
+
+def load_beside(namespace: Namespace, first: Backend, question: Beside) -> tuple[Backend, ...]:
+    """Load a node's other rules beside those of `first`, in the order in which they were given.
+
+    Raises:
+        LabError: one would take the place of another's.
+    """
+    tables = {(type(first), name): first.file for name in first.tables}
+    found = []
+    for ruleset in question.others:
+        load = BACKENDS[backend_of(ruleset)]
+        for name in ruleset.tables:
+            other = tables.setdefault((load, name), ruleset.file)
+            if other != ruleset.file:
+                raise LabError(
+                    f"{ruleset.file}: it has table {printable(str(name))}, as {other} has, and a "
+                    "node has one of each: give one dump that has the rules of both"
+                )
+        found.append(load(namespace, ruleset, lenient=question.lenient))
+    return tuple(found)
 
 
 def backend_of(ruleset: Rules) -> str:

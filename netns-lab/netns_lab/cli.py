@@ -11,9 +11,10 @@ from typing import Any, Final
 from analyzer.api_objects import ApiObjects
 from analyzer.bundle import opened
 from analyzer.errors import InputError, UsageError
-from analyzer.failure.agreement import FALSE_ALARM_RATE, flows_needed, judge
+from analyzer.failure.agreement import FALSE_ALARM_RATE, Verdict, flows_needed, judge
 from analyzer.inputs import Input
 from analyzer.kubeproxy.view import Route, ServicePort, Source
+from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
@@ -21,9 +22,10 @@ from analyzer.repairing import repair_of
 from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer
 from analyzer.reports.progress import progress, up_to
 from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser
-from netns_lab.asked import left_out_of, names, routes_of, said, set_up
+from netns_lab.asked import left_out_of, names, notes, place_of, routes_of, said, set_up
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
+from netns_lab.schedule import is_asked
 
 #: Bytes in which a document says what it is.
 _START: Final = 200
@@ -51,8 +53,14 @@ def _parted(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _run(options: SimpleNamespace) -> int:
-    labs, given, dead, left_out = made = set_up(options, options.flows)
-    verdicts = []
+    if is_asked(options):
+        leave_host()
+        status: int = importlib.import_module("netns_lab.phased").run(options)
+        return status
+    made = set_up(options, options.flows)
+    labs, given, dead, deaths, left_out = made[:5]
+    verdicts: list[Verdict] = []
+    traces: list[FlowTrace] = []
     flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
         for lab, routes in labs:
@@ -60,15 +68,28 @@ def _run(options: SimpleNamespace) -> int:
                 told = up_to(flows, advance)
                 verdicts += [judge(each) for each in lab.measure(service, route, told)]
             lab.backend.cross_check()
+            traces += _traces(options, lab, given, routes)
             lab.close()
     answer = LabAnswer(
-        dead=names(dead),
+        dead=names(dead, deaths),
         verdicts=tuple(verdicts),
+        traces=tuple(traces),
         routes=len(made.routes),
         left_out=tuple(left_out),
-        diagnostics=(*given.view.diagnostics, *said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
     )
     return finish(options, "lab run", answer, answer.diagnostics, no=not answer.agrees)
+
+
+def _traces(
+    options: SimpleNamespace, lab: Any, given: Input, routes: Sequence[tuple[ServicePort, Route]]
+) -> list[FlowTrace]:
+    """Return how one flow of each route went, where that was asked for."""
+    if not options.trace:
+        return []
+    traced = importlib.import_module("netns_lab.traced").traced
+    found = (traced(lab, given, service, route) for service, route in routes)
+    return [each for each in found if each is not None]
 
 
 def _repair(options: SimpleNamespace) -> int:
@@ -76,13 +97,14 @@ def _repair(options: SimpleNamespace) -> int:
     made_up = set_up(options, options.flows)
     if len(made_up.labs) > 1:
         raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
-    ((lab, routes),), given, dead, left_out = made_up
+    labs, given, dead, deaths, left_out = made_up[:5]
+    ((lab, routes),) = labs
     made = repair_of(options, given, dead, ApiObjects(options))
-    asked = {_place(s.before.service, loss.route) for s in made.services for loss, _ in s.routes}
-    then = {_place(*each): each for each in routes_of(options, made.after)}
+    asked = {place_of(s.before.service, loss.route) for s in made.services for loss, _ in s.routes}
+    then = {place_of(*each): each for each in routes_of(options, made.after)}
     pairs = []
     for service, route in routes:
-        place = _place(service, route)
+        place = place_of(service, route)
         after = then.get(place) or then.get((*place[:-1], None))
         if place not in asked or after is None:
             continue
@@ -100,23 +122,19 @@ def _repair(options: SimpleNamespace) -> int:
         found = tuple(proof.run(pairs, told))
     lab.close()
     answer = LabRepairAnswer(
-        dead=names(dead),
+        dead=names(dead, deaths),
         node=given.view.node,
         routes=found,
         checks=tuple(proof.checks),
         left_out=tuple(left_out),
-        diagnostics=(*given.view.diagnostics, *said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *notes(made_up), *said(left_out, given)),
     )
     return finish(options, "lab repair", answer, answer.diagnostics, no=not answer.agrees)
 
 
-def _place(service: ServicePort, route: Route) -> tuple[Any, ...]:
-    name = service.name.text, service.protocol, service.version
-    return *name, route.frontend, route.source, route.network
-
-
 def _clients(options: SimpleNamespace) -> int:
-    labs, given, dead, left_out = set_up(options, options.runs)
+    made = set_up(options, options.runs)
+    labs, given, dead, deaths, left_out = made[:5]
     clients = importlib.import_module("netns_lab.clients")
     program = _program(options, given)
     trials = []
@@ -126,10 +144,10 @@ def _clients(options: SimpleNamespace) -> int:
             client = None if program is None else program.client(service)
             trials += clients.trials(lab, service, route, options.runs, told, own=client)
     answer = ClientsAnswer(
-        dead=names(dead),
+        dead=names(dead, deaths),
         node=given.view.node,
         trials=tuple(trials),
-        diagnostics=(*given.view.diagnostics, *said(left_out, given)),
+        diagnostics=(*given.view.diagnostics, *notes(made), *said(left_out, given)),
     )
     agreement = importlib.import_module("analyzer.failure.agreement")
     no = any(agreement.client_agrees(trial) is False for trial in trials)
@@ -169,7 +187,8 @@ def _verify(options: SimpleNamespace) -> int:
         return _judge(options)
     options = opened(options, say)
     options.sources = options.sources or SOURCES
-    labs, given, dead, left_out = made = set_up(options, MOST_OF_A_ROUTE)
+    made = set_up(options, MOST_OF_A_ROUTE)
+    labs, given, dead, deaths, left_out = made[:5]
     # Each share is a hypothesis of the whole, and so are what passes and what rules end.
     every = sum(_measurements(r) * (len(r.shares) + 2) for _, r in made.routes)
     rate = FALSE_ALARM_RATE / max(every, 1)
@@ -184,13 +203,13 @@ def _verify(options: SimpleNamespace) -> int:
             lab.backend.cross_check()
             lab.close()
     answer = LabAnswer(
-        dead=names(dead),
+        dead=names(dead, deaths),
         verdicts=tuple(judge(each, FALSE_ALARM_RATE / len(found)) for each in found),
         routes=len(made.routes),
         left_out=tuple(left_out),
         resolution=options.resolution,
         rate=FALSE_ALARM_RATE,
-        diagnostics=given.view.diagnostics,
+        diagnostics=(*given.view.diagnostics, *notes(made)),
     )
     return finish(options, "lab verify", answer, answer.diagnostics, no=not answer.agrees)
 

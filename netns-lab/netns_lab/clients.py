@@ -20,7 +20,6 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from analyzer.clients.connectors import CONNECTORS
-from analyzer.clients.fates import Fate
 from analyzer.clients.operations import Connection, LookUp, Operation, judge
 from analyzer.clients.outcome import Outcome
 from analyzer.clients.resolvers import RESOLVERS
@@ -191,7 +190,7 @@ def world_of(lab: Lab, route: Route) -> World:
     return World(
         entries=(Entry(node=view.node, chance=Fraction(1), view=view),),
         dead=lab.question.dead,
-        fate_of=lambda each: Fate.REFUSED if lab.refuses(each) else Fate.SILENT,
+        fate_of=lab.fate_of,
         source=route.source,
     )
 

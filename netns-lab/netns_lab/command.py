@@ -93,8 +93,57 @@ def start(namespace: Namespace, arguments: Sequence[str]) -> subprocess.Popen[st
     return _spawn(namespace, arguments, subprocess.DEVNULL, subprocess.STDOUT, text=True)
 
 
+class Meanwhile:
+    """A program that reads a text and prints another while this process does other things."""
+
+    def __init__(self, namespace: Namespace, arguments: Sequence[str], stdin: str = "") -> None:
+        self._arguments, self._namespace = arguments, namespace
+        # Files in memory: a pipe would have to be emptied.
+        self._files = [os.memfd_create(name, 0) for name in ("in", "out", "err")]
+        with os.fdopen(os.dup(self._files[0]), "wb") as file:
+            file.write(stdin.encode(*_AS_TEXT))
+        os.lseek(self._files[0], 0, os.SEEK_SET)
+        given, out, err = self._files
+        self._process = _spawn(namespace, arguments, given, err, stdout=out)
+
+    def ended(self) -> str | None:
+        """Return what it printed; None: it goes on.
+
+        Raises:
+            LabError: it failed; the message quotes it.
+        """
+        status = self._process.poll()
+        if status is None:
+            return None
+        printed = []
+        for each in self._files[1:]:
+            os.lseek(each, 0, os.SEEK_SET)
+            with os.fdopen(os.dup(each), "rb") as file:
+                printed.append(file.read().decode(*_AS_TEXT))
+        self.close()
+        if status:
+            said = (printed[1] or printed[0]).strip() or f"exit status {status}"
+            raise LabError(f"{' '.join(self._arguments)} in {self._namespace.name}: {said}")
+        return printed[0]
+
+    def close(self) -> None:
+        """End it, if it goes on, and forget it."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        for each in self._files:
+            os.close(each)
+        self._files = []
+
+
 def _spawn(
-    namespace: Namespace, arguments: Sequence[str], stdin: int, stderr: int, *, text: bool = False
+    namespace: Namespace,
+    arguments: Sequence[str],
+    stdin: int,
+    stderr: int,
+    *,
+    stdout: int = subprocess.PIPE,
+    text: bool = False,
 ) -> subprocess.Popen[Any]:
     # Python's hooks around fork swallow a Ctrl-C that falls into them; so it waits for their end.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -102,7 +151,7 @@ def _spawn(
         return subprocess.Popen(
             [program(arguments[0]), *arguments[1:]],
             stdin=stdin,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=stderr,
             text=text,
             errors=_AS_TEXT[1] if text else None,

@@ -304,6 +304,8 @@ class Captures:
     def __init__(self, topology: Topology, layout: Layout) -> None:
         self.hosts = [Arrivals(host, layout) for host in topology.hosts]
         self.node = LocalDelivery(topology.node, layout)
+        #: Of other nodes with rules of their own: what comes to the nodes themselves.
+        self.gates = [LocalDelivery(each.namespace, layout) for each in topology.gates]
         ends = (topology.client, topology.outside, topology.elsewhere)
         self.clients = [Answers(host, layout) for host in ends]
         self._rings: list[Arrivals | Answers] = [*self.hosts, *self.clients]
@@ -315,7 +317,8 @@ class Captures:
                 pass
         for client in self.clients:
             client.forget()
-        self.node.forget()
+        for each in (self.node, *self.gates):
+            each.forget()
         self.dropped()
 
     def dropped(self) -> int:

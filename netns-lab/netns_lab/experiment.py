@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 
+from analyzer.clients.fates import Fate
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
+from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
-from netns_lab.backends import BACKENDS
+from netns_lab.arriving import Beyond
+from netns_lab.backend import Backend
+from netns_lab.backends import BACKENDS, backend_of, load_beside
+from netns_lab.beyond import OtherNode, lost_beyond
 from netns_lab.count import BATCH, Answers, Captures, close_all
+from netns_lab.deaths import FATES, Death, Kind, without
+from netns_lab.dying import Dying
+from netns_lab.errors import LabError
 from netns_lab.layout import Layout
 from netns_lab.measure import CONNTRACK_ROOM, AffineRun, Progress, RouteRun, seen_from
+from netns_lab.muting import mute
 from netns_lab.namespace import Namespace
-from netns_lab.plan import plan
+from netns_lab.netlink import forget_flows
+from netns_lab.plan import dead_itself, plan
 from netns_lab.ready import wait_until_ready
 from netns_lab.replay import PAYLOAD
 from netns_lab.servers import FAMILIES, Echoes, Responder, Servers, Talk, datagrams, echo, listener
-from netns_lab.topology import Host, build, mute
+from netns_lab.topology import Host, build
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +43,10 @@ class Question:
 
     Attributes:
         routes: those that will be measured; what others need is not there then.
+        others: the node's other rules, which other programs wrote.
+        nodes: other nodes whose rules are known: what comes for their pods goes through these.
+        lenient: rules that cannot be loaded are left out, and named.
+        deaths: those of the dead that a kind was given for, and what is slow.
         refusing: those of the dead whose host lives, so that it refuses what comes for them.
         pod_device: the pattern of names that devices of pods have.
         visitors: sources besides pods that a client is to have an address for, and `HAIRPIN` where
@@ -45,6 +60,10 @@ class Question:
     backend: str
     flows: int
     routes: tuple[tuple[ServicePort, Route], ...] = ()
+    others: tuple[Rules, ...] = ()
+    nodes: tuple[OtherNode, ...] = ()
+    lenient: bool = False
+    deaths: tuple[Death, ...] = ()
     refusing: frozenset[Endpoint] = frozenset()
     pod_device: str = "veth+"
     visitors: tuple[Source, ...] = ()
@@ -59,18 +78,26 @@ class Lab:
 
     def __init__(self, question: Question) -> None:
         self.question = question
+        lasting = without(question.dead, question.deaths)
         wanted = plan(
             question.view,
             question.cluster,
-            replace(question.dead, endpoints=question.dead.endpoints - question.refusing),
+            replace(lasting, endpoints=lasting.endpoints - question.refusing),
             flows=min(question.flows, CONNTRACK_ROOM),
             routes=question.routes,
             pod_device=question.pod_device,
             visitors=question.visitors,
+            pod_devices={each.name: each.pod_device for each in question.nodes},
         )
+        if question.dead.takes(wanted.node, question.cluster):
+            raise LabError(dead_itself(wanted.node))
         self.topology = build(wanted)
         wait_until_ready(self.topology.namespaces)
-        self.backend = BACKENDS[question.backend](self.topology.node, question.ruleset)
+        load = BACKENDS[question.backend]
+        self.backend = load(self.topology.node, question.ruleset, lenient=question.lenient)
+        #: What loaded the node's other rules.
+        self.beside = load_beside(self.topology.node, self.backend, question)
+        self._elsewhere = list(self._load_nodes())
         self._where = self._namespaces()
         ports = {each.port for each in question.view.endpoints if each.port is not None}
         #: Ports on which endpoints listen.
@@ -80,9 +107,16 @@ class Lab:
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
+        self.dying = Dying(self)
+        self._kinds: dict[Endpoint, Death] = {}
+        for death in question.deaths:
+            self.dying.kill(death)
+            self._kinds.update(dict.fromkeys(death.endpoints, death))
 
     def refuses(self, endpoint: Endpoint) -> bool:
         """Tell whether a dead endpoint is refused by its host, which lives."""
+        if endpoint in self._kinds:
+            return FATES[self._kinds[endpoint].kind.name] is Fate.REFUSED
         hosts = (self.topology.own_pods, *self.topology.others)
         plans = [each.plan for each in hosts if each.plan is not None]
         return not any(
@@ -91,6 +125,62 @@ class Lab:
             for each in plans
         )
 
+    def _load_nodes(self) -> Iterator[Backend]:
+        """Load the rules of other nodes, and give what loaded them."""
+        nodes = {each.name: each for each in self.question.nodes}
+        for host in self.topology.others:
+            if host.gate is not None and host.plan is not None:
+                node = nodes[host.plan.name]
+                for ruleset in node.rulesets:
+                    load = BACKENDS[backend_of(ruleset)]
+                    yield load(host.gate.namespace, ruleset, lenient=self.question.lenient)
+
+    def beyond(self, client: Address | None) -> Beyond:
+        """Return what tells which flows of a client the rules of other nodes end."""
+        return lost_beyond(self, self.question.nodes, client)
+
+    def forget_flows(self) -> None:
+        """Let no node know any flow."""
+        for each in (self.topology.node, *(gate.namespace for gate in self.topology.gates)):
+            forget_flows(each)
+
+    @property
+    def notes(self) -> list[Diagnostic]:
+        """What of the dumps is not loaded as it stands."""
+        return [
+            note for each in (self.backend, *self.beside, *self._elsewhere) for note in each.notes
+        ]
+
+    def endings(self) -> Counter[str] | None:
+        """Return what rules that drop or reject have counted; None where some do not count."""
+        found: Counter[str] = Counter()
+        for each in (self.backend, *self.beside, *self._elsewhere):
+            counted = each.endings()
+            if counted is None:
+                return None
+            found += counted
+        return found
+
+    def kind_of(self, endpoint: Endpoint) -> Kind | None:
+        """Return how an endpoint is dead, or slow; None: nobody said, or it is neither."""
+        death = self._kinds.get(endpoint)
+        return None if death is None else death.kind
+
+    def fate_of(self, endpoint: Endpoint) -> Fate:
+        """Return what a client sees of a dead endpoint."""
+        kind = self.kind_of(endpoint)
+        fate = None if kind is None else FATES[kind.name]
+        return fate or (Fate.REFUSED if self.refuses(endpoint) else Fate.SILENT)
+
+    @property
+    def slowest(self) -> float:
+        """Seconds by which answers of what is slow are late, at most."""
+        return max((d.kind.milliseconds for d in self.question.deaths), default=0) / 1000
+
+    def where(self, address: Address) -> Namespace | None:
+        """Return the namespace that has an address; None: no route of this lab needs it."""
+        return self._where.get(address)
+
     def serve(
         self, responder: Callable[[int], Responder] = lambda _: echo, talk: Talk | None = None
     ) -> Servers:
@@ -98,7 +188,7 @@ class Lab:
 
         `responder` gives what answers at a port of UDP, `talk` is for `Servers.tcp`.
         """
-        servers = Servers()
+        servers = Servers(self.dying.delays)
         for (namespace, protocol, version), ports in self._living().items():
             if protocol == "tcp":
                 servers.tcp(namespace, ports, talk, version)
@@ -127,7 +217,8 @@ class Lab:
         for host in (self.topology.own_pods, *self.topology.others):
             assert host.plan is not None
             found |= dict.fromkeys(host.plan.endpoints, host.namespace)
-            found |= dict.fromkeys(host.plan.addresses, host.namespace)
+            entry = host.namespace if host.gate is None else host.gate.namespace
+            found |= dict.fromkeys(host.plan.addresses, entry)
         return found
 
     def answering(self, service: ServicePort) -> Sequence[socket]:
@@ -151,8 +242,19 @@ class Lab:
                 echoing.append(self._answering[key])
         return tuple(dict.fromkeys(echoing))
 
+    def listeners(self, service: ServicePort) -> Sequence[socket]:
+        """Return the sockets by which endpoints of a ServicePort take connections in."""
+        self.answering(service)
+        return [
+            each
+            for (_, protocol, _, port), each in self._answering.items()
+            if protocol == "tcp" == service.protocol
+            and port in {endpoint.port for endpoint in service.endpoints}
+        ]
+
     def echo(self, sockets: Sequence[socket]) -> None:
         """Send back what has come to these."""
+        self.dying.serve()
         self._echoes.serve(sockets)
 
     def captures(self, layout: Layout) -> Captures:

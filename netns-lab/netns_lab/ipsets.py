@@ -19,17 +19,23 @@ from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
 
 
-def make_sets(namespace: Namespace, ruleset: Ruleset, rules: Iterable[Rule]) -> None:
+def make_sets(
+    namespace: Namespace, ruleset: Ruleset, rules: Iterable[Rule], there: set[str] | None = None
+) -> None:
     """Make the sets that some rules of `ruleset` name; of those that nobody told of, empty ones.
+
+    Those that are `there` are left as they are, and it knows of the others from now on.
 
     Raises:
         LabError: one of them is of a type that is not understood, or ipset is missing.
     """
-    names = dict.fromkeys(name for rule in rules for name in _named(rule))
+    there = set() if there is None else there
+    names = dict.fromkeys(name for rule in rules for name in _named(rule) if name not in there)
     if not names:
         return
     sets = ruleset.ipsets or NO_SETS
-    known = [*_with_members(names, sets)]
+    known = [each for each in _with_members(names, sets) if each.name not in there]
+    there.update(names, (each.name for each in known))
     for each in known:
         if not each.understood:
             raise LabError(f"set {each.name} is of a type that the lab cannot make: {each.type}")

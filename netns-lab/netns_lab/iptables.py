@@ -15,9 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from analyzer.model.diagnostics import partial_warning
 from analyzer.model.matches import MatchNfacct, MatchNot
-from analyzer.model.rules import Rule, Ruleset
+from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.parsers.iptables_save import parse
+from analyzer.reports.phrases import listed
 from analyzer.semantics.base_chains import Rules
 from netns_lab.backend import Backend, Door
 from netns_lab.command import run
@@ -25,6 +27,7 @@ from netns_lab.errors import LabError
 from netns_lab.ipsets import make_sets
 from netns_lab.nft import Nft
 from netns_lab.nft_counters import RuleCounters
+from netns_lab.restoring import RefusedError, restore
 from netns_lab.wanted import Wanted, check_same
 from netns_lab.xt_entries import Entries
 
@@ -44,12 +47,16 @@ class Iptables(Backend):
     variant: ClassVar[str]
     #: Of the rules: ``ip`` or ``ip6``.
     family: str
+    ruleset: Ruleset
 
     def load(self, ruleset: Rules) -> None:
         """Restore all tables of the dump."""
         match ruleset:
             case Ruleset():
                 self.family = ruleset.family
+                self.ruleset = ruleset
+                self._objects: set[str] = set()
+                self._sets: set[str] = set()
                 self._restore(ruleset)
             case _:
                 raise LabError(
@@ -63,12 +70,95 @@ class Iptables(Backend):
                     f"{ruleset.file}: table {table.name} is not complete in the dump, so what is "
                     "missing cannot be loaded; take the dump again"
                 )
-        wanted = Wanted(ruleset)
-        for name in dict.fromkeys(filter(None, map(_accounting_object, wanted.special))):
-            run(self.namespace, ["nfacct", "add", name])
-        make_sets(self.namespace, ruleset, wanted.special)
-        run(self.namespace, [f"{self._program}-restore"], wanted.text)
+        wanted = Wanted(ruleset, lenient=self.lenient)
+        self._make_room(wanted)
+        while True:
+            try:
+                restore(self.namespace, f"{self._program}-restore", wanted.text)
+                break
+            except RefusedError as error:
+                # The line that is refused is named; what is behind it was not tried yet.
+                if error.line is None or not self.lenient:
+                    raise
+                line = self._refused(wanted, error.line)
+                if line is None or not wanted.leave_out(line, _last_line(str(error))):
+                    raise
+        self._note(wanted)
         self._adopt(wanted)
+
+    def _refused(self, wanted: Wanted, line: int) -> int | None:
+        """Return the line of the first rule that is refused, of a line that is: it may be COMMIT.
+
+        iptables-legacy gives the kernel a table as a whole, which does not say what is wrong.
+        """
+        lines = wanted.text.split("\n")
+        if lines[line - 1] != "COMMIT":
+            return line
+        begins = max(at for at in range(line) if lines[at].startswith("*"))
+        rules = [at for at in range(begins, line - 1) if lines[at].startswith("-A ")]
+
+        def is_taken(number: int) -> bool:
+            kept = [*lines[begins : rules[0]], *(lines[at] for at in rules[:number]), "COMMIT", ""]
+            words = [f"{self._program}-restore"]
+            return run(self.namespace, words, "\n".join(kept), check=False).returncode == 0
+
+        if not rules or not is_taken(0):
+            return None
+        # All are not taken: that is how this began.
+        taken, refused = 0, len(rules)
+        while refused - taken > 1:
+            middle = (taken + refused) // 2
+            taken, refused = (middle, refused) if is_taken(middle) else (taken, middle)
+        return rules[taken] + 1
+
+    def _make_room(self, wanted: Wanted) -> None:
+        """Make what rules name and restoring them does not make: objects, and sets."""
+        for name in dict.fromkeys(filter(None, map(_accounting_object, wanted.special))):
+            if name not in self._objects:
+                run(self.namespace, ["nfacct", "add", name])
+                self._objects.add(name)
+        make_sets(self.namespace, wanted.ruleset, wanted.special, self._sets)
+
+    def _note(self, wanted: Wanted) -> None:
+        file = wanted.ruleset.file
+        for rule, why in wanted.left_out:
+            text = f"this rule is not loaded: {why}"
+            self.notes.append(partial_warning("rule-left-out", text, file, rule.location.line))
+        for table, names in wanted.missing.items():
+            text = f"table {table} has no chain {listed(names)}, to which rules lead: made, empty"
+            self.notes.append(partial_warning("missing-chain", text, file))
+
+    def replacement(self, ruleset: Rules) -> tuple[list[str], str]:
+        """Return the program, and its input, that puts other rules in place of those there.
+
+        Each table is swapped at once, one after the other. What they name besides is made now.
+        """
+        match ruleset:
+            case Ruleset(family=self.family):
+                wanted = Wanted(ruleset, lenient=self.lenient)
+            case _:
+                raise LabError(f"{ruleset.file}: it is not of the kind of rules that it replaces")
+        self._make_room(wanted)
+        self._note(wanted)
+        gone = [t for t in self.ruleset.tables.values() if t.name not in ruleset.tables]
+        emptied = "".join(
+            "".join(
+                [f"*{t.name}\n", *(f":{c.name} ACCEPT [0:0]\n" for c in _built_in(t)), "COMMIT\n"]
+            )
+            for t in gone
+        )
+        self.ruleset = ruleset
+        return [f"{self._program}-restore"], wanted.text + emptied
+
+    def listing(self) -> list[str]:
+        """Return the program that prints the rules as they are."""
+        return [f"{self._program}-save"]
+
+    def check(self, ruleset: Rules, listing: str) -> None:
+        """See that what was printed is `ruleset`."""
+        assert isinstance(ruleset, Ruleset)
+        wanted = Wanted(ruleset, lenient=self.lenient)
+        check_same(wanted, parse(listing, "iptables-save"))
 
     def adopt(self, ruleset: Rules) -> None:
         """Go by the rules that are there, which must be just these.
@@ -78,7 +168,7 @@ class Iptables(Backend):
         """
         assert isinstance(ruleset, Ruleset)
         self._forget_counters()
-        self._adopt(Wanted(ruleset))
+        self._adopt(Wanted(ruleset, lenient=self.lenient))
 
     def _adopt(self, wanted: Wanted) -> None:
         text = run(self.namespace, [f"{self._program}-save"]).stdout
@@ -94,8 +184,7 @@ class Iptables(Backend):
 
     def change(self, commands: str) -> bool:
         """Give commands to iptables-restore ``--noflush``; tell whether it took all of them."""
-        words = [f"{self._program}-restore", "-w", "5", "--noflush"]
-        return run(self.namespace, words, commands, check=False).returncode == 0
+        return run(self.namespace, self._changing, commands, check=False).returncode == 0
 
     def saved(self) -> str:
         """Return what iptables-save prints, without comments and counters."""
@@ -104,8 +193,12 @@ class Iptables(Backend):
 
     def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
         """Write kube-proxy's chains anew as its full sync does, and delete those in `without`."""
+        return self.change(self.sync(ruleset, without)[1])
+
+    def sync(self, ruleset: Rules, without: Collection[str] = ()) -> tuple[list[str], str]:
+        """Return the program, and its input, of a full sync of kube-proxy."""
         assert isinstance(ruleset, Ruleset)
-        wanted = Wanted(ruleset)
+        wanted = Wanted(ruleset, lenient=self.lenient)
         lines: list[str] = []
         for name in ("filter", "nat"):
             table = ruleset.tables.get(name)
@@ -116,7 +209,11 @@ class Iptables(Backend):
             lines += [r for r in rows if r.rpartition(" ")[2] not in gone]
             lines += [f"-X {each}" for each in gone]
             lines.append("COMMIT")
-        return self.change("\n".join(lines) + "\n")
+        return self._changing, "\n".join(lines) + "\n"
+
+    @property
+    def _changing(self) -> list[str]:
+        return [f"{self._program}-restore", "-w", "5", "--noflush"]
 
     @property
     def _program(self) -> str:
@@ -280,6 +377,14 @@ def _without_setuptools() -> Iterator[None]:
         yield
     finally:
         sys.meta_path[:0] = taken
+
+
+def _built_in(table: Table) -> list[Chain]:
+    return [each for each in table.chains.values() if each.policy is not None]
+
+
+def _last_line(text: str) -> str:
+    return text.strip().splitlines()[-1].strip()
 
 
 def _accounting_object(rule: Rule) -> str | None:

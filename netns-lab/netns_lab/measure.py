@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
 from analyzer.model.addresses import IPV4, Address
-from analyzer.model.endings import PASSES, EndKind, total
 from analyzer.model.measurement import ANSWERED, EndpointCount, Measurement
-from analyzer.model.probability import NEVER, Bounds, capped_sum
+from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.value import replace
+from netns_lab.arriving import NOTHING, arriving
 from netns_lab.backend import Door
 from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door, tag_of
 from netns_lab.layout import Layout
-from netns_lab.netlink import forget_flows
 from netns_lab.replay import Flows
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
 from netns_lab.topology import Host
@@ -40,9 +39,6 @@ _AFFINE_ROOM: Final = 10_000
 _PATIENCE: Final = 2.0
 _FEW_MOMENTS: Final = 0.02
 _POLL: Final = 0.001
-#: Ends that a rule puts to a flow; at the others it goes on as it came.
-_ENDED: Final = frozenset({EndKind.REFUSED, EndKind.DROPPED, EndKind.REJECTED})
-
 #: Called with how many flows were sent since the last call.
 Progress = Callable[[int], None]
 
@@ -102,14 +98,11 @@ class RouteRun:
         #: Of second flows of clients with session affinity: where they came to.
         self._repeated: Counter[Door] = Counter()
         self._strayed = 0
-        ends = route.astray
-        self._ended = total(
-            (end, share) for end, share in ends if end.kind in _ENDED and end.how != PASSES
-        )
-        if any(end.kind is EndKind.UNKNOWN for end, _ in ends):
-            self._ended = Bounds(
-                self._ended.lower, ~capped_sum(s.share.lower for s in route.shares)
-            )
+        self._client = None if route.source is Source.NODE else clients[0]
+        self._predicted = arriving(route, lab.beyond(self._client))
+        self._dead = lab.question.dead.endpoints
+        #: Flows to which no answer is owed any more, by where they came to.
+        self._in_flight: Counter[Door] = Counter()
         self._ended_by: Counter[str] | None = None
 
     def _flows_at_once(self, clients: int) -> int:
@@ -152,15 +145,15 @@ class RouteRun:
         """Send all flows and return what was counted."""
         lab, flows = self._lab, self._count_of_flows
         with lab.muted(), _without_collector():
-            forget_flows(lab.topology.node)
+            lab.forget_flows()
             before = lab.backend.counters()
-            ends = lab.backend.endings() if self._ended.upper else None
+            ends = lab.endings() if self._predicted.ended.upper else None
             begun = time.monotonic()
             self._send_all(flows, progress or _nobody)
             seconds = time.monotonic() - begun
             after = lab.backend.counters()
             if ends is not None:
-                self._ended_by = +((lab.backend.endings() or Counter()) - ends)
+                self._ended_by = +((lab.endings() or Counter()) - ends)
             counted = after - before
             counted.subtract(self._repeated)
         return self._measurement(flows, counted, self._dropped(), seconds)
@@ -178,7 +171,7 @@ class RouteRun:
             if first and first % self._room == 0:
                 self._wait_for_the_rest(room)
                 self._settle()
-                forget_flows(self._lab.topology.node)
+                self._lab.forget_flows()
             count = min(batch, flows - first)
             self._send(first % self._room, count)
             progress(count)
@@ -199,6 +192,9 @@ class RouteRun:
             self._arrived(at_node)
             for answered in answers:
                 self._answers(answered)
+        for gate in captures.gates:
+            for landed, _ in gate.take(self._door):
+                self._arrived(landed)
         for client in self._hearing:
             for answered in client.take(self._door):
                 self._answers(answered)
@@ -218,13 +214,13 @@ class RouteRun:
         dead = {_raw(each) for each in self._lab.question.dead.endpoints if each.port is not None}
         answer = self._service.protocol in ANSWERED
         # Whom rules drop nobody hears of again.
-        patience = _PATIENCE if self._ended.lower == NEVER else _FEW_MOMENTS
-        deadline = time.monotonic() + patience
+        patience = _PATIENCE if self._predicted.ended.lower == NEVER else _FEW_MOMENTS
+        deadline = time.monotonic() + patience + self._lab.slowest
         self._drain()  # what the echoes have answered at the node itself
         while time.monotonic() < deadline:
             owed = sum(door not in dead for door in self._landed.values()) if answer else 0
             told = len(self._answered.keys() - self._landed.keys()) + self._kept_back
-            if len(self._landed) + told >= flows and len(self._answered) >= owed:
+            if len(self._landed) + told >= flows and sum(self._answered.values()) >= owed:
                 return
             time.sleep(_POLL)
             self._drain()
@@ -243,7 +239,7 @@ class RouteRun:
         answered.clear()
 
     def _measurement(
-        self, flows: int, counted: Counter[Door], dropped: int, seconds: float
+        self, flows: int, counted: Counter[Door] | None, dropped: int, seconds: float
     ) -> Measurement:
         fates: Counter[tuple[Door, bool | None]] = Counter()
         landed: Counter[Door] = Counter()
@@ -253,16 +249,13 @@ class RouteRun:
                 fates[door, fate] += number
                 landed[door] += number
         rejected = sum(n for (raw, told), n in self._fates.items() if raw is None and not told)
-        predicted = {
-            _door(s.endpoint): s.share for s in self._route.shares if s.endpoint.port is not None
-        }
-        nothing = Bounds(NEVER, NEVER)
+        predicted = self._predicted.shares
         door = door_of(self._door)
         passed = landed.pop(door, 0) if door not in predicted else 0
         endpoints = tuple(
-            self._count(door, predicted.get(door, nothing), landed, counted, fates)
+            self._count(door, predicted.get(door, NOTHING), landed, counted, fates)
             # What the rules counted elsewhere is a difference too.
-            for door in dict.fromkeys([*predicted, *landed, *(+counted)])
+            for door in dict.fromkeys([*predicted, *landed, *(+counted if counted else ())])
         )
         return Measurement(
             service=self._service.name.text,
@@ -278,7 +271,7 @@ class RouteRun:
             seconds=seconds,
             kernel=os.uname().release,
             backend=self._lab.question.backend,
-            ended=self._ended,
+            ended=self._predicted.ended,
             repeated=self._repeated.total(),
             strayed=self._strayed,
             rejected=rejected + self._kept_back,
@@ -287,12 +280,16 @@ class RouteRun:
             else tuple((packets, rule) for rule, packets in sorted(self._ended_by.items())),
         )
 
+    def _death_of(self, endpoint: Endpoint) -> str | None:
+        kind = self._lab.kind_of(endpoint)
+        return None if kind is None else str(kind)
+
     def _count(
         self,
         door: Door,
         predicted: Bounds,
         landed: Counter[Door],
-        counted: Counter[Door],
+        counted: Counter[Door] | None,
         fates: Counter[tuple[Door, bool | None]],
     ) -> EndpointCount:
         question = self._lab.question
@@ -301,12 +298,15 @@ class RouteRun:
             address=str(endpoint.address),
             port=door[1],
             node=question.cluster.placement(endpoint.address).node,
-            dead=endpoint in question.dead.endpoints,
+            dead=endpoint in self._dead,
             predicted=predicted,
             landed=landed[door],
-            counted=counted[door],
+            counted=None if counted is None else counted[door],
             answered=fates[door, True],
             refused=fates[door, False],
+            in_flight=self._in_flight[door],
+            death=self._death_of(endpoint),
+            lost=self._predicted.lost.get(door, NOTHING),
         )
 
 
@@ -331,7 +331,7 @@ class AffineRun(RouteRun):
             count = min(clients, flows - turn * clients)
             lab.backend.forget_clients()
             if turn * clients % _AFFINE_ROOM < clients:
-                forget_flows(lab.topology.node)
+                lab.forget_flows()
             first = self._turn(2 * turn, count)
             self._settle()
             second = self._turn(2 * turn + 1, count)
@@ -378,11 +378,6 @@ def _socket_address(address: Address) -> bytes:
     if address.version == IPV4:
         return struct.pack("=HH4s8x", socket.AF_INET, 0, address.packed)
     return struct.pack("=HHI16sI", socket.AF_INET6, 0, 0, address.packed, 0)
-
-
-def _door(endpoint: Endpoint) -> Door:
-    assert endpoint.port is not None
-    return int(endpoint.address), endpoint.port
 
 
 def _raw(endpoint: Endpoint) -> RawDoor:

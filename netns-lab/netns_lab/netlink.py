@@ -13,7 +13,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import Final
 
 from analyzer.model.addresses import IPV4
@@ -143,6 +143,17 @@ class Netlink:
         if source is not None:
             body += attribute(7, source.packed)
         self._route(to, body + attribute(4, struct.pack("=i", index)))
+
+    def beside(self, index: int, address: Address, mac: str) -> None:
+        """Make an address a neighbour behind a device."""
+        self.route(ip_network(address), index)
+        self.neighbour(index, address, mac)
+
+    def default_route(self, index: int, hop: Address, mac: str) -> None:
+        """Send what has no other route to a next hop behind a device."""
+        self.neighbour(index, hop, mac)
+        everything = ip_network("0.0.0.0/0" if hop.version == IPV4 else "::/0")
+        self.route(everything, index, hop)
 
     def own(self, to: Network, loopback: int = 1) -> None:
         """Take in all packets to a network, as if each of its addresses were the namespace's."""

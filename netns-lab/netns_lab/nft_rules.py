@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from ipaddress import ip_address
 from itertools import islice
 from typing import Any, Final
@@ -70,6 +70,7 @@ class Nftables(Backend):
                 raise LabError(
                     f"{ruleset.file}: nft loads no dump of iptables-save; leave --backend out"
                 )
+        self._ruleset = ruleset
         self._nft = Nft(self.namespace)
         self._place(devices(ruleset))
         rest = commands(ruleset)
@@ -115,10 +116,40 @@ class Nftables(Backend):
     def resync(self, ruleset: Rules, without: Collection[str] = ()) -> bool:
         """Write kube-proxy's tables anew, as it does when it starts: in one transaction."""
         del without  # no other table can name its chains
+        return self.change(self.sync(ruleset)[1])
+
+    def sync(self, ruleset: Rules) -> tuple[list[str], str]:
+        """Return the program, and its input, of a full sync of kube-proxy: one transaction."""
         assert isinstance(ruleset, NftRuleset)
         tables = {place: t for place, t in ruleset.tables.items() if place[1] == "kube-proxy"}
-        drop = [f"delete table {' '.join(place)}" for place in tables]
-        return self.change("\n".join([*drop, *commands(replace(ruleset, tables=tables))]))
+        return self._instead_of(tables, replace(ruleset, tables=tables))
+
+    def replacement(self, ruleset: Rules) -> tuple[list[str], str]:
+        """Return the program, and its input, that swaps all tables of the dump, in one go."""
+        match ruleset:
+            case NftRuleset():
+                pass
+            case _:
+                raise LabError(f"{ruleset.file}: it is not of the kind of rules that it replaces")
+        self._place(devices(ruleset))
+        before, self._ruleset = self._ruleset, ruleset
+        return self._instead_of(before.tables, ruleset)
+
+    @staticmethod
+    def _instead_of(
+        places: Iterable[tuple[str, str]], ruleset: NftRuleset
+    ) -> tuple[list[str], str]:
+        drop = [f"delete table {' '.join(place)}" for place in places]
+        return ["nft", "-f", "-"], "\n".join([*drop, *commands(ruleset)]) + "\n"
+
+    def listing(self) -> list[str]:
+        """Return the program that prints the rules as they are."""
+        return ["nft", "list", "ruleset"]
+
+    def check(self, ruleset: Rules, listing: str) -> None:
+        """See that what was printed is `ruleset`."""
+        assert isinstance(ruleset, NftRuleset)
+        _check_same(ruleset, nft_text.parse(listing, "nft list ruleset"))
 
     def _take(self, some: list[str]) -> None:
         """Run commands as one transaction, or by halves where that is refused.

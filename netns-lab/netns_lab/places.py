@@ -173,7 +173,11 @@ class Places:
         name = question.cluster.pods.of(endpoint.address, endpoint.port)
         fate = ""
         if endpoint in question.dead.endpoints:
-            fate = "dead: refuses" if self._lab.refuses(endpoint) else "dead: silent"
+            kind = self._lab.kind_of(endpoint)
+            how = "refuses" if self._lab.refuses(endpoint) else "silent"
+            fate = f"dead: {kind or how}"
+        elif (kind := self._lab.kind_of(endpoint)) is not None:
+            fate = str(kind)
         where = f"in {place.name}" if place is not None else ""
         return str(endpoint), where, "  ".join(filter(None, (printable(name or ""), fate)))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from types import MappingProxyType
 from typing import Final
 
 from analyzer.failure.models import Dead
@@ -46,6 +47,7 @@ class HostPlan:
         networks: routes by which the node reaches them: a podCIDR, or single addresses.
         dead: it takes packets and says nothing.
         silent: those of its addresses that are dead by themselves.
+        pod_device: of a node with rules of its own, the pattern of its pods' devices; else None.
     """
 
     name: str
@@ -54,6 +56,7 @@ class HostPlan:
     networks: tuple[Network, ...]
     dead: bool = False
     silent: frozenset[Address] = frozenset()
+    pod_device: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,21 +96,27 @@ class Plan:
     @property
     def bridge(self) -> str | None:
         """The bridge of which the devices of pods are ports; None: there is none."""
-        return None if self.pod_device.endswith("+") else self.pod_device
+        return bridge_of(self.pod_device)
 
     @property
     def client_device(self) -> str:
         """The node's device towards the clients that are pods."""
-        return self._device("client")
+        return device_name(self.pod_device, "client")
 
     @property
     def pods_device(self) -> str:
         """The node's device towards its own endpoints."""
-        return self._device("pods")
+        return device_name(self.pod_device, "pods")
 
-    def _device(self, name: str) -> str:
-        """Return a name of at most 15 characters that the pattern stands for."""
-        return name if self.bridge else f"{self.pod_device[:-1][: 15 - len(name)]}{name}"
+
+def bridge_of(pattern: str) -> str | None:
+    """Return the bridge that a pattern of devices names; None: it names no bridge."""
+    return None if pattern.endswith("+") else pattern
+
+
+def device_name(pattern: str, name: str) -> str:
+    """Return a name of at most 15 characters that the pattern stands for."""
+    return name if bridge_of(pattern) else f"{pattern[:-1][: 15 - len(name)]}{name}"
 
 
 def plan(
@@ -119,20 +128,19 @@ def plan(
     routes: Sequence[tuple[ServicePort, Route]] = (),
     pod_device: str = "veth+",
     visitors: Sequence[Source] = (),
+    pod_devices: Mapping[str, str] = MappingProxyType({}),
 ) -> Plan:
     """Return the namespaces that a lab at the node of `view` needs for so many flows.
 
-    Where `routes` are given, only what those need, and for `visitors` a client each.
+    Where `routes` are given, only what those need, and for `visitors` a client each. Nodes with
+    rules of their own are in `pod_devices`, with the pattern of their pods' devices.
 
     Raises:
         LabError: the node is dead itself.
     """
     node = view.node or "node"
     if dead.takes(node, cluster):
-        raise LabError(
-            f"this dump is from {node}, which you declared dead: it has no flows to replay; "
-            "take the dump of a node that lives"
-        )
+        raise LabError(dead_itself(node))
     services = list({id(s): s for s, _ in routes}.values()) or list(view.services)
     versions = sorted({s.version for s in services if s.version is not None}) or [4]
     dying = _wholly_dead(view, dead)
@@ -144,7 +152,9 @@ def plan(
     others = []
     for name, endpoints in sorted(placed.items()):
         addresses = _node_addresses(cluster, name, versions, invented)
-        others.append(_host(name, addresses, endpoints, placed, cluster, dead, dying))
+        host = _host(name, addresses, endpoints, placed, cluster, dead, dying)
+        device = None if host.dead else pod_devices.get(name)
+        others.append(replace(host, pod_device=device))
     own_pods = tuple(a for a in here if a not in own)
     taken = {*used, *own, *(a for each in others for a in each.addresses), *WORLD.values()}
     choosing = Addresses(view, cluster, taken, -(-flows // len(CLIENT_PORTS)))
@@ -165,6 +175,14 @@ def plan(
         },
         endpoints_send=Source.HAIRPIN in {*visitors, *(route.source for _, route in routes)},
         pod_device=pod_device,
+    )
+
+
+def dead_itself(node: str) -> str:
+    """Return what to say where the node is dead whose dump it is."""
+    return (
+        f"this dump is from {node}, which you declared dead: it has no flows to replay; take the "
+        "dump of a node that lives"
     )
 
 

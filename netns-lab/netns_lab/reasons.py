@@ -13,14 +13,19 @@ from analyzer.semantics.base_chains import Rules
 from netns_lab.layout import PROTOCOLS
 
 
-def why_not(service: ServicePort, route: Route) -> str | None:
-    """Return why the flows of a route cannot be replayed; None when they can."""
+def why_not(service: ServicePort, route: Route, *, by_nodes: bool = False) -> str | None:
+    """Return why the flows of a route cannot be replayed; None when they can.
+
+    `by_nodes`: some other node has rules of its own.
+    """
     if service.protocol not in PROTOCOLS:
         return f"the lab builds no packets of {service.protocol}"
     if route.frontend.port is None:
         return f"the dump has lost the port of {route.frontend}"
     if service.affinity is not None and route.source is Source.HAIRPIN:
         return "an endpoint with session affinity is one client, which is drawn for once"
+    if by_nodes and route.source is Source.HAIRPIN:
+        return "with --rules, what an endpoint elsewhere sends meets its own node's rules first"
     if not route.shares and not route.astray:
         return "it has no endpoints, and how its flows from there end is not predicted"
     return None

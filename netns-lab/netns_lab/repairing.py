@@ -31,7 +31,6 @@ from netns_lab.errors import LabError
 from netns_lab.established import Established
 from netns_lab.experiment import Lab
 from netns_lab.measure import Progress
-from netns_lab.netlink import forget_flows
 
 #: Flows of each route that conntrack keeps meanwhile.
 _KEPT: Final = 200
@@ -130,7 +129,7 @@ class Proof:
 
     def _begun(self, places: Sequence[_Place]) -> list[tuple[Established, Mapping[int, RawDoor]]]:
         """Send flows of each route that conntrack keeps, and return where they came to."""
-        forget_flows(self._lab.topology.node)
+        self._lab.forget_flows()
         runs = [
             Established(self._lab, service, route, _KEPT, None)
             for service, route in places

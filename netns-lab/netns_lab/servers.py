@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import selectors
 import socket
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from analyzer.model.addresses import IPV4
+from netns_lab.delays import Delay
 from netns_lab.errors import LabError
 from netns_lab.messages import Messages
 from netns_lab.namespace import Namespace
@@ -78,8 +80,11 @@ def make_room(sock: socket.socket) -> None:
 class Servers:
     """All servers of the lab."""
 
-    def __init__(self) -> None:
+    def __init__(self, delays: Iterable[Delay] = ()) -> None:
         self._selector = selectors.DefaultSelector()
+        self._delays = tuple(delays)
+        for each in self._delays:
+            self._selector.register(each, selectors.EVENT_READ, lambda d: d.serve())
 
     def tcp(
         self,
@@ -121,8 +126,13 @@ class Servers:
 
     def serve(self, wait: float = 0) -> None:
         """Answer all that has come, after waiting up to `wait` seconds for the first of it."""
+        due = [each.due for each in self._delays if each.due is not None]
+        if due:
+            wait = max(0.0, min(wait, min(due) - time.monotonic()))
         for key, _ in self._selector.select(wait):
             key.data(key.fileobj)
+        for each in self._delays:
+            each.serve()
 
     def _accept(self, listener: socket.socket, talk: Talk | None) -> None:
         try:

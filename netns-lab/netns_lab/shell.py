@@ -17,11 +17,12 @@ from typing import Final
 
 from analyzer.failure.models import Dead
 from analyzer.inputs import Input, read_input
-from analyzer.judging import dead_of
 from analyzer.kubeproxy.view import Source
 from analyzer.output import say
 from netns_lab import command
+from netns_lab.asked import other_nodes
 from netns_lab.backends import backend_of
+from netns_lab.deaths import deaths_of, without_flapping
 from netns_lab.errors import LabError
 from netns_lab.experiment import Lab, Question
 from netns_lab.inside import Inside, fresh_folder, show
@@ -69,7 +70,10 @@ def shell(options: SimpleNamespace) -> int:
     given = read_input(options)
     if given.parts:
         raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
-    dead = dead_of(options, given)
+    dead, deaths = deaths_of(options, given)
+    nodes, told = other_nodes(options, given, dead)
+    for each in told:
+        say(each.message)
     is_outside = options.place == OUTSIDE
     lab = Lab(
         Question(
@@ -77,6 +81,10 @@ def shell(options: SimpleNamespace) -> int:
             cluster=given.cluster,
             view=given.view,
             dead=dead,
+            others=given.rulesets[1:],
+            nodes=nodes,
+            lenient=options.lenient,
+            deaths=without_flapping(deaths),
             backend=options.backend or backend_of(given.ruleset),
             flows=1,
             pod_device=pod_device(given.every_ruleset, given.assumed),

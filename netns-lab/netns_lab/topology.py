@@ -20,15 +20,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from socket import AF_INET, AF_INET6
 from typing import Final
 
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import IPV6, Address, Network
 from netns_lab import command
+from netns_lab.gates import UPLINK, Gate, set_up
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import Netlink
 from netns_lab.plan import WORLD, HostPlan, Plan
+from netns_lab.servers import FAMILIES
 
 #: The next hop of a pod; link-local, never routed. Its MAC is what counts.
 _HOP: Final = {4: ip_address("169.254.1.1"), 6: ip_address("fe80::6b:6f")}
@@ -48,20 +49,11 @@ _FABRIC: Final = 100
 #: Of ``addr_gen_mode``: IN6_ADDR_GEN_MODE_NONE.
 _NO_ADDRESSES: Final = 1
 
-#: What limits errors of ICMP: while packets are counted, and usually (ip-sysctl.rst).
-_ICMP_LIMITS: Final = {
-    "ipv4/icmp_ratelimit": (0, 1000),
-    "ipv4/icmp_msgs_per_sec": (1_000_000_000, 1000),
-    "ipv4/icmp_msgs_burst": (1_000_000, 50),
-    "ipv6/icmp/ratelimit": (0, 1000),
-}
-
 #: Routing rules of the client: the first is there while it is mute.
-_MUTE: Final = 1
+MUTE: Final = 1
 _LOOK_LOCALLY: Final = 2
 _TABLE_LOCAL: Final = 255
 _TABLE_OF_PODS: Final = 100
-_FAMILIES: Final = {4: AF_INET, 6: AF_INET6}
 
 
 @dataclass(slots=True)
@@ -73,6 +65,15 @@ class Host:
     plan: HostPlan | None = None
     device: str = "eth0"
     index: int = _HOST
+    #: Of pods of a node with rules of its own: that node.
+    gate: Gate | None = None
+
+    @property
+    def entry(self) -> tuple[Namespace, str, int, str]:
+        """Where it is joined to the fabric: namespace, device, its index and MAC."""
+        if self.gate is not None:
+            return self.gate.namespace, "eth0", UPLINK, self.gate.mac
+        return self.namespace, self.device, self.index, self.mac
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,11 +94,22 @@ class Topology:
     pods_mac: str
     uplink_mac: str
     fabric: Namespace = field(repr=False)
+    #: What tells clients by ICMP that something is dead: the node, and hosts of the dead.
+    telling: set[Namespace] = field(default_factory=set, repr=False)
 
     @property
     def namespaces(self) -> list[Namespace]:
         """All of the lab's."""
-        return [self.node, self.fabric, self.client.namespace, *(h.namespace for h in self.hosts)]
+        others = [
+            *(host.namespace for host in self.hosts),
+            *(gate.namespace for gate in self.gates),
+        ]
+        return [self.node, self.fabric, self.client.namespace, *others]
+
+    @property
+    def gates(self) -> list[Gate]:
+        """Other nodes that have rules of their own."""
+        return [each.gate for each in self.others if each.gate is not None]
 
     @property
     def hosts(self) -> list[Host]:
@@ -120,9 +132,7 @@ def build(wanted: Plan) -> Topology:
     client = Host(Namespace("client"), _mac(1))
     own_pods = Host(Namespace(wanted.own_pods.name), _mac(2), wanted.own_pods)
     world = Host(Namespace("world"), _mac(3))
-    others = [
-        Host(Namespace(each.name), _mac(4, at), each) for at, each in enumerate(wanted.others)
-    ]
+    others = [_other(each, at) for at, each in enumerate(wanted.others)]
     built = Topology(
         plan=wanted,
         node=node,
@@ -143,6 +153,12 @@ def build(wanted: Plan) -> Topology:
     _wire(built)
     _set_up_node(built)
     _set_up_client(built)
+    for host in others:
+        if host.gate is not None:
+            assert host.plan is not None
+            pods = host.namespace, host.device, host.index, host.mac
+            set_up(host.gate, host.plan, pods, built.uplink_mac, wanted)
+            _forward(host.gate.namespace, wanted)
     for host in (own_pods, *others):
         _set_up_host(host, wanted)
     asked = Netlink(world.namespace)
@@ -151,6 +167,13 @@ def build(wanted: Plan) -> Topology:
     asked.send()
     asked.close()
     return built
+
+
+def _other(wanted: HostPlan, at: int) -> Host:
+    if wanted.pod_device is None:
+        return Host(Namespace(wanted.name), _mac(4, at), wanted)
+    gate = Gate(Namespace(wanted.name), _mac(4, at), _mac(9, at))
+    return Host(Namespace(f"pods of {wanted.name}"), _mac(10, at), wanted, gate=gate)
 
 
 def _quiet(namespace: Namespace, versions: Sequence[int]) -> None:
@@ -179,8 +202,8 @@ def _answer_by_the_node(asked: Netlink, host: Host, wanted: Plan) -> None:
         hop = _hop_of(wanted, host, address.version)
         asked.route(ip_network(address), host.index, hop, table=_TABLE_OF_PODS)
     for version in wanted.versions:
-        family = _FAMILIES[version]
-        asked.rule(_MUTE, _TABLE_OF_PODS, family=family, made_here=True)
+        family = FAMILIES[version]
+        asked.rule(MUTE, _TABLE_OF_PODS, family=family, made_here=True)
         asked.rule(_LOOK_LOCALLY, _TABLE_LOCAL, family=family)
         asked.rule(0, _TABLE_LOCAL, family=family, delete=True)
 
@@ -222,10 +245,9 @@ def _wire_fabric(lab: Topology) -> None:
     fabric.forward(_FABRIC + 1, _mac(5, 3))
     for at, host in enumerate((lab.world, lab.elsewhere, *lab.others)):
         index = _FABRIC + 2 + at
-        to = host.namespace, host.device, host.index, host.mac
-        fabric.veth(f"n{at}", index, _mac(8, at), to)
+        fabric.veth(f"n{at}", index, _mac(8, at), host.entry)
         fabric.up(index, master=_FABRIC)
-        fabric.forward(index, host.mac)
+        fabric.forward(index, host.entry[3])
     fabric.send()
     fabric.close()
     with lab.fabric:
@@ -244,35 +266,26 @@ def _set_up_node(lab: Topology) -> None:
         asked.address(_UPLINK, address)
     of_pods = (_BRIDGE, _BRIDGE) if wanted.bridge is not None else (_CLIENT, _PODS)
     for address in wanted.clients_from(Source.POD):
-        _beside(asked, of_pods[0], address, lab.client.mac)
+        asked.beside(of_pods[0], address, lab.client.mac)
     for address in wanted.clients_from(Source.EXTERNAL):
-        _beside(asked, _OUTSIDE, address, lab.outside.mac)
+        asked.beside(_OUTSIDE, address, lab.outside.mac)
     for address in wanted.clients_from(Source.POD_ELSEWHERE):
-        _beside(asked, _UPLINK, address, lab.elsewhere.mac)
+        asked.beside(_UPLINK, address, lab.elsewhere.mac)
     for address in wanted.own_pods.endpoints:
-        _beside(asked, of_pods[1], address, lab.own_pods.mac)
+        asked.beside(of_pods[1], address, lab.own_pods.mac)
     for host in lab.others:
         assert host.plan is not None
         hops = {address.version: address for address in host.plan.addresses}
         for address in hops.values():
-            _beside(asked, _UPLINK, address, host.mac)
+            asked.beside(_UPLINK, address, host.entry[3])
         for network in host.plan.networks:
             asked.route(network, _UPLINK, hops[network.version])
     for version in wanted.versions:
-        _beside(asked, _UPLINK, WORLD[version], lab.world.mac)
+        asked.beside(_UPLINK, WORLD[version], lab.world.mac)
         asked.route(_EVERYTHING[version], _UPLINK, WORLD[version])
     asked.send()
     asked.close()
-    with lab.node:
-        _write("net/ipv4/ip_forward", 1)
-        if IPV6 in wanted.versions:
-            _write("net/ipv6/conf/all/forwarding", 1)
-
-
-def _beside(asked: Netlink, index: int, address: Address, mac: str) -> None:
-    """Make an address a neighbour behind a device."""
-    asked.route(ip_network(address), index)
-    asked.neighbour(index, address, mac)
+    _forward(lab.node, wanted)
 
 
 def _set_up_client(lab: Topology) -> None:
@@ -282,30 +295,11 @@ def _set_up_client(lab: Topology) -> None:
     for address in lab.plan.clients_from(Source.POD):
         asked.address(lab.client.index, address)
     for version in lab.plan.versions:
-        _default_route(asked, lab.client.index, _HOP[version], lab.gateway_mac)
+        asked.default_route(lab.client.index, _HOP[version], lab.gateway_mac)
         # Behind the rule that `mute` adds.
-        family = _FAMILIES[version]
+        family = FAMILIES[version]
         asked.rule(_LOOK_LOCALLY, _TABLE_LOCAL, family=family)
         asked.rule(0, _TABLE_LOCAL, family=family, delete=True)
-    asked.send()
-    asked.close()
-
-
-def mute(lab: Topology, *, on: bool) -> None:
-    """Let the client's kernel be silent, or answer what comes as a client would.
-
-    While packets are counted it would answer each reply with a reset or an error of ICMP, and each
-    of these passes all rules. The node, for its part, tells each client that it refuses, where it
-    usually tells one a second.
-    """
-    with lab.node:
-        for name, (counting, usual) in _ICMP_LIMITS.items():
-            limit = Path("/proc/sys/net", name)
-            if limit.exists():  # else it is the whole kernel's, and not ours to change
-                limit.write_text(str(counting if on else usual), encoding="ascii")
-    asked = Netlink(lab.client.namespace)
-    for version in lab.plan.versions:
-        asked.rule(_MUTE, family=_FAMILIES[version], delete=not on)
     asked.send()
     asked.close()
 
@@ -328,7 +322,7 @@ def move_outside(lab: Topology) -> Namespace:
     for address in lab.plan.clients_from(Source.EXTERNAL):
         asked.address(lab.outside.index, address)
     for version in lab.plan.versions:
-        _default_route(asked, lab.outside.index, _HOP[version], lab.outer_mac)
+        asked.default_route(lab.outside.index, _HOP[version], lab.outer_mac)
     asked.send()
     asked.close()
     return own
@@ -352,13 +346,15 @@ def stand_as(lab: Topology, host: Host, address: Address) -> None:
 
 def _hop_of(wanted: Plan, host: Host, version: int) -> Address:
     """Return by which next hop a host sends: its own pods have none with an address."""
-    own = host.plan is not None and not host.plan.addresses
+    own = host.plan is not None and (not host.plan.addresses or host.gate is not None)
     return _HOP[version] if own else wanted.node_address(version)
 
 
-def _default_route(asked: Netlink, index: int, hop: Address, mac: str) -> None:
-    asked.neighbour(index, hop, mac)
-    asked.route(_EVERYTHING[hop.version], index, hop)
+def _forward(namespace: Namespace, wanted: Plan) -> None:
+    with namespace:
+        _write("net/ipv4/ip_forward", 1)
+        if IPV6 in wanted.versions:
+            _write("net/ipv6/conf/all/forwarding", 1)
 
 
 def _set_up_host(host: Host, wanted: Plan) -> None:
@@ -367,7 +363,7 @@ def _set_up_host(host: Host, wanted: Plan) -> None:
     asked.up(_LOOPBACK)
     asked.up(host.index)
     if not host.plan.dead:
-        for address in host.plan.addresses:
+        for address in () if host.gate is not None else host.plan.addresses:
             if address not in host.plan.silent:
                 asked.address(host.index, address)
         for network in host.plan.networks:
@@ -378,11 +374,12 @@ def _set_up_host(host: Host, wanted: Plan) -> None:
         for version in wanted.versions:
             hop = _hop_of(wanted, host, version)
             mac = _mac(5, 3) if host.plan.addresses else _mac(5, 2)
-            _default_route(asked, host.index, hop, mac)
+            mac = mac if host.gate is None else host.gate.pods_mac
+            asked.default_route(host.index, hop, mac)
         for address in wanted.clients_from(Source.POD_ELSEWHERE):
             if any(address in network for network in host.plan.networks):
                 # It stands with this node's pods, and by the node comes back.
-                hop = wanted.node_address(address.version)
+                hop = _hop_of(wanted, host, address.version)
                 asked.route(ip_network(address), host.index, hop, table=_TABLE_LOCAL)
         if wanted.endpoints_send:
             _answer_by_the_node(asked, host, wanted)

@@ -19,8 +19,8 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
 from analyzer.model.matches import MatchUnknown
-from analyzer.model.rules import Chain, Rule, Ruleset
-from analyzer.model.targets import Dnat, TargetUnknown
+from analyzer.model.rules import Chain, Rule, Ruleset, Table
+from analyzer.model.targets import Dnat, Goto, Jump, TargetUnknown
 from analyzer.parsers.rows import RuleRows
 from analyzer.parsers.xt.rule import render_rule
 from netns_lab.backend import Door
@@ -35,6 +35,8 @@ _VARIABLE: Final = re.compile(r'(?<= )(?:"[^"\\]*"|[0-9][0-9a-fx.:/-]*)(?=$| )')
 _JUMP: Final = re.compile(r"(?<= )-j (\S+)$")
 #: Rows that name something that has to be there first; each is parsed.
 _SPECIAL: Final = re.compile(r"-m (?:set|nfacct) |-j SET ")
+#: Where a row leads to: a chain, or a target.
+_LEADS: Final = re.compile(r" -[jg] (\S+)")
 _ENDS: Final = re.compile(r" -j (?:DROP|REJECT)\b")
 _TO: Final = re.compile(r"-j DNAT --to-destination (?:(\d+(?:\.\d+){3})|\[([0-9a-f:]+)\]):(\d+)$")
 
@@ -42,28 +44,40 @@ _TO: Final = re.compile(r"-j DNAT --to-destination (?:(\d+(?:\.\d+){3})|\[([0-9a
 class Wanted:
     """The rules of one dump, as text to restore.
 
+    With `lenient` a rule that is not understood is left out, and named in `left_out`.
+
     Attributes:
         rows: of each table and chain, the rules as iptables-save prints them.
         special: rules that name sets or objects, which have to be made first.
         destinations: where each rule sends flows that has a DNAT, by chain and its number there
             from 0; None: not to one address and port.
+        missing: chains that rules lead to and the dump lacks, by table; they are made, empty.
+        left_out: rules that are not loaded, and why.
 
     Raises:
         LabError: a rule is not understood.
     """
 
-    def __init__(self, ruleset: Ruleset) -> None:
+    def __init__(self, ruleset: Ruleset, *, lenient: bool = False) -> None:
         self.ruleset = ruleset
+        self._lenient = lenient
+        self.missing: dict[str, list[str]] = {}
+        self.left_out: list[tuple[Rule, str]] = []
+        #: Of each row, which rule of its chain it is, where some were left out.
+        self._kept: dict[tuple[str, str], list[int]] = {}
         self.rows: dict[tuple[str, str], list[str]] = {}
         self.special: list[Rule] = []
         self.destinations: dict[tuple[str, int], Door | None] = {}
         self._as_they_stand: dict[str, bool] = {}
         for table in ruleset.tables.values():
             for chain in table.chains.values():
-                rows = list(self._chain(chain, table.chains))
-                self.rows[table.name, chain.name] = rows
-                if table.name == "nat":
-                    self._note_destinations(chain, rows)
+                place = table.name, chain.name
+                kept = dict(self._chain(chain, table.chains))
+                self.rows[place] = list(kept.values())
+                if len(kept) < len(chain.rules):
+                    self._kept[place] = list(kept)
+            self._find_missing(table)
+        self._note_destinations()
 
     @property
     def text(self) -> str:
@@ -72,25 +86,73 @@ class Wanted:
         for table in self.ruleset.tables.values():
             lines.append(f"*{table.name}")
             lines += [f":{c.name} {c.policy or '-'} [0:0]" for c in table.chains.values()]
+            lines += [f":{name} - [0:0]" for name in self.missing.get(table.name, ())]
             for chain in table.chains.values():
                 lines += self.rows[table.name, chain.name]
             lines.append("COMMIT")
         return "\n".join(lines) + "\n"
 
-    def _chain(self, chain: Chain, chains: Container[str]) -> Iterator[str]:
+    def rule(self, place: tuple[str, str], at: int) -> Rule:
+        """Return the rule of which a row of a table's chain is."""
+        table, chain = place
+        kept = self._kept.get(place)
+        rule: Rule = (
+            self.ruleset.tables[table].chains[chain].rules[at if kept is None else kept[at]]
+        )
+        return rule
+
+    def leave_out(self, line: int, why: str) -> bool:
+        """Leave out the rule that stands in a line of `text`, from 1; tell whether one does."""
+        at = 0
+        for table in self.ruleset.tables.values():
+            at += 1 + len(table.chains) + len(self.missing.get(table.name, ()))
+            for chain in table.chains:
+                rows = self.rows[place := (table.name, chain)]
+                if at < line <= at + len(rows):
+                    number = line - at - 1
+                    self.left_out.append((self.rule(place, number), why))
+                    kept = self._kept.setdefault(place, list(range(len(rows))))
+                    del rows[number], kept[number]
+                    self._note_destinations()
+                    return True
+                at += len(rows)
+            at += 1
+        return False
+
+    def _find_missing(self, table: Table) -> None:
+        """Find the chains that rules lead to and nobody has: a restore would end there."""
+        leads: dict[str, bool] = {}  # of names behind -j and -g: to a chain, or a target
+        for chain in table.chains.values():
+            for at, row in enumerate(self.rows[table.name, chain.name]):
+                jump = _LEADS.search(row)
+                if jump is None or jump[1] in table.chains or jump[1] in leads:
+                    continue
+                target = self.rule((table.name, chain.name), at).target
+                leads[jump[1]] = isinstance(target, (Jump, Goto))
+        if missing := [name for name, is_chain in leads.items() if is_chain]:
+            self.missing[table.name] = missing
+
+    def _chain(self, chain: Chain, chains: Container[str]) -> Iterator[tuple[int, str]]:
         for at, line in enumerate(_lines(chain)):
             # A comment may look like anything; nobody's row is of a shape that holds a newline.
             shape = _shape(line, chains) if not _SPECIAL.search(line) else ""
             if shape and self._as_they_stand.get(shape):
-                yield line
+                yield at, line
                 continue
             rule = chain.rules[at]
-            _check_understood(rule)
+            if unread := _not_understood(rule):
+                if not self._lenient:
+                    raise LabError(
+                        f"{rule.location}: the lab loads only rules that it understands, and not "
+                        f"{unread!r}; --lenient leaves such rules out, and names them"
+                    )
+                self.left_out.append((rule, f"{unread!r} is not understood"))
+                continue
             rendered = render_rule(chain.name, rule)
             self._as_they_stand[shape] = rendered == line
             if not shape:
                 self.special.append(rule)
-            yield rendered
+            yield at, rendered
 
     def endings(self) -> dict[str, dict[tuple[str, int], str]]:
         """Return the rules that drop or reject, by table: chain, number there from 0, and text."""
@@ -101,16 +163,18 @@ class Wanted:
                     found.setdefault(table, {})[chain, at] = row
         return found
 
-    def _note_destinations(self, chain: Chain, rows: Sequence[str]) -> None:
-        for at, row in enumerate(rows):
-            if "-j DNAT " not in row:
-                continue
-            found = _TO.search(row)
-            if found is not None:
-                address = IPv4Address(found[1]) if found[1] else IPv6Address(found[2])
-                self.destinations[chain.name, at] = int(address), int(found[3])
-            elif isinstance(target := chain.rules[at].target, Dnat):
-                self.destinations[chain.name, at] = _door(target)
+    def _note_destinations(self) -> None:
+        self.destinations = {}
+        for (table, chain), rows in self.rows.items():
+            for at, row in enumerate(rows if table == "nat" else ()):
+                if "-j DNAT " not in row:
+                    continue
+                found = _TO.search(row)
+                if found is not None:
+                    address = IPv4Address(found[1]) if found[1] else IPv6Address(found[2])
+                    self.destinations[chain, at] = int(address), int(found[3])
+                elif isinstance(target := self.rule((table, chain), at).target, Dnat):
+                    self.destinations[chain, at] = _door(target)
 
 
 def _door(target: Dnat) -> Door | None:
@@ -137,15 +201,12 @@ def _shape(line: str, chains: Container[str]) -> str:
     return shape
 
 
-def _check_understood(rule: Rule) -> None:
+def _not_understood(rule: Rule) -> str:
+    """Return the first of a rule that is not understood; nothing where all is."""
     unread = [m.text for m in rule.matches if isinstance(m, MatchUnknown)]
     if isinstance(rule.target, TargetUnknown):
         unread.append(rule.target.text)
-    if unread:
-        raise LabError(
-            f"{rule.location}: the lab loads only rules that it understands, and not "
-            f"{unread[0]!r}; take this rule out of the dump to measure without it"
-        )
+    return unread[0] if unread else ""
 
 
 def check_same(wanted: Wanted, saved: Ruleset) -> None:
@@ -160,10 +221,9 @@ def check_same(wanted: Wanted, saved: Ruleset) -> None:
         lines = _lines(loaded) if loaded is not None else []
         if list(lines) == rows:
             continue
-        asked = wanted.ruleset.tables[table].chains[name]
         differ = len(lines) != len(rows) or loaded is None
         if differ or not all(
-            _is_same(asked.rules[at], loaded.rules[at])
+            _is_same(wanted.rule((table, name), at), loaded.rules[at])
             for at, (line, row) in enumerate(zip(lines, rows, strict=True))
             if line != row and loaded is not None
         ):

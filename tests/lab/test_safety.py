@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.effort import PROFILE
 from tests.support.lab.running import KUBEODDS, NFT_CASES, ROOT, case, environment, kubeodds
 
 pytestmark = pytest.mark.lab
@@ -124,6 +125,17 @@ def test_a_run_leaves_the_host_untouched(run: list[str]) -> None:
 def test_a_run_that_is_killed_at_any_moment_leaves_nothing_behind(wait: float) -> None:
     found = on_a_host([*KUBEODDS, *RUN, "--flows", "1000000"], kill_after=wait)
     assert found["status"] == -signal.SIGKILL
+    assert found["before"] == found["after"]
+    assert found["left"] == []
+
+
+@pytest.mark.parametrize("wait", [0.9, 1.6] if PROFILE != "quick" else [1.4])
+def test_a_run_in_which_things_die_is_killed_and_leaves_nothing_behind(wait: float) -> None:
+    happens = ["--dead", "10.1.0.1:flap=0.2s/0.2s", "--resync", "@0.3s,@0.5s,@0.7s"]
+    asked = ["--service", "kube-dns:dns", "--for", "60s", *happens]
+    run = ["lab", "run", *GIVEN.given, *asked]
+    found = on_a_host([*KUBEODDS, *run], kill_after=wait)
+    assert found["status"] == -signal.SIGKILL, found["said"]
     assert found["before"] == found["after"]
     assert found["left"] == []
 

@@ -33,6 +33,7 @@ from analyzer.kubeproxy.trace import Question, trace
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import address_from_text
 from analyzer.model.cluster import Cluster, Placement
+from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.measurement import ClientExit, ClientTrial, EndpointCount, Measurement
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
@@ -73,6 +74,7 @@ from tests.support.cluster_answers import build_answer, drift_answer
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
 from tests.support.flows import flows_answer
 from tests.support.gate_answers import gate_answer
+from tests.support.phases_answer import PHASES
 from tests.support.predicted_answers import advise_answer, loss_cluster_answer
 from tests.support.repairs import repair_answer
 
@@ -272,6 +274,8 @@ class Answers:
                 return diff_answer(BEFORE, self.text if self.text != RICH else AFTER)
             case "lab run" | "lab judge" | "lab verify":
                 return replace(LAB, diagnostics=view.diagnostics)
+            case "lab run --for":
+                return replace(PHASES, diagnostics=view.diagnostics)
             case "lab repair":
                 return replace(LAB_REPAIR, diagnostics=view.diagnostics)
             case "lab clients":
@@ -480,6 +484,15 @@ LAB = LabAnswer(
     dead="node master",
     verdicts=(judge(measured(DEAD, ALIVE)), judge(ENDED)),
     routes=2,
+    traces=(
+        FlowTrace(
+            service="kube-system/kube-dns:dns",
+            source="pod",
+            flow="10.244.1.254:1024 to 10.2.3.4:53",
+            matched=("nat: -A PREROUTING -j KUBE-SERVICES",),
+            differs=None,
+        ),
+    ),
     left_out=(
         LeftOut(
             service="default/sctp",

@@ -15,6 +15,7 @@ SCHEMAS = ROOT / "analyzer" / "reports" / "schemas"
 #: These write documents of other names than their own.
 _NAMES = {
     "lab run": "lab",
+    "lab run --for": "lab-phases",
     "lab judge": "lab",
     "lab verify": "lab",
     "lab clients": "clients",
@@ -27,7 +28,7 @@ _NAMES = {
 #: Documents of verbs that came later begin with version 1.
 _LATER = (
     *("whatif", "loss-nodes", "loss-cluster", "components", "timeline", "client", "advise"),
-    *("gate", "repair", "lab-repair", "suspects", "pinned"),
+    *("gate", "repair", "lab-repair", "lab-phases", "suspects", "pinned"),
     "anonymise-map",
     *("cluster-build", "cluster-drift", "cluster-sql"),
 )

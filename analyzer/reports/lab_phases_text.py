@@ -1,0 +1,186 @@
+"""``lab run --for`` for people: phases, endpoints, seconds, and connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.kubeproxy.view import Source
+from analyzer.model.lab_phases import Bucket, Connection
+from analyzer.model.measurement import ANSWERED
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase, lost_of
+from analyzer.reports.lab_text import BACKENDS, judged
+from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.phrases import SOURCES, assumed, count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_PHASES: Final = (
+    Column("FROM", right=True),
+    Column("TO", right=True),
+    Column("DEAD", shortens=True),
+    Column("FLOWS", right=True),
+    Column("PREDICTED LOST", right=True),
+    Column("LOST", right=True),
+    Column("99% INTERVAL", spare=2),
+    Column("VERDICT"),
+)
+_ENDPOINTS: Final = (
+    Column("FROM", right=True),
+    Column("ENDPOINT"),
+    Column("", spare=1),
+    Column("PREDICTED", right=True),
+    Column("COUNT", right=True),
+    Column("MEASURED", right=True),
+    Column("ANSWERED", right=True),
+    Column("P-VALUE", right=True, spare=2),
+)
+_BUCKETS: Final = (
+    Column("SECOND", right=True),
+    Column("FLOWS", right=True),
+    Column("LOST", right=True),
+    Column("", spare=2),
+    Column("AT", foldable=True),
+)
+_CONNECTIONS: Final = (
+    Column("CONNECTION", right=True),
+    Column("ENDPOINT"),
+    Column("BYTES", right=True, spare=1),
+    Column("MEASURED", foldable=True),
+    Column("PREDICTED", foldable=True),
+    Column("VERDICT"),
+)
+#: Signs of a bar that is full.
+_WIDE: Final = 20
+
+
+def render(answer: LabPhasesAnswer) -> Document:
+    """Return what happened, phase by phase, and what speaks against the prediction."""
+    return Document([*_blocks(answer), *assumed(answer.diagnostics), *_end(answer)])
+
+
+def _blocks(answer: LabPhasesAnswer) -> Iterator[Block]:
+    measured = answer.phases[0].verdict.measurement
+    node = f" at node {measured.node}" if measured.node else ""
+    head = (
+        f"{answer.rate:g} new flows a second for {answer.seconds:g}s from "
+        f"{SOURCES[Source(measured.source)]} to {measured.service} ({measured.protocol}, "
+        f"{measured.frontend}){node}, dead at first: {answer.dead}"
+    )
+    loaded = BACKENDS.get(measured.backend, measured.backend)
+    yield Line((Span(head, Style.STRONG),))
+    yield Line((Span(f"{loaded} on Linux {measured.kernel}", Style.FAINT),))
+    yield Line()
+    for event in answer.events:
+        took = 1000 * (event.ended - event.begun)
+        yield Line((f"{event.begun:.2f}s: {event.says}, done in {took:.0f} ms",))
+    if answer.events:
+        yield Line()
+    yield Table(_PHASES, tuple(tuple(_phase(each)) for each in answer.phases))
+    yield Line()
+    rows = (tuple(row) for each in answer.phases for row in _endpoints(each))
+    yield Table(_ENDPOINTS, tuple(rows))
+    yield Line()
+    if measured.protocol in ANSWERED:
+        yield Table(_BUCKETS, tuple(tuple(_bucket(each)) for each in answer.buckets))
+        yield Line()
+    if answer.connections:
+        rows = (tuple(_connection(each)) for each in answer.connections)
+        yield Table(_CONNECTIONS, tuple(rows))
+        yield Line()
+
+
+def _phase(each: Phase) -> Iterator[Cell]:
+    measured = each.verdict.measurement
+    yield f"{each.begins:.2f}s"
+    yield f"{each.ends:.2f}s"
+    yield (each.dead, Span(" (between phases)", Style.FAINT) if each.at_event else "")
+    yield f"{measured.flows:,}"
+    lost = each.lost_predicted
+    yield "not predicted" if lost is None else bounds_percent(lost)
+    yield f"{100 * lost_of(measured) / measured.flows:.2f}%"
+    low, high = each.interval or (0.0, 1.0)
+    yield f"{100 * low:.1f} to {100 * high:.1f}%"
+    if not each.predicted:
+        yield Span("not judged", Style.WARNING)
+    else:
+        yield judged(agrees=each.verdict.agrees)
+
+
+def _endpoints(each: Phase) -> Iterator[tuple[Cell, ...]]:
+    measured = each.verdict.measurement
+    for verdict in each.verdict.endpoints:
+        endpoint = verdict.endpoint
+        style = Style.BAD if endpoint.dead else Style.PLAIN
+        how = f"dead: {endpoint.death}" if endpoint.dead else endpoint.death or ""
+        yield (
+            f"{each.begins:.2f}s",
+            Span(endpoint.name, style),
+            Span("between phases" if each.at_event else how, style),
+            bounds_percent(endpoint.predicted) if each.predicted else "-",
+            f"{endpoint.landed:,}",
+            f"{100 * endpoint.landed / measured.flows:.2f}%",
+            f"{endpoint.answered:,}",
+            f"{verdict.p_value:.2g}",
+        )
+
+
+def _bucket(each: Bucket) -> Iterator[Cell]:
+    lost = each.flows - each.answered
+    yield f"{each.begins:g}s"
+    yield f"{each.flows:,}"
+    yield f"{100 * lost / each.flows:.0f}%"
+    yield Span("#" * -(-_WIDE * lost // each.flows), Style.BAD)
+    yield ", ".join(f"{to.name} {to.landed:,}" for to in each.endpoints)
+
+
+def _connection(each: Connection) -> Iterator[Cell]:
+    yield f"{each.number + 1}"
+    yield each.endpoint or "?"
+    yield f"{each.answered:,}"
+    yield _fared(each)
+    yield each.expected or "not predicted"
+    yield judged(agrees=each.agrees) if each.agrees is not None else "-"
+
+
+def _fared(each: Connection) -> str:
+    hung = [
+        f"hung from {h.begins:.1f}s on"
+        if h.ends is None
+        else f"hung from {h.begins:.1f}s to {h.ends:.1f}s"
+        for h in each.hangs
+    ]
+    if each.fate == "not-opened":
+        return "was not opened"
+    if each.ended is not None:
+        hung.append(f"reset at {each.ended:.1f}s")
+    return ", ".join(hung) or "survived"
+
+
+def _end(answer: LabPhasesAnswer) -> Iterator[Line]:
+    for each in answer.phases:
+        for fault in each.verdict.faults if each.predicted else ():
+            yield Line((Span(f"{each.begins:.2f}s to {each.ends:.2f}s: {fault}", Style.BAD),))
+    sent = sum(each.verdict.measurement.flows for each in answer.phases)
+    between = sum(each.verdict.measurement.flows for each in answer.phases if each.at_event)
+    endpoints = [e for each in answer.phases for e in each.verdict.measurement.endpoints]
+    waiting = sum(each.in_flight for each in endpoints)
+    yield Line(
+        (
+            f"{count(sent, 'new flow')}, {between:,} of them between phases, {waiting:,} cut off "
+            f"in flight; unaccounted for: {answer.unaccounted}.",
+        )
+    )
+    yield Line(
+        (
+            "Verdict: ",
+            judged(agrees=answer.agrees),
+            Span(
+                " (exact binomial tests, Holm-corrected; false-alarm rate "
+                f"{answer.false_alarm_rate:.0e} for all phases together)",
+                Style.FAINT,
+            ),
+        )
+    )

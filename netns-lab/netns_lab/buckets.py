@@ -1,0 +1,60 @@
+"""The flows of a run by the time when they were sent."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from analyzer.model.lab_phases import Arrival, Bucket
+from netns_lab.count import RawDoor, door_of
+
+if TYPE_CHECKING:
+    from netns_lab.phases import Phased
+
+#: Buckets of time that a run is shown in, at most.
+_BUCKETS: Final = 15
+
+
+def buckets(run: Phased, marks: Sequence[tuple[float, int]], seconds: float) -> tuple[Bucket, ...]:
+    """Return the flows by the time when they were sent."""
+    fates = run.fates()
+    width = _width(seconds)
+    last = [number for _, number in marks]
+    times = [at for at, _ in marks]
+    rows: dict[int, Counter[tuple[RawDoor | None, bool | None]]] = {}
+    for number, fate in enumerate(fates):
+        at = times[bisect_right(last, number)]
+        rows.setdefault(int(at / width), Counter())[fate] += 1
+    endpoint = run.endpoint_of
+    found = []
+    for at, counted in sorted(rows.items()):
+        doors = sorted({door for door, _ in counted if door is not None}, key=door_of)
+        found.append(
+            Bucket(
+                begins=at * width,
+                ends=(at + 1) * width,
+                flows=counted.total(),
+                answered=sum(n for (_, answered), n in counted.items() if answered),
+                endpoints=tuple(
+                    Arrival(
+                        name=str(endpoint(door)),
+                        landed=sum(n for (d, _), n in counted.items() if d == door),
+                        answered=counted[door, True],
+                    )
+                    for door in doors
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _width(seconds: float) -> float:
+    """Return how long a bucket is: 1, 2 or 5 of some power of ten, of seconds."""
+    width = 0.1
+    for factor in (2, 2.5, 2) * 5:
+        if seconds / width <= _BUCKETS:
+            break
+        width *= factor
+    return width

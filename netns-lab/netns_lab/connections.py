@@ -1,0 +1,252 @@
+"""Connections of TCP that are open all the time: real ones, each of a byte there and back.
+
+They come from an address of their own: the client's kernel is mute for all others while packets
+are counted, and must not be for these. Who answers is asked when one is opened: it tells its
+number, and the server that reads it knows to which endpoint it was sent.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from analyzer.kubeproxy.view import Endpoint, Source
+from analyzer.model.addresses import IPV4, Address, address_from_text
+from netns_lab.command import run
+from netns_lab.namespace import Namespace
+from netns_lab.servers import FAMILIES
+from netns_lab.topology import Host, Topology
+
+#: Seconds from an answer to the next byte; without an answer after which a connection hangs; for
+#: which one may take to be opened.
+_PERIOD: Final = 0.05
+HANGS: Final = 0.5
+_OPENING: Final = 1.0
+#: Of the client's rules of routing: ours come before the one that mutes it.
+_FIRST: Final = 0
+_TABLE: Final = 203
+_NUMBER: Final = struct.Struct("!I")
+
+
+@dataclass(slots=True)
+class Kept:
+    """One connection, seen from its client."""
+
+    number: int
+    socket: socket.socket
+    endpoint: Endpoint | None = None
+    answers: list[float] = field(default_factory=list)
+    due: float | None = None
+    ended: float | None = None
+
+
+class Connections:
+    """All of a run.
+
+    Args:
+        of: where the clients are, and the address that they have; None: any of the namespace.
+        listeners: those of living endpoints, which take in nobody else.
+    """
+
+    def __init__(
+        self,
+        of: tuple[Namespace, Address | None],
+        to: tuple[Address, int],
+        listeners: Sequence[socket.socket],
+        clock: Callable[[], float],
+    ) -> None:
+        self._of, self._to, self._clock = of, to, clock
+        self._selector = selectors.DefaultSelector()
+        self._unnamed: dict[socket.socket, Endpoint] = {}
+        self.all: list[Kept] = []
+        #: When this process did nothing for a while: from, to.
+        self.pauses: list[tuple[float, float]] = []
+        self._last: float | None = None
+        for each in listeners:
+            self._selector.register(each, selectors.EVENT_READ, self._accept)
+
+    def open(self, number: int, slowest: float, meanwhile: Callable[[], None]) -> None:
+        """Open so many, and wait until each is, or is not within a second.
+
+        Of what is slow some packets have to come, each of them so many seconds late; what holds
+        them back is served `meanwhile`.
+        """
+        namespace, address = self._of
+        for at in range(number):
+            client = namespace.socket(FAMILIES[self._to[0].version], socket.SOCK_STREAM)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.setblocking(False)
+            if address is not None:
+                client.bind((str(address), 0))
+            with suppress(OSError):  # that it is on its way, or cannot be
+                client.connect((str(self._to[0]), self._to[1]))
+            kept = Kept(at, client)
+            self.all.append(kept)
+            self._selector.register(client, selectors.EVENT_WRITE, self._opened(kept))
+        deadline = time.monotonic() + _OPENING + 3 * slowest
+        while time.monotonic() < deadline and any(not each.answers for each in self.all):
+            self.serve(0.01)
+            meanwhile()
+        for kept in self.all:
+            if not kept.answers:
+                self._end(kept)
+        self.begin()
+
+    def begin(self) -> None:
+        """Let the clock begin: what was answered before is answered at its beginning."""
+        now = self._clock()
+        self._last = now
+        for kept in self.all:
+            if kept.ended is None:
+                kept.answers[:] = [now]
+                kept.due = now
+
+    def serve(self, wait: float) -> None:
+        """Take in who connects, answer, and send bytes that are due; wait so long for the first."""
+        for key, _ in self._selector.select(wait):
+            key.data(key.fileobj)
+        now = self._clock()
+        if self._last is not None:
+            if now - self._last > _PERIOD:
+                self.pauses.append((self._last, now))
+            self._last = now
+        for kept in self.all:
+            if kept.due is not None and kept.due <= now and kept.ended is None:
+                kept.due = None
+                self._send(kept, b"x")
+
+    def close(self) -> None:
+        """End them."""
+        self._selector.close()
+        for each in (*(k.socket for k in self.all), *self._unnamed):
+            each.close()
+
+    def _opened(self, kept: Kept) -> Callable[[socket.socket], None]:
+        def opened(client: socket.socket) -> None:
+            if client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                self._end(kept)
+                return
+            self._selector.modify(client, selectors.EVENT_READ, self._answered(kept))
+            self._send(kept, _NUMBER.pack(kept.number))
+
+        return opened
+
+    def _answered(self, kept: Kept) -> Callable[[socket.socket], None]:
+        def answered(client: socket.socket) -> None:
+            try:
+                said = client.recv(64)
+            except BlockingIOError:
+                return
+            except OSError:
+                said = b""
+            if not said:
+                self._end(kept)
+                return
+            now = self._clock()
+            kept.answers.append(now)
+            kept.due = now + _PERIOD
+
+        return answered
+
+    def _send(self, kept: Kept, data: bytes) -> None:
+        try:
+            kept.socket.send(data)
+        except OSError:
+            self._end(kept)
+
+    def _end(self, kept: Kept) -> None:
+        if kept.ended is None:
+            kept.ended = self._clock()
+            self._selector.unregister(kept.socket)
+            kept.socket.close()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(BlockingIOError, ConnectionError):
+            while True:
+                server, _ = listener.accept()
+                server.setblocking(False)
+                server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                name = server.getsockname()
+                address = address_from_text(name[0])
+                assert address is not None
+                self._unnamed[server] = Endpoint(address, name[1])
+                self._selector.register(server, selectors.EVENT_READ, self._serve)
+
+    def _serve(self, server: socket.socket) -> None:
+        try:
+            said = server.recv(64)
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""
+        if not said:
+            self._selector.unregister(server)
+            self._unnamed.pop(server, None)
+            server.close()
+            return
+        if len(said) == _NUMBER.size and (endpoint := self._unnamed.get(server)) is not None:
+            (number,) = _NUMBER.unpack(said)
+            if number < len(self.all) and self.all[number].endpoint is None:
+                self.all[number].endpoint = endpoint
+        with suppress(OSError):
+            server.send(b"y")
+
+
+def hangs(
+    kept: Kept, end: float, pauses: Sequence[tuple[float, float]], slowest: float = 0.0
+) -> Iterator[tuple[float, float | None]]:
+    """Give when nothing came by a connection, our own pauses left out; None: until the `end`.
+
+    What is slow may be `slowest` seconds late, and as much again where an answer waits for it.
+    """
+    last = kept.ended if kept.ended is not None else end
+    times = [*kept.answers, last]
+    for at, (before, after) in enumerate(pairwise(times)):
+        paused = sum(min(b, after) - max(a, before) for a, b in pauses if a < after and b > before)
+        if after - before - paused > HANGS + 2 * slowest:
+            is_last = at == len(times) - 2
+            if is_last and kept.ended is not None:
+                continue  # what ended it is told by its end
+            yield before, None if is_last else after
+
+
+def client_of(
+    topology: Topology, source: Source, address: Address
+) -> tuple[Namespace, Address | None]:
+    """Return from where connections of a kind of source are made, and make that a place to be.
+
+    Raises:
+        LabError: ip(8) refuses.
+    """
+    if source is Source.NODE:
+        return topology.node, None
+    host, mac = _device(topology, source)
+    version = address.version
+    hop = "169.254.1.1" if version == IPV4 else "fe80::6b:6f"
+    lines = [
+        f"neigh replace {hop} lladdr {mac} dev {host.device} nud permanent",
+        f"route add default via {hop} dev {host.device} onlink table {_TABLE}",
+        f"rule add pref {_FIRST} from {address} table {_TABLE}",
+        f"rule add pref {_FIRST} to {address} table local",
+    ]
+    if source is not Source.POD:
+        lines.insert(0, f"address add {address} dev {host.device}")
+    run(host.namespace, ["ip", f"-{version}", "-batch", "-"], "\n".join(lines) + "\n")
+    return host.namespace, address
+
+
+def _device(topology: Topology, source: Source) -> tuple[Host, str]:
+    match source:
+        case Source.EXTERNAL:
+            return topology.outside, topology.outer_mac
+        case Source.POD_ELSEWHERE:
+            return topology.elsewhere, topology.uplink_mac
+        case _:
+            return topology.client, topology.gateway_mac

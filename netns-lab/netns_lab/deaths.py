@@ -1,0 +1,222 @@
+"""Who is dead in the lab, and how: ``--dead WHAT:KIND``, as words and as values.
+
+A kind says what becomes of a packet that comes for what is dead, at its very door; the rules of the
+node know nothing of it. What is slow lives: it answers, and late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Final
+
+from analyzer.clients.fates import Fate
+from analyzer.errors import UsageError
+from analyzer.failure.models import Dead
+from analyzer.inputs import Input
+from analyzer.judging import dead_of
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.value import replace
+from analyzer.parsers.durations import duration_from_text
+from netns_lab.errors import LabError
+
+#: What a client sees of each kind; of those that are no fate of a flow, None.
+FATES: Final[Mapping[str, Fate | None]] = {
+    "silent": Fate.SILENT,
+    "arp": Fate.UNREACHABLE,
+    "process": Fate.REFUSED,
+    "unreachable": Fate.UNREACHABLE,
+    "drop": Fate.SILENT,
+    "reject": Fate.REFUSED,
+    "slow": Fate.ANSWERED,
+    "flap": None,
+}
+#: What stands behind a kind that has a number.
+_VALUES: Final = {"slow": "MS", "flap": "UP/DOWN"}
+GRAMMAR: Final = "silent, arp, process, unreachable, drop, reject, slow=MS or flap=UP/DOWN"
+#: Milliseconds: what is slower, the lab takes for lost.
+_SLOWEST: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of death.
+
+    Attributes:
+        milliseconds: by which what is slow is late.
+        up, down: seconds of what flaps; it begins up.
+    """
+
+    name: str
+    milliseconds: int = 0
+    up: float = 0.0
+    down: float = 0.0
+
+    def __str__(self) -> str:
+        if self.name == "slow":
+            return f"slow={self.milliseconds}"
+        return f"flap={self.up:g}s/{self.down:g}s" if self.name == "flap" else self.name
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether flows to it are lost; what flaps is not dead at first."""
+        return self.name not in _VALUES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """What is dead in one way.
+
+    Attributes:
+        what: as it was named.
+        node: the node, if it is one.
+        endpoints: those of the dump that die with it.
+        whole: those addresses of which every port dies.
+    """
+
+    what: str
+    kind: Kind
+    node: str | None = None
+    endpoints: frozenset[Endpoint] = frozenset()
+    whole: bool = True
+
+
+SILENT: Final = Kind(name="silent")
+
+
+def kind_from_text(text: str) -> Kind | None:
+    """Return a kind; None: the text begins with the name of none.
+
+    Raises:
+        UsageError: its number is wrong.
+    """
+    name, sign, value = text.partition("=")
+    if name not in FATES:
+        return None
+    if name not in _VALUES:
+        if sign:
+            raise UsageError(f"--dead: {text!r}: {name} takes no value")
+        return Kind(name=name)
+    if name == "slow":
+        if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= _SLOWEST:
+            raise UsageError(
+                f"--dead: {text!r}: expected milliseconds from 1 to {_SLOWEST:,}, for example "
+                "slow=200"
+            )
+        return Kind(name=name, milliseconds=int(value))
+    up, _, down = value.partition("/")
+    times = [_seconds(each) for each in (up, down)]
+    if not all(times):
+        raise UsageError(
+            f"--dead: {text!r}: expected how long it is up and how long down, for example "
+            "flap=5s/2s"
+        )
+    return Kind(name=name, up=times[0], down=times[1])
+
+
+def _seconds(text: str) -> float:
+    found = duration_from_text(text if text[-1:].isalpha() else f"{text}s")
+    return 0.0 if found is None else float(found)
+
+
+def parted(word: str) -> tuple[str, Kind | None]:
+    """Return what a word of ``--dead`` names, and the kind behind it; None: it has none.
+
+    Raises:
+        UsageError: a kind has a wrong number, or nothing is before it.
+    """
+    what, sign, last = word.rpartition(":")
+    kind = kind_from_text(last) if sign else None
+    if kind is None:
+        return word, None
+    if not what:
+        raise UsageError(f"--dead {word}: what is {last}? Give WHAT:KIND")
+    return what, kind
+
+
+def deaths_of(options: SimpleNamespace, given: Input) -> tuple[Dead, tuple[Death, ...]]:
+    """Return who is dead, and of those that a kind was given for, how; the slow are not dead.
+
+    Raises:
+        UsageError: a name that does not occur, or a kind that does not fit it.
+    """
+    deaths: list[Death] = []
+    lasting: dict[str, list[str]] = {"dead": [], "dead_node": []}
+    for name in lasting:
+        for word in getattr(options, name):
+            what, kind = parted(word)
+            is_node = name == "dead_node" or what in given.cluster.node_names
+            if kind is not None:
+                deaths.append(death_of(what, kind, options, given, is_node=is_node))
+            if kind is None or kind.is_dead:
+                lasting["dead_node" if is_node else "dead"].append(what)
+    told = SimpleNamespace(**{**vars(options), **lasting})
+    _check_apart(deaths)
+    return dead_of(told, given), tuple(deaths)
+
+
+def death_of(
+    what: str, kind: Kind, options: SimpleNamespace, given: Input, *, is_node: bool
+) -> Death:
+    """Return how something dies.
+
+    Raises:
+        UsageError: nothing has that name, or the kind does not fit it.
+    """
+    named = {"dead": [] if is_node else [what], "dead_node": [what] if is_node else []}
+    alone = SimpleNamespace(**{**vars(options), **named, "dead_zone": []})
+    found = dead_of(alone, given)
+    ports = {each for each in given.view.endpoints if each not in found.endpoints}
+    living = {each.address for each in ports}
+    whole = is_node or not any(each.address in living for each in found.endpoints)
+    if kind.name == "arp" and not whole:
+        raise UsageError(f"--dead {what}:arp: a neighbour is of an address, not of one port")
+    return Death(
+        what=what,
+        kind=kind,
+        node=what if is_node else None,
+        endpoints=found.endpoints,
+        whole=whole,
+    )
+
+
+def _check_apart(deaths: Iterable[Death]) -> None:
+    """Raise a UsageError where something would die in two ways."""
+    seen: dict[object, Death] = {}
+    for each in deaths:
+        for what in (*([each.node] if each.node else []), *each.endpoints):
+            if what in seen:
+                raise UsageError(
+                    f"--dead {each.what}:{each.kind}: {what} is already {seen[what].kind}, by "
+                    f"{seen[what].what}"
+                )
+            seen[what] = each
+
+
+def without_flapping(deaths: Iterable[Death]) -> tuple[Death, ...]:
+    """Return deaths that hold all the time.
+
+    Raises:
+        LabError: one is a schedule, which takes time to pass.
+    """
+    every = tuple(deaths)
+    for each in every:
+        if each.kind.name == "flap":
+            raise LabError(
+                f"--dead {each.what}:{each.kind}: what goes up and down takes time to be seen; "
+                "add --for, for example --for 30s"
+            )
+    return every
+
+
+def without(dead: Dead, deaths: Iterable[Death]) -> Dead:
+    """Return what is dead by itself, and in no way of `deaths`: these are put on top."""
+    every = [each for each in deaths if each.kind.is_dead]
+    gone = frozenset(endpoint for each in every for endpoint in each.endpoints)
+    nodes = {each.node for each in every}
+    return replace(
+        dead,
+        endpoints=dead.endpoints - gone,
+        nodes=tuple(each for each in dead.nodes if each not in nodes),
+    )

@@ -1,0 +1,215 @@
+"""Deaths as they are brought about: at the door of what dies, and undone there.
+
+Theory of operation
+===================
+
+Each host of the lab owns the addresses of its endpoints, so that what comes for them is in its
+INPUT, where a rule of filter makes an end of it: DROP, REJECT, or NFQUEUE, which hands it to us
+for some milliseconds (`delays`). What is silent says nothing by itself either. Without a neighbour
+the host is the last router: a rule of routing sends what comes to a table where the address is on
+the link, and nobody there answers ARP, or neighbour discovery.
+
+Flows have come by the host's device before any of this, where they are counted.
+
+Source: iptables-extensions(8), REJECT and NFQUEUE; ip-rule(8); ip-route(8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Final
+
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.addresses import IPV4, IPV6, Address
+from netns_lab.command import run
+from netns_lab.deaths import Death, Kind
+from netns_lab.delays import Delay
+from netns_lab.errors import LabError
+from netns_lab.namespace import Namespace
+from netns_lab.topology import Host
+
+if TYPE_CHECKING:
+    from netns_lab.experiment import Lab
+
+#: From which a host's own pods' last router speaks: RFC 2544, so nobody's.
+_ROUTER: Final[dict[int, Address]] = {
+    4: IPv4Address("198.19.0.2"),
+    6: IPv6Address("fd6b:6f01::2"),
+}
+_TABLE: Final = 202
+#: Of rules of routing: ours come first, then the table `local`.
+_FIRST, _LOCALLY = 0, 2
+_PROGRAMS: Final = {4: "iptables-nft-restore", 6: "ip6tables-nft-restore"}
+_REFUSED: Final = {4: "icmp-port-unreachable", 6: "icmp6-port-unreachable"}
+_UNREACHABLE: Final = {4: "icmp-host-unreachable", 6: "icmp6-addr-unreachable"}
+_ICMP: Final = {4: "icmp", 6: "ipv6-icmp"}
+
+
+class Dying:
+    """The deaths of a lab."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._delays: dict[tuple[Namespace, int], Delay] = {}
+        self._routed: set[tuple[Namespace, int]] = set()
+        self._protocols: dict[Endpoint, set[str]] = {}
+        for service in lab.question.view.services:
+            for endpoint in service.endpoints:
+                self._protocols.setdefault(endpoint, set()).add(service.protocol)
+
+    @property
+    def delays(self) -> tuple[Delay, ...]:
+        """What holds packets back for a while; whoever waits for answers serves it."""
+        return tuple(self._delays.values())
+
+    def serve(self) -> None:
+        """Let go what was held back long enough."""
+        for each in self._delays.values():
+            each.serve()
+
+    def check(self, death: Death) -> None:
+        """Raise a LabError where something cannot die so."""
+        for host, endpoints in self._hosts(death):
+            if host is None:
+                raise LabError(
+                    f"--dead {death.what}:{death.kind}: {next(iter(endpoints))} is an address of "
+                    "the node whose rules these are: only its process can be gone; leave out "
+                    f":{death.kind}"
+                )
+
+    def kill(self, death: Death) -> None:
+        """Let something die.
+
+        Raises:
+            LabError: it cannot die so.
+        """
+        self.check(death)
+        self._change(death, "I")
+
+    def revive(self, death: Death) -> None:
+        """Let what died live again."""
+        self._change(death, "D")
+
+    def _hosts(self, death: Death) -> Iterator[tuple[Host | None, frozenset[Endpoint]]]:
+        """Give the hosts of what dies; None: the node itself, whose rules stay as they are."""
+        topology = self._lab.topology
+        if death.node is not None:
+            for other in topology.others:
+                assert other.plan is not None
+                if other.plan.name != death.node:
+                    continue
+                if other.gate is not None:
+                    raise LabError(
+                        f"--dead {death.what}:{death.kind}: it has rules of its own, by --rules: "
+                        "let its endpoints die"
+                    )
+                yield other, frozenset()
+            return
+        by_host: dict[int, tuple[Host | None, set[Endpoint]]] = {}
+        for endpoint in death.endpoints:
+            where = self._lab.where(endpoint.address)
+            if where is None:  # not of these routes
+                continue
+            host = next((h for h in topology.hosts if h.namespace is where), None)
+            by_host.setdefault(id(host), (host, set()))[1].add(endpoint)
+        for host, endpoints in by_host.values():
+            yield host, frozenset(endpoints)
+
+    def _change(self, death: Death, how: str) -> None:
+        for host, endpoints in self._hosts(death):
+            assert host is not None  # `check`
+            for version in self._lab.topology.plan.versions:
+                mine = [e for e in endpoints if e.address.version == version]
+                if mine or death.node is not None:
+                    self._change_host(death, host, version, mine, how)
+            self._lab.topology.telling.add(host.namespace)
+
+    def _change_host(
+        self, death: Death, host: Host, version: int, endpoints: list[Endpoint], how: str
+    ) -> None:
+        namespace, kind = host.namespace, death.kind
+        if kind.name == "arp":
+            self._without_neighbour(host, version, endpoints, how)
+        if kind.name == "slow":
+            key = namespace, kind.milliseconds
+            if key not in self._delays:
+                self._delays[key] = Delay(*key)
+        if death.whole:
+            addresses = {e.address for e in endpoints}
+            comes = [f"-d {each}" for each in sorted(addresses, key=int)] or [f"-i {host.device}"]
+            goes = [f"-s {each}" for each in sorted(addresses, key=int)] or [f"-o {host.device}"]
+        else:
+            comes = [
+                f"-d {e.address} -p {protocol} -m {protocol} --dport {e.port}"
+                for e in endpoints
+                for protocol in sorted(self._protocols[e])
+            ]
+            goes = [each.replace("-d ", "-s ").replace("--dport", "--sport") for each in comes]
+        lines = [f"-{how} INPUT {each} {end}" for each in comes for end in _ends(kind, version)]
+        if kind.name in ("silent", "arp"):
+            # Its last router, which speaks by ICMP, is no part of it.
+            told = "" if kind.name == "silent" else f"! -p {_ICMP[version]} "
+            lines += [f"-{how} OUTPUT {each} {told}-j DROP" for each in goes]
+        text = "\n".join(["*filter", *lines, "COMMIT"]) + "\n"
+        run(namespace, [_PROGRAMS[version], "--noflush"], text)
+
+    def _without_neighbour(
+        self, host: Host, version: int, endpoints: Iterable[Endpoint], how: str
+    ) -> None:
+        """Send what comes for an address to a link where nobody has it."""
+        namespace = host.namespace
+        everything = "0.0.0.0/0" if version == IPV4 else "::/0"
+        if (namespace, version) not in self._routed:
+            assert host.plan is not None
+            lines = [
+                f"rule add pref {_LOCALLY} table local",
+                f"rule del pref {_FIRST} table local",
+                f"route add {everything} dev {host.device} table {_TABLE}",
+            ]
+            if not host.plan.addresses:
+                lines.append(f"address add {_ROUTER[version]} dev lo")
+            # Where endpoints send, the table `local` was moved already.
+            moved = self._lab.topology.plan.endpoints_send
+            _batch(namespace, version, lines[2:] if moved else lines)
+            namespace.set(
+                "net/ipv4/ip_forward" if version == IPV4 else "net/ipv6/conf/all/forwarding", 1
+            )
+            self._routed.add((namespace, version))
+        verb = "add" if how == "I" else "del"
+        which = [f"to {each}" for each in sorted({e.address for e in endpoints}, key=int)]
+        _batch(
+            namespace,
+            version,
+            [
+                f"rule {verb} pref {_FIRST} {each} iif {host.device} table {_TABLE}"
+                for each in which or [""]
+            ],
+        )
+        if version == IPV6 and how == "I":
+            # What was sent to it before is no sign that it is there.
+            run(namespace, ["ip", "-6", "neigh", "flush", "dev", host.device], check=False)
+
+
+def _batch(namespace: Namespace, version: int, lines: Iterable[str]) -> None:
+    run(namespace, ["ip", f"-{version}", "-batch", "-"], "\n".join(lines) + "\n")
+
+
+def _ends(kind: Kind, version: int) -> Iterator[str]:
+    """Give the ends of rules for what comes for the dead."""
+    match kind.name:
+        case "silent" | "drop":
+            yield "-j DROP"
+        case "process":
+            # As the kernel does where no socket is bound: RST, or ICMP port unreachable. Each is
+            # put in front of the one before.
+            yield f"-j REJECT --reject-with {_REFUSED[version]}"
+            yield "-p tcp -j REJECT --reject-with tcp-reset"
+        case "reject":
+            yield f"-j REJECT --reject-with {_REFUSED[version]}"
+        case "unreachable":
+            yield f"-j REJECT --reject-with {_UNREACHABLE[version]}"
+        case "slow":
+            yield f"-j NFQUEUE --queue-num {kind.milliseconds}"
+        case _:  # it comes to no socket
+            return

@@ -1,0 +1,38 @@
+"""The client's silence while packets are counted, and the node's readiness to tell of refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from netns_lab.netlink import Netlink
+from netns_lab.servers import FAMILIES
+from netns_lab.topology import MUTE, Topology
+
+#: What limits errors of ICMP: while packets are counted, and usually (ip-sysctl.rst).
+_ICMP_LIMITS: Final = {
+    "ipv4/icmp_ratelimit": (0, 1000),
+    "ipv4/icmp_msgs_per_sec": (1_000_000_000, 1000),
+    "ipv4/icmp_msgs_burst": (1_000_000, 50),
+    "ipv6/icmp/ratelimit": (0, 1000),
+}
+
+
+def mute(lab: Topology, *, on: bool) -> None:
+    """Let the client's kernel be silent, or answer what comes as a client would.
+
+    While packets are counted it would answer each reply with a reset or an error of ICMP, and each
+    of these passes all rules. The node, for its part, tells each client that it refuses, where it
+    usually tells one a second.
+    """
+    for namespace in (lab.node, *(each.namespace for each in lab.gates), *lab.telling):
+        with namespace:
+            for name, (counting, usual) in _ICMP_LIMITS.items():
+                limit = Path("/proc/sys/net", name)
+                if limit.exists():  # else it is the whole kernel's, and not ours to change
+                    limit.write_text(str(counting if on else usual), encoding="ascii")
+    asked = Netlink(lab.client.namespace)
+    for version in lab.plan.versions:
+        asked.rule(MUTE, family=FAMILIES[version], delete=not on)
+    asked.send()
+    asked.close()

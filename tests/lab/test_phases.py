@@ -1,0 +1,136 @@
+"""Deaths, revivals, syncs and other rules while flows go on."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.support.documents import schema
+from tests.support.effort import PROFILE
+from tests.support.lab.running import NFT_CASES, ROOT, Case, case, kubeodds, lab_run
+
+pytestmark = pytest.mark.lab
+
+EXAMPLE = [str(ROOT / "examples/dump.txt"), "--objects", str(ROOT / "examples/objects.json")]
+EXAMPLE += ["--node", "worker1", "--service", "default/app"]
+
+
+#: A capture of each way to load rules: all in the deep check.
+BACKENDS = [
+    case("1.36.2-iptables-legacy/seed-dns@worker1"),
+    case("1.36.2-iptables-nft/seed-dns"),
+    next(each for each in NFT_CASES if "nftables" in str(each.directory)),
+]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a run found in which a node dies, lives again, and leaves the rules."""
+    text = (ROOT / "examples/dump.txt").read_text()
+    rows = [r for r in text.splitlines() if "KUBE-SEP-J2W2PM2EJNGL7DWU" not in r]
+    less = tmp_path_factory.mktemp("phases") / "less.txt"
+    less.write_text("\n".join(rows) + "\n")
+    happens = ["--resync", "@0.5s", "--kill", "master@1s", "--revive", "master@2.2s"]
+    happens += ["--replace-rules", f"{less}@4.4s"]
+    status, found, errors = lab_run(*EXAMPLE, "--for", "5s", "--rate", "300", *happens)
+    assert status == 0, (errors, found)
+    return found
+
+
+def test_the_document_follows_its_schema(found: dict[str, Any]) -> None:
+    Draft202012Validator(schema("lab-phases")).validate(found)
+
+
+def test_each_flow_is_of_one_phase_and_of_one_bucket(found: dict[str, Any]) -> None:
+    flows = [each["measurement"]["flows"] for each in found["phases"]]
+    assert sum(flows) == sum(each["flows"] for each in found["buckets"]) >= 4.9 * 300
+    assert found["unaccounted"] == 0
+    for each in found["buckets"]:
+        assert sum(to["landed"] for to in each["endpoints"]) == each["flows"]
+
+
+def test_each_phase_has_the_prediction_of_its_dead_and_its_rules(found: dict[str, Any]) -> None:
+    whole = [each for each in found["phases"] if not each["at_event"]][1:]
+    predicted = [each["lost_predicted"]["upper"]["value"] for each in whole]
+    assert predicted == [0.0, 0.5, 0.0, 0.0]
+    assert [each["dead"] for each in whole] == ["nothing", "master (silent)", "nothing", "nothing"]
+    assert [len(each["measurement"]["endpoints"]) for each in whole] == [2, 2, 2, 1]
+    lost = [each["lost"] for each in whole]
+    assert lost[1] > 0 == lost[0] == lost[2] == lost[3]
+    low, high = whole[1]["interval"]
+    assert low < lost[1] / whole[1]["measurement"]["flows"] < high
+
+
+def test_flows_that_left_while_rules_were_replaced_are_between_phases(
+    found: dict[str, Any],
+) -> None:
+    synced, between = (each for each in found["phases"] if each["at_event"])
+    assert synced["measurement"]["flows"] > 0 == synced["lost"]
+    event = found["events"][-1]
+    assert event["says"].startswith("replace-rules")
+    assert between["measurement"]["flows"] > 0 == between["lost"]
+    assert event["begun"] <= between["begins"] <= between["ends"] <= event["ended"]
+
+
+def test_connections_hang_while_their_endpoint_is_dead_and_survive_other_rules(
+    found: dict[str, Any],
+) -> None:
+    assert len(found["connections"]) == 8
+    for each in found["connections"]:
+        assert each["agrees"] is True
+        if each["endpoint"] == "10.244.1.9:8080":
+            assert each["fate"] == "survived"
+        else:
+            assert each["fate"] == "hung"
+            (hang,) = each["hangs"]
+            assert 0.9 < hang["begins"] < 1.6
+            assert 2.1 < hang["ends"] < 4.3
+
+
+@pytest.mark.parametrize(
+    "given",
+    BACKENDS if PROFILE != "quick" else BACKENDS[2:],
+    ids=str,
+)
+def test_a_sync_in_the_middle_of_traffic_loses_no_new_flow(given: Case) -> None:
+    again = ["--resync", "@0.3s,@0.6s", "--replace-rules", f"{given.dump}@0.9s"]
+    asked = ["--service", "kube-dns:dns-tcp", "--for", "1.2s", "--rate", "3000", *again]
+    status, found, errors = lab_run(*given.given, *asked)
+    assert status == 0, (errors, found)
+    assert (found["unaccounted"], sum(each["lost"] for each in found["phases"])) == (0, 0)
+    between = [e["measurement"]["flows"] for e in found["phases"] if e["at_event"]]
+    assert len(between) == 3
+    assert all(between)
+    assert {each["fate"] for each in found["connections"]} == {"survived"}
+
+
+@pytest.mark.skipif(PROFILE == "quick", reason="how schedules are read is tested without a lab")
+def test_a_process_that_is_gone_resets_its_connections_and_a_flap_comes_and_goes() -> None:
+    given = ["--dead", "10.244.1.9:flap=0.8s/0.7s", "--kill", "10.244.0.7:process@0.4s"]
+    done = kubeodds("lab", "run", *EXAMPLE, "--for", "2s", *given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.findall(r"\ds: (\w+ [0-9.]+)", done.stdout) == [
+        "kill 10.244.0.7",
+        "kill 10.244.1.9",
+        "revive 10.244.1.9",
+    ]
+    assert "reset at 0." in done.stdout
+    assert max(map(len, done.stdout.splitlines())) < 160
+
+
+@pytest.mark.skipif(PROFILE == "quick", reason="what is not judged is CI's")
+def test_rules_that_do_not_know_the_service_are_not_judged(tmp_path: Path) -> None:
+    text = (ROOT / "examples/dump.txt").read_text()
+    other = tmp_path / "other.txt"
+    gone = [r for r in text.splitlines() if "default/app" not in r and "NZGXMBVUFMQ6OBBQ" not in r]
+    other.write_text("\n".join(gone) + "\n")
+    words = ["--for", "1.5s", "--replace-rules", f"{other}@0.7s", "--strict", "-o", "json"]
+    done = kubeodds("lab", "run", *EXAMPLE, *words)
+    assert done.returncode == 3, done.stderr
+    assert "it does not tell what becomes of flows to default/app: not judged" in done.stderr
+    assert [e["predicted"] for e in json.loads(done.stdout)["phases"]] == [True, False, False]

@@ -1,0 +1,156 @@
+"""Flows that cross the rules of two nodes, each with its own dump."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analyzer.kubeproxy.generate import Layout
+from tests.support.clusters import GeneratedCluster
+from tests.support.effort import PROFILE
+from tests.support.lab.running import lab_run, python
+
+pytestmark = pytest.mark.lab
+
+#: Targets beside DROP: the deep check's.
+DEEP = () if PROFILE == "quick" else ("REJECT --reject-with icmp-port-unreachable",)
+
+
+def cluster() -> GeneratedCluster:
+    """Two nodes, and a Service with a NodePort that has an endpoint on each."""
+    items: list[Any] = [
+        {
+            "kind": "Node",
+            "metadata": {"name": f"node{at}", "labels": {}},
+            "spec": {"podCIDR": f"10.244.{at}.0/24", "podCIDRs": [f"10.244.{at}.0/24"]},
+            "status": {"addresses": [{"type": "InternalIP", "address": f"192.168.9.{10 + at}"}]},
+        }
+        for at in (0, 1)
+    ]
+    port = {"name": "http", "protocol": "TCP", "port": 80}
+    meta = {"name": "shop", "namespace": "default"}
+    spec = {
+        "type": "NodePort",
+        "clusterIP": "10.96.7.7",
+        "clusterIPs": ["10.96.7.7"],
+        "ports": [{**port, "nodePort": 30080}],
+        "internalTrafficPolicy": "Cluster",
+        "externalTrafficPolicy": "Cluster",
+        "sessionAffinity": "None",
+    }
+    items.append({"kind": "Service", "metadata": meta, "spec": spec, "status": {}})
+    labels = {"kubernetes.io/service-name": "shop"}
+    items.append(
+        {
+            "kind": "EndpointSlice",
+            "addressType": "IPv4",
+            "metadata": {"name": "shop-0", "namespace": "default", "labels": labels},
+            "endpoints": [
+                {
+                    "addresses": [f"10.244.{at}.3"],
+                    "conditions": {"ready": True, "serving": True, "terminating": False},
+                    "nodeName": f"node{at}",
+                }
+                for at in (0, 1)
+            ],
+            "ports": [port],
+        }
+    )
+    return GeneratedCluster(items, ("--cluster-cidr=10.244.0.0/16",), Layout.V1_36, 4, "node0")
+
+
+@dataclass(frozen=True)
+class Given:
+    folder: Path
+
+    def write(self, name: str, text: str) -> str:
+        (self.folder / name).write_text(text)
+        return str(self.folder / name)
+
+    def words(self, elsewhere: str, *more: str) -> list[str]:
+        """Return what asks about node0, where node1 has these rules."""
+        made = cluster()
+        objects = json.dumps({"kind": "List", "items": made.items})
+        return [
+            *(self.write("node0.txt", made.dump), "--node", "node0"),
+            *("--objects", self.write("objects.json", objects)),
+            *("--rules", f"node1={self.write('node1.txt', elsewhere)}"),
+            *("--flows", "1000", *more),
+        ]
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Given:
+    return Given(tmp_path)
+
+
+def elsewhere(*rules: str) -> str:
+    """Return the dump of node1, with these rules before kube-proxy's."""
+    rows = replace(cluster(), node="node1").dump.splitlines()
+    at = next((at for at, row in enumerate(rows) if row.startswith("-A FORWARD ")), None)
+    assert at is not None
+    return "\n".join([*rows[:at], *rules, *rows[at:]]) + "\n"
+
+
+def test_a_node_port_leads_through_the_rules_of_both(given: Given) -> None:
+    words = given.words(elsewhere(), "--from", "external,pod,node,pod-elsewhere")
+    status, found, errors = lab_run(*words)
+    assert (status, found["agrees"]) == (0, True), errors
+    assert {m["frontend"].split()[0] for m in found["measurements"]} == {"ClusterIP", "NodePort"}
+    for each in found["measurements"]:
+        assert (each["unaccounted"], each["counter_difference"]) == (0, 0)
+        assert [e["answered"] for e in each["endpoints"]] == [
+            e["landed"] for e in each["endpoints"]
+        ]
+
+
+@pytest.mark.parametrize("target", ["DROP", *DEEP])
+def test_what_the_other_node_ends_is_predicted_by_the_source_that_it_sees(
+    given: Given, target: str
+) -> None:
+    """A flow to a NodePort comes masqueraded: from the node's address, and not the client's."""
+    rule = f"-A FORWARD -s 192.168.9.10/32 -d 10.244.1.0/24 -j {target}"
+    status, found, errors = lab_run(*given.words(elsewhere(rule), "--from", "external,pod"))
+    assert (status, found["agrees"]) == (0, True), errors
+    by_route = {(m["frontend"].split()[0], m["source"]): m for m in found["measurements"]}
+    for (kind, source), each in by_route.items():
+        there = next(e for e in each["endpoints"] if e["node"] == "node1")
+        is_masqueraded = kind == "NodePort" or source == "external"
+        assert there["predicted"]["upper"]["value"] == (0 if is_masqueraded else 0.5)
+        assert bool(there["landed"]) is not is_masqueraded
+        assert there["counted"] > 300  # sent there all the same
+        ended = each["unaccounted"] if target == "DROP" else each["rejected"]
+        assert ended == (there["counted"] if is_masqueraded else 0)
+
+
+#: The lab with a prediction that knows nothing of the other node's rules.
+_BLIND = """
+import sys
+from analyzer.model.probability import NEVER, Bounds
+from netns_lab import beyond, cli
+beyond._ended = lambda *_: Bounds(NEVER, NEVER)
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(PROFILE == "quick", reason="what is predicted in vain is CI's")
+def test_rules_of_the_other_node_that_nobody_foresaw_are_found_out(given: Given) -> None:
+    words = given.words(elsewhere("-A FORWARD -d 10.244.1.3/32 -j DROP"), "--service", "shop")
+    done = python("-c", _BLIND, "run", *words)
+    assert done.returncode == 1, done.stderr
+    assert "DISAGREES" in done.stdout
+
+
+def test_captures_of_both_nodes_agree(captures: Path) -> None:
+    for version in ("1.36.2-iptables-legacy", "1.36.2-nftables"):
+        folder = captures / version
+        name = "nft-list-ruleset.txt" if "nft" in version else "iptables-legacy-save.txt"
+        mine, theirs = folder / "two-node@worker1", folder / "two-node"
+        words = [str(mine / name), "--objects", str(mine / "objects.json"), "--node", "worker1"]
+        words += ["--rules", f"master={theirs / name}", "--from", "pod,external,node,pod-elsewhere"]
+        status, found, errors = lab_run(*words, "--flows", "500")
+        assert (status, found["agrees"]) == (0, True), errors
