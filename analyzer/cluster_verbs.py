@@ -130,12 +130,14 @@ def stored(options: SimpleNamespace) -> tuple[ApiObjects, Everywhere]:
 def _from_dumps(folder: str, nodes: Sequence[NodeRow], objects: ApiObjects) -> FromDumps:
     done = [each for each in nodes if each.is_done]
     there = {each.node for each in nodes}
+    known = objects.cluster.node_names if objects.items else there
     return FromDumps(
         folder=folder,
         nodes=tuple(each.node for each in done if not each.unseen),
         failed=tuple((each.node, each.reason) for each in nodes if not each.is_done),
         unseen=tuple((each.node, each.unseen) for each in done if each.unseen),
         without=tuple(sorted(name for name in objects.cluster.nodes if name not in there)),
+        unknown=tuple(sorted(there.difference(known))),
     )
 
 
@@ -173,6 +175,12 @@ def _told(read: FromDumps, lacking: dict[str, list[str]], folder: str) -> Iterat
             f"objects: {listed(read.without)}"
         )
         yield partial_warning("node-without-dump", says, folder)
+    if read.unknown:
+        says = (
+            f"the objects have no node called {listed(read.unknown)}, so that what is dead, and "
+            "who lives, is not told of it; see --name-from of cluster build"
+        )
+        yield partial_warning("unknown-node", says, folder)
     for name, nodes in [*lacking.items()][:_MOST_TOLD]:
         says = f"{name}: the rules of {listed(nodes)} have none for it"
         yield partial_warning("missing-service", says, folder)

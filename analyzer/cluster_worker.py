@@ -24,6 +24,7 @@ from types import SimpleNamespace
 from analyzer.api_objects import ApiObjects
 from analyzer.cluster.content import Encoder, New, block_of
 from analyzer.cluster.facts import as_text, facts_of
+from analyzer.cluster.node_names import NodeNames
 from analyzer.cluster.reference import key_of
 from analyzer.cluster.store import DONE, FAILED, NodeRow
 from analyzer.cluster_alike import Alike
@@ -149,6 +150,7 @@ class Reader:
         self._objects = ApiObjects(self._namespace((), None, settings.objects))
         self._has_objects = bool(settings.objects)
         self._known = self._objects.cluster.node_names
+        self._names = NodeNames(self._known)
         self._encoder = Encoder()
         self.alike = Alike(self._encoder) if settings.shares else None
         self._read = 0
@@ -237,7 +239,8 @@ class Reader:
                 name = each.node or each.label
             if not each.rules:
                 raise InputError(f"{path}: no rules in it; collect as root, on a node")
-            yield _called(name), tuple(each.rules)
+            name = _called(name)
+            yield self._names.called(name) or name, tuple(each.rules)
 
     def _node(
         self,
