@@ -29,13 +29,11 @@ from analyzer.cluster.reference import key_of
 from analyzer.cluster.store import DONE, FAILED, NodeRow
 from analyzer.cluster_alike import Alike
 from analyzer.cluster_sources import Task
-from analyzer.dumps import goes_with, has_services
 from analyzer.errors import AnalyzerError, InputError
 from analyzer.files import Member
-from analyzer.inputs import Input, input_of
-from analyzer.kubeproxy.endpoint_rows import EndpointRows
+from analyzer.inputs import Input
 from analyzer.model.value import value
-from analyzer.reading import read_all
+from analyzer.whole import read_whole, rules_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
     from analyzer.cluster.reference import Key
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.diagnostics import Diagnostic
-    from analyzer.semantics.base_chains import Rules
 
 #: Nodes between two collections of cycles.
 _COLLECTS: Final = 20
@@ -197,7 +194,7 @@ class Reader:
         """Return the ServicePorts of one dump, read as any verb reads it."""
         held = Member.of("held", node, dump, node)
         options = self._namespace((held,), node, "objects" if self._has_objects else "")
-        return self._whole(options).view.services
+        return read_whole(options, self._objects).view.services
 
     def _nodes(self, task: Task, told: dict[str, tuple[Row, ...]]) -> Iterator[NodeRow]:
         """Give a row for each node of a task."""
@@ -253,14 +250,14 @@ class Reader:
         options = self._namespace(files, named, "objects" if self._has_objects else "")
         read = None if self.alike is None else self.alike.read(options, self._objects)
         if read is None:
-            given = self._whole(options)
+            given = read_whole(options, self._objects)
             digests: dict[Key, str] = {}
             blocks: dict[int, set[str]] = {}
             for service in given.view.services:
                 found = digests[key_of(service)] = self._encoder.encode(service)
                 blocks.setdefault(block_of(service), set()).add(found)
             name = self._encoder.map(map(self._encoder.block, blocks.values()))
-            rules = sum(_rules_of(each) for each in given.every_ruleset)
+            rules = rules_of(given)
             diagnostics: Sequence[Diagnostic] = given.view.diagnostics
             if self.alike is not None:
                 self.alike.learn(options, given, digests)
@@ -287,23 +284,6 @@ class Reader:
             unled=view.unled,
             facts=as_text(facts_of(given.every_ruleset)),
         )
-
-    def _whole(self, options: SimpleNamespace) -> Input:
-        """Return what the dumps of one node give, as any verb reads them."""
-        dumps, others = read_all(options, None, EndpointRows.skim)
-        main: list[Rules] = []
-        for each in dumps:
-            # Rules of kube-proxy in a second backend are still there for flows to meet.
-            clashes = has_services(each) and any(
-                has_services(other) and goes_with(each, other) for other in main
-            )
-            (others if clashes else main).append(each)
-        return input_of(options, main, others, self._objects, None)
-
-
-def _rules_of(ruleset: Any) -> int:
-    found: int = ruleset.rules
-    return found
 
 
 def _parted(file: str) -> tuple[str, str]:

@@ -90,6 +90,12 @@ EXAMPLES: Final = {
         "kubeodds anonymise objects.json --salt-file salt --map map.json",
         "kubeodds anonymise ruleset.nft --every-name | gzip > shown.nft.gz",
     ),
+    "watch": (
+        "kubeodds watch --command iptables-save --into "
+        "/var/lib/node_exporter/textfile_collector/kubeodds.prom",
+        "kubeodds watch --rules dump.txt --objects objects.json --dead-node master --once",
+        "kubeodds watch --rules dump.txt --objects objects.json --node worker1 --npd",
+    ),
     "completion": (
         "kubeodds completion bash | sudo tee /usr/share/bash-completion/completions/kubeodds",
         "kubeodds completion zsh | sudo tee /usr/local/share/zsh/site-functions/_kubeodds",

@@ -90,6 +90,7 @@ class Encoder:
         self._lists: dict[tuple[str, ...], str] = {}
         #: By identity; the lists are kept, so that no other gets theirs.
         self._shares: dict[int, tuple[object, str]] = {}
+        self._ends: dict[int, tuple[object, str]] = {}
 
     def forget(self) -> None:
         """Give everything again: somebody has lost what was given."""
@@ -99,6 +100,7 @@ class Encoder:
         """Return what is new, and count it as given."""
         new, self.new = self.new, New.nothing()
         self._shares.clear()  # of lists of one dump
+        self._ends.clear()
         return new
 
     def encode(self, service: ServicePort) -> str:
@@ -145,10 +147,14 @@ class Encoder:
         )
 
     def _endpoints(self, endpoints: Sequence[Endpoint]) -> str:
+        known = self._ends.get(id(endpoints))
+        if known is not None:
+            return known[1]
         printed = tuple([str(each) for each in endpoints])
         found = self._lists.get(printed)
         if found is None:
             found = self._lists[printed] = digest_of(["endpoints", printed])
+        self._ends[id(endpoints)] = endpoints, found
         if found not in self._given:
             self._given.add(found)
             self.new.endpoints[found] = tuple(
