@@ -281,8 +281,8 @@ def is_there(source: str) -> bool:
     return any(os.path.lexists(source[:end]) for end in (None, *ends))
 
 
-def checked_pattern(text: str) -> str:
-    """Return what ``--name-from`` names.
+def checked_pattern(text: str, option: str = "name-from") -> str:
+    """Return a pattern that an option names.
 
     Raises:
         UsageError: it is no regular expression, or has more than one group.
@@ -290,9 +290,10 @@ def checked_pattern(text: str) -> str:
     try:
         groups = re.compile(text).groups
     except re.error as error:
-        raise UsageError(f"--name-from {text}: {error}") from None
+        raise UsageError(f"--{option} {text}: {error}") from None
     if groups > 1:
-        raise UsageError(f"--name-from {text}: it has {groups} groups; the name is one, or all")
+        what = option.partition("-")[0]
+        raise UsageError(f"--{option} {text}: it has {groups} groups; the {what} is one, or all")
     return text
 
 

@@ -56,6 +56,12 @@ def _drift(options: SimpleNamespace) -> int:
     return drift_of(options)
 
 
+def _timeline(options: SimpleNamespace) -> int:
+    from analyzer.cluster_timeline import timeline
+
+    return timeline(options)
+
+
 def _sql(options: SimpleNamespace) -> int:
     from analyzer.reports.cluster_sql_answer import SqlAnswer
 
@@ -70,6 +76,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "cluster loss": _loss,
     "cluster whatif": _whatif,
     "cluster drift": _drift,
+    "cluster timeline": _timeline,
     "cluster sql": _sql,
 }
 

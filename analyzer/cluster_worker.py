@@ -202,7 +202,7 @@ class Reader:
             yield failed(task, task.node, task.why)
             return
         try:
-            parts = list(self._parts(task))
+            parts = list(parts_of(task, self._options["max_input"], self._names))
         except (AnalyzerError, OSError, MemoryError) as error:
             yield failed(task, task.node, why_not(error))
             return
@@ -211,33 +211,6 @@ class Reader:
                 yield self._node(task, node, files, told)
             except (AnalyzerError, OSError, MemoryError, RecursionError) as error:
                 yield failed(task, node, why_not(error))
-
-    def _parts(self, task: Task) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Give name and files of each node of a task."""
-        if not task.is_bundle:
-            files: tuple[str, ...] = task.files
-            if task.held:
-                named = zip(task.files, task.held, strict=True)
-                files = tuple(Member.of(*_parted(file), data, task.node) for file, data in named)
-            yield task.node, files
-            return
-        from analyzer.bundle_files import kept_files
-        from analyzer.bundle_nodes import nodes_of, parted
-
-        path = task.files[0]
-        kept = kept_files(path, self._options["max_input"])
-        assert kept is not None  # who made the task has looked
-        nodes = [part for each in nodes_of(path, kept) for part in parted(each)]
-        if not nodes:
-            raise InputError(f"{path}: no rules in it")
-        for each in nodes:
-            name = task.node or each.node or each.label
-            if len(nodes) > 1:
-                name = each.node or each.label
-            if not each.rules:
-                raise InputError(f"{path}: no rules in it; collect as root, on a node")
-            name = _called(name)
-            yield self._names.called(name) or name, tuple(each.rules)
 
     def _node(
         self,
@@ -284,6 +257,39 @@ class Reader:
             unled=view.unled,
             facts=as_text(facts_of(given.every_ruleset)),
         )
+
+
+def parts_of(task: Task, most: int, names: NodeNames) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Give name and files of each node of a task; `names` are of the objects' nodes.
+
+    Raises:
+        InputError: a bundle holds no rules, or is damaged.
+        OSError: it cannot be read.
+    """
+    if not task.is_bundle:
+        files: tuple[str, ...] = task.files
+        if task.held:
+            named = zip(task.files, task.held, strict=True)
+            files = tuple(Member.of(*_parted(file), data, task.node) for file, data in named)
+        yield task.node, files
+        return
+    from analyzer.bundle_files import kept_files
+    from analyzer.bundle_nodes import nodes_of, parted
+
+    path = task.files[0]
+    kept = kept_files(path, most)
+    assert kept is not None  # who made the task has looked
+    nodes = [part for each in nodes_of(path, kept) for part in parted(each)]
+    if not nodes:
+        raise InputError(f"{path}: no rules in it")
+    for each in nodes:
+        name = task.node or each.node or each.label
+        if len(nodes) > 1:
+            name = each.node or each.label
+        if not each.rules:
+            raise InputError(f"{path}: no rules in it; collect as root, on a node")
+        name = _called(name)
+        yield names.called(name) or name, tuple(each.rules)
 
 
 def _parted(file: str) -> tuple[str, str]:

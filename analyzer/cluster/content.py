@@ -333,6 +333,31 @@ def _endings_of(rows: Iterable[Sequence[Any]]) -> Endings:
     )
 
 
+class Contents:
+    """ServicePorts by their digests, each kept once and apart from the dump that it was read of."""
+
+    def __init__(self) -> None:
+        self._encoder = Encoder()
+        self._endpoints: dict[str, tuple[Endpoint, ...]] = {}
+        self._distributions: dict[str, tuple[Bounds, ...]] = {}
+        self.services: dict[str, ServicePort] = {}
+
+    def keep(self, services: Iterable[ServicePort]) -> tuple[str, ...]:
+        """Return the digests of ServicePorts, in their order."""
+        found = tuple([self._encoder.encode(each) for each in services])
+        new = self._encoder.taken()
+        for name, rows in new.endpoints.items():
+            self._endpoints[name] = tuple([endpoint_from_row(*row[2:]) for row in rows])
+        for name, rows in new.distributions.items():
+            self._distributions[name] = tuple([bounds_from_row(*row[2:6]) for row in rows])
+        lists = Lists(self._endpoints, self._distributions)
+        for digest, row in new.service_ports.items():
+            # Behind its name, its place, and its frontend as tables show it.
+            routes = [each[5:] for each in new.routes[digest]]
+            self.services[digest] = service_from_rows(row, routes, lists)
+        return found
+
+
 class StoredShares(Sequence[Share]):
     """Shares of one route, each made when it is looked at; lists are those of all alike routes."""
 

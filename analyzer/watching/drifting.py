@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from analyzer.api_objects import ApiObjects
+    from analyzer.cluster.drift_kinds import Finding
     from analyzer.inputs import Input
     from analyzer.kubeproxy.view import ServicePort
 
@@ -34,24 +35,30 @@ if TYPE_CHECKING:
     Name: TypeAlias = tuple[str, str]
     #: What kube-proxy would write, by name, and names of which that is not known.
     Wanted: TypeAlias = tuple[Mapping[Name, Sequence[EveryNode]], tuple[str, ...]]
+    #: The same of all nodes, by mode; text is why it is not known. Several nodes may share it.
+    Predictions: TypeAlias = dict[str, tuple[Sequence[EveryNode], tuple[str, ...]] | str]
 
 
 @value(kw_only=True)
 class Drift:
-    """What differs: kinds of differences of the node, and of each ServicePort that has some.
+    """What differs: at the node itself, and of each ServicePort of which something does.
 
     Attributes:
         not_judged: names of ServicePorts of which that is not known.
     """
 
-    of_node: tuple[str, ...]
-    of_services: Mapping[Name, tuple[str, ...]]
+    of_node: tuple[Finding, ...]
+    of_services: Mapping[Name, tuple[Finding, ...]]
     not_judged: tuple[str, ...]
 
     def kinds(self) -> dict[str, int]:
         """Return how many differences there are of each kind."""
-        every = [*self.of_node, *(each for kinds in self.of_services.values() for each in kinds)]
-        return dict(Counter(every))
+        return dict(Counter(each.drift.value for each in self.findings()))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return all of it."""
+        of_services = [each for found in self.of_services.values() for each in found]
+        return (*self.of_node, *of_services)
 
 
 @value(kw_only=True)
@@ -59,14 +66,17 @@ class _Known:
     """Of one ServicePort at the last look: what it was, its differences, and if these are known."""
 
     token: tuple[str, ...]
-    kinds: tuple[str, ...]
+    findings: tuple[Finding, ...]
     is_judged: bool
 
 
 class Drifting:
     """Compares the rules of a node with what kube-proxy would write there by some objects."""
 
-    def __init__(self, options: SimpleNamespace, objects: ApiObjects) -> None:
+    def __init__(
+        self, options: SimpleNamespace, objects: ApiObjects, predictions: Predictions | None = None
+    ) -> None:
+        self._predictions: Predictions = {} if predictions is None else predictions
         self._options = options
         self._objects = objects
         self._told = told_of(objects)
@@ -99,17 +109,23 @@ class Drifting:
     ) -> tuple[Mapping[Name, Sequence[EveryNode]], tuple[str, ...]] | str:
         """Return what kube-proxy would write at the node, and what of it is not known."""
         node = self._options.node
-        own = type(self._options)(**{**vars(self._options), "against": "objects"})
-        try:
-            wanted, _, left_out = wanted_of(own, self._objects, [mode])
-        except AnalyzerError as error:
-            return " ".join(str(error).split())
-        found: dict[Name, list[EveryNode]] = {}
-        for each in wanted or ():
+        if mode not in self._predictions:
+            own = type(self._options)(**{**vars(self._options), "against": "objects"})
+            try:
+                found, _, open_ = wanted_of(own, self._objects, [mode])
+                self._predictions[mode] = found or (), open_
+            except AnalyzerError as error:
+                self._predictions[mode] = " ".join(str(error).split())
+        predicted = self._predictions[mode]
+        if isinstance(predicted, str):
+            return predicted
+        wanted, left_out = predicted
+        here: dict[Name, list[EveryNode]] = {}
+        for each in wanted:
             service = each.at_node(node)
             if service is not None:
-                found.setdefault(_name(service), []).append(_here(service, node))
-        return (found, left_out) if found else f"the objects have no node {node} with Services"
+                here.setdefault(_name(service), []).append(_here(service, node))
+        return (here, left_out) if here else f"the objects have no node {node} with Services"
 
     def _compared(
         self,
@@ -154,13 +170,15 @@ class Drifting:
             self._own.__contains__,
             left_out,
         )
-        kinds: dict[Name, list[str]] = {}
+        findings: dict[Name, list[Finding]] = {}
         for each in seen.findings:
-            kinds.setdefault((each.service, each.protocol), []).append(each.drift.value)
+            findings.setdefault((each.service, each.protocol), []).append(each)
         unknown = frozenset([*seen.not_judged, *left_out])
         known = {
             name: _Known(
-                token=token, kinds=tuple(kinds.get(name, ())), is_judged=name[0] not in unknown
+                token=token,
+                findings=tuple(findings.get(name, ())),
+                is_judged=name[0] not in unknown,
             )
             if name in asked
             else self._known[name]
@@ -169,8 +187,8 @@ class Drifting:
         self._known = known
         open_ = [name for (name, _), each in known.items() if not each.is_judged]
         return Drift(
-            of_node=tuple(kinds.get(("", ""), ())),
-            of_services={name: each.kinds for name, each in known.items() if each.kinds},
+            of_node=tuple(findings.get(("", ""), ())),
+            of_services={name: e.findings for name, e in known.items() if e.findings},
             not_judged=tuple(dict.fromkeys([*left_out, *open_])),
         )
 

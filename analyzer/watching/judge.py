@@ -150,10 +150,10 @@ class Judge:
         if not isinstance(found, str):
             shown = {each.name for each in seen} | {each.name.text for each in absent.lacking}
             every = not (self._options.service or self._options.namespace)
-            kinds.update(found.of_node)
+            kinds.update(each.drift.value for each in found.of_node)
             for whose, of_service in found.of_services.items():
                 if every or whose[0] in shown:
-                    kinds.update(of_service)
+                    kinds.update(each.drift.value for each in of_service)
                     drifted[whose] = len(of_service)
             unknown = tuple(each for each in found.not_judged if every or each in shown)
         left_out = not_judged(given.view, absent)
