@@ -131,7 +131,7 @@ def _time(
         told = None if header is None else dump_taken(header[1].decode("ascii", "replace"))
         if told is not None:
             return seconds_of(told), "dump"
-    written = os.stat(path.partition(":")[0] if not os.path.exists(path) else path)  # noqa: PTH110, PTH116
+    written = os.stat(path.partition(":")[0] if not os.path.exists(path) else path)  # noqa: PTH110, PTH116  # paths are text
     return Fraction(written.st_mtime_ns, 10**9), "file"
 
 

@@ -309,7 +309,7 @@ def _why_unread(entry: os.DirEntry[str], folder: str) -> str:
         leads_to = os.path.join(os.path.realpath(entry.path), "")  # noqa: PTH118  # as above
         outside = not leads_to.startswith(inside)
         return f"a link that leads out of {folder}; name what it leads to itself" if outside else ""
-    is_other = not (entry.is_file() or entry.is_dir()) and os.path.exists(entry.path)  # noqa: PTH110
+    is_other = not (entry.is_file() or entry.is_dir()) and os.path.exists(entry.path)  # noqa: PTH110  # as above
     return _NO_FILE if is_other else ""
 
 
