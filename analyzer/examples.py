@@ -91,8 +91,7 @@ EXAMPLES: Final = {
         "kubeodds anonymise ruleset.nft --every-name | gzip > shown.nft.gz",
     ),
     "watch": (
-        "kubeodds watch --command iptables-save --into "
-        "/var/lib/node_exporter/textfile_collector/kubeodds.prom",
+        "kubeodds watch --command 'cat dump.txt' --dead 10.244.0.7 --per-service affected --once",
         "kubeodds watch --rules dump.txt --objects objects.json --dead-node master --once",
         "kubeodds watch --rules dump.txt --objects objects.json --node worker1 --npd",
     ),

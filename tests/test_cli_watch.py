@@ -370,7 +370,7 @@ def test_the_dashboard_asks_for_what_is_written(every_metric: dict[str, set[str]
 
 def test_every_metric_is_in_the_docs(every_metric: dict[str, set[str]]) -> None:
     text = (ROOT / "docs" / "watch.md").read_text()
-    told = dict(re.findall(r"^\| `(kubeodds_\w+)` \| ([^|]*) \|", text, re.MULTILINE))
+    told = dict(re.findall(r"^\| `(kubeodds_\w+)` \|([^|]*)\|", text, re.MULTILINE))
     assert {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in told.items()} == (
         every_metric
     )

@@ -38,7 +38,11 @@ def render(answer: TimelineOfDumpsAnswer) -> Iterator[str]:
             "losses": (
                 "null" if answer.lost is None else map(values.encode, map(_lost, answer.lost))
             ),
-            "not_judged": values.encode({n: list(e) for n, e in answer.not_judged.items() if e}),
+            "not_judged": (
+                values.encode({"node": node, "names": list(names)})
+                for node, names in answer.not_judged.items()
+                if names
+            ),
             "assumed": values.encode(list(answer.assumed)),
             "diagnostics": values.diagnostics(answer.diagnostics),
         },

@@ -33,6 +33,8 @@ from netns_lab.bench_cluster import plain_objects
 _NODES: Final = 100
 _DEADLINE: Final = 300
 _MEGA: Final = 1e6
+#: Megabytes that memory may differ by.
+_GROWS: Final = 2.0
 
 
 class _Node:
@@ -72,7 +74,8 @@ class _Node:
 
 @contextmanager
 def _watching(node: _Node, *more: str) -> Iterator[int]:
-    words = ["--rules", str(node.dump), "--into", str(node.page), "--every", "1s", *more]
+    words = [*more, "--max-cpu", "100%", "--every", "1s", "--rules", str(node.dump)]
+    words += ["--into", str(node.page)]
     process = subprocess.Popen([sys.executable, "-m", "analyzer", "watch", *words])
     try:
         yield process.pid
@@ -134,8 +137,8 @@ def looks(services: int, *, plain: bool, objects: bool) -> Iterator[str]:
         )
 
 
-def memory(services: int, number: int) -> Iterator[str]:
-    """Give the memory behind some looks, each with a change, and behind many."""
+def memory(services: int, number: int) -> tuple[str, bool]:
+    """Return the memory behind some looks, each with a change, and behind many; and if it grows."""
     from fractions import Fraction
     from types import SimpleNamespace
 
@@ -160,10 +163,11 @@ def memory(services: int, number: int) -> Iterator[str]:
                 found.append(watch.look().resident / _MEGA)
         tenth = max(1, number // 10)
         early, late = max(found[tenth : 2 * tenth]), max(found[-tenth:])
-        yield (
-            f"  {number:,} looks at {services:,} Services, one changed at each: {early:.1f} MB in "
-            f"the second tenth of them, {late:.1f} MB in the last"
-        )
+    says = (
+        f"  {number} looks at {services:,} Services, one changed at each: {early:.1f} MB in the "
+        f"second tenth of them, {late:.1f} MB in the last"
+    )
+    return says, late > early + _GROWS
 
 
 def main(words: Sequence[str]) -> int:
@@ -171,14 +175,19 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench_watch")
     parser.add_argument("--services", type=int, default=10_000)
     parser.add_argument("--looks", type=int, default=1_000)
+    parser.add_argument("--memory", action="store_true", help="only that; exit with 1 if it grows")
+    parser.add_argument("--seed", help="of the soak, which names one; nothing here is random")
     given = parser.parse_args(words)
+    if given.memory:
+        says, grows = memory(max(1, given.services // 100), given.looks)
+        print(says)
+        return int(grows)
     print(f"watch ({os.uname().release})")
     for plain in (True, False):
         for objects in (False, True):
             for line in looks(given.services, plain=plain, objects=objects):
                 print(line, flush=True)
-    for line in memory(max(1, given.services // 100), given.looks):
-        print(line, flush=True)
+    print(memory(max(1, given.services // 100), given.looks)[0])
     return 0
 
 

@@ -231,7 +231,7 @@ def _plain(found: Watched) -> Any:
     return replace(found.judgement, services=services, number=0)
 
 
-@examples(6, 200)
+@examples(4, 200)
 @given(EDITS, st.booleans())
 def test_judging_what_has_changed_is_judging_all(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[str, str, bool]], drift: bool
@@ -264,8 +264,8 @@ def test_memory_does_not_grow(tmp_path: Path, signals: Signals) -> None:
         node.write("dump.txt", text)
         return node.look().resident
 
-    early = max(changed(number) for number in range(1, 15))
-    late = max(changed(number) for number in range(15, 45))
+    early = max(changed(number) for number in range(1, 8))
+    late = max(changed(number) for number in range(8, 20))
     assert late - early < 1 << 21
 
 
