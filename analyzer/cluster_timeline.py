@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -18,6 +18,8 @@ from analyzer.cluster_worker import why_not
 from analyzer.errors import AnalyzerError, InputError, UsageError
 from analyzer.kubeproxy.diff.difference import difference
 from analyzer.kubeproxy.diff.dumps import Dump, versions_of_both
+from analyzer.kubeproxy.select import names_in
+from analyzer.kubeproxy.view import View
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.value import value
 from analyzer.output import finish
@@ -106,6 +108,7 @@ class _Courses:
         self._names = NodeNames({n for each in objects for n in each.known.cluster.node_names})
         self._contents = Contents()
         self._read = 0
+        self._asked: Collection[str] | None = None
 
     def answer(self) -> TimelineOfDumpsAnswer:
         """Return all that there is to say."""
@@ -124,6 +127,8 @@ class _Courses:
         if not any(states.values()):
             why = next((f"{e.source}: {e.why}" for c in courses for e in c.looks if e.why), "")
             raise InputError(why or "no dump says anything")
+        every = View(services=tuple(self._contents.services.values()), mode="", node=None)
+        self._asked = names_in([every], self._options.service, self._options.namespace)
         wrong, why = self._wrong(states)
         diagnostics = _told(self._options.dumps[0], courses)
         return TimelineOfDumpsAnswer(
@@ -145,10 +150,7 @@ class _Courses:
         )
 
     def _is_asked(self, service: str) -> bool:
-        names, spaces = self._options.service, self._options.namespace
-        return (not names or any(name in service for name in names)) and (
-            not spaces or service.partition("/")[0] in spaces
-        )
+        return self._asked is None or service in self._asked
 
     # --- reading ------------------------------------------------------------------
 
