@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHON
 
-.PHONY: help setup demo test lint bench bench-lab bench-cluster soak kernel-check golden generated pages screenshots docs packages zipapp release-check lock clean
+.PHONY: help setup demo test lint bench bench-lab bench-cluster bench-watch soak kernel-check golden generated pages screenshots docs packages zipapp release-check lock clean
 
 help:
 	@echo 'make demo    predict the loss of a dead master, then measure it on this kernel'
@@ -11,6 +11,7 @@ help:
 	@echo 'make bench   speed and memory beside what a user has today'
 	@echo 'make bench-lab   what the lab takes, beside scapy and restoring'
 	@echo 'make bench-cluster   what reading a whole cluster takes, and asking it'
+	@echo 'make bench-watch   what looking at a node every so often takes'
 	@echo 'make soak    look for what nobody has found yet: new seeds, for MINUTES=60'
 	@echo 'make kernel-check   random rulesets of iptables and nft and packets, N=10000 of each'
 	@echo 'make golden  rewrite the golden files; review the diff'
@@ -49,6 +50,10 @@ bench-lab: setup
 # CASES='further stored' for some.
 bench-cluster: setup
 	@PYTHONPATH=.:netns-lab $(BIN)/python -m netns_lab.bench_cluster $(CASES)
+
+# WATCH='--services 1000 --looks 100' for a smaller node.
+bench-watch: setup
+	@PYTHONPATH=.:netns-lab $(BIN)/python -m netns_lab.bench_watch $(WATCH)
 
 # For MINUTES, with SEED for other seeds' seed; ONLY=kernel for parts whose names begin so.
 soak: setup

@@ -56,6 +56,11 @@ def parse(words: Sequence[str]) -> SimpleNamespace:
         return found
     parser = parser_of(asked)
     given = parser.parse_args(words[1:], SimpleNamespace())
+    if asked == "watch":
+        from analyzer.watch_arguments import check_watch_options
+
+        if wrong := check_watch_options(given):
+            parser.error(wrong)
     if asked in VERBS and (wrong := check_prediction_options(given)):
         parser.error(wrong)
     return given
@@ -277,6 +282,12 @@ def _pinned_options(parser: ArgumentParser) -> None:
     _add_filtered(parser, PINNED_EPILOG, PINNED)
 
 
+def _watch_options(parser: ArgumentParser) -> None:
+    from analyzer.watch_arguments import add_watch_options
+
+    add_watch_options(parser)
+
+
 def _collect_options(parser: ArgumentParser) -> None:
     from analyzer.collect import EPILOG, add_options
 
@@ -329,6 +340,7 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "pinned": ("which flows stay at dead or stale endpoints, and what frees them", _pinned_options),
     "repair": ("print a change that takes dead endpoints out of a node's rules", _repair_options),
     "anonymise": ("rules, objects and bundles under other names, to show", _anonymise_options),
+    "watch": ("look at a node's rules every so often, for a monitoring system", _watch_options),
     "completion": ("print what completes this command line in a shell", _completion_options),
     "cluster": ("the dumps of all nodes, read once and asked together", None),
     "lab": ("the same, measured on this machine's kernel", None),

@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
             from analyzer.cluster_verbs import run_verb
 
             return run_verb(options)
-        if options.verb not in {"anonymise", "collect", "completion", "gate"}:
+        if options.verb not in {"anonymise", "collect", "completion", "gate", "watch"}:
             from analyzer.bundle import opened
 
             options = opened(options, say)
@@ -343,6 +343,12 @@ def _collect(options: SimpleNamespace) -> int:
     return DONE
 
 
+def _watch(options: SimpleNamespace) -> int:
+    from analyzer.watch_verb import watch
+
+    return watch(options)
+
+
 def _anonymise(options: SimpleNamespace) -> int:
     from analyzer.anonymise_verb import anonymise
 
@@ -373,6 +379,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "pinned": _pinned,
     "repair": _repair,
     "anonymise": _anonymise,
+    "watch": _watch,
     "completion": _completion,
 }
 

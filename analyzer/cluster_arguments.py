@@ -19,6 +19,7 @@ from analyzer.whatif_arguments import OPTIONS as WHATIF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fractions import Fraction
     from typing import Final
 
 #: Lines with which the help of each verb ends; tests run them.
@@ -42,6 +43,12 @@ EXAMPLES: Final = {
         "kubeodds cluster drift cluster",
         "kubeodds cluster drift cluster --against majority --all",
         "kubeodds cluster drift cluster --only stale-endpoint,foreign-endpoint -o tsv",
+    ),
+    "timeline": (
+        "kubeodds cluster timeline dumps/ --objects objects.json",
+        "kubeodds cluster timeline dumps/ --objects objects.json "
+        "--dead-node master@2026-11-20T09:00:00Z..2026-11-20T09:10:00Z",
+        "kubeodds cluster timeline 'dumps/*.txt' --time-from '[0-9]+T[0-9]+' --node worker1 -o tsv",
     ),
     "sql": (
         "kubeodds cluster sql cluster 'SELECT node, mode, rules FROM nodes ORDER BY rules DESC'",
@@ -224,6 +231,108 @@ def _drift(parser: ArgumentParser) -> None:
     )
 
 
+def _timeline(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "dumps",
+        metavar="DUMP",
+        nargs="+",
+        help="files, folders, patterns or archives with dumps of one node or of many, each of some "
+        "time",
+    )
+    parser.add_argument(
+        "--objects",
+        metavar="FILE",
+        **several(),
+        help="kubectl get services,endpointslices,nodes,pods -A -o json; each file is the objects "
+        "at one time",
+    )
+    parser.add_argument(
+        "--node-of", metavar="CIDR=NODE", **several(network_of_node), help="as of `cluster build`"
+    )
+    parser.add_argument("--node", metavar="NAME", help="all dumps are of this node")
+    parser.add_argument(
+        "--name-from",
+        metavar="REGEX",
+        help="what finds a node's name in the path of a dump: its one group, or all of it",
+    )
+    parser.add_argument(
+        "--time-from",
+        metavar="REGEX",
+        help="what finds the time in the path of a dump or of objects: its one group, or all of it "
+        "(default: the time in a bundle, or above the rules; else when the file was written)",
+    )
+    for option, metavar, says in (
+        ("--dead", "IP[:PORT]", "an endpoint that answered no more; or a CIDR, or a pod's ns/name"),
+        ("--dead-node", "NODE", "a node that was gone"),
+        ("--dead-zone", "ZONE", "a zone that was gone"),
+    ):
+        parser.add_argument(
+            option,
+            metavar=f"{metavar}[@FROM..TO]",
+            **several(_window),
+            help=f"{says}; all the time, or FROM and TO such times (2026-11-20T09:00:00Z)",
+        )
+    parser.add_argument(
+        "--dead-by-objects",
+        action="store_true",
+        help="count endpoints as dead that the objects of the time do not list as ready",
+    )
+    parser.add_argument(
+        "--max-lost",
+        metavar="TIME",
+        type=_duration,
+        help="exit with 1 if a ServicePort may have lost more than this time's worth of new flows, "
+        "or not all was read",
+    )
+    arguments.add_filters(parser)
+    parser.add_argument("--all", action="store_true", help="all of them, one by one")
+    parser.add_argument(
+        "--input-format", choices=sorted(FORMATS), help="how to read each DUMP (default: by text)"
+    )
+    add_assumed_options(parser)
+    add_proxy_options(parser)
+    parser.add_argument(
+        "--max-input",
+        metavar="SIZE",
+        type=size_of,
+        default=MOST_BYTES,
+        help="as of `cluster build`",
+    )
+    parser.epilog = (
+        "It needs no folder of `cluster build`, which holds each node once. A change lies between "
+        "two dumps, so that times are bounds. DuckDB is not needed."
+    )
+    parser.set_defaults(
+        table=None,
+        others=[],
+        ipsets=None,
+        node_ip=[],
+        from_objects=[],
+        no_drift=False,
+        against="objects",
+    )
+
+
+def _window(text: str) -> tuple[str, Fraction | None, Fraction | None]:
+    from analyzer.parsers.clock_times import window_from_text
+
+    found = window_from_text(text)
+    if found is None:
+        raise ArgumentTypeError(
+            f"{text!r} is not NAME@FROM..TO, for example a@2026-11-20T09:00:00Z..2026-11-20T09:10Z"
+        )
+    return found
+
+
+def _duration(text: str) -> Fraction:
+    from analyzer.parsers.durations import duration_from_text
+
+    found = duration_from_text(text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is not a duration (for example 40s or 1m30s)")
+    return found
+
+
 def _code(text: str) -> str:
     from analyzer.cluster.drift_kinds import Drift
 
@@ -245,5 +354,6 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "loss": ("what each Service loses, seen from every node that lives", _loss),
     "whatif": ("what every node, zone and pair would cost, seen from every node", _whatif),
     "drift": ("which nodes' rules are not those of their cluster; exit with 1 if any", _drift),
+    "timeline": ("what nodes' rules were when, which sync changed what, and the loss", _timeline),
     "sql": ("ask the tables in SQL", _sql),
 }

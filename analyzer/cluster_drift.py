@@ -44,7 +44,8 @@ def drift_of(options: SimpleNamespace) -> int:
     done = [each for each in nodes if each.is_done]
     if not done:
         raise InputError(f"{options.folder}: the rules of no node are known")
-    wanted, words, left_out = _wanted(options, objects, done)
+    modes = [each.mode for each in done]
+    wanted, words, left_out = wanted_of(options, objects, modes)
     known = objects.cluster.node_names
     if wanted is not None and not any(each.node in known for each in done):
         raise InputError(
@@ -52,7 +53,7 @@ def drift_of(options: SimpleNamespace) -> int:
             "was read; see --name-from of cluster build, or --against majority"
         )
     own = {a for node in objects.cluster.nodes.values() for a in node.addresses}
-    found = drift(done, services, wanted, _told(objects), own.__contains__, left_out)
+    found = drift(done, services, wanted, told_of(objects), own.__contains__, left_out)
     found = replace(found, not_judged=(*found.not_judged, *left_out))
     found = _narrowed(found, options)
     answer = DriftAnswer(
@@ -67,12 +68,12 @@ def drift_of(options: SimpleNamespace) -> int:
     return finish(options, "cluster drift", answer, answer.diagnostics, no=bool(found.findings))
 
 
-def _wanted(
-    options: SimpleNamespace, objects: ApiObjects, done: Sequence[NodeRow]
+def wanted_of(
+    options: SimpleNamespace, objects: ApiObjects, found: Sequence[str]
 ) -> tuple[tuple[EveryNode, ...] | None, tuple[str, ...], tuple[str, ...]]:
     """Return what kube-proxy would write, what that rests on, and what of it is not known.
 
-    None: most nodes tell it.
+    `found` are the modes of the nodes that were read. None: most nodes tell it.
 
     Raises:
         AnalyzerError: the objects do not tell it, and they are to.
@@ -81,7 +82,7 @@ def _wanted(
         return None, (), ()
     if not objects.items:
         raise UsageError("--against objects: the build had none; give --objects")
-    modes = Counter(each.mode for each in done if each.mode in _MODES).most_common(1)
+    modes = Counter(each for each in found if each in _MODES).most_common(1)
     if options.mode is None and modes:
         options.mode = modes[0][0]
     options.from_objects = options.objects
@@ -94,7 +95,8 @@ def _wanted(
     return kept, assumed.words, tuple(wrong)
 
 
-def _told(objects: ApiObjects) -> Told:
+def told_of(objects: ApiObjects) -> Told:
+    """Return what objects say of endpoints."""
     services: dict[tuple[str, str, int | None], ApiServicePort] = {
         (each.name, each.protocol, version): each
         for version in (4, 6)

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from analyzer.bundle_files import files_one_by_one, is_archive_file
 from analyzer.cluster.folder import writable
+from analyzer.cluster.node_names import NodeNames
 from analyzer.errors import InputError, UsageError
 from analyzer.files import may_be_bundle
 from analyzer.model.value import value
@@ -38,6 +39,7 @@ _PATTERN: Final = re.compile(r"[*?\[]")
 _TELLS: Final = frozenset({"MANIFEST", "hostname"})
 #: Endings of files that are no rules, which somebody may keep beside them.
 _NOT_RULES: Final = (".err", ".part", ".md", ".yaml", ".yml", ".sql", ".parquet", ".new")
+_NO_FILE: Final = "neither a file nor a folder (a pipe, a socket, a device), so it is not read"
 #: Files of an archive that are looked at to tell whether it is a bundle.
 _LOOKED_AT: Final = 8
 
@@ -74,7 +76,7 @@ class Sources:
         self, dumps: Sequence[str], known: Collection[str], name_from: str | None, most: int
     ) -> None:
         self._dumps = dumps
-        self._known = known
+        self._names = NodeNames(known)
         self._pattern = None if name_from is None else re.compile(name_from)
         self._most = most
         #: How many there will be, as far as that is known before all is read.
@@ -128,7 +130,8 @@ class Sources:
             found = sorted(glob.iglob(name, recursive=True))  # noqa: PTH207  # as above
             if not found:
                 raise InputError(f"{name}: no file is called so")
-            yield from self._of_files([each for each in found if os.path.isfile(each)])  # noqa: PTH113  # many
+            files = [each for each in found if not os.path.isdir(each)]  # noqa: PTH112  # as above
+            yield from self._of_files(files)
             for each in found:
                 if os.path.isdir(each):  # noqa: PTH112  # as above
                     yield from self._of_folder(each)
@@ -144,6 +147,9 @@ class Sources:
             if _TELLS.intersection(each.name for each in entries):
                 yield self._bundle(here)
                 continue
+            yield from (
+                self._refused(e.path, why) for e in entries if (why := _why_unread(e, folder))
+            )
             files = [e.path for e in entries if _is_read(e)]
             yield from self._of_files([f for f in files if not _is_objects(f)])
             waiting += [e.path for e in reversed(entries) if e.is_dir(follow_symlinks=False)]
@@ -151,6 +157,9 @@ class Sources:
     def _of_files(self, files: Iterable[str]) -> Iterator[Task | str]:
         groups: dict[tuple[str, str], list[str]] = {}
         for path in files:
+            if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113  # as above
+                yield self._refused(path, _NO_FILE)
+                continue
             try:
                 is_archive = may_be_bundle(path) and is_archive_file(path, self._most)
                 is_bundle = is_archive and self._is_bundle(path)
@@ -173,6 +182,9 @@ class Sources:
 
     def _failed(self, path: str, error: OSError | InputError) -> Task:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return self._refused(path, why)
+
+    def _refused(self, path: str, why: str) -> Task:
         name = self._key(path)[1]
         return Task(
             source=writable(path), node=writable(name), files=(path,), fingerprint="unread", why=why
@@ -251,11 +263,15 @@ class Sources:
         if self._pattern is not None:
             found = self._pattern.search(path)
             if found is not None:
-                return "", found[1] if self._pattern.groups else found[0]
+                name = found[1] if self._pattern.groups else found[0]
+                return "", self._names.called(name) or name
         bare = _SUFFIXES.sub("", last)
         core = without_program(bare)
         above = folder.rpartition("/")[2]
-        named = next((each for each in (bare, core, above) if each in self._known), None)
+        possible = (bare, core, above)
+        named = next((each for each in possible if each in self._names), None)
+        if named is None:
+            named = next(filter(None, map(self._names.called, possible)), None)
         return folder, named or core or above or bare
 
 
@@ -265,8 +281,8 @@ def is_there(source: str) -> bool:
     return any(os.path.lexists(source[:end]) for end in (None, *ends))
 
 
-def checked_pattern(text: str) -> str:
-    """Return what ``--name-from`` names.
+def checked_pattern(text: str, option: str = "name-from") -> str:
+    """Return a pattern that an option names.
 
     Raises:
         UsageError: it is no regular expression, or has more than one group.
@@ -274,16 +290,37 @@ def checked_pattern(text: str) -> str:
     try:
         groups = re.compile(text).groups
     except re.error as error:
-        raise UsageError(f"--name-from {text}: {error}") from None
+        raise UsageError(f"--{option} {text}: {error}") from None
     if groups > 1:
-        raise UsageError(f"--name-from {text}: it has {groups} groups; the name is one, or all")
+        what = option.partition("-")[0]
+        raise UsageError(f"--{option} {text}: it has {groups} groups; the {what} is one, or all")
     return text
+
+
+def _why_unread(entry: os.DirEntry[str], folder: str) -> str:
+    """Return why what may hold dumps is not read; empty where it is, or is nobody's dump.
+
+    What a link within the folder leads to is read where it stands.
+    """
+    if not _is_named_as_rules(entry):
+        return ""
+    if entry.is_symlink() and entry.is_dir():
+        inside = os.path.join(os.path.realpath(folder), "")  # noqa: PTH118  # paths are text here
+        leads_to = os.path.join(os.path.realpath(entry.path), "")  # noqa: PTH118  # as above
+        outside = not leads_to.startswith(inside)
+        return f"a link that leads out of {folder}; name what it leads to itself" if outside else ""
+    is_other = not (entry.is_file() or entry.is_dir()) and os.path.exists(entry.path)  # noqa: PTH110  # as above
+    return _NO_FILE if is_other else ""
+
+
+def _is_named_as_rules(entry: os.DirEntry[str]) -> bool:
+    return not entry.name.endswith(_NOT_RULES) and not entry.name.startswith(".")
 
 
 def _is_read(entry: os.DirEntry[str]) -> bool:
     """Tell whether a file may hold rules; of a link that leads nowhere, that is to be said."""
-    is_file = entry.is_file() or (entry.is_symlink() and not entry.is_dir())
-    return is_file and not entry.name.endswith(_NOT_RULES) and not entry.name.startswith(".")
+    leads_nowhere = entry.is_symlink() and not os.path.exists(entry.path)  # noqa: PTH110  # as above
+    return (entry.is_file() or leads_nowhere) and _is_named_as_rules(entry)
 
 
 def _is_objects(path: str) -> bool:

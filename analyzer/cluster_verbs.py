@@ -56,6 +56,12 @@ def _drift(options: SimpleNamespace) -> int:
     return drift_of(options)
 
 
+def _timeline(options: SimpleNamespace) -> int:
+    from analyzer.cluster_timeline import timeline
+
+    return timeline(options)
+
+
 def _sql(options: SimpleNamespace) -> int:
     from analyzer.reports.cluster_sql_answer import SqlAnswer
 
@@ -70,6 +76,7 @@ _VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
     "cluster loss": _loss,
     "cluster whatif": _whatif,
     "cluster drift": _drift,
+    "cluster timeline": _timeline,
     "cluster sql": _sql,
 }
 
@@ -130,12 +137,14 @@ def stored(options: SimpleNamespace) -> tuple[ApiObjects, Everywhere]:
 def _from_dumps(folder: str, nodes: Sequence[NodeRow], objects: ApiObjects) -> FromDumps:
     done = [each for each in nodes if each.is_done]
     there = {each.node for each in nodes}
+    known = objects.cluster.node_names if objects.items else there
     return FromDumps(
         folder=folder,
         nodes=tuple(each.node for each in done if not each.unseen),
         failed=tuple((each.node, each.reason) for each in nodes if not each.is_done),
         unseen=tuple((each.node, each.unseen) for each in done if each.unseen),
         without=tuple(sorted(name for name in objects.cluster.nodes if name not in there)),
+        unknown=tuple(sorted(there.difference(known))),
     )
 
 
@@ -173,6 +182,12 @@ def _told(read: FromDumps, lacking: dict[str, list[str]], folder: str) -> Iterat
             f"objects: {listed(read.without)}"
         )
         yield partial_warning("node-without-dump", says, folder)
+    if read.unknown:
+        says = (
+            f"the objects have no node called {listed(read.unknown)}, so that what is dead, and "
+            "who lives, is not told of it; see --name-from of cluster build"
+        )
+        yield partial_warning("unknown-node", says, folder)
     for name, nodes in [*lacking.items()][:_MOST_TOLD]:
         says = f"{name}: the rules of {listed(nodes)} have none for it"
         yield partial_warning("missing-service", says, folder)

@@ -24,17 +24,16 @@ from types import SimpleNamespace
 from analyzer.api_objects import ApiObjects
 from analyzer.cluster.content import Encoder, New, block_of
 from analyzer.cluster.facts import as_text, facts_of
+from analyzer.cluster.node_names import NodeNames
 from analyzer.cluster.reference import key_of
 from analyzer.cluster.store import DONE, FAILED, NodeRow
 from analyzer.cluster_alike import Alike
 from analyzer.cluster_sources import Task
-from analyzer.dumps import goes_with, has_services
 from analyzer.errors import AnalyzerError, InputError
 from analyzer.files import Member
-from analyzer.inputs import Input, input_of
-from analyzer.kubeproxy.endpoint_rows import EndpointRows
+from analyzer.inputs import Input
 from analyzer.model.value import value
-from analyzer.reading import read_all
+from analyzer.whole import read_whole, rules_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from analyzer.cluster.reference import Key
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.model.diagnostics import Diagnostic
-    from analyzer.semantics.base_chains import Rules
 
 #: Nodes between two collections of cycles.
 _COLLECTS: Final = 20
@@ -149,6 +147,7 @@ class Reader:
         self._objects = ApiObjects(self._namespace((), None, settings.objects))
         self._has_objects = bool(settings.objects)
         self._known = self._objects.cluster.node_names
+        self._names = NodeNames(self._known)
         self._encoder = Encoder()
         self.alike = Alike(self._encoder) if settings.shares else None
         self._read = 0
@@ -195,7 +194,7 @@ class Reader:
         """Return the ServicePorts of one dump, read as any verb reads it."""
         held = Member.of("held", node, dump, node)
         options = self._namespace((held,), node, "objects" if self._has_objects else "")
-        return self._whole(options).view.services
+        return read_whole(options, self._objects).view.services
 
     def _nodes(self, task: Task, told: dict[str, tuple[Row, ...]]) -> Iterator[NodeRow]:
         """Give a row for each node of a task."""
@@ -203,7 +202,7 @@ class Reader:
             yield failed(task, task.node, task.why)
             return
         try:
-            parts = list(self._parts(task))
+            parts = list(parts_of(task, self._options["max_input"], self._names))
         except (AnalyzerError, OSError, MemoryError) as error:
             yield failed(task, task.node, why_not(error))
             return
@@ -212,32 +211,6 @@ class Reader:
                 yield self._node(task, node, files, told)
             except (AnalyzerError, OSError, MemoryError, RecursionError) as error:
                 yield failed(task, node, why_not(error))
-
-    def _parts(self, task: Task) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Give name and files of each node of a task."""
-        if not task.is_bundle:
-            files: tuple[str, ...] = task.files
-            if task.held:
-                named = zip(task.files, task.held, strict=True)
-                files = tuple(Member.of(*_parted(file), data, task.node) for file, data in named)
-            yield task.node, files
-            return
-        from analyzer.bundle_files import kept_files
-        from analyzer.bundle_nodes import nodes_of, parted
-
-        path = task.files[0]
-        kept = kept_files(path, self._options["max_input"])
-        assert kept is not None  # who made the task has looked
-        nodes = [part for each in nodes_of(path, kept) for part in parted(each)]
-        if not nodes:
-            raise InputError(f"{path}: no rules in it")
-        for each in nodes:
-            name = task.node or each.node or each.label
-            if len(nodes) > 1:
-                name = each.node or each.label
-            if not each.rules:
-                raise InputError(f"{path}: no rules in it; collect as root, on a node")
-            yield _called(name), tuple(each.rules)
 
     def _node(
         self,
@@ -250,14 +223,14 @@ class Reader:
         options = self._namespace(files, named, "objects" if self._has_objects else "")
         read = None if self.alike is None else self.alike.read(options, self._objects)
         if read is None:
-            given = self._whole(options)
+            given = read_whole(options, self._objects)
             digests: dict[Key, str] = {}
             blocks: dict[int, set[str]] = {}
             for service in given.view.services:
                 found = digests[key_of(service)] = self._encoder.encode(service)
                 blocks.setdefault(block_of(service), set()).add(found)
             name = self._encoder.map(map(self._encoder.block, blocks.values()))
-            rules = sum(_rules_of(each) for each in given.every_ruleset)
+            rules = rules_of(given)
             diagnostics: Sequence[Diagnostic] = given.view.diagnostics
             if self.alike is not None:
                 self.alike.learn(options, given, digests)
@@ -285,22 +258,38 @@ class Reader:
             facts=as_text(facts_of(given.every_ruleset)),
         )
 
-    def _whole(self, options: SimpleNamespace) -> Input:
-        """Return what the dumps of one node give, as any verb reads them."""
-        dumps, others = read_all(options, None, EndpointRows.skim)
-        main: list[Rules] = []
-        for each in dumps:
-            # Rules of kube-proxy in a second backend are still there for flows to meet.
-            clashes = has_services(each) and any(
-                has_services(other) and goes_with(each, other) for other in main
-            )
-            (others if clashes else main).append(each)
-        return input_of(options, main, others, self._objects, None)
 
+def parts_of(task: Task, most: int, names: NodeNames) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Give name and files of each node of a task; `names` are of the objects' nodes.
 
-def _rules_of(ruleset: Any) -> int:
-    found: int = ruleset.rules
-    return found
+    Raises:
+        InputError: a bundle holds no rules, or is damaged.
+        OSError: it cannot be read.
+    """
+    if not task.is_bundle:
+        files: tuple[str, ...] = task.files
+        if task.held:
+            named = zip(task.files, task.held, strict=True)
+            files = tuple(Member.of(*_parted(file), data, task.node) for file, data in named)
+        yield task.node, files
+        return
+    from analyzer.bundle_files import kept_files
+    from analyzer.bundle_nodes import nodes_of, parted
+
+    path = task.files[0]
+    kept = kept_files(path, most)
+    assert kept is not None  # who made the task has looked
+    nodes = [part for each in nodes_of(path, kept) for part in parted(each)]
+    if not nodes:
+        raise InputError(f"{path}: no rules in it")
+    for each in nodes:
+        name = task.node or each.node or each.label
+        if len(nodes) > 1:
+            name = each.node or each.label
+        if not each.rules:
+            raise InputError(f"{path}: no rules in it; collect as root, on a node")
+        name = _called(name)
+        yield names.called(name) or name, tuple(each.rules)
 
 
 def _parted(file: str) -> tuple[str, str]:

@@ -90,6 +90,11 @@ EXAMPLES: Final = {
         "kubeodds anonymise objects.json --salt-file salt --map map.json",
         "kubeodds anonymise ruleset.nft --every-name | gzip > shown.nft.gz",
     ),
+    "watch": (
+        "kubeodds watch --command 'cat dump.txt' --dead 10.244.0.7 --per-service affected --once",
+        "kubeodds watch --rules dump.txt --objects objects.json --dead-node master --once",
+        "kubeodds watch --rules dump.txt --objects objects.json --node worker1 --npd",
+    ),
     "completion": (
         "kubeodds completion bash | sudo tee /usr/share/bash-completion/completions/kubeodds",
         "kubeodds completion zsh | sudo tee /usr/local/share/zsh/site-functions/_kubeodds",

@@ -53,8 +53,8 @@ def _every(absent: Absent) -> tuple[ServicePort, ...]:
     return (*absent.lacking, *absent.beyond, *absent.unled)
 
 
-def dead_of(options: SimpleNamespace, given: Input | Shown) -> Dead:
-    """Return what the options say is dead.
+def dead_of(options: SimpleNamespace, given: Input | Shown, *, may_be_gone: bool = False) -> Dead:
+    """Return what the options say is dead; `may_be_gone` as of `failure.models.dead`.
 
     Raises:
         UsageError: a name that does not occur.
@@ -66,6 +66,7 @@ def dead_of(options: SimpleNamespace, given: Input | Shown) -> Dead:
     died = dead(
         given.view,
         given.cluster,
+        may_be_gone,
         endpoints=[each for listed in places.values() for each in listed],
         nodes=options.dead_node,
         zones=options.dead_zone,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -114,11 +115,10 @@ def test_a_node_that_the_objects_do_not_have_has_no_extra_services(command: Comm
     items = mixed(12, 2)
     dumps = [GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(at)).dump for at in (0, 1)]
     objects = command.file("o.json", json.dumps({"kind": "List", "items": items}))
-    named = [(f"{node_name(0)}.txt", dumps[0]), (f"{node_name(1)}.example.com.txt", dumps[1])]
-    build(command, *named, objects=objects)
+    build(command, (f"{node_name(0)}.txt", dumps[0]), ("other.txt", dumps[1]), objects=objects)
     done = command("cluster", "drift", "made", "-o", "json")
     assert {each["code"] for each in json.loads(done.out)["differences"]} == set()
-    assert "which have no such node: node-0001.example.com" in done.err
+    assert "which have no such node: other" in done.err
     assert command("cluster", "drift", "made", "--strict").status == 3
 
 
@@ -173,3 +173,61 @@ def test_only_what_was_asked_for_is_told(folder: Path, command: Command) -> None
     assert {line.split("\t")[2] for line in done.out.split("\n")[1:-1]} == {"ns/sticky:http"}
     assert command(*given, "--only", "none").status == 2
     assert command(*given, "--only", "no-services", "--service", "sticky").status == 0
+
+
+def _without(text: str, prefix: str) -> str:
+    return "".join(f"{line}\n" for line in text.split("\n") if not line.startswith(prefix))
+
+
+WITHOUT_KUBE_PROXY: dict[str, Callable[[str], str]] = {
+    "no chain of kube-proxy": lambda text: "".join(
+        f"{line}\n" for line in text.split("\n") if "KUBE" not in line
+    ),
+    "chains without rules": lambda text: _without(text, "-A"),
+    "the filter table alone": lambda _: "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n",
+    "tables without chains": lambda _: "*nat\nCOMMIT\n*filter\nCOMMIT\n",
+    "nft of others": lambda _: "table inet fw {\n}\n",
+    "an empty table of kube-proxy": lambda _: "table ip kube-proxy {\n}\n",
+    "chains of the kubelet": lambda _: (
+        "*nat\n:POSTROUTING ACCEPT [0:0]\n:KUBE-MARK-MASQ - [0:0]\n:KUBE-POSTROUTING - [0:0]\n"
+        "-A POSTROUTING -j KUBE-POSTROUTING\n"
+        "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\nCOMMIT\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WITHOUT_KUBE_PROXY)
+def test_a_dump_without_rules_of_kube_proxy_is_one_difference(command: Command, kind: str) -> None:
+    items = mixed(4, 3)
+    dumps = [
+        (
+            f"{node_name(at)}.txt",
+            GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(at)).dump,
+        )
+        for at in range(3)
+    ]
+    dumps[2] = (dumps[2][0], WITHOUT_KUBE_PROXY[kind](dumps[2][1]))
+    objects = command.file("o.json", json.dumps({"kind": "List", "items": items}))
+    build(command, *dumps, objects=objects)
+    done = command("cluster", "drift", "made", "-o", "tsv")
+    found = [line.split("\t")[:2] for line in done.out.split("\n")[1:-1]]
+    assert (done.status, found) == (1, [[node_name(2), "no-services"]])
+
+
+def test_what_tells_no_ip_version_is_not_called_extra(command: Command) -> None:
+    items = mixed(12, 3)
+    dumps = [
+        (
+            f"{node_name(at)}.txt",
+            GeneratedCluster(items, FLAGS, Layout.V1_36, 4, node_name(at)).dump,
+        )
+        for at in range(3)
+    ]
+    dumps[2] = (dumps[2][0], _without(dumps[2][1], "-A KUBE-SERVICES"))
+    objects = command.file("o.json", json.dumps({"kind": "List", "items": items}))
+    build(command, *dumps, objects=objects)
+    done = command("cluster", "drift", "made", "-o", "tsv")
+    found = [line.split("\t")[:2] for line in done.out.split("\n")[1:-1]]
+    assert [node_name(2), "missing-family"] in found
+    assert "extra-service" not in {code for _, code in found}
+    assert ["*", "not-judged"] in found

@@ -187,6 +187,25 @@ ANALYZER: Final = (
     ),
     Row("cluster/facts", "test_cluster_alike.py", "what nodes have in common"),
     Row(
+        "cluster_looks cluster_dead_windows parsers/clock_times "
+        "reports/cluster_timeline_answer reports/cluster_timeline_json "
+        "reports/cluster_timeline_text reports/cluster_timeline_tsv",
+        "test_cluster_timeline.py golden/test_commands.py",
+        "dumps with times: whose, of when, and what that cost, as a user sees it",
+    ),
+    Row(
+        "watch_verb watch_arguments watching/signals reports/prometheus reports/watch_answer "
+        "reports/watch_npd reports/watch_prometheus",
+        "test_cli_watch.py",
+        "looks as a monitoring system sees them, and signals",
+    ),
+    Row(
+        "watching/judge watching/drifting watching/taken",
+        "watching/test_watch.py",
+        "parts of one look, beside looks that keep nothing",
+    ),
+    Row("whole", "test_cluster_build.py watching/test_watch.py", "all dumps of a node together"),
+    Row(
         "reports/cluster_build_answer reports/cluster_build_json reports/cluster_build_text "
         "reports/cluster_sql_answer reports/cluster_sql_json reports/cluster_sql_text "
         "reports/cluster_sql_tsv",
@@ -452,8 +471,8 @@ LAB: Final = (
     Row("nft", "lab/test_nft_rules.py", "rulesets loaded with and without the library"),
     Row("trace", "lab/test_kernel_check.py lab/test_nft_check.py", "ways that the kernel traced"),
     Row(
-        "bench bench_cases bench_cluster bench_lab bench_noise bench_objects bench_scapy "
-        "bench_whatif contender",
+        "bench bench_cases bench_cluster bench_watch bench_lab bench_noise bench_objects "
+        "bench_scapy bench_whatif contender",
         "",
         "prints times, by hand; no part of an answer",
     ),

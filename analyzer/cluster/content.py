@@ -90,6 +90,7 @@ class Encoder:
         self._lists: dict[tuple[str, ...], str] = {}
         #: By identity; the lists are kept, so that no other gets theirs.
         self._shares: dict[int, tuple[object, str]] = {}
+        self._ends: dict[int, tuple[object, str]] = {}
 
     def forget(self) -> None:
         """Give everything again: somebody has lost what was given."""
@@ -99,6 +100,7 @@ class Encoder:
         """Return what is new, and count it as given."""
         new, self.new = self.new, New.nothing()
         self._shares.clear()  # of lists of one dump
+        self._ends.clear()
         return new
 
     def encode(self, service: ServicePort) -> str:
@@ -145,10 +147,14 @@ class Encoder:
         )
 
     def _endpoints(self, endpoints: Sequence[Endpoint]) -> str:
+        known = self._ends.get(id(endpoints))
+        if known is not None:
+            return known[1]
         printed = tuple([str(each) for each in endpoints])
         found = self._lists.get(printed)
         if found is None:
             found = self._lists[printed] = digest_of(["endpoints", printed])
+        self._ends[id(endpoints)] = endpoints, found
         if found not in self._given:
             self._given.add(found)
             self.new.endpoints[found] = tuple(
@@ -325,6 +331,31 @@ def _endings_of(rows: Iterable[Sequence[Any]]) -> Endings:
             for kind, how, rule, chain, table, *bounds in rows
         ]
     )
+
+
+class Contents:
+    """ServicePorts by their digests, each kept once and apart from the dump that it was read of."""
+
+    def __init__(self) -> None:
+        self._encoder = Encoder()
+        self._endpoints: dict[str, tuple[Endpoint, ...]] = {}
+        self._distributions: dict[str, tuple[Bounds, ...]] = {}
+        self.services: dict[str, ServicePort] = {}
+
+    def keep(self, services: Iterable[ServicePort]) -> tuple[str, ...]:
+        """Return the digests of ServicePorts, in their order."""
+        found = tuple([self._encoder.encode(each) for each in services])
+        new = self._encoder.taken()
+        for name, rows in new.endpoints.items():
+            self._endpoints[name] = tuple([endpoint_from_row(*row[2:]) for row in rows])
+        for name, rows in new.distributions.items():
+            self._distributions[name] = tuple([bounds_from_row(*row[2:6]) for row in rows])
+        lists = Lists(self._endpoints, self._distributions)
+        for digest, row in new.service_ports.items():
+            # Behind its name, its place, and its frontend as tables show it.
+            routes = [each[5:] for each in new.routes[digest]]
+            self.services[digest] = service_from_rows(row, routes, lists)
+        return found
 
 
 class StoredShares(Sequence[Share]):

@@ -143,7 +143,11 @@ class _Comparison:
         masked: set[str],
     ) -> Iterator[Finding]:
         """Give the differences of all ServicePorts."""
+        versions = {key[:2] for key in expected or () if key[2] is not None}
         for key in dict.fromkeys([*found, *(expected or ())]):
+            if key[2] is None and key[:2] in versions:  # what is left of it tells no IP version
+                self.not_judged.append(key[0])
+                continue
             there = found.get(key)
             at = [] if there is None else [(a.service, a.nodes & self._names) for a in there.at]
             at = [(service, nodes) for service, nodes in at if nodes]

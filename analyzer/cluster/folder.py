@@ -104,12 +104,16 @@ def check_asked(before: object, asked: Mapping[str, Any], folder: str) -> None:
 
 def prepare(path: str, about: Mapping[str, Any], objects: Sequence[Any]) -> None:
     """Make empty tables, and then what says that they are there."""
+    if os.stat(path).st_uid == os.geteuid():  # noqa: PTH116  # as above
+        os.chmod(path, 0o700)  # noqa: PTH101  # it may have been there, empty
     db = engine().connect(":memory:")
     for table, columns in TABLES.items():
         os.makedirs(f"{path}/{table}", mode=0o700, exist_ok=True)  # noqa: PTH103  # as above
         made = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
         db.execute(f"CREATE OR REPLACE TEMP TABLE part ({made})")
-        db.execute(f"COPY part TO '{path}/{table}/part-000000.parquet' (FORMAT parquet)")
+        part = f"{path}/{table}/part-000000.parquet"
+        db.execute(f"COPY part TO '{part}.new' (FORMAT parquet)")
+        settle(f"{part}.new", part)
     db.close()
     if objects:
         whole = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
@@ -136,9 +140,10 @@ def writable(said: Any) -> Any:
 
 
 def settle(new: str, path: str) -> None:
-    """Move a file to where it counts, once its content is on the disk."""
+    """Move a file to where it counts, for its owner only, once its content is on the disk."""
     held = os.open(new, os.O_RDONLY)
     try:
+        os.fchmod(held, 0o600)  # DuckDB writes as the umask has it
         os.fsync(held)
     finally:
         os.close(held)

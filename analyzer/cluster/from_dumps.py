@@ -17,6 +17,7 @@ class FromDumps:
         failed: those that were not read, each with the reason.
         unseen: those whose dumps show no Services, each with the reason.
         without: nodes of the objects of which there is no dump.
+        unknown: nodes with a dump that the objects, where there are any, do not have.
     """
 
     folder: str
@@ -24,6 +25,7 @@ class FromDumps:
     failed: tuple[tuple[str, str], ...] = ()
     unseen: tuple[tuple[str, str], ...] = ()
     without: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -41,5 +43,5 @@ class FromDumps:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every node's rules are known."""
-        return not self.missing
+        """Whether every node's rules are known, and whose they are."""
+        return not self.missing and not self.unknown

@@ -43,6 +43,8 @@ class Dead:
 def dead(
     view: View,
     cluster: Cluster,
+    may_be_gone: bool = False,
+    /,
     *,
     endpoints: Collection[str] = (),
     nodes: Collection[str] = (),
@@ -50,12 +52,14 @@ def dead(
 ) -> Dead:
     """Return what dies when all of these fail together.
 
+    With `may_be_gone` an endpoint that no Service has is one that the rules have let go of.
+
     Raises:
         UsageError: a name that occurs neither in the dump nor in the objects.
     """
     named = {"endpoint": endpoints, "node": nodes, "zone": zones}
     known = view.endpoints
-    shown = Known(view, known, cluster)
+    shown = Known(view, known, cluster, may_be_gone)
     dying = frozenset(
         [e for kind, each in named.items() if each for e in MODELS[kind](each, shown)]
     )
@@ -110,6 +114,7 @@ class Known:
     view: View
     endpoints: Collection[Endpoint]
     cluster: Cluster
+    may_be_gone: bool = False
 
     @property
     def hides_some(self) -> bool:
@@ -129,7 +134,7 @@ def _endpoints(names: Collection[str], known: Known) -> list[Endpoint]:
     for name in names:
         meant = _named(name)
         found = [each for each in known.endpoints if meant(each)]
-        if not found and not known.hides_some:
+        if not found and not known.may_be_gone and not known.hides_some:
             raise UsageError(
                 f"--dead {name}: no Service of this dump has that endpoint"
                 + suggestion(name, {str(e.address) for e in known.endpoints})

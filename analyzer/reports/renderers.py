@@ -156,6 +156,12 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
         "tsv": "cluster_drift_tsv",
         "markdown": "cluster_drift_text as markdown",
     },
+    "cluster timeline": {
+        "text": "cluster_timeline_text",
+        "json": "cluster_timeline_json",
+        "tsv": "cluster_timeline_tsv",
+        "markdown": "cluster_timeline_text as markdown",
+    },
     "cluster sql": {
         "text": "cluster_sql_text",
         "json": "cluster_sql_json",

@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 from analyzer.failure.whatif import Failure, Kind
 from analyzer.model.ternary import Ternary
-from analyzer.model.text import printable
 from analyzer.outage.control_plane import State, survives
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.json_values import family
+from analyzer.reports.prometheus import metric
 from analyzer.reports.whatif_order import mean_loss
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    Labels = dict[str, str]
+    from analyzer.reports.prometheus import Labels, Sample
 
 _PREFIX: Final = "kubeodds_whatif"
 
@@ -108,20 +108,7 @@ def _failing(failure: Failure) -> Labels:
 def _metric(
     name: str,
     says: str,
-    samples: Sequence[tuple[Labels, float]],
+    samples: Sequence[Sample],
     worse: Callable[[float, float], float] = max,
 ) -> Iterator[str]:
-    if not samples:
-        return
-    yield f"# HELP {_PREFIX}_{name} {says}\n# TYPE {_PREFIX}_{name} gauge\n"
-    told: dict[str, float] = {}
-    for labels, number in samples:
-        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-        key = f"{_PREFIX}_{name}{{{inside}}}" if inside else f"{_PREFIX}_{name}"
-        # Two samples of one series would make the collector drop the whole file.
-        told[key] = worse(told.get(key, number), number)
-    yield "".join(f"{key} {number!r}\n" for key, number in told.items())
-
-
-def _escaped(text: str) -> str:
-    return printable(text).replace("\\", "\\\\").replace('"', '\\"')
+    return metric(f"{_PREFIX}_{name}", says, samples, worse)

@@ -118,6 +118,7 @@ _ANY_AGE = ("--max-age", "999999999")
 _CLUSTER = {
     "cluster build": "--all",
     "cluster drift": "--all",
+    "cluster timeline": "--all --dead 10.244.0.7@..2026-11-20T12:00Z --dead 10.244.1.4",
     "cluster sql": "SELECT name, protocol, count(*) AS routes FROM node_routes GROUP BY ALL "
     "ORDER BY ALL",
 }
@@ -317,11 +318,24 @@ def _of_store(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -
     # How many bytes a file of tables has, another version of the engine may say otherwise.
     monkeypatch.setattr(Store, "size", lambda _: 12_345)
     given = ["worker1.txt", "master.txt", "--objects", objects, "--into", "c", "--engine", "serial"]
+    if words[:2] == ["cluster", "timeline"]:
+        return [*words[:2], *_course(folder), "--objects", objects, *words[2:]]
     build, more = words[:2] == ["cluster", "build"], words[2:]
     if build:
         return ["cluster", "build", *given, *more]
     assert cli.main(["cluster", "build", *given]) == 0
     return [*words[:2], "c", *more]
+
+
+def _course(folder: Path) -> list[str]:
+    """Write dumps of one node at three times, an endpoint gone from the last; return the words."""
+    text = (folder / "worker1.txt").read_text()
+    (folder / "worker1.txt").unlink()
+    (folder / "master.txt").unlink()
+    without = text.replace("10.244.0.7:8080", "10.244.9.9:8080")
+    for at, each in ((1, text), (2, text), (3, without)):
+        (folder / f"worker1-20261120T1{at}0000Z.txt").write_text(each)
+    return [str(folder), "--time-from", "[0-9]+T[0-9]+Z"]
 
 
 def test_every_golden_file_belongs_to_a_command() -> None:

@@ -70,7 +70,7 @@ from analyzer.reports.cluster_sql_answer import SqlAnswer
 from analyzer.reports.document import Document
 from analyzer.reports.plain import render_plain
 from analyzer.reports.renderers import renderer
-from tests.support.cluster_answers import build_answer, drift_answer
+from tests.support.cluster_answers import build_answer, course_answer, drift_answer
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
 from tests.support.flows import flows_answer
 from tests.support.gate_answers import gate_answer
@@ -266,6 +266,8 @@ class Answers:
                 return build_answer(self.text)
             case "cluster drift":
                 return drift_answer(self.text)
+            case "cluster timeline":
+                return course_answer(self.text)
             case "cluster sql":
                 return SqlAnswer(("name", "share"), (("ns/a", 0.5), (self.text[:40], None)))
             case "whatif --components":

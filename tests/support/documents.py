@@ -24,13 +24,14 @@ _NAMES = {
     "cluster build": "cluster-build",
     "cluster drift": "cluster-drift",
     "cluster sql": "cluster-sql",
+    "cluster timeline": "cluster-timeline",
 }
 #: Documents of verbs that came later begin with version 1.
 _LATER = (
     *("whatif", "loss-nodes", "loss-cluster", "components", "timeline", "client", "advise"),
     *("gate", "repair", "lab-repair", "lab-phases", "suspects", "pinned"),
     "anonymise-map",
-    *("cluster-build", "cluster-drift", "cluster-sql"),
+    *("cluster-build", "cluster-drift", "cluster-sql", "cluster-timeline"),
 )
 
 

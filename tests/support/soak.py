@@ -210,6 +210,13 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
             )
             for engine in ("processes", "dask")
         ),
+        _sampled(
+            "memory of watch",
+            "netns_lab.bench_watch",
+            *("--memory", "--looks", "1000"),
+            counted=r"(\d+) looks",
+            unit="looks",
+        ),
         _timed(
             "seeded faults",
             "tests.support.seeded.search",

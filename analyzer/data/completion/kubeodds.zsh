@@ -28,6 +28,7 @@ _shtab_kubeodds_commands() {
     timeline:'what an outage costs as time goes on: frozen, or healing'
     trace:'where one packet can end, and the rules on its way'
     tree:'the probability tree of a Service, rule by rule'
+    watch:'look at a node'"'"'s rules every so often, for a monitoring system'
     whatif:'what every node, zone and pair of nodes would cost'
   )
   _describe 'kubeodds commands' _commands
@@ -39,6 +40,7 @@ _shtab_kubeodds_cluster_commands() {
     drift:'which nodes'"'"' rules are not those of their cluster; exit with 1 if any'
     loss:'what each Service loses, seen from every node that lives'
     sql:'ask the tables in SQL'
+    timeline:'what nodes'"'"' rules were when, which sync changed what, and the loss'
     whatif:'what every node, zone and pair would cost, seen from every node'
   )
   _describe 'kubeodds cluster commands' _commands
@@ -267,6 +269,43 @@ _shtab_kubeodds_cluster_sql_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_cluster_sql_defaults_added=0
+
+_shtab_kubeodds_cluster_timeline_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; each file is the objects at one time]:FILE:_files"
+  "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
+  "--node[all dumps are of this node]:NAME:"
+  "--name-from[what finds a node\'s name in the path of a dump\: its one group, or all of it]:REGEX:"
+  "--time-from[what finds the time in the path of a dump or of objects\: its one group, or all of it (default\: the time in a bundle, or above the rules\; else when the file was written)]:REGEX:"
+  "*--dead[an endpoint that answered no more\; or a CIDR, or a pod\'s ns\/name\; all the time, or FROM and TO such times (2026-11-20T09\:00\:00Z)]:IP[:PORT][@FROM..TO]:"
+  "*--dead-node[a node that was gone\; all the time, or FROM and TO such times (2026-11-20T09\:00\:00Z)]:NODE[@FROM..TO]:"
+  "*--dead-zone[a zone that was gone\; all the time, or FROM and TO such times (2026-11-20T09\:00\:00Z)]:ZONE[@FROM..TO]:"
+  "--dead-by-objects[count endpoints as dead that the objects of the time do not list as ready]"
+  "--max-lost[exit with 1 if a ServicePort may have lost more than this time\'s worth of new flows, or not all was read]:TIME:"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "--all[all of them, one by one]"
+  "--input-format[how to read each DUMP (default\: by text)]:input_format:(iptables-list iptables-save nft nft-json)"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
+  "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
+  "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
+  "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
+  "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
+  "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
+  "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
+  "--max-input[as of \`cluster build\`]:SIZE:"
+  {-o,--format}"[format]:format:(json markdown text tsv)"
+  "--output[write there, not to stdout]:FILE:_files"
+  "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
+  "--no-color[--color never]"
+  "--strict[exit with 3 if a node was not read, or only in part]"
+  {-v,--verbose}"[also print what is only informative]"
+  "(*):files, folders, patterns or archives with dumps of one node or of many, each of some time:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_cluster_timeline_defaults_added=0
 
 _shtab_kubeodds_cluster_whatif_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -925,6 +964,47 @@ _shtab_kubeodds_tree_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_kubeodds_tree_defaults_added=0
 
+_shtab_kubeodds_watch_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--rules[a dump that somebody writes anew\: output of iptables-save or \`nft list ruleset\`]:FILE:_files"
+  "*--command[what prints the rules, run without a shell each time, for example iptables-save\; repeated for several programs of one node]:COMMAND:"
+  "--timeout[end a command that takes longer (default\: 10s)]:TIME:"
+  "--max-input[refuse more bytes of a file or command\: K, M, G (default\: 256M)]:SIZE:"
+  "--max-age[take files of rules and objects that are older for ones that nobody writes any more\: the look has failed]:TIME:"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; read again when that changes]:FILE:_files"
+  "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
+  "--node[the node whose rules these are (default\: this machine, if the objects have it)]:NAME:"
+  "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
+  "--input-format[how to read the rules (default\: by their text)]:input_format:(iptables-list iptables-save nft nft-json)"
+  "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
+  "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
+  "--assume-nothing[none of these but what --assume names\: bounds, which hold whatever is true]"
+  "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
+  "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
+  "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
+  "--dead-file[who is dead, a value of --dead in each line, or node NAME, or zone NAME\; read again when it changes]:FILE:_files"
+  "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
+  "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
+  "--max-loss[what a ServicePort may lose (for example 10\%\; default\: nothing)]:PERCENT:"
+  "--no-drift[do not hold the rules against the objects]"
+  "--allow-drift[tell of differences to the objects, and let them be no fault]"
+  "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
+  "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
+  "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
+  "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
+  "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
+  "--every[from one look to the next (default\: 30s)]:TIME:"
+  "--max-cpu[wait longer where looks take more than this share of one CPU (default\: 10\%)]:PERCENT:"
+  "--once[look once and end, as a timer has it]"
+  "--npd[look once, and print a line for the node-problem-detector]"
+  "--into[write metrics there, for the textfile collector of the node exporter\; whole or not at all (default\: stdout)]:FILE:_files"
+  "--print[print a file that goes with it, and end\: rules for alerts, a dashboard of Grafana, a DaemonSet, a service and a timer of systemd, the configuration of a plugin of the node-problem-detector]:print:(alerts dashboard daemonset service timer npd)"
+  "--per-service[which ServicePorts have metrics of their own (default\: all)]:per_service:(all affected no)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_kubeodds_watch_defaults_added=0
+
 _shtab_kubeodds_whatif_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
@@ -1008,6 +1088,7 @@ _shtab_kubeodds() {
         timeline) _arguments -C -s $_shtab_kubeodds_timeline_options ;;
         trace) _arguments -C -s $_shtab_kubeodds_trace_options ;;
         tree) _arguments -C -s $_shtab_kubeodds_tree_options ;;
+        watch) _arguments -C -s $_shtab_kubeodds_watch_options ;;
         whatif) _arguments -C -s $_shtab_kubeodds_whatif_options ;;
       esac
   esac
@@ -1035,6 +1116,7 @@ _shtab_kubeodds_cluster() {
         drift) _arguments -C -s $_shtab_kubeodds_cluster_drift_options ;;
         loss) _arguments -C -s $_shtab_kubeodds_cluster_loss_options ;;
         sql) _arguments -C -s $_shtab_kubeodds_cluster_sql_options ;;
+        timeline) _arguments -C -s $_shtab_kubeodds_cluster_timeline_options ;;
         whatif) _arguments -C -s $_shtab_kubeodds_cluster_whatif_options ;;
       esac
   esac

@@ -1,0 +1,183 @@
+"""What was so when, of states that were looked at from time to time.
+
+Theory of operation
+===================
+
+Rules, and objects, are known at the times at which somebody looked, and change at times that nobody
+saw: of two looks that differ the change lies anywhere between them. So at each moment between two
+looks the state is one of both, and a share or a length of time has bounds: what holds with either
+state certainly holds, what holds with one of them may. Both bounds are attained: by a change right
+behind the one look, and right before the other. What came and went between two looks was not seen.
+Before the first look at rules, and behind the last, nothing is known of them; objects are taken to
+be as at the first look before it, and as at the last behind it.
+
+Times are seconds since 1970, as fractions: all sums are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+from analyzer.model.probability import NEVER, Bounds
+from analyzer.model.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_NONE: Final = Fraction(0)
+
+
+@value
+class Length:
+    """Seconds, at least and at most."""
+
+    lower: Fraction
+    upper: Fraction
+
+    def __add__(self, other: Length) -> Length:
+        return Length(self.lower + other.lower, self.upper + other.upper)
+
+    def __bool__(self) -> bool:
+        """Whether there may be any."""
+        return bool(self.upper)
+
+
+NO_TIME: Final = Length(_NONE, _NONE)
+
+
+@value(kw_only=True)
+class Moment:
+    """A time between two others at none of which, or all of whose inside, anything was seen.
+
+    Attributes:
+        rules: numbers of the looks at rules, one of which tells the state; `objects` likewise.
+    """
+
+    start: Fraction
+    end: Fraction
+    rules: tuple[int, ...]
+    objects: tuple[int, ...]
+
+    @property
+    def seconds(self) -> Fraction:
+        """How long it is."""
+        return self.end - self.start
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Give each state of the rules with each of the objects that it may go with."""
+        for rule in self.rules:
+            for of_objects in self.objects:
+                yield rule, of_objects
+
+
+def moments(
+    rules: Sequence[Fraction], objects: Sequence[Fraction], others: Iterable[Fraction] = ()
+) -> tuple[Moment, ...]:
+    """Return the time from the first look at rules to the last, cut where anything is known.
+
+    `rules` and `objects` are the times of looks, in order; `others` are more times to cut at. Of
+    objects that nobody looked at, the number is 0.
+    """
+    if not rules:
+        return ()
+    first, last = rules[0], rules[-1]
+    cuts = {each for each in (*rules, *objects, *others) if first <= each <= last}
+    return tuple(
+        Moment(
+            start=start,
+            end=end,
+            rules=_possible(rules, start, end),
+            objects=_possible(objects, start, end) or (0,),
+        )
+        for start, end in pairwise(sorted(cuts))
+    )
+
+
+def _possible(times: Sequence[Fraction], start: Fraction, end: Fraction) -> tuple[int, ...]:
+    """Return the looks next to what lies between two times at which nobody looked in between."""
+    before = [at for at, time in enumerate(times) if time <= start]
+    after = [at for at, time in enumerate(times) if time >= end]
+    return tuple(dict.fromkeys([*before[-1:], *after[:1]]))
+
+
+def time_of(found: Iterable[Moment], holds: Callable[[int, int], bool]) -> Length:
+    """Return for how long something was so, given the states with which it is."""
+    lower = upper = _NONE
+    for each in found:
+        answers = [holds(rule, of_objects) for rule, of_objects in each.pairs()]
+        lower += each.seconds * all(answers)
+        upper += each.seconds * any(answers)
+    return Length(lower, upper)
+
+
+@value(kw_only=True)
+class Stretch:
+    """A time for which a loss has the same bounds."""
+
+    start: Fraction
+    end: Fraction
+    loss: Bounds
+
+
+@value(kw_only=True)
+class Lost:
+    """What was lost over time.
+
+    Attributes:
+        stretches: in order, each with bounds that hold all the while.
+        total: seconds of all new flows that were lost.
+        lossy: for how long any were.
+        most: the greatest share at any time, at least and at most.
+    """
+
+    stretches: tuple[Stretch, ...]
+    total: Length
+    lossy: Length
+    most: Bounds
+
+
+def lost_over(found: Iterable[Moment], loss: Callable[[Moment, int, int], Bounds | None]) -> Lost:
+    """Return what was lost; `loss` tells the share of new flows of states at some moment.
+
+    None: nothing can be lost then, for want of anything to ask for.
+    """
+    stretches: list[Stretch] = []
+    total, lossy = NO_TIME, NO_TIME
+    most = Bounds(NEVER, NEVER)
+    for each in found:
+        if not each.seconds:
+            continue
+        told = [loss(each, *pair) or Bounds(NEVER, NEVER) for pair in each.pairs()]
+        bounds = Bounds(min(b.lower for b in told), max(b.upper for b in told))
+        span = each.seconds
+        total += Length(span * bounds.lower.as_fraction(), span * bounds.upper.as_fraction())
+        lossy += Length(span * bool(bounds.lower), span * bool(bounds.upper))
+        most = Bounds(max(most.lower, bounds.lower), max(most.upper, bounds.upper))
+        last = stretches[-1] if stretches else None
+        if last is not None and last.end == each.start and last.loss == bounds:
+            stretches[-1] = Stretch(start=last.start, end=each.end, loss=bounds)
+        else:
+            stretches.append(Stretch(start=each.start, end=each.end, loss=bounds))
+    return Lost(stretches=tuple(stretches), total=total, lossy=lossy, most=most)
+
+
+@value(kw_only=True)
+class Stood:
+    """How long a state stood before a change between two looks; no upper: nobody saw it begin."""
+
+    lower: Fraction
+    upper: Fraction | None
+
+
+def stood(times: Sequence[Fraction], states: Sequence[Hashable], at: int) -> Stood:
+    """Return for how long the state of look `at` - 1 had stood when that of look `at` was seen."""
+    first = at - 1
+    while first and states[first - 1] == states[at - 1]:
+        first -= 1
+    return Stood(
+        lower=times[at - 1] - times[first],
+        upper=None if not first else times[at] - times[first - 1],
+    )

@@ -1,0 +1,35 @@
+"""Which node of the objects is meant by what a dump calls it.
+
+A kubelet registers its node by the machine's full name (``ip-10-0-0-1.ec2.internal``) in one
+cluster and by the first part of it in another; collectors write one or the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+
+class NodeNames:
+    """Names of the objects' nodes, found by their first part too where that is of one alone."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
+        self._by_first: dict[str, list[str]] = {}
+        for name in known:
+            self._by_first.setdefault(name.partition(".")[0], []).append(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    def called(self, name: str) -> str | None:
+        """Return the node that is meant; None: there is none, or more than one may be."""
+        if name in self._known:
+            return name
+        first, _, domain = name.partition(".")
+        found = self._by_first.get(first, [])
+        if len(found) != 1:
+            return None
+        # Two full names that differ are two machines, and what is numbered is no domain.
+        if domain and ("." in found[0] or not domain.rpartition(".")[2][:1].isalpha()):
+            return None
+        return found[0]

@@ -1,0 +1,191 @@
+"""``cluster timeline`` for people: what was lost, what was wrong, and which sync changed what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from analyzer.cluster.course import Length, Stood
+from analyzer.parsers.clock_times import time_at
+from analyzer.reports.cluster_timeline_answer import (
+    Changed,
+    LostAt,
+    TimelineOfDumpsAnswer,
+    Wrong,
+)
+from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
+from analyzer.reports.numbers import bounds_percent
+from analyzer.reports.phrases import count, listed
+from analyzer.reports.times import length, seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_MOST: Final = 20
+_MOST_NAMED: Final = 3
+_LOST: Final = (
+    Column("SERVICE PORT", shortens=True),
+    Column("PROTO"),
+    Column("NODE", shortens=True),
+    Column("LOSS", right=True),
+    Column("FOR", right=True),
+    Column("AS ALL LOST FOR", right=True),
+)
+_WRONG: Final = (
+    Column("NODE", shortens=True),
+    Column("SERVICE PORT", shortens=True),
+    Column("DRIFT"),
+    Column("WHAT", shortens=True),
+    Column("FOR", right=True),
+)
+_CHANGES: Final = (
+    Column("BETWEEN"),
+    Column("AND"),
+    Column("NODE", shortens=True),
+    Column("SERVICE PORT", shortens=True),
+    Column("CHANGED", foldable=True),
+    Column("BEFORE FOR", right=True),
+)
+
+
+def render(answer: TimelineOfDumpsAnswer) -> Document:
+    """Return the head, and a table of each kind of finding that there is."""
+    blocks: list[Block] = [*_head(answer)]
+    if answer.lost is not None:
+        blocks += _table(_LOST, [_lost_row(each) for each in answer.lost], answer, "loss")
+    if answer.wrong is not None:
+        wrong = sorted(answer.wrong, key=lambda e: (-e.lasted.upper, e.node, e.service))
+        blocks += _table(_WRONG, [_wrong_row(each) for each in wrong], answer, "difference")
+    rows = [_changed_row(each, answer) for each in answer.changes]
+    blocks += _table(_CHANGES, rows, answer, "change")
+    blocks.append(Line())
+    for node, names in answer.not_judged.items():
+        if names:
+            says = f"Not judged in whole at {node}: {listed(names)}."
+            blocks.append(Line((Span(says, Style.WARNING),)))
+    if answer.why_not_compared and answer.objects:
+        says = f"Not compared with the objects: {answer.why_not_compared}."
+        blocks.append(Line((Span(says, Style.WARNING),)))
+    blocks += [Line((Span(f"Assumed: {each}.", Style.FAINT),)) for each in answer.assumed]
+    return Document(blocks)
+
+
+def _head(answer: TimelineOfDumpsAnswer) -> Iterator[Line]:
+    good = [each.at for node in answer.nodes for each in node.good]
+    dumps = sum(len(each.looks) for each in answer.nodes)
+    first, last = min(good), max(good)
+    yield Line(
+        (
+            f"{count(dumps, 'dump')} of {count(len(answer.nodes), 'node')}, from {_day(first)} to "
+            f"{_day(last)} UTC: {count(len(answer.changes), 'change')} of ServicePorts.",
+        )
+    )
+    failed = dumps - len(good)
+    if failed:
+        says = f"{count(failed, 'dump')} could not be read: what was then is not known."
+        yield Line((Span(says, Style.WARNING),))
+    if answer.dead:
+        yield Line((f"Dead: {listed(answer.dead)}.",))
+    if answer.lost is None:
+        return
+    if not answer.lost:
+        style = Style.GOOD if answer.is_whole else Style.WARNING
+        yield Line((Span("No ServicePort lost new flows.", style),))
+        return
+    for each in answer.lost[:_MOST_NAMED]:
+        lost = each.lost
+        says = (
+            f" at {each.node}: lost {bounds_percent(lost.most)} for {_length(lost.lossy)}: as all "
+            f"new flows lost for {_length(lost.total)}."
+        )
+        yield Line((Span(each.service, Style.STRONG), says))
+
+
+def _table(
+    columns: tuple[Column, ...],
+    rows: Sequence[tuple[Cell, ...]],
+    answer: TimelineOfDumpsAnswer,
+    noun: str,
+) -> Iterator[Block]:
+    if not rows:
+        return
+    shown = rows if answer.every else rows[:_MOST]
+    yield Line()
+    yield Table(columns, tuple(shown))
+    more = len(rows) - len(shown)
+    if more:
+        plural = "more losses" if noun == "loss" else f"more {noun}s"
+        says = count(more, f"more {noun}", plural)
+        yield Line((Span(f"{says}: --all", Style.FAINT),))
+
+
+def _lost_row(each: LostAt) -> tuple[Cell, ...]:
+    return (
+        Span(each.service, Style.STRONG),
+        each.protocol,
+        each.node,
+        Span(bounds_percent(each.lost.most), Style.BAD),
+        _length(each.lost.lossy),
+        _length(each.lost.total),
+    )
+
+
+def _wrong_row(each: Wrong) -> tuple[Cell, ...]:
+    return (
+        each.node,
+        Span(each.service, Style.STRONG),
+        Span(each.drift.value, Style.BAD),
+        each.what,
+        _length(each.lasted),
+    )
+
+
+def _changed_row(each: Changed, answer: TimelineOfDumpsAnswer) -> tuple[Cell, ...]:
+    good = [look.at for node in answer.nodes for look in node.good]
+    form = _clock if time_at(min(good)).date() == time_at(max(good)).date() else _day
+    return (
+        form(each.after),
+        form(each.before),
+        each.node,
+        Span(each.service, Style.STRONG),
+        in_words(each),
+        _stood(each.stood),
+    )
+
+
+def in_words(each: Changed) -> str:
+    """Return what of a ServicePort has changed."""
+    said = [f"all of it {each.whole}"] if each.whole else []
+    for names, what in (
+        (each.gone, "gone"),
+        (each.added, "added"),
+        (each.frontends_gone, "no longer at"),
+        (each.frontends_added, "also at"),
+    ):
+        if names and what in {"gone", "added"}:
+            said.append(f"{listed(names)} {what}")
+        elif names:
+            said.append(f"{what} {listed(names)}")
+    if each.moved:
+        said.append(f"{count(each.moved, 'share')} moved")
+    said += each.other
+    return "; ".join(said) if each.is_certain else f"perhaps: {'; '.join(said)}"
+
+
+def _length(found: Length) -> str:
+    return length(found.lower, found.upper) or "0s"
+
+
+def _stood(found: Stood) -> str:
+    if found.upper is None:
+        return f"at least {seconds(found.lower)}"
+    return length(found.lower, found.upper)
+
+
+def _day(at: Fraction) -> str:
+    return f"{time_at(at):%Y-%m-%d %H:%M:%S}"
+
+
+def _clock(at: Fraction) -> str:
+    return f"{time_at(at):%H:%M:%S}"

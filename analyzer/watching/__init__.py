@@ -1,0 +1,1 @@
+"""Judging a node's rules again and again, for a monitoring system."""

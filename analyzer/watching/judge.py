@@ -1,0 +1,233 @@
+"""What the rules of a node come to at one look: losses, and how they differ from the objects.
+
+Theory of operation
+===================
+
+Rules are read in whole at each look that finds them changed. What a ServicePort then is has a
+digest (`cluster.content`); as long as that stays, and who is dead, so does what it loses, and that
+of the last look counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from analyzer.cluster.content import Encoder
+from analyzer.errors import AnalyzerError, InputError, UsageError
+from analyzer.failure.loss import service_losses
+from analyzer.failure.models import Dead
+from analyzer.judging import dead_of, judged
+from analyzer.model.value import replace, value
+from analyzer.reports.json_values import family
+from analyzer.reports.not_judged import not_judged
+from analyzer.reports.watch_answer import Judgement, Seen, numbered
+from analyzer.watching.drifting import Drifting
+from analyzer.whole import read_whole, rules_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+    from typing import TypeAlias
+
+    from analyzer.api_objects import ApiObjects
+    from analyzer.failure.loss import ServiceLoss
+    from analyzer.files import Member
+    from analyzer.inputs import Input
+    from analyzer.kubeproxy.absent import Absent
+    from analyzer.kubeproxy.view import ServicePort
+    from analyzer.watching.drifting import Name
+
+    #: Name, protocol and IP version of a ServicePort.
+    Key: TypeAlias = tuple[str, str, int | None]
+
+
+class LookError(AnalyzerError):
+    """A look came to nothing; `failure` is one of `reports.watch_answer.FAILURES`."""
+
+    def __init__(self, failure: str, why: str) -> None:
+        super().__init__(why)
+        self.failure = failure
+
+
+@value
+class Known:
+    """A ServicePort at the last look: its digest, and what was said of it."""
+
+    digest: str
+    seen: Seen
+
+
+class Judge:
+    """Judges rules by the same options and objects, again and again.
+
+    Attributes:
+        known: what was said of each ServicePort at the last look.
+        died: who was dead then.
+    """
+
+    def __init__(
+        self,
+        options: SimpleNamespace,
+        objects: ApiObjects,
+        known: Mapping[Key, Known],
+        died: Dead | None,
+    ) -> None:
+        self._options = options
+        self._objects = objects
+        self._drifting = Drifting(options, objects)
+        self.known = known
+        self.died = died
+
+    def judgement(
+        self, found: Sequence[Member], dead: Mapping[str, Sequence[str]], at: float
+    ) -> Judgement:
+        """Return what rules come to; `dead` are values of the options that say so.
+
+        Raises:
+            LookError: nothing can be judged.
+        """
+        options = type(self._options)(**{**vars(self._options), "dumps": [*found], **dead})
+        try:
+            given = read_whole(options, self._objects)
+        except (AnalyzerError, OSError) as error:
+            raise LookError("rules", _in_a_line(error)) from None
+        try:
+            absent, services = judged(options, given)
+        except (InputError, UsageError) as error:
+            raise LookError("no-services", _in_a_line(error)) from None
+        try:
+            is_said = any(dead.values())
+            died = dead_of(options, given, may_be_gone=True) if is_said else _NOBODY
+        except (InputError, UsageError) as error:
+            raise LookError("dead", _in_a_line(error)) from None
+        encoder = Encoder()
+        digests = {_key(each): encoder.encode(each) for each in given.view.services}
+        seen = self._seen(services, digests, died, at)
+        return self._with_drift(given, absent, seen, digests, died)
+
+    def _seen(
+        self, services: Sequence[ServicePort], digests: Mapping[Key, str], died: Dead, at: float
+    ) -> tuple[Seen, ...]:
+        """Return what is to be said of each, but for drift."""
+        most = Fraction(0) if self._options.max_loss is None else self._options.max_loss
+        is_same = self.died == died
+        before = self.known
+        known: dict[Key, Known] = {}
+        anew: list[ServicePort] = []
+        for each in services:
+            key = _key(each)
+            old = before.get(key)
+            if is_same and old is not None and old.digest == digests[key] and key not in known:
+                known[key] = old
+            else:
+                anew.append(each)
+        for lost in service_losses(anew, died):
+            key = _key(lost.service)
+            old = before.get(key)
+            digest = digests[key]
+            since = old.seen.since if old is not None and old.digest == digest else at
+            known[key] = Known(digest, _of(lost, most, since))
+        self.known, self.died = known, died
+        return tuple([known[key].seen for key in dict.fromkeys(map(_key, services))])
+
+    def _with_drift(
+        self,
+        given: Input,
+        absent: Absent,
+        seen: Sequence[Seen],
+        digests: Mapping[Key, str],
+        died: Dead,
+    ) -> Judgement:
+        of_names: dict[Name, dict[int | None, str]] = {}
+        for (name, protocol, version), digest in digests.items():
+            of_names.setdefault((name, protocol), {})[version] = digest
+        found = self._drifting.of(given, of_names)
+        kinds: Counter[str] = Counter()
+        drifted: dict[Name, int] = {}
+        unknown: tuple[str, ...] = ()
+        if not isinstance(found, str):
+            shown = {each.name for each in seen} | {each.name.text for each in absent.lacking}
+            every = not (self._options.service or self._options.namespace)
+            kinds.update(each.drift.value for each in found.of_node)
+            for whose, of_service in found.of_services.items():
+                if every or whose[0] in shown:
+                    kinds.update(each.drift.value for each in of_service)
+                    drifted[whose] = len(of_service)
+            unknown = tuple(each for each in found.not_judged if every or each in shown)
+        left_out = not_judged(given.view, absent)
+        return Judgement(
+            rules=rules_of(given),
+            services=tuple(
+                [
+                    replace(each, drift=number)
+                    if (number := drifted.get((each.name, each.protocol), 0))
+                    else each
+                    for each in seen
+                ]
+            ),
+            not_judged=left_out,
+            is_whole=not left_out and not given.view.cut,
+            drift=None if isinstance(found, str) else kinds,
+            drifted=drifted,
+            why_no_drift=found if isinstance(found, str) else "",
+            drift_unknown=unknown,
+            dead=len(died.endpoints),
+            gone=died.unseen,
+            number=numbered(),
+        )
+
+
+_NOBODY = Dead(endpoints=frozenset())
+
+
+def _in_a_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _key(service: ServicePort) -> Key:
+    return service.name.text, service.protocol, service.version
+
+
+def _of(lost: ServiceLoss, most: Fraction, since: float | None) -> Seen:
+    service = lost.service
+    return Seen(
+        name=service.name.text,
+        namespace=service.name.namespace or "",
+        protocol=service.protocol,
+        family=family(service.version) or "",
+        state=lost.state,
+        endpoints=len(service.endpoints),
+        dead=len(lost.dead),
+        loss=lost.worst,
+        beyond=any(each.is_lost_beyond(most) for each in lost.routes),
+        surely=any(each.loss.lower.as_fraction() > most for each in lost.routes if each.loss.lower),
+        since=since,
+    )
+
+
+def names_of_dead(text: str) -> Iterator[tuple[str, str]]:
+    """Give option and value for each line of a file that says who is dead.
+
+    A line is a value of ``--dead``, or ``node NAME`` or ``zone NAME``; ``#`` begins a comment.
+
+    Raises:
+        UsageError: a line is none of these.
+    """
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].split()
+        match words:
+            case []:
+                continue
+            case ["node", name]:
+                yield "dead_node", name
+            case ["zone", name]:
+                yield "dead_zone", name
+            case [name]:
+                yield "dead", name
+            case _:
+                raise UsageError(
+                    f"line {number}: {line.strip()!r} is not IP[:PORT], CIDR, ns/pod, `node NAME` "
+                    "or `zone NAME`"
+                )

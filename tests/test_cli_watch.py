@@ -1,0 +1,403 @@
+"""``watch`` as a monitoring system sees it: pages, exit statuses, signals, what goes with it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess  # noqa: TID251  # as a service manager runs it
+import sys
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.failure.loss import State
+from analyzer.model.probability import NEVER, Bounds, Dyadic
+from analyzer.reports.prometheus import at_least, at_most, metric
+from analyzer.reports.watch_answer import Judgement, Seen
+from analyzer.reports.watch_npd import MOST, fitted
+from analyzer.reports.watch_prometheus import body
+from analyzer.watch_arguments import FILES
+from analyzer.watch_verb import file_of
+from tests.support.captures import ROOT
+from tests.support.commands import DUMP, OBJECTS, Command
+from tests.support.exposition import Metric, parse
+
+GIVEN: Final = ["--rules", DUMP, *OBJECTS, "--node", "worker1"]
+
+
+def page(command: Command, *words: str, status: int = 0) -> dict[str, Metric]:
+    done = command("watch", "--once", *words)
+    assert done.status == status, done.err
+    return parse(done.out)
+
+
+def number(found: dict[str, Metric], name: str) -> float:
+    (only,) = found[f"kubeodds_{name}"].samples.values()
+    return only
+
+
+def _exact(bound: dict[str, Any]) -> Fraction:
+    return Fraction(int(bound["numerator"], 16), 1 << bound["exponent"])
+
+
+def test_losses_are_those_of_loss_rounded_outwards(command: Command) -> None:
+    found = page(command, *GIVEN, "--dead-node", "master")
+    done = command("loss", DUMP, *OBJECTS, "--dead-node", "master", "-o", "json")
+    services = json.loads(done.out)["services"]
+    assert services
+    for each in services:
+        labels = frozenset(
+            {
+                "service": each["name"],
+                "namespace": each["name"].partition("/")[0],
+                "protocol": each["protocol"],
+                "family": each["family"],
+            }.items()
+        )
+        lower = found["kubeodds_service_loss_lower_ratio"].samples[labels]
+        upper = found["kubeodds_service_loss_upper_ratio"].samples[labels]
+        worst = each["worst_loss"]
+        exact = [_exact(worst[end]) if worst else Fraction(0) for end in ("lower", "upper")]
+        assert Fraction(lower) <= exact[0]
+        assert exact[1] <= Fraction(upper)
+        assert exact == [pytest.approx(lower), pytest.approx(upper)]
+        assert found["kubeodds_service_endpoints"].samples[labels] == len(
+            each["endpoints"]["address"]
+            if isinstance(each["endpoints"], dict)
+            else each["endpoints"]
+        )
+    assert number(found, "up") == 1
+    assert number(found, "ok") == 0
+    assert number(found, "drift_known") == 1
+
+
+def test_which_services_have_metrics_of_their_own(command: Command) -> None:
+    every = page(command, *GIVEN, "--dead-node", "master")
+    some = page(command, *GIVEN, "--dead-node", "master", "--per-service", "affected")
+    none = page(command, *GIVEN, "--dead-node", "master", "--per-service", "no")
+    name = "kubeodds_service_loss_upper_ratio"
+    affected = {labels for labels, loss in every[name].samples.items() if loss}
+    assert set(some[name].samples) == affected
+    assert len(affected) > 0
+    assert name not in none
+    assert number(none, "worst_loss_upper_ratio") == max(every[name].samples.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ([], 0),
+        (["--dead-node", "master"], 0),
+        (["--dead-node", "master", "--max-loss", "100%"], 0),
+        (["--dead-node", "master", "--max-loss", "10%"], 1),
+        (["--dead-node", "nobody"], 2),
+    ],
+)
+def test_the_status_of_one_look(command: Command, words: list[str], status: int) -> None:
+    found = page(command, *GIVEN, *words, status=status)
+    assert number(found, "up") == (status != 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (GIVEN, 0, "none loses new flows, as the objects say"),
+        ([*GIVEN, "--dead-node", "master"], 1, "loses"),
+        ([*GIVEN, "--dead-node", "master", "--max-loss", "100%"], 0, "none loses more than"),
+        (["--rules", DUMP], 0, "none loses new flows"),
+        (["--rules", DUMP, *OBJECTS, "--node", "nobody"], 2, "unknown: "),
+        (["--rules", "gone.txt"], 2, "unknown: gone.txt: No such file"),
+        (["--command", "false"], 2, "unknown: false: ended with status 1"),
+        (["--rules", "changed.txt", *OBJECTS, "--node", "worker1"], 1, "to the objects"),
+        (["--rules", "changed.txt", *OBJECTS, "--node", "worker1", "--allow-drift"], 0, "none"),
+        (["--rules", "cut.txt"], 2, "unknown: "),
+    ],
+)
+def test_a_plugin_says_a_line(command: Command, words: list[str], status: int, says: str) -> None:
+    text = Path(DUMP).read_text()
+    end = re.findall(r"--to-destination (10\.\S+)", text)[0]
+    command.file("changed.txt", text.replace(end, "10.9.9.9:99"))
+    command.file("cut.txt", text[: text.rindex("COMMIT") - 200])
+    done = command("watch", "--npd", *words)
+    assert done.status == status, done.out + done.err
+    assert says in done.out
+    assert done.out.endswith("\n")
+    assert done.out.count("\n") == 1
+    assert len(done.out) <= MOST + 1
+    assert done.out.isascii()
+
+
+@given(st.text(max_size=200))
+def test_a_line_of_a_plugin_is_short_and_acts_on_no_terminal(text: str) -> None:
+    line = fitted(text)
+    assert len(line) <= MOST
+    assert not line or (line.isprintable() and line.isascii())
+
+
+NUMBERS = st.integers(0, 1 << 80).flatmap(
+    lambda most: st.integers(0, most).map(lambda n: Dyadic.of(n, max(1, most.bit_length())))
+)
+
+
+@given(NUMBERS)
+def test_bounds_are_rounded_outwards_and_by_no_more_than_one_float(value: Dyadic) -> None:
+    lower, upper = at_least(value), at_most(value)
+    assert Fraction(lower) <= value.as_fraction() <= Fraction(upper)
+    from math import nextafter
+
+    assert upper in {lower, nextafter(lower, 2)}
+
+
+@given(st.lists(st.tuples(st.text(max_size=9), st.floats(allow_nan=False)), max_size=4))
+def test_any_name_is_one_label_of_a_page(samples: list[tuple[str, float]]) -> None:
+    text = "".join(metric("a", "Says.", [({"b": name}, each) for name, each in samples]))
+    found = parse(text.replace(" inf\n", " +Inf\n").replace(" -inf\n", " -Inf\n"))
+    if samples:
+        assert max(found["a"].samples.values()) == max(each for _, each in samples)
+
+
+@given(st.lists(st.text(max_size=12), min_size=1, max_size=3))
+def test_hostile_names_stay_in_their_labels(names: list[str]) -> None:
+    seen = [
+        Seen(
+            name=name,
+            namespace="",
+            protocol="tcp",
+            family="ip",
+            state=State.UNTOUCHED,
+            endpoints=at,
+            dead=0,
+            loss=Bounds(NEVER, NEVER),
+        )
+        for at, name in enumerate(names)
+    ]
+    judgement = Judgement(
+        rules=1,
+        services=tuple(seen),
+        not_judged=(),
+        is_whole=True,
+        drift=dict.fromkeys(names, 1),
+        drifted={(name, "tcp"): 1 for name in names},
+        why_no_drift="",
+        drift_unknown=(),
+        dead=0,
+        gone=(),
+    )
+    found = parse(body(judgement, "all", since=False))
+    assert max(found["kubeodds_service_endpoints"].samples.values()) == len(names) - 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "one of the arguments --rules --command is required"),
+        (["--rules", "-"], "standard input can be read once only"),
+        (["--rules", "a", "--every", "0.5s"], "less than a second"),
+        (["--rules", "a", "--timeout", "0s"], "is not a duration"),
+        (["--command", "a 'b"], "No closing quotation"),
+        (["--command", ""], "a command has a name"),
+        (["--rules", "a", "--npd", "--into", "b"], "--npd prints a line"),
+        (["--rules", "a", "--no-drift", "--allow-drift"], "there is none to allow"),
+        (["--rules", "a", "--max-cpu", "0%"], "is no time at all"),
+        (["--rules", "a", "--per-service", "some"], "invalid choice"),
+    ],
+)
+def test_what_makes_no_sense_is_bad_usage(command: Command, words: list[str], says: str) -> None:
+    done = command("watch", *words)
+    assert done.status == 2
+    assert says in done.err.replace("\n", " ")
+
+
+# --- for ever -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path, Path]]:
+    """A watch that looks every second, its dump, and its page."""
+    dump, into = tmp_path / "dump.txt", tmp_path / "kubeodds.prom"
+    dump.write_text(Path(DUMP).read_text())
+    words = ["--rules", str(dump), "--into", str(into), "--every", "1s", "--max-cpu", "100%"]
+    with subprocess.Popen(  # noqa: S603  # our own program
+        [sys.executable, "-m", "analyzer", "watch", *words],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process, dump, into
+        process.kill()
+
+
+def looked(into: Path, result: str, times: int) -> dict[str, Metric]:
+    """Return the page once so many looks came to that; every page on the way is whole."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if into.exists():
+            found = parse(into.read_text())
+            if found["kubeodds_looks_total"].samples[frozenset({("result", result)})] >= times:
+                return found
+        time.sleep(0.01)
+    raise AssertionError(f"no {times} looks were {result}")
+
+
+def test_a_watch_goes_on_hears_signals_and_ends(
+    running: tuple[subprocess.Popen[str], Path, Path],
+) -> None:
+    process, dump, into = running
+    looked(into, "judged", 1)
+    looked(into, "unchanged", 1)
+    assert into.stat().st_mode & 0o777 == 0o644
+    dump.write_text("nonsense\n")
+    found = looked(into, "failed", 1)
+    assert number(found, "up") == 0
+    assert "kubeodds_service_endpoints" not in found
+    assert number(found, "last_success_timestamp_seconds") < number(
+        found, "last_look_timestamp_seconds"
+    )
+    dump.write_text(Path(DUMP).read_text())
+    looked(into, "judged", 2)
+    process.send_signal(signal.SIGHUP)
+    looked(into, "judged", 3)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert time.monotonic() - begun < 10
+    assert process.stderr is not None
+    said = process.stderr.read()
+    assert said.count("\n") == 2
+    assert "can be judged again" in said
+    assert [each.name for each in into.parent.iterdir() if "new" in each.name] == []
+
+
+def test_a_folder_that_is_not_there_ends_it_at_once(command: Command) -> None:
+    done = command("watch", "--rules", DUMP, "--into", "no/such/folder.prom")
+    assert done.status == 2
+    assert "no/such/folder.prom" in done.err
+
+
+def test_a_file_is_replaced_and_not_written_through_a_link(command: Command) -> None:
+    command.file("other", "kept")
+    (command.folder / "kubeodds.prom").symlink_to("other")
+    assert command("watch", "--rules", DUMP, "--once", "--into", "kubeodds.prom").status == 0
+    assert (command.folder / "other").read_text() == "kept"
+    assert not (command.folder / "kubeodds.prom").is_symlink()
+
+
+# --- what goes with it --------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def every_metric(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Each metric that a watch can write, with the names of its labels."""
+    folder = tmp_path_factory.mktemp("metrics")
+    text = Path(DUMP).read_text()
+    end = re.findall(r"--to-destination (10\.\S+)", text)[0]
+    (folder / "dump.txt").write_text(text.replace(end, "10.9.9.9:99"))
+    (folder / "dead").write_text("node master\n")
+    into = folder / "page.prom"
+    words = [
+        "--rules",
+        str(folder / "dump.txt"),
+        *OBJECTS,
+        "--node",
+        "worker1",
+        "--into",
+        str(into),
+    ]
+    process = subprocess.Popen(  # noqa: S603  # our own program
+        [sys.executable, "-m", "analyzer", "watch", *words, "--dead-file", str(folder / "dead")],
+        cwd=ROOT,
+    )
+    found = looked(into, "judged", 1)
+    process.terminate()
+    assert process.wait(20) == 0
+    return {
+        name: {key for labels in each.samples for key, _ in labels} for name, each in found.items()
+    }
+
+
+#: What Prometheus adds, and what node exporters and scrapes do.
+ADDED = {"instance", "job"}
+
+
+def _check(expression: str, known: dict[str, set[str]]) -> None:
+    names = set(re.findall(r"\bkubeodds_\w+", expression))
+    assert names, expression
+    assert names <= known.keys(), expression
+    labels = {key for name in names for key in known[name]} | ADDED
+    inside = re.findall(r"\{([^{}]*)\}", expression)
+    used = {key for each in inside for key in re.findall(r"(\w+)\s*[=!]~?", each)}
+    groups = re.findall(r"\b(?:by|on|without|ignoring)\s*\(([^()]*)\)", expression)
+    used |= {key.strip() for each in groups for key in each.split(",")}
+    assert used <= labels, expression
+    assert expression.count("(") == expression.count(")"), expression
+
+
+def test_alerts_ask_for_what_is_written(every_metric: dict[str, set[str]]) -> None:
+    yaml = pytest.importorskip("yaml")
+    (group,) = yaml.safe_load(file_of("alerts"))["groups"]
+    assert len(group["rules"]) > 5
+    for rule in group["rules"]:
+        assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
+        _check(rule["expr"], every_metric)
+        names = re.findall(r"kubeodds_\w+", rule["expr"])
+        labels = set.union(*(every_metric[name] for name in names)) | ADDED
+        told = re.findall(r"\$labels\.(\w+)", json.dumps(rule["annotations"]))
+        assert set(told) <= labels
+
+
+def test_the_dashboard_asks_for_what_is_written(every_metric: dict[str, set[str]]) -> None:
+    found = json.loads(file_of("dashboard"))
+    expressions = [target["expr"] for panel in found["panels"] for target in panel["targets"]]
+    assert len(expressions) > 10
+    for panel in found["panels"]:
+        for target in panel["targets"]:
+            _check(target["expr"].replace('"$instance"', '"a"'), every_metric)
+            names = re.findall(r"kubeodds_\w+", target["expr"])
+            labels = set.union(*(every_metric[name] for name in names)) | ADDED
+            assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= labels
+    places = [each["gridPos"] for each in found["panels"]]
+    assert all(each["x"] + each["w"] <= 24 for each in places)
+    assert len({each["id"] for each in found["panels"]}) == len(found["panels"])
+
+
+def test_every_metric_is_in_the_docs(every_metric: dict[str, set[str]]) -> None:
+    text = (ROOT / "docs" / "watch.md").read_text()
+    told = dict(re.findall(r"^\| `(kubeodds_\w+)` \|([^|]*)\|", text, re.MULTILINE))
+    assert {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in told.items()} == (
+        every_metric
+    )
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_goes_with_it_is_printed_and_asks_for_options_that_there_are(
+    command: Command, name: str
+) -> None:
+    done = command("watch", "--print", name)
+    assert done.status == 0
+    words: list[str] = []
+    if name == "daemonset":
+        yaml = pytest.importorskip("yaml")
+        spec = yaml.safe_load(done.out)["spec"]["template"]["spec"]
+        words = spec["containers"][0]["args"]
+        mounts = {each["name"] for each in spec["containers"][0]["volumeMounts"]}
+        assert mounts == {each["name"] for each in spec["volumes"]}
+    elif name == "npd":
+        rule = json.loads(done.out)["rules"][0]
+        words = rule["args"]
+        assert all(before != "--into" for before, _ in pairwise(words))
+    elif name == "service":
+        line = re.search(r"^ExecStart=\S+ (.*)$", done.out, re.MULTILINE)
+        assert line is not None
+        words = line[1].split()
+    if words:
+        from analyzer.arguments import parse as parse_words
+
+        assert parse_words(words).verb == "watch"
