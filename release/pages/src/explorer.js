@@ -4,9 +4,14 @@ import { HeatMap } from "./heatmap.js";
 import { Dead, Model, WORDS } from "./incidence.js";
 import { boundsFraction, boundsPercent, isZero, toFloat } from "./numbers.js";
 import { copyButton } from "./tsv.js";
+import { VantageMap } from "./vantagemap.js";
+import { Vantages } from "./vantages.js";
 
 const STEP = 100;
 const HEADINGS = ["Service port", "Proto", "Dead", "Exact", "Lost", "State", "Worst route"];
+/** Where rules of several nodes are asked. */
+const HEADINGS_AT = ["At", "Nodes hit", "Mean over nodes"];
+const RIGHT = new Set([2, 3, 4, 8, 9]);
 const CLASSES = { silenced: "bad", degraded: "warning", unknown: "warning", untouched: "good", "no-endpoints": "faint" };
 const SORTS = [
   (each) => each.service.name,
@@ -16,6 +21,9 @@ const SORTS = [
   (each) => toFloat(each.worst[1]),
   (each) => each.state,
   (each) => each.route,
+  (each) => each.where.texts[0],
+  (each) => each.where.hit,
+  (each) => toFloat(each.where.mean[1]),
 ];
 
 export function explorer() {
@@ -39,9 +47,12 @@ class Explorer {
       this.boxes.nodes[node].checked = !this.boxes.nodes[node].checked;
       this.changed();
     });
+    if (model.everywhere.length > 1) this.vantages = new Vantages(model);
+    this.at = this.vantages && new VantageMap(model, this.vantages);
+    this.headings = this.vantages ? [...HEADINGS, ...HEADINGS_AT] : HEADINGS;
     this.body = h("tbody");
     this.more = h("button", { type: "button", click: () => this.next() }, "");
-    root.append(this.controls(), this.status, ...(model.nodes.length ? [this.map.element] : []), this.table());
+    root.append(this.controls(), this.status, ...(model.nodes.length ? [this.map.element] : []), ...(this.at ? [this.at.element] : []), this.table());
     root.hidden = false;
     document.querySelectorAll(".replaced").forEach((each) => (each.hidden = true));
     this.mark(dead);
@@ -137,11 +148,11 @@ class Explorer {
 
   table() {
     const field = h("input", { type: "search", input: () => ((this.filter = field.value.toLowerCase()), (this.shown = STEP), this.rows()) });
-    const heads = HEADINGS.map((heading, at) =>
-      h("th", { scope: "col", class: at > 1 && at < 5 ? "right" : null }, h("button", { type: "button", class: "sort", click: () => this.by(at) }, heading)),
+    const heads = this.headings.map((heading, at) =>
+      h("th", { scope: "col", class: RIGHT.has(at) ? "right" : null }, h("button", { type: "button", class: "sort", click: () => this.by(at) }, heading)),
     );
     this.heads = heads;
-    const all = () => [HEADINGS, ...this.wanted().map((each) => this.texts(each))];
+    const all = () => [this.headings, ...this.wanted().map((each) => this.texts(each))];
     return h(
       "div",
       {},
@@ -164,6 +175,7 @@ class Explorer {
     if (!this.sort) return found;
     const [at, down] = this.sort;
     if (at === 6) found.forEach((each) => this.routeOf(each));
+    if (at > 6) found.forEach((each) => this.whereOf(each));
     const key = SORTS[at];
     return found.sort((a, b) => {
       const [x, y] = [key(a), key(b)];
@@ -176,15 +188,24 @@ class Explorer {
     return each.route;
   }
 
+  whereOf(each) {
+    if (!each.where) {
+      each.where = this.vantages.of(each, this.died);
+      each.where.texts = this.vantages.texts(each.where, each, this.died);
+    }
+    return each.where;
+  }
+
   texts(each) {
     const { service } = each;
     const dead = service.endpoints.length ? `${each.dead.toLocaleString("en")} of ${service.endpoints.length.toLocaleString("en")}` : "";
-    return [service.name, service.protocol, dead, boundsFraction(each.worst), boundsPercent(each.worst), WORDS[each.state], this.routeOf(each)];
+    return [service.name, service.protocol, dead, boundsFraction(each.worst), boundsPercent(each.worst), WORDS[each.state], this.routeOf(each), ...(this.vantages ? this.whereOf(each).texts : [])];
   }
 
   rows() {
     const wanted = this.wanted();
     this.map.show(wanted, this.died);
+    this.at?.show(wanted, this.died);
     this.listed = wanted;
     this.body.replaceChildren(...wanted.slice(0, this.shown).flatMap((each) => this.row(each)));
     this.tellRest();
@@ -212,12 +233,12 @@ class Explorer {
       this.rows();
     };
     const cells = this.texts(each).map((text, at) => {
-      const kind = [at > 1 && at < 5 ? "right" : "", at === 4 || at === 5 ? CLASSES[each.state] : ""].join(" ").trim();
+      const kind = [RIGHT.has(at) ? "right" : "", at === 4 || at === 5 ? CLASSES[each.state] : ""].join(" ").trim();
       const shown = at ? text : h("button", { type: "button", class: "open", "aria-expanded": String(isOpen), click: toggle }, h("bdi", {}, text));
       return h("td", { class: kind || null }, shown);
     });
     const made = [h("tr", { "data-service": service.name, "data-protocol": service.protocol, "data-state": each.state }, ...cells)];
-    if (isOpen) made.push(h("tr", { class: "detail" }, h("td", { colspan: String(HEADINGS.length) }, this.endpoints(each))));
+    if (isOpen) made.push(h("tr", { class: "detail" }, h("td", { colspan: String(this.headings.length) }, this.endpoints(each))));
     return made;
   }
 
