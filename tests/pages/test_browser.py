@@ -277,11 +277,14 @@ COMMANDS = {
     "trace": "trace {given} --from pod --to kube-dns:dns --protocol udp --dead-node master",
     "diff": "diff {dump} {other} --objects {objects} --node worker1",
     "lab": "lab judge {lab}",
+    "cluster loss": "cluster loss {store} --dead-node node-01",
+    "cluster whatif": "cluster whatif {store} --only node",
+    "cluster drift": "cluster drift {store}",
 }
 
 
 @pytest.fixture(params=COMMANDS)
-def command(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+def command(request: pytest.FixtureRequest, tmp_path: Path, store: str) -> list[str]:
     """A command that prints a page."""
     words = given(SMALL)
     other = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"
@@ -293,6 +296,7 @@ def command(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
         "objects": words[2],
         "other": str(other.relative_to(ROOT)),
         "lab": str(lab),
+        "store": store,
     }
     return COMMANDS[request.param].format(**told).split()
 

@@ -27,15 +27,17 @@ export class VantageMap extends HeatMap {
   }
 
   loss(row, column) {
-    return this.vantages.at(this.losses[row], this.node(column), this.dead);
+    return this.vantages.at(this.losses[row], this.node(column), this.dead)?.worst ?? null;
   }
 
   words(row, column) {
     const { service } = this.losses[row];
     const node = this.node(column);
     const name = this.model.nodes[node];
-    const loss = this.loss(row, column);
-    const said = loss === null ? (this.dead.takes(node) ? "it is marked dead" : "its rules have none for it") : `loses ${boundsPercent(loss)} of new flows`;
+    const found = this.vantages.at(this.losses[row], node, this.dead);
+    let said = found && `loses ${boundsPercent(found.worst)} of new flows`;
+    if (found === null) said = this.dead.takes(node) ? "it is marked dead" : "its rules have none for it";
+    else if (found.state === "no-endpoints") said = "its rules lead to no endpoint";
     return `${service.name} (${service.protocol}) at ${name}: ${said}.`;
   }
 }

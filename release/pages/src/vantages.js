@@ -48,9 +48,9 @@ export class Vantages {
     return [at, `${hit.toLocaleString("en")} of ${all.toLocaleString("en")}`, boundsPercent(mean)];
   }
 
-  /** Return what a ServicePort loses at one node; null: it is dead, or does not have it. */
+  /** Return { state, worst } of a ServicePort at one node; null: it is dead, or does not have it. */
   at(loss, node, dead) {
     if (this.model.isAnybody(dead) && dead.takes(node)) return null;
-    return loss.at.find(({ group }) => this.sets[group].has(node))?.worst ?? null;
+    return loss.at.find(({ group }) => this.sets[group].has(node)) ?? null;
   }
 }

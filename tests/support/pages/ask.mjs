@@ -10,7 +10,7 @@ const told = (x) => [`0x${x.n.toString(16)}`, x.e];
 /** Return where most is lost, at how many nodes any, the mean, and what is lost at each node. */
 function where(vantages, model, loss, dead) {
   const { worst, hit, all, mean } = vantages.of(loss, dead);
-  const nodes = Object.fromEntries(model.everywhere.map((node) => [model.nodes[node], vantages.at(loss, node, dead)?.map(told) ?? null]));
+  const nodes = Object.fromEntries(model.everywhere.map((node) => [model.nodes[node], vantages.at(loss, node, dead)?.worst.map(told) ?? null]));
   return { worst: worst.map((node) => model.nodes[node]), hit, all, mean: boundsPercent(mean), nodes };
 }
 
