@@ -105,8 +105,9 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
     CSS = """
     #status { height: auto; padding: 0 1; }
     #side { width: 24; }
-    #nodes { height: 1fr; }
-    #zones { height: auto; max-height: 40%; }
+    SelectionList { height: auto; max-height: 65%; border-title-color: $foreground; }
+    #zones { max-height: 35%; }
+    #nodes:last-child { max-height: 100%; }
     #filter { display: none; }
     #filter.asked { display: block; }
     #shown { padding: 0 1; }

@@ -88,8 +88,9 @@ class Seen:
 
 
 def captures(folder: Path) -> list[Path]:
-    """Return the captures of every version, backend and node."""
-    return sorted(path.parent for path in folder.glob("*/*/run.json"))
+    """Return the captures of every version, backend and node, small ones first."""
+    found = sorted(path.parent for path in folder.glob("*/*/run.json"))
+    return sorted(found, key=lambda each: sum(file.stat().st_size for file in each.iterdir()))
 
 
 def partner(capture: Path, every: Sequence[Path]) -> Path:
@@ -310,17 +311,18 @@ def main() -> int:
     with browser() as window, tempfile.TemporaryDirectory() as folder:
         window.size(1280, 900)
         for capture in found:
-            begun = time.monotonic()
             pages = Pages(capture, partner(capture, every), window, Path(folder))
+            seconds = {}
             for verb in VERBS:
+                since = time.monotonic()
                 pages.check(verb)
+                seconds[verb] = round(time.monotonic() - since, 1)
             seen = pages.seen
             total.pages += seen.pages
             total.numbers += seen.numbers
             total.wrong += seen.wrong
             line = {"capture": "/".join(capture.parts[-2:]), "pages": seen.pages}
-            line |= {"numbers": seen.numbers, "seconds": round(time.monotonic() - begun, 1)}
-            line |= {"wrong": seen.wrong[:5]}
+            line |= {"numbers": seen.numbers, "seconds": seconds, "wrong": seen.wrong[:5]}
             sys.stdout.write(f"{json.dumps(line)}\n")
             sys.stdout.flush()
     told = f"{total.pages} pages of {len(found)} captures, {total.numbers:,} numbers, "
