@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 EPILOG: Final = (
     "Keys, as in k9s where it has them: Tab goes between nodes, zones and Services, j and k or the "
     "arrows move, Space or Enter marks a node or a zone dead, Enter shows a Service's tree, / "
-    "filters, Escape goes back, ? lists them, q quits. It wants a terminal and the package textual: "
-    "pip install 'kubeodds[terminal]'."
+    "filters, Escape goes back, ? lists them, q quits. It wants a terminal and the package "
+    "textual: pip install 'kubeodds[terminal]'."
 )
 
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
