@@ -79,7 +79,9 @@ def page(parser: argparse.ArgumentParser) -> str:
         parts.append(f"## Verbs\n\n| verb | does |\n|---|---|\n{rows}")
     for title, rows_of in told(parser):
         rows = "".join(f"| `{_cell(name)}` | {_text(says)} |\n" for name, says in rows_of)
-        parts.append(f"## {title}\n\n| {title.lower()} | |\n|---|---|\n{rows}")
+        parts.append(
+            f"## {title}\n\n| {title.lower().removesuffix('s')} | says |\n|---|---|\n{rows}"
+        )
     if parser.epilog:
         parts.append(f"{_text(parser.epilog)}\n")
     examples = getattr(parser, "examples", ())

@@ -123,20 +123,20 @@ def test_the_page_of_a_verb_has_all_that_its_help_says() -> None:
     for parser in site.verbs():
         page = html.unescape(site.page(parser))
         words = Counter(page.split())
-        head, _, help_text = parser.format_help().partition("options:")
+        _, _, help_text = parser.format_help().partition("options:")
         assert help_text
         for option in re.findall(r"^  (-\S+)", help_text, re.MULTILINE):
             assert f"`{option.rstrip(',')}" in page, (parser.prog, option)
         # Every word of what is said of each, in whatever lines.
-        said = [action.help % vars(action) for action in parser._actions if _is_said(action)]  # noqa: SLF001  # argparse has no other list
+        said = [
+            each.help % vars(each)
+            for each in parser._actions  # noqa: SLF001  # argparse has no other list
+            if each.help and each.help != argparse.SUPPRESS
+        ]
         for each in said:
             assert set(each.split()) <= words.keys(), (parser.prog, each)
         for line in getattr(parser, "examples", ()):
             assert f"\n{line}\n" in page
-
-
-def _is_said(action: argparse.Action) -> bool:
-    return bool(action.help) and action.help != argparse.SUPPRESS and "%(prog)" not in action.help
 
 
 def test_every_page_of_docs_is_in_the_navigation_once() -> None:

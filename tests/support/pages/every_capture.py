@@ -20,7 +20,7 @@ import re
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,8 +88,8 @@ class Seen:
 
 
 def captures(folder: Path) -> list[Path]:
-    """Return the captures of every version, backend and node, small ones first."""
-    found = sorted(path.parent for path in folder.glob("*/*/run.json"))
+    """Return the captures of every version, backend and node with objects, small ones first."""
+    found = sorted(path.parent for path in folder.glob("*/*/objects.json*"))
     return sorted(found, key=lambda each: sum(file.stat().st_size for file in each.iterdir()))
 
 
@@ -213,7 +213,7 @@ class Pages:
         words = ["--from", "pod", "--to", to, "--protocol", service["protocol"], *self._dead]
         document = self._open("trace", *self.given, *words)
         ((told,), (drawn,)) = self._window.run(_LEAVES)
-        sums = Counter[str]()
+        sums: defaultdict[str, float] = defaultdict(float)
         for title, share in told:
             sums[title.split(" ")[0]] += float(re.findall(r"[\d.]+", share)[-1])
         for each in document["outcomes"]:
