@@ -16,7 +16,7 @@ pytestmark = pytest.mark.packages
 CAPTURES = (
     "1.14.0-iptables-legacy/two-node",
     "1.36.2-iptables-legacy/two-node@worker1",
-    "1.30.3-nftables/two-node",
+    "1.36.2-nftables/two-node@worker1",
 )
 
 
