@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from analyzer.arguments import parse
 from tests.support.captures import ROOT
 from tests.support.lab.running import kubeodds
 
@@ -110,3 +111,22 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
     links += re.findall(r'(?:src|srcset)="([^"]+)"', text)
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+_SH = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+#: Pages each of whose commands is one of today's, also where it is only shown.
+_BY_QUESTION = (
+    *("tutorial", "half-of-dns-fails", "api-is-down", "which-node-may-i-drain"),
+    *("what-one-master-costs", "safe-to-deploy", "recipes"),
+)
+
+
+@pytest.mark.parametrize("name", _BY_QUESTION)
+def test_a_command_that_a_page_only_shows_has_options_that_there_are(name: str) -> None:
+    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    lines = [line for block in _SH.findall(text) for line in block.splitlines()]
+    for line in lines:
+        for each in re.split(r" (?:\||&&) ", line.partition(" > ")[0]):
+            program, *words = shlex.split(each, comments=True)
+            if program == "kubeodds":
+                assert parse(words).verb
