@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from analyzer import arguments, cluster_arguments
 from analyzer.argument_parser import Parser
@@ -65,16 +66,23 @@ def described(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.Argume
             yield each, (says.get(name, "") if each is below else own) or own
 
 
-def usage(parser: argparse.ArgumentParser) -> str:
-    """Return the usage, in lines of 90 columns."""
-    columns, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "90"
+@contextmanager
+def columns(number: int) -> Iterator[None]:
+    """Let argparse fit its lines to so many columns, whatever the terminal has."""
+    before, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), str(number)
     try:
-        return parser.format_usage().removeprefix("usage: ").rstrip()
+        yield
     finally:
-        if columns is None:
+        if before is None:
             del os.environ["COLUMNS"]
         else:
-            os.environ["COLUMNS"] = columns
+            os.environ["COLUMNS"] = before
+
+
+def usage(parser: argparse.ArgumentParser) -> str:
+    """Return the usage, in lines of 90 columns."""
+    with columns(90):
+        return parser.format_usage().removeprefix("usage: ").rstrip()
 
 
 def told(parser: argparse.ArgumentParser) -> Iterator[tuple[str, list[tuple[str, str]]]]:

@@ -1,11 +1,13 @@
 // Which nodes differ in what: a matrix to point at, and every difference, filtered.
 import { count, data, h } from "./dom.js";
+import { Order } from "./order.js";
 import { copyButton } from "./tsv.js";
 
 const STEP = 100;
 /** Nodes of a difference that are named before somebody asks for all. */
 const NAMED = 3;
 const HEADINGS = ["Drift", "Service port", "Proto", "What", "Nodes", "At"];
+const RIGHT = new Set([4]);
 const SORTS = [
   (each) => each.code,
   (each) => each.service,
@@ -131,17 +133,8 @@ class Drift {
   }
 
   table() {
-    this.heads = HEADINGS.map((heading, at) =>
-      h("th", { scope: "col", class: at === 4 ? "right" : null }, h("button", { type: "button", class: "sort", click: () => this.by(at) }, heading)),
-    );
-    return h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "Each difference" }, h("table", { id: "differences" }, h("thead", {}, h("tr", {}, ...this.heads)), this.body));
-  }
-
-  by(at) {
-    const down = this.sort && this.sort[0] === at && !this.sort[1];
-    this.sort = [at, down];
-    this.heads.forEach((head, each) => (each === at ? head.setAttribute("aria-sort", down ? "descending" : "ascending") : head.removeAttribute("aria-sort")));
-    this.list();
+    this.order = new Order(HEADINGS, RIGHT, SORTS, () => this.list());
+    return h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "Each difference" }, h("table", { id: "differences" }, h("thead", {}, h("tr", {}, ...this.order.heads)), this.body));
   }
 
   /** Return the nodes of a difference that pass the filter; a whole name is that node alone. */
@@ -158,13 +151,7 @@ class Drift {
     const found = this.every.filter(
       (each) => (!kind || each.code === kind) && each.service.toLowerCase().includes(service) && this.at(each).length > 0,
     );
-    if (!this.sort) return found;
-    const [at, down] = this.sort;
-    const key = SORTS[at];
-    return found.sort((a, b) => {
-      const [x, y] = [key(a), key(b)];
-      return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1);
-    });
+    return this.order.sort(found);
   }
 
   list() {
@@ -191,7 +178,7 @@ class Drift {
     const more = nodes.length > NAMED ? [" ", h("button", { type: "button", class: "open", "aria-expanded": String(isOpen), click: toggle }, label)] : [];
     const names = named.flatMap((node, at) => [at ? ", " : "", h("bdi", {}, node)]);
     const cells = [[each.code], [h("bdi", {}, each.service)], [each.protocol], [h("bdi", {}, each.what)], [nodes.length.toLocaleString("en")], [...names, ...more]];
-    const made = h("tr", { "data-kind": each.code }, ...cells.map((cell, at) => h("td", { class: at === 4 ? "right" : at ? null : "bad", title: at ? null : this.kinds[each.kind][1] }, ...cell)));
+    const made = h("tr", { "data-kind": each.code }, ...cells.map((cell, at) => h("td", { class: RIGHT.has(at) ? "right" : at ? null : "bad", title: at ? null : this.kinds[each.kind][1] }, ...cell)));
     return made;
   }
 }

@@ -3,6 +3,7 @@ import { count, data, h } from "./dom.js";
 import { HeatMap } from "./heatmap.js";
 import { Dead, Model, WORDS } from "./incidence.js";
 import { boundsFraction, boundsPercent, isZero, toFloat } from "./numbers.js";
+import { Order } from "./order.js";
 import { copyButton } from "./tsv.js";
 import { VantageMap } from "./vantagemap.js";
 import { Vantages } from "./vantages.js";
@@ -38,7 +39,6 @@ class Explorer {
     this.model = model;
     this.first = dead;
     this.filter = "";
-    this.sort = null;
     this.shown = STEP;
     this.opened = new Set();
     this.status = h("p", { class: "verdict", role: "status" });
@@ -148,39 +148,23 @@ class Explorer {
 
   table() {
     const field = h("input", { type: "search", input: () => ((this.filter = field.value.toLowerCase()), (this.shown = STEP), this.rows()) });
-    const heads = this.headings.map((heading, at) =>
-      h("th", { scope: "col", class: RIGHT.has(at) ? "right" : null }, h("button", { type: "button", class: "sort", click: () => this.by(at) }, heading)),
-    );
-    this.heads = heads;
+    this.order = new Order(this.headings, RIGHT, SORTS, () => this.rows());
     const all = () => [this.headings, ...this.wanted().map((each) => this.texts(each))];
     return h(
       "div",
       {},
       h("div", { class: "bar" }, h("label", {}, "Filter ", field), copyButton(all)),
-      h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "What each ServicePort loses" }, h("table", { id: "losses" }, h("thead", {}, h("tr", {}, ...heads)), this.body)),
+      h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "What each ServicePort loses" }, h("table", { id: "losses" }, h("thead", {}, h("tr", {}, ...this.order.heads)), this.body)),
       h("p", { class: "bar" }, this.more),
     );
-  }
-
-  by(at) {
-    const down = this.sort && this.sort[0] === at && !this.sort[1];
-    this.sort = [at, down];
-    this.heads.forEach((head, each) => (each === at ? head.setAttribute("aria-sort", down ? "descending" : "ascending") : head.removeAttribute("aria-sort")));
-    this.rows();
   }
 
   /** Return the losses that pass the filter, in the order that was asked for. */
   wanted() {
     const found = this.losses.filter((each) => each.service.name.toLowerCase().includes(this.filter));
-    if (!this.sort) return found;
-    const [at, down] = this.sort;
-    if (at === 6) found.forEach((each) => this.routeOf(each));
-    if (at > 6) found.forEach((each) => this.whereOf(each));
-    const key = SORTS[at];
-    return found.sort((a, b) => {
-      const [x, y] = [key(a), key(b)];
-      return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1);
-    });
+    if (this.order.at === 6) found.forEach((each) => this.routeOf(each));
+    if (this.order.at > 6) found.forEach((each) => this.whereOf(each));
+    return this.order.sort(found);
   }
 
   routeOf(each) {
