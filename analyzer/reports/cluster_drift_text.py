@@ -50,7 +50,8 @@ def summary(answer: DriftAnswer) -> Iterator[Line]:
     nodes, drifting = answer.drifted.nodes, answer.drifting
     if not drifting:
         says = f"No difference at {count(len(nodes), 'node')}."
-        yield Line((Span(says, Style.GOOD if not answer.diagnostics else Style.WARNING),))
+        is_whole = not (answer.diagnostics or answer.drifted.not_judged)
+        yield Line((Span(says, Style.GOOD if is_whole else Style.WARNING),))
         return
     yield Line(
         (
