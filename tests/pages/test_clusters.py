@@ -204,6 +204,24 @@ def test_differences_sort(store: str, write: Write, shown: Browser) -> None:
     assert shown.run("return document.querySelector('#differences th').ariaSort") == "descending"
 
 
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_numbers_in_the_matrix_can_be_read_however_many(
+    dark: bool, store: str, write: Write, window: Browser, built: Path
+) -> None:
+    window.size(1280, 900, dark=dark)
+    window.open(write("cluster", "drift", store))
+    window.run(
+        "document.querySelectorAll('#matrix td.heat-1')"
+        ".forEach((cell, at) => (cell.className = `heat-${(at % 3) + 1}`))"
+    )
+    window.run((built / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8"))
+    told = window.driver.execute_async_script(
+        "const done = arguments[0]; axe.run('#matrix', {runOnly: ['color-contrast']})"
+        ".then((f) => done([f.violations.map((v) => v.nodes.length), f.passes.length]));"
+    )
+    assert told == [[], 1]
+
+
 HOSTILE = "</script><img src=x onerror=document.title='owned'>\u202e\x1b[31m=1+1"
 
 
