@@ -1,4 +1,4 @@
-"""The screen of ``explore``: nodes to mark as dead on the left, what Services lose on the right.
+"""The screen of ``explore``: nodes and zones to mark as dead, beside what Services then lose.
 
 Numbers are those of ``loss`` with the same nodes dead, computed anew at each key. Every text of a
 dump is shown as it is: textual's markup is turned off for it.
@@ -6,17 +6,18 @@ dump is shown as it is: textual's markup is turned off for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import DataTable, Footer, Input, SelectionList, Static
 from textual.widgets.selection_list import Selection
 
+from analyzer.errors import UsageError
 from analyzer.failure.loss import Count, ServiceLoss, losses
 from analyzer.failure.models import Dead, dead
 from analyzer.kubeproxy.view import Route, ServicePort, Source, View
@@ -35,10 +36,10 @@ from analyzer.semantics.tree import Tree
 #: ServicePorts that are shown; a filter reaches the others.
 _MOST: Final = 1_000
 _HELP: Final = """\
-Tab            between nodes and Services
+Tab            between nodes, zones and Services
 j k, arrows    move
-Space          mark a node dead, or living again
-Enter          the same of a node; of a Service its tree
+Space          mark a node or a zone dead, or living again
+Enter          the same of a node or a zone; of a Service its tree
 /              filter Services by name; Escape ends it
 a              as it was asked for
 c              nothing dead
@@ -103,7 +104,10 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
     AUTO_FOCUS = "#nodes"
     CSS = """
     #status { height: auto; padding: 0 1; }
-    #nodes { width: 24; }
+    #side { width: 24; }
+    SelectionList { height: auto; max-height: 65%; border-title-color: $foreground; }
+    #zones { max-height: 35%; }
+    #nodes:last-child { max-height: 100%; }
     #filter { display: none; }
     #filter.asked { display: block; }
     #shown { padding: 0 1; }
@@ -126,21 +130,26 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
         self._filter = ""
         self._losses: list[ServiceLoss] = []
         self.nodes = sorted(asked.cluster.node_names)
+        self.zones = sorted(asked.cluster.zones)
 
     def compose(self) -> ComposeResult:
         """Give the status, the nodes, the table and the filter."""
         yield Static(id="status")
         with Horizontal():
-            yield SelectionList[str](
-                *(
-                    Selection(Text(printable(name)), name, name in self._asked.dead.nodes)
-                    for name in self.nodes
-                ),
-                id="nodes",
-            )
+            with Vertical(id="side"):
+                yield self._list("nodes", self.nodes, self._asked.dead.nodes)
+                if self.zones:
+                    yield self._list("zones", self.zones, self._asked.dead.zones)
             yield DataTable(id="services", cursor_type="row")
         yield Input(placeholder="a part of a name", id="filter")
         yield Footer()
+
+    def _list(self, kind: str, names: list[str], marked: Sequence[str]) -> SelectionList[str]:
+        found = SelectionList[str](
+            *(Selection(Text(printable(name)), name, name in marked) for name in names), id=kind
+        )
+        found.border_title = kind
+        return found
 
     def on_mount(self) -> None:
         """Show what is dead to begin with."""
@@ -157,17 +166,27 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
             asked.view,
             asked.cluster,
             endpoints=asked.dead.named,
-            nodes=[name for name in self.nodes if name in self.query_one(SelectionList).selected],
-            zones=asked.dead.zones,
+            nodes=self._marked("nodes", self.nodes),
+            zones=self._marked("zones", self.zones),
         )
 
+    def _marked(self, kind: str, names: list[str]) -> list[str]:
+        selected = {name for found in self.query(f"#{kind}") for name in found.selected}
+        return [name for name in names if name in selected]
+
     def on_selection_list_selected_changed(self) -> None:
-        """Show what is lost with the nodes that are marked now."""
+        """Show what is lost with the nodes and zones that are marked now."""
         self._show()
 
     def _show(self) -> None:
         asked = self._asked
-        died = self._dead()
+        try:
+            died = self._dead()
+        except UsageError as error:  # for example objects of another cluster
+            self._losses = []
+            self.query_one("#status", Static).update(Text(printable(str(error))))
+            self._fill()
+            return
         self._losses = by_harm(losses(asked.services, died, asked.count))
         lines = [Line(("Dead: ", dead_words(died))), *doubts(died)]
         lines.append(totals(self._losses, WORDS, is_whole=asked.is_whole))
@@ -195,21 +214,22 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
     # --- keys -------------------------------------------------------------------
 
     def action_mark(self) -> None:
-        """Leave the key to the list of nodes."""
-        self.query_one(SelectionList).focus()
+        """Leave the key to a list: the one with the focus has taken it already."""
+        self.query_one("#nodes").focus()
 
     def action_as_asked(self) -> None:
         """Mark dead what was marked at first."""
-        found = self.query_one(SelectionList)
-        with found.prevent(SelectionList.SelectedChanged):
-            found.deselect_all()
-            for name in self._asked.dead.nodes:
-                found.select(name)
+        for found in self.query(SelectionList):
+            with found.prevent(SelectionList.SelectedChanged):
+                found.deselect_all()
+                for name in getattr(self._asked.dead, found.id):
+                    found.select(name)
         self._show()
 
     def action_nothing(self) -> None:
-        """Mark no node dead."""
-        self.query_one(SelectionList).deselect_all()
+        """Mark no node and no zone dead."""
+        for found in self.query(SelectionList):
+            found.deselect_all()
 
     def action_move(self, where: str) -> None:
         """Move in what has the focus."""

@@ -6,7 +6,9 @@ The program itself declares the options of one verb only: that one which is aske
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from analyzer import arguments, cluster_arguments
 from analyzer.argument_parser import Parser
@@ -53,3 +55,46 @@ def walk(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     yield parser
     for below in verbs_of(parser).values():
         yield from walk(below)
+
+
+def described(parser: argparse.ArgumentParser) -> Iterator[tuple[argparse.ArgumentParser, str]]:
+    """Give a parser and those of all verbs below it, each with what its verb is for."""
+    yield parser, parser.description or ""
+    says = descriptions(parser)
+    for name, below in verbs_of(parser).items():
+        for each, own in described(below):
+            yield each, (says.get(name, "") if each is below else own) or own
+
+
+@contextmanager
+def columns(number: int) -> Iterator[None]:
+    """Let argparse fit its lines to so many columns, whatever the terminal has."""
+    before, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), str(number)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
+
+
+def usage(parser: argparse.ArgumentParser) -> str:
+    """Return the usage, in lines of 90 columns."""
+    with columns(90):
+        return parser.format_usage().removeprefix("usage: ").rstrip()
+
+
+def told(parser: argparse.ArgumentParser) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Give the groups of a parser's arguments and options: each as it is typed, and its help."""
+    form = parser._get_formatter()  # noqa: SLF001  # argparse has no public way to a row of its help
+    for group in parser._action_groups:  # noqa: SLF001  # see above
+        rows = [
+            (form._format_action_invocation(each), form._expand_help(each) if each.help else "")  # noqa: SLF001  # see above
+            for each in group._group_actions  # noqa: SLF001  # see above
+            if each.help is not argparse.SUPPRESS
+            and not isinstance(each, argparse._SubParsersAction)  # noqa: SLF001  # see above
+        ]
+        if rows:
+            named = group.title if group.title != "positional arguments" else "arguments"
+            yield (named or "options").capitalize(), rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -12,7 +11,7 @@ from argparse_manpage.manpage import Manpage
 
 from analyzer import __version__
 from analyzer.argument_parser import Parser
-from release.commands import descriptions, every_command, verbs_of
+from release.commands import columns, descriptions, every_command, verbs_of
 
 #: Below the root of the project.
 FOLDER: Final = Path("man")
@@ -28,8 +27,7 @@ _STATUSES: Final = (
 def pages() -> Iterator[tuple[Path, str]]:
     """Give each manual page and where it is kept, below the root of the project."""
     # argparse fits its lines to the terminal; the pages shall not depend on ours.
-    columns, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "80"
-    try:
+    with columns(80):
         whole = every_command()
         verbs = {n: p for n, p in verbs_of(whole).items() if n != "help"}
         says = descriptions(whole)
@@ -41,11 +39,6 @@ def pages() -> Iterator[tuple[Path, str]]:
             verbs_of(parser).clear()
             found.append(_page(parser, says[name], [f"{name}-{verb}" for verb in below]))
             found += [_page(each, said[verb], ()) for verb, each in below.items()]
-    finally:
-        if columns is None:
-            del os.environ["COLUMNS"]
-        else:
-            os.environ["COLUMNS"] = columns
     yield from found
 
 

@@ -231,3 +231,16 @@ def test_what_tells_no_ip_version_is_not_called_extra(command: Command) -> None:
     assert [node_name(2), "missing-family"] in found
     assert "extra-service" not in {code for _, code in found}
     assert ["*", "not-judged"] in found
+
+
+def test_a_service_that_few_nodes_have_is_not_said_to_be_at_every_node(
+    folder: Path, command: Command
+) -> None:
+    words = ["cluster", "loss", str(folder), "--dead-node", "node-01"]
+    document = json.loads(command(*words, "-o", "json").out)
+    (former,) = (each for each in document["services"] if each["name"] == "ns/former:http")
+    own = [name for each in former["at"] for name in each["nodes"]]
+    assert (own, former["mean_loss"]["nodes"]) == ([node_of(10)], 1)
+    lines = [line.split("\t") for line in command(*words, "-o", "tsv").out.splitlines()]
+    (row,) = (line for line in lines if line[3] == "ns/former:http" and line[0] != "*")
+    assert row[0] == node_of(10)

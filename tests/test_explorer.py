@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 pytest.importorskip("textual")
 
 from rich.text import Text
-from textual.widgets import DataTable, Input, Static
+from textual.widgets import DataTable, Input, SelectionList, Static
 
 from analyzer import explore_verb
 from analyzer.arguments import parse
@@ -79,6 +80,79 @@ def test_marking_a_node_shows_what_loss_says(command: Command) -> None:
         }
 
 
+def with_zones(command: Command) -> list[str]:
+    """Return objects of which each node is in a zone of its own, and the words that name them."""
+    items = json.loads((CAPTURE / "objects.json").read_text(encoding="utf-8"))
+    for item in items["items"]:
+        if item["kind"] == "Node":
+            zone = {"master": "eu-a", "worker1": "[b]eu-b"}[item["metadata"]["name"]]
+            item["metadata"].setdefault("labels", {})["topology.kubernetes.io/zone"] = zone
+    return ["--objects", command.file("zones.json", json.dumps(items)), "--node", "worker1"]
+
+
+def test_marking_a_zone_shows_what_loss_says(command: Command) -> None:
+    words = [DUMP, *with_zones(command)]
+    told: list[list[list[str]]] = []
+
+    async def task(app: Any, pilot: Any) -> None:
+        zones = app.query_one("#zones", SelectionList)
+        assert (zones.border_title, zones.option_count) == ("zones", 2)
+        # As with nodes: Tab goes there, j and k move, Space marks and takes back.
+        for keys, dead in (
+            ([], "Dead: zone eu-a"),
+            (["tab", "j", "space", "k", "space"], "Dead: zone [b]eu-b"),
+            (["shift+tab", "space"], "Dead: node master, zone [b]eu-b"),
+            (["a"], "Dead: zone eu-a"),
+            (["c"], "Dead: nothing"),
+        ):
+            await pilot.press(*keys)
+            await pilot.pause()
+            assert dead in status(app)
+            told.append(rows(app))
+
+    play([*words, "--dead-zone", "eu-a"], task)
+    died = (
+        ["--dead-zone", "eu-a"],
+        ["--dead-zone", "[b]eu-b"],
+        ["--dead-zone", "[b]eu-b", "--dead-node", "master"],
+        ["--dead-zone", "eu-a"],
+    )
+    for found, dead in zip(told, died, strict=False):
+        wanted = document(command, *words, *dead)["services"]
+        assert {(row[0], row[1], row[3]) for row in found} == {
+            (e["name"], e["protocol"], f"{100 * e['worst_loss']['upper']['value']:.1f}%")
+            for e in wanted
+        }
+    assert {row[3] for row in told[-1]} == {"0.0%"}
+
+
+def test_without_zones_there_is_no_list_of_them() -> None:
+    async def task(app: Any, pilot: Any) -> None:
+        assert not app.query("#zones")
+        await pilot.press("tab", "j", "enter")
+        await pilot.pause()
+        assert "default/app tcp" in shown(app)
+
+    play([*GIVEN, "--dead-node", "master"], task)
+
+
+def test_objects_of_another_cluster_are_said_to_be_so(command: Command) -> None:
+    nodes = [{"kind": "Node", "metadata": {"name": "elsewhere"}}]
+    objects = command.file("objects.json", json.dumps({"kind": "List", "items": nodes}))
+
+    async def task(app: Any, pilot: Any) -> None:
+        await pilot.press("space")
+        await pilot.pause()
+        assert "nothing says on which node any endpoint of this dump is" in status(app)
+        assert rows(app) == []
+        await pilot.press("c")
+        await pilot.pause()
+        assert "Dead: nothing" in status(app)
+        assert rows(app)
+
+    play([DUMP, "--objects", objects], task)
+
+
 def test_a_filter_narrows_and_escape_ends_it() -> None:
     async def task(app: Any, pilot: Any) -> None:
         every = len(rows(app))
@@ -114,7 +188,7 @@ def test_help_lists_the_keys_and_q_quits() -> None:
     async def task(app: Any, pilot: Any) -> None:
         await pilot.press("question_mark")
         await pilot.pause()
-        assert "Space          mark a node dead" in shown(app)
+        assert "Space          mark a node or a zone dead" in shown(app)
         await pilot.press("escape", "q")
         await pilot.pause()
         assert not app.is_running

@@ -395,8 +395,9 @@ ANALYZER: Final = (
         "what a run on the kernel prints, and hostile names in each format",
     ),
     Row(
-        "reports/pages/blocks reports/pages/diff reports/pages/explorer reports/pages/figure "
-        "reports/pages/lab reports/pages/lab_verify reports/pages/loss "
+        "reports/pages/blocks reports/pages/diff "
+        "reports/pages/explorer reports/pages/figure reports/pages/lab "
+        "reports/pages/lab_verify reports/pages/loss "
         "reports/pages/loss_cluster reports/pages/loss_nodes reports/pages/timeline "
         "reports/pages/trace reports/pages/tree reports/pages/trees reports/pages/whatif",
         "reports/pages/test_frame.py golden/test_commands.py",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from analyzer.cluster.drift_kinds import WORDS
 from analyzer.reports.cluster_drift_answer import Alike, DriftAnswer
@@ -29,28 +29,29 @@ _MOST_AGES: Final = 5
 
 def render(answer: DriftAnswer) -> Document:
     """Return how many nodes differ and in what, then each difference with its nodes."""
-    found = answer.drifted
     rows = answer.alike
     shown = rows if answer.every else rows[:_MOST]
-    blocks: list[Block] = [*_head(answer), *_kinds(answer), *_ages(answer)]
+    blocks: list[Block] = [*summary(answer), *_kinds(answer), *ages(answer)]
     if shown:
-        blocks += [Line(), Table(_COLUMNS, tuple(map(_row, shown)))]
+        blocks += [Line(), differences(shown)]
     if len(rows) > len(shown):
         more = f"{count(len(rows) - len(shown), 'more difference')}: --all"
         blocks.append(Line((Span(more, Style.FAINT),)))
-    blocks.append(Line())
-    if found.not_judged:
-        says = f"Not judged, since nothing tells what is right: {listed(found.not_judged)}."
-        blocks.append(Line((Span(says, Style.WARNING),)))
-    blocks += _grounds(answer)
-    return Document(blocks)
+    return Document([*blocks, Line(), *undecided(answer), *grounds(answer)])
 
 
-def _head(answer: DriftAnswer) -> Iterator[Line]:
+def differences(rows: Sequence[Alike]) -> Table:
+    """Return a table of differences, each with its nodes."""
+    return Table(_COLUMNS, tuple(map(_row, rows)))
+
+
+def summary(answer: DriftAnswer) -> Iterator[Line]:
+    """Say how many nodes differ."""
     nodes, drifting = answer.drifted.nodes, answer.drifting
     if not drifting:
         says = f"No difference at {count(len(nodes), 'node')}."
-        yield Line((Span(says, Style.GOOD if not answer.diagnostics else Style.WARNING),))
+        is_whole = not (answer.diagnostics or answer.drifted.not_judged)
+        yield Line((Span(says, Style.GOOD if is_whole else Style.WARNING),))
         return
     yield Line(
         (
@@ -72,9 +73,10 @@ def _kinds(answer: DriftAnswer) -> Iterator[Line]:
         yield Line((f"{code}: {words[code]} ({count(number, 'node')}).",))
 
 
-def _ages(answer: DriftAnswer) -> Iterator[Line]:
-    ages = sorted(answer.behind(), key=lambda each: -each[1])
-    for row, seconds in ages[:_MOST_AGES]:
+def ages(answer: DriftAnswer) -> Iterator[Line]:
+    """Say for how long rules may have been wrong, where kube-proxy's metrics tell."""
+    found = sorted(answer.behind(), key=lambda each: -each[1])
+    for row, seconds in found[:_MOST_AGES]:
         says = f"{row.node}: its rules were last written {long(seconds)} before the dump"
         yield Line((Span(f"{says}, so they are wrong for as long at the most.", Style.FAINT),))
 
@@ -90,7 +92,16 @@ def _row(each: Alike) -> tuple[Cell, ...]:
     )
 
 
-def _grounds(answer: DriftAnswer) -> Iterator[Line]:
+def undecided(answer: DriftAnswer) -> Iterator[Line]:
+    """Name what is not judged."""
+    if answer.drifted.not_judged:
+        names = listed(answer.drifted.not_judged)
+        says = f"Not judged, since nothing tells what is right: {names}."
+        yield Line((Span(says, Style.WARNING),))
+
+
+def grounds(answer: DriftAnswer) -> Iterator[Line]:
+    """Say what was held against what."""
     compared = count(answer.drifted.compared, "ServicePort")
     if not answer.drifted.by_objects:
         says = f"Compared {compared} at nodes with what more than half of the nodes have."

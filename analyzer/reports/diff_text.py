@@ -223,7 +223,12 @@ def _verdict(answer: DiffAnswer) -> Iterator[Line]:
     if found.cut:
         says = "A dump ends before all its ServicePorts are told: what it lacks may be in the rest."
         yield Line((Span(says, Style.WARNING),))
-    yield Line((_SENTENCES[found.verdict](answer),))
+    yield verdict(answer)
+
+
+def verdict(answer: DiffAnswer) -> Line:
+    """Return in a sentence whether it matters what differs."""
+    return Line((_SENTENCES[answer.difference.verdict](answer),))
 
 
 def _same(answer: DiffAnswer) -> Span:

@@ -30,7 +30,7 @@ def render(answer: LossClusterAnswer) -> Iterator[str]:
             "vantage": values.encode(list(answer.alive)),
             "left_out": values.encode(list(answer.gone)),
             "dead": values.encode(loss_json.dead(answer.dead)),
-            "services": map(_service, answer.losses),
+            "services": (_service(each, len(answer.alive)) for each in answer.losses),
             "totals": values.encode({state.value: counts[state] for state in State}),
             "not_judged": map(values.encode, answer.not_judged),
             "prediction": values.encode(prediction(answer.prediction)),
@@ -41,18 +41,18 @@ def render(answer: LossClusterAnswer) -> Iterator[str]:
     )
 
 
-def _service(each: LossAtEveryNode) -> str:
+def _service(each: LossAtEveryNode, alive: int) -> str:
     lower, upper = each.mean
     return values.encode(
         {
             **values.name(each.worst.service),
             "state": each.worst.state.value,
             "worst_loss": _worst(each.worst),
-            "nodes": _names(each.worst_at, each),
+            "nodes": _names(each.worst_at, alive),
             "mean_loss": {"lower": float(lower), "upper": float(upper), "nodes": each.nodes},
             "at": [
                 {
-                    "nodes": _names(at.nodes, each),
+                    "nodes": _names(at.nodes, alive),
                     "state": at.loss.state.value,
                     "worst_loss": _worst(at.loss),
                     "endpoints": len(at.loss.service.endpoints),
@@ -65,8 +65,8 @@ def _service(each: LossAtEveryNode) -> str:
     )
 
 
-def _names(nodes: frozenset[str], each: LossAtEveryNode) -> list[str] | None:
-    return None if len(nodes) == each.nodes else sorted(nodes)
+def _names(nodes: frozenset[str], alive: int) -> list[str] | None:
+    return None if len(nodes) == alive else sorted(nodes)
 
 
 def _worst(loss: ServiceLoss) -> dict[str, Any] | None:

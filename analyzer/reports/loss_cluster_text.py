@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from analyzer.failure.loss_at_every_node import LossAtEveryNode
 from analyzer.model.probability import Bounds, Dyadic
@@ -40,28 +40,42 @@ _BITS: Final = 64
 def render(answer: LossClusterAnswer) -> Document:
     """Return the summary over all nodes, then a line for each ServicePort that is hit."""
     losses = answer.losses
-    alive = len(answer.alive)
-    at = {id(each.worst): _nodes(each, alive) for each in losses}
-    blocks: list[Block] = [
-        Line(("Dead: ", Span(dead_words(answer.dead), Style.STRONG))),
-        *doubts(answer.dead),
-        *_seen(answer),
-        *harm(by_harm([each.worst for each in losses]), is_whole=answer.is_whole, at=at),
-        *dropped(answer.every_node),
-        *not_judged(answer.view, answer.absent),
-        *head(answer.prediction),
-    ]
+    blocks: list[Block] = [*summary(answer)]
     hit = [each for each in losses if each.worst.worst.upper]
     rows = losses if answer.brief else hit
     shown = rows if answer.brief or answer.every or answer.narrowed else rows[:_MOST]
     if shown:
-        blocks += [Line(), Table(_COLUMNS, tuple(_row(each, alive) for each in shown))]
+        blocks += [Line(), service_ports(shown, len(answer.alive))]
     if len(rows) > len(shown):
         which = " hit" if answer.in_order else ", none worse"
         says = f"{count(len(rows) - len(shown), 'more ServicePort')}{which}: --summary"
         blocks.append(Line((Span(says, Style.FAINT),)))
-    pinned = [*affinity_note([each.worst.service for each in hit], answer.view.mode, lost=True)]
-    return Document([*blocks, Line(), *pinned, *grounds(answer.prediction)])
+    return Document([*blocks, Line(), *ending(answer)])
+
+
+def summary(answer: LossClusterAnswer) -> Iterator[Line]:
+    """Say who is dead, who is asked, and how bad it is."""
+    losses = answer.losses
+    at = {id(each.worst): _nodes(each, len(answer.alive)) for each in losses}
+    yield Line(("Dead: ", Span(dead_words(answer.dead), Style.STRONG)))
+    yield from doubts(answer.dead)
+    yield from _seen(answer)
+    yield from harm(by_harm([each.worst for each in losses]), is_whole=answer.is_whole, at=at)
+    yield from dropped(answer.every_node)
+    yield from not_judged(answer.view, answer.absent)
+    yield from head(answer.prediction)
+
+
+def service_ports(losses: Sequence[LossAtEveryNode], alive: int) -> Table:
+    """Return a line for each ServicePort; so many nodes live."""
+    return Table(_COLUMNS, tuple(_row(each, alive) for each in losses))
+
+
+def ending(answer: LossClusterAnswer) -> Iterator[Line]:
+    """Say which clients stay with an endpoint, and what the answer rests on."""
+    hit = [each.worst.service for each in answer.losses if each.worst.worst.upper]
+    yield from affinity_note(hit, answer.view.mode, lost=True)
+    yield from grounds(answer.prediction)
 
 
 def _seen(answer: LossClusterAnswer) -> Iterator[Line]:

@@ -20,7 +20,8 @@ def render(answer: LossClusterAnswer) -> Iterator[str]:
     for each in answer.losses:
         mean = [repr(float(share)) for share in each.mean]
         for at in each.at:
-            names = "*" if len(each.at) == 1 else ",".join(sorted(at.nodes))
+            every = len(at.nodes) == len(answer.alive)
+            names = "*" if every else ",".join(sorted(at.nodes))
             yield "\t".join((cell(names), *mean, *loss_tsv.cells(at.loss))) + "\n"
     for name in answer.not_judged:
         empty = loss_tsv.not_judged(None)[1:]

@@ -154,6 +154,7 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
         "text": "cluster_drift_text",
         "json": "cluster_drift_json",
         "tsv": "cluster_drift_tsv",
+        "html": "pages.cluster_drift",
         "markdown": "cluster_drift_text as markdown",
     },
     "cluster timeline": {

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import shutil
-import subprocess  # noqa: TID251  # the page pipes into jq
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,74 +13,32 @@ import pytest
 from analyzer import cli
 from tests.support.captures import ROOT
 from tests.support.documents import golden_files
+from tests.support.examples import Example, examples, needs_jq
 from tests.support.json_reader import shares
 
 PAGE = ROOT / "docs" / "json.md"
-_BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 _CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Example:
-    """A command of ours, what jq makes of its document, and what that prints."""
-
-    text: str
-
-    @property
-    def typed(self) -> list[str]:
-        return [line for line in self.text.splitlines() if line.startswith(("$ ", "> "))]
-
-    @property
-    def commands(self) -> tuple[list[str], list[str]]:
-        first, _, second = "".join(f"{line[2:]}\n" for line in self.typed).partition(" |\n")
-        return shlex.split(first), shlex.split(second)
-
-
-def _blocks() -> list[Example]:
-    return [Example(found) for found in _BLOCK.findall(PAGE.read_text(encoding="utf-8"))]
-
-
-(CD, *EXAMPLES) = _blocks()
+(CD, *EXAMPLES) = examples(PAGE)
 FOLDER = ROOT / CD.commands[0][1]
 
 
-def _plain(text: str) -> str:
-    """Return a text without ``.0``, which jq prints or not, by its version."""
-    return re.sub(r"(?<=\d)\.0\b", "", text)
-
-
-def document(
-    example: Example, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> str:
-    monkeypatch.chdir(FOLDER)
-    program, *words = example.commands[0]
-    assert program == "kubeodds"
-    assert cli.main(words) in {0, 1}
-    return capsys.readouterr().out
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.typed[0][2:40])
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_an_example_prints_what_stands_below_it(
     example: Example,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     update_golden: bool,
 ) -> None:
-    text = document(example, capsys, monkeypatch)
-    json.loads(text)
-    if shutil.which("jq") is None:
-        pytest.skip("jq is not installed: apt-get install jq")
-    jq = example.commands[1]
-    assert jq[0] == "jq"
-    printed = subprocess.run(  # noqa: S603  # a filter of our own page
-        jq, input=text, capture_output=True, text=True, check=True
-    ).stdout
-    shown = "".join(f"{line}\n" for line in [*example.typed, *printed.splitlines()])
-    if update_golden:
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(page.replace(example.text, shown, 1), encoding="utf-8")
-    else:
-        assert _plain(shown) == _plain(example.text)
+    needs_jq(example, there=shutil.which("jq") is not None)
+
+    def run(words: Sequence[str]) -> str:
+        monkeypatch.chdir(FOLDER)
+        assert cli.main(list(words)) in {0, 1}
+        text = capsys.readouterr().out
+        json.loads(text)
+        return text
+
+    example.check(PAGE, run, update=update_golden)
 
 
 def test_the_program_of_the_page_reads_every_share() -> None:

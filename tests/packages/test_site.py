@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import html
 import re
 import sys
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from release import site
+from release.browser import browser
 from release.commands import every_command, walk
 from tests.packages.conftest import run
 from tests.support.captures import ROOT
@@ -65,9 +69,12 @@ def pages(built: Path) -> dict[Path, Loads]:
 
 
 def test_every_page_of_docs_is_on_the_site(pages: dict[Path, Loads]) -> None:
-    names = {path.stem for path in pages} - {"404"}
+    names = {path.stem for path in pages if path.parent.name != "commands"} - {"404"}
     of_docs = {path.stem for path in (ROOT / "docs").glob("*.md")}
-    assert names == of_docs | {"index", "commands", "changelog"}
+    assert names == of_docs | {"index", "changelog"}
+    of_verbs = {path.stem for path in pages if path.parent.name == "commands"}
+    verbs = {"-".join(each.prog.split()[1:]) for each in walk(every_command())}
+    assert of_verbs == (verbs - {"", "help"}) | {"index"}
 
 
 def test_no_page_loads_anything_from_elsewhere(pages: dict[Path, Loads]) -> None:
@@ -112,11 +119,51 @@ def test_every_link_leads_to_a_page_and_a_place_on_it(pages: dict[Path, Loads]) 
                 assert parts.fragment in places[target], f"{path.name}: {link}"
 
 
-def test_the_page_of_commands_has_what_each_prints() -> None:
-    text = site.commands()
-    for parser in walk(every_command()):
-        if parser.prog != "kubeodds help":
-            assert f"$ {parser.prog} --help\nusage: {parser.prog} " in text
+def test_the_page_of_a_verb_has_all_that_its_help_says() -> None:
+    for parser in site.verbs():
+        page = html.unescape(site.page(parser))
+        words = Counter(page.split())
+        _, _, help_text = parser.format_help().partition("options:")
+        assert help_text
+        for option in re.findall(r"^  (-\S+)", help_text, re.MULTILINE):
+            assert f"`{option.rstrip(',')}" in page, (parser.prog, option)
+        # Every word of what is said of each, in whatever lines.
+        said = [
+            each.help % vars(each)
+            for each in parser._actions  # noqa: SLF001  # argparse has no other list
+            if each.help and each.help != argparse.SUPPRESS
+        ]
+        for each in said:
+            assert set(each.split()) <= words.keys(), (parser.prog, each)
+        for line in getattr(parser, "examples", ()):
+            assert f"\n{line}\n" in page
+
+
+def test_every_page_of_docs_is_in_the_navigation_once() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    named = Counter(re.findall(r"([\w-]+)\.md", text))
+    assert set(named.values()) == {1}
+    assert named.keys() == {p.stem for p in (ROOT / "docs").glob("*.md")} | {"index", "changelog"}
+
+
+def test_the_site_is_searched_from_a_disk_without_a_network(built: Path) -> None:
+    with browser() as window:
+        window.size(1280, 900)
+        window.driver.get((built / "index.html").as_uri())
+        window.run(
+            """
+            const field = document.querySelector('[data-md-component=search-query]');
+            field.focus();
+            field.value = 'drain';
+            field.dispatchEvent(new KeyboardEvent('keyup', {key: 'n', bubbles: true}));"""
+        )
+        found = "[...document.querySelectorAll('.md-search-result__item a')].map((a) => a.href)"
+        window.until(lambda: bool(window.run(f"return {found}")))
+        links = window.run(f"return {found}")
+        assert any("which-node-may-i-drain.html" in link for link in links)
+        asked = [each for each in window.requests() if not each.startswith(("file:", "blob:"))]
+        assert [each for each in asked if not each.startswith("data:")] == []
+        assert window.complaints() == []
 
 
 def test_the_first_page_is_the_readme() -> None:

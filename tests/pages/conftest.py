@@ -12,6 +12,7 @@ import pytest
 
 from analyzer import cli
 from release.browser import Browser, browser, is_there
+from tests.support import drifts
 from tests.support.captures import ROOT
 
 SOURCES: Final = ROOT / "release" / "pages"
@@ -47,6 +48,17 @@ def shown(window: Browser) -> Browser:
     """That browser, as on a laptop in daylight."""
     window.size(1280, 900)
     return window
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store of the dumps of a cluster in which most nodes have one difference."""
+    folder = tmp_path_factory.mktemp("cluster")
+    (folder / "dumps").mkdir()
+    objects = drifts.write(folder / "dumps")
+    given = [str(folder / "dumps"), "--objects", str(objects), "--into", str(folder / "made")]
+    assert cli.main(["cluster", "build", *given, "--engine", "serial"]) == 0
+    return str(folder / "made")
 
 
 @pytest.fixture(scope="session")

@@ -252,6 +252,60 @@ def test_the_heat_map_says_in_words_what_a_cell_shows(write: Write, shown: Brows
     assert shown.run("return document.querySelectorAll('input:checked').length") == 1
 
 
+def test_on_a_telephone_the_losses_are_seen_without_scrolling(
+    write: Write, window: Browser
+) -> None:
+    window.size(360, 740)
+    window.open(write("loss", *given(SMALL), "--dead-node", "master"))
+    right, told = window.run(
+        """
+        const cell = document.querySelector('#losses tbody tr').cells[4];
+        return [cell.getBoundingClientRect().right, cell.textContent];"""
+    )
+    assert told == "100.0%"
+    assert 0 < right <= 360
+
+
+def test_on_a_telephone_letters_of_a_chart_can_be_read(write: Write, window: Browser) -> None:
+    window.size(360, 740)
+    words = [*given(SMALL), "--dead-node", "master", "--api-back-after", "20m"]
+    window.open(write("timeline", *words))
+    heights = window.run(
+        "return [...document.querySelectorAll('.chart text')]"
+        ".map((text) => text.getBoundingClientRect().height)"
+    )
+    assert min(heights) >= 8
+
+
+def test_the_page_of_diff_begins_with_the_verdict(write: Write, shown: Browser) -> None:
+    other = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"
+    for assumed in ([], ["--assume-nothing"]):
+        dump, *rest = given(SMALL)
+        shown.open(write("diff", dump, str(other.relative_to(ROOT)), *rest, *assumed))
+        first = shown.run("return document.querySelector('.head p').textContent")
+        assert first.startswith(("Nothing that you rely on changes", "No definite change"))
+        said = shown.run("return document.querySelector('main').innerText")
+        assert said.count(first) == 1
+
+
+def test_on_paper_links_and_buttons_are_words(write: Write, window: Browser) -> None:
+    window.size(800, 1100, paper=True)
+    window.open(write("loss", *given(SMALL), "--dead-node", "master"))
+    styles = window.run(
+        """
+        const style = getComputedStyle(document.querySelector('button.open'));
+        const row = document.querySelector('#losses tbody tr');
+        const tops = [...row.cells].map((cell) => {
+          const range = document.createRange();
+          range.selectNodeContents(cell);
+          return range.getBoundingClientRect().top;
+        });
+        return [style.textDecorationLine, Math.max(...tops) - Math.min(...tops)];"""
+    )
+    assert styles[0] == "none"
+    assert styles[1] <= 2
+
+
 _WITHOUT_SCRIPTS = re.compile(r"<script>.*?</script>", re.DOTALL)
 
 
@@ -277,11 +331,14 @@ COMMANDS = {
     "trace": "trace {given} --from pod --to kube-dns:dns --protocol udp --dead-node master",
     "diff": "diff {dump} {other} --objects {objects} --node worker1",
     "lab": "lab judge {lab}",
+    "cluster loss": "cluster loss {store} --dead-node node-01",
+    "cluster whatif": "cluster whatif {store} --only node",
+    "cluster drift": "cluster drift {store}",
 }
 
 
 @pytest.fixture(params=COMMANDS)
-def command(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+def command(request: pytest.FixtureRequest, tmp_path: Path, store: str) -> list[str]:
     """A command that prints a page."""
     words = given(SMALL)
     other = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"
@@ -293,6 +350,7 @@ def command(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
         "objects": words[2],
         "other": str(other.relative_to(ROOT)),
         "lab": str(lab),
+        "store": store,
     }
     return COMMANDS[request.param].format(**told).split()
 

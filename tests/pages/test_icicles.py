@@ -58,3 +58,30 @@ def test_an_icicle_zooms_is_searched_and_goes_by_keys(write: Write, shown: Brows
     # The end, and the rule that sends flows there.
     assert shown.run("return document.querySelectorAll('g.hit').length") == 2
     assert shown.complaints() == []
+
+
+_SEEN = """\
+const box = document.querySelector('.tree-box').getBoundingClientRect();
+const cell = arguments[0].getBoundingClientRect();
+return cell.left >= box.left - 1 && cell.right <= box.right + 1;
+"""
+
+
+def test_on_a_telephone_the_ends_are_seen_first_and_keys_lead_to_what_is_not(
+    write: Write, shown: Browser
+) -> None:
+    shown.size(360, 740)
+    shown.open(write("tree", *given(SMALL), "default/app", "--dead-node", "master"))
+    dead = "document.querySelector('g.dead')"
+    assert shown.run(_SEEN.replace("arguments[0]", dead))
+    first = "document.querySelector('g.node')"
+    assert not shown.run(_SEEN.replace("arguments[0]", first))
+    shown.run(f"{first}.dispatchEvent(new MouseEvent('click'))")
+    assert shown.run(_SEEN.replace("arguments[0]", first))
+    for _ in range(6):
+        shown.run(
+            "document.activeElement.dispatchEvent("
+            "new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}))"
+        )
+        assert shown.run(_SEEN.replace("arguments[0]", "document.activeElement"))
+    assert shown.complaints() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from analyzer.arguments import parse
 from analyzer.failure.loss import Count, ServiceLoss, losses
-from analyzer.failure.loss_at_every_node import losses_at_every_node
+from analyzer.failure.loss_at_every_node import LossAtEveryNode, losses_at_every_node
 from analyzer.failure.models import Dead, dead
 from analyzer.inputs import read_input
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
@@ -52,7 +53,11 @@ def told(loss: ServiceLoss) -> dict[str, Any]:
 
 
 def read(answer: dict[str, Any]) -> dict[str, Any]:
-    return {**answer, "worst": [Dyadic.of(int(n, 16), e) for n, e in answer["worst"]]}
+    return {**answer, "worst": dyadics(answer["worst"])}
+
+
+def dyadics(told: Iterable[Any]) -> list[Dyadic]:
+    return [Dyadic.of(int(n, 16), e) for n, e in told]
 
 
 def check(view: View, cluster: Cluster, deaths: Iterable[Dead], count: Count, named: Dead) -> None:
@@ -127,6 +132,7 @@ def test_a_page_says_what_loss_says_where_rules_of_others_lose_flows(name: str) 
         check(view, cluster, deaths, count, dead(view, cluster))
 
 
+Z = Fraction(0)
 _SHARES = st.sampled_from([NEVER, Dyadic.of(1, 3), Dyadic.of(1, 1), Dyadic.of(7, 3), ALWAYS])
 _KINDS = st.sampled_from(list(EndKind))
 
@@ -229,3 +235,26 @@ def test_a_page_about_every_node_asks_those_that_live(
     else:
         assert of_page["percent"] == bounds_percent(wanted.worst.worst)
     assert of_page["state"] == wanted.worst.state.value
+    check_nodes(of_page["where"], wanted, is_together=is_together)
+
+
+def check_nodes(where: dict[str, Any], wanted: LossAtEveryNode, *, is_together: bool) -> None:
+    """Hold what a page says of each node, and of all of them, against the program."""
+    at = {name: each.loss for each in wanted.at for name in each.nodes}
+    for name, told_there in where["nodes"].items():
+        if name in at:
+            assert dyadics(told_there) == [at[name].worst.lower, at[name].worst.upper]
+        else:
+            assert told_there is None
+    assert at.keys() <= where["nodes"].keys()
+    assert where["all"] == wanted.nodes
+    assert where["hit"] == sum(1 for loss in at.values() if loss.worst.upper)
+    # Independently: one node after the other.
+    total = [
+        sum(((loss.worst.lower, loss.worst.upper)[end].as_fraction() for loss in at.values()), Z)
+        for end in (0, 1)
+    ]
+    mean = [Dyadic.of((each.numerator << 64) // (each.denominator * len(at)), 64) for each in total]
+    assert where["mean"] == bounds_percent(Bounds(*mean))
+    if not is_together:
+        assert where["worst"] == sorted(wanted.worst_at)

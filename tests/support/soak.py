@@ -30,6 +30,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from release.browser import is_there
+
 ROOT: Final = Path(__file__).parents[2]
 KEPT: Final = ROOT / ".soak"
 #: Seconds that a job which could go on for ever is given at most.
@@ -181,7 +183,19 @@ def parts(properties: Sequence[str], folder: Path) -> list[Part]:
                     "tests.support.lab.every_capture",
                     counted=r'"routes": (\d+)',
                     unit="routes",
-                )
+                ),
+                *(
+                    [
+                        _sampled(
+                            "captures in a browser",
+                            "tests.support.pages.every_capture",
+                            counted=r'"numbers": (\d+)',
+                            unit="numbers",
+                        )
+                    ]
+                    if is_there()
+                    else []
+                ),
             ]
             if os.environ.get("KUBEODDS_CAPTURES")
             else []

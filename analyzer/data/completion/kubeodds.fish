@@ -668,7 +668,7 @@ complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l mode -xka "ipta
 complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l cluster-cidr -x -d 'as kube-proxy is given it (default: the smallest network around all podCIDRs)'
 complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l detect-local-mode -xka "ClusterCIDR NodeCIDR" -d 'as kube-proxy is given it (default: ClusterCIDR)'
 complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l seed -x -d 'draws the nodes and Services whose rules are walked as a check (default: random)'
-complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -s o -l format -xka "json markdown text tsv" -d format
+complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -s o -l format -xka "html json markdown text tsv" -d format
 complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l output -xka "(__fish_complete_path (commandline -ct))" -d 'write there, not to stdout'
 complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l color -xka "auto always never" -d 'colours, and a table as wide as the terminal (default: auto, on a terminal only; NO_COLOR, FORCE_COLOR and TERM=dumb count)'
 complete -c kubeodds -n '_shtab_kubeodds_using cluster drift' -l no-color -d '--color never'

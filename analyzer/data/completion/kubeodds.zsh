@@ -217,7 +217,7 @@ _shtab_kubeodds_cluster_drift_options=(
   "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
   "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
   "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
-  {-o,--format}"[format]:format:(json markdown text tsv)"
+  {-o,--format}"[format]:format:(html json markdown text tsv)"
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"

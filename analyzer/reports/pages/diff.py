@@ -6,19 +6,20 @@ from collections.abc import Iterator
 
 from analyzer.reports.answers import DiffAnswer
 from analyzer.reports.diff_text import render as as_text
+from analyzer.reports.diff_text import verdict
 from analyzer.reports.pages.frame import Page, rendered, until_table
 
 
 def render(answer: DiffAnswer) -> Iterator[str]:
     """Give the page in pieces."""
-    blocks = as_text(answer).blocks
-    head, rest = until_table(blocks)
+    head, rest = until_table(as_text(answer).blocks)
+    # The verdict is near the end of the text, and the first thing that a reader wants.
+    first = verdict(answer)
     yield from rendered(
         Page(
             title="What changes from A to B",
-            # The verdict is the last line of the text, and the first thing that a reader wants.
-            head=[blocks[-1], *(head if rest else head[:-1])],
-            rest=rest[:-1] if rest else (),
+            head=[first, *(each for each in head if each != first)],
+            rest=[each for each in rest if each != first],
             diagnostics=answer.diagnostics,
         )
     )

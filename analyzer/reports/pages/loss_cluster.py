@@ -9,17 +9,15 @@ from analyzer.failure.models import dead
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.value import replace
 from analyzer.reports.cluster_answer import LossClusterAnswer
-from analyzer.reports.loss_cluster_text import render as as_text
-from analyzer.reports.loss_rows import brief
-from analyzer.reports.loss_words import by_harm
+from analyzer.reports.document import Column, Table
+from analyzer.reports.loss_cluster_text import ending, service_ports, summary
 from analyzer.reports.pages.explorer import explorer, services
-from analyzer.reports.pages.frame import Page, rendered, until_table
+from analyzer.reports.pages.frame import Page, rendered
 from analyzer.reports.pages.incidence import Asked, incidence
 
 
 def render(answer: LossClusterAnswer) -> Iterator[str]:
     """Give the page in pieces."""
-    head, rest = until_table(as_text(answer).blocks)
     ends: frozenset[Endpoint] = frozenset()
     if answer.dead.named:
         view = replace(answer.view, services=tuple(each.together for each in answer.every_node))
@@ -35,10 +33,21 @@ def render(answer: LossClusterAnswer) -> Iterator[str]:
     yield from rendered(
         Page(
             title="New flows that are lost at every node",
-            head=head,
-            figures=explorer(services(brief(by_harm([e.worst for e in answer.losses])))),
-            rest=rest,
+            head=[*summary(answer)],
+            figures=explorer(services(_table(answer))),
+            rest=[*ending(answer)],
             diagnostics=answer.diagnostics,
             data={"incidence": incidence(asked)},
         )
     )
+
+
+def _table(answer: LossClusterAnswer) -> Table:
+    """Return a line for each ServicePort, and at how many of the nodes that have it any is lost."""
+    found = service_ports(answer.losses, len(answer.alive))
+    hit = [sum(len(at.nodes) for at in e.at if at.loss.worst.upper) for e in answer.losses]
+    rows = [
+        (*row, f"{number:,} of {each.nodes:,}")
+        for row, number, each in zip(found.rows, hit, answer.losses, strict=True)
+    ]
+    return Table((*found.columns, Column("NODES HIT", right=True)), tuple(rows))

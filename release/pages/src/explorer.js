@@ -3,10 +3,16 @@ import { count, data, h } from "./dom.js";
 import { HeatMap } from "./heatmap.js";
 import { Dead, Model, WORDS } from "./incidence.js";
 import { boundsFraction, boundsPercent, isZero, toFloat } from "./numbers.js";
+import { Order } from "./order.js";
 import { copyButton } from "./tsv.js";
+import { VantageMap } from "./vantagemap.js";
+import { Vantages } from "./vantages.js";
 
 const STEP = 100;
 const HEADINGS = ["Service port", "Proto", "Dead", "Exact", "Lost", "State", "Worst route"];
+/** Where rules of several nodes are asked. */
+const HEADINGS_AT = ["At", "Nodes hit", "Mean over nodes"];
+const RIGHT = new Set([2, 3, 4, 8, 9]);
 const CLASSES = { silenced: "bad", degraded: "warning", unknown: "warning", untouched: "good", "no-endpoints": "faint" };
 const SORTS = [
   (each) => each.service.name,
@@ -16,6 +22,9 @@ const SORTS = [
   (each) => toFloat(each.worst[1]),
   (each) => each.state,
   (each) => each.route,
+  (each) => each.where.texts[0],
+  (each) => each.where.hit,
+  (each) => toFloat(each.where.mean[1]),
 ];
 
 export function explorer() {
@@ -30,7 +39,6 @@ class Explorer {
     this.model = model;
     this.first = dead;
     this.filter = "";
-    this.sort = null;
     this.shown = STEP;
     this.opened = new Set();
     this.status = h("p", { class: "verdict", role: "status" });
@@ -39,9 +47,12 @@ class Explorer {
       this.boxes.nodes[node].checked = !this.boxes.nodes[node].checked;
       this.changed();
     });
+    if (model.everywhere.length > 1) this.vantages = new Vantages(model);
+    this.at = this.vantages && new VantageMap(model, this.vantages);
+    this.headings = this.vantages ? [...HEADINGS, ...HEADINGS_AT] : HEADINGS;
     this.body = h("tbody");
     this.more = h("button", { type: "button", click: () => this.next() }, "");
-    root.append(this.controls(), this.status, ...(model.nodes.length ? [this.map.element] : []), this.table());
+    root.append(this.controls(), this.status, ...(model.nodes.length ? [this.map.element] : []), ...(this.at ? [this.at.element] : []), this.table());
     root.hidden = false;
     document.querySelectorAll(".replaced").forEach((each) => (each.hidden = true));
     this.mark(dead);
@@ -137,38 +148,23 @@ class Explorer {
 
   table() {
     const field = h("input", { type: "search", input: () => ((this.filter = field.value.toLowerCase()), (this.shown = STEP), this.rows()) });
-    const heads = HEADINGS.map((heading, at) =>
-      h("th", { scope: "col", class: at > 1 && at < 5 ? "right" : null }, h("button", { type: "button", class: "sort", click: () => this.by(at) }, heading)),
-    );
-    this.heads = heads;
-    const all = () => [HEADINGS, ...this.wanted().map((each) => this.texts(each))];
+    this.order = new Order(this.headings, RIGHT, SORTS, () => this.rows());
+    const all = () => [this.headings, ...this.wanted().map((each) => this.texts(each))];
     return h(
       "div",
       {},
       h("div", { class: "bar" }, h("label", {}, "Filter ", field), copyButton(all)),
-      h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "What each ServicePort loses" }, h("table", { id: "losses" }, h("thead", {}, h("tr", {}, ...heads)), this.body)),
+      h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "What each ServicePort loses" }, h("table", { id: "losses" }, h("thead", {}, h("tr", {}, ...this.order.heads)), this.body)),
       h("p", { class: "bar" }, this.more),
     );
-  }
-
-  by(at) {
-    const down = this.sort && this.sort[0] === at && !this.sort[1];
-    this.sort = [at, down];
-    this.heads.forEach((head, each) => (each === at ? head.setAttribute("aria-sort", down ? "descending" : "ascending") : head.removeAttribute("aria-sort")));
-    this.rows();
   }
 
   /** Return the losses that pass the filter, in the order that was asked for. */
   wanted() {
     const found = this.losses.filter((each) => each.service.name.toLowerCase().includes(this.filter));
-    if (!this.sort) return found;
-    const [at, down] = this.sort;
-    if (at === 6) found.forEach((each) => this.routeOf(each));
-    const key = SORTS[at];
-    return found.sort((a, b) => {
-      const [x, y] = [key(a), key(b)];
-      return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1);
-    });
+    if (this.order.at === 6) found.forEach((each) => this.routeOf(each));
+    if (this.order.at > 6) found.forEach((each) => this.whereOf(each));
+    return this.order.sort(found);
   }
 
   routeOf(each) {
@@ -176,15 +172,24 @@ class Explorer {
     return each.route;
   }
 
+  whereOf(each) {
+    if (!each.where) {
+      each.where = this.vantages.of(each, this.died);
+      each.where.texts = this.vantages.texts(each.where, each, this.died);
+    }
+    return each.where;
+  }
+
   texts(each) {
     const { service } = each;
     const dead = service.endpoints.length ? `${each.dead.toLocaleString("en")} of ${service.endpoints.length.toLocaleString("en")}` : "";
-    return [service.name, service.protocol, dead, boundsFraction(each.worst), boundsPercent(each.worst), WORDS[each.state], this.routeOf(each)];
+    return [service.name, service.protocol, dead, boundsFraction(each.worst), boundsPercent(each.worst), WORDS[each.state], this.routeOf(each), ...(this.vantages ? this.whereOf(each).texts : [])];
   }
 
   rows() {
     const wanted = this.wanted();
     this.map.show(wanted, this.died);
+    this.at?.show(wanted, this.died);
     this.listed = wanted;
     this.body.replaceChildren(...wanted.slice(0, this.shown).flatMap((each) => this.row(each)));
     this.tellRest();
@@ -212,12 +217,12 @@ class Explorer {
       this.rows();
     };
     const cells = this.texts(each).map((text, at) => {
-      const kind = [at > 1 && at < 5 ? "right" : "", at === 4 || at === 5 ? CLASSES[each.state] : ""].join(" ").trim();
+      const kind = [RIGHT.has(at) ? "right" : "", at === 4 || at === 5 ? CLASSES[each.state] : ""].join(" ").trim();
       const shown = at ? text : h("button", { type: "button", class: "open", "aria-expanded": String(isOpen), click: toggle }, h("bdi", {}, text));
       return h("td", { class: kind || null }, shown);
     });
     const made = [h("tr", { "data-service": service.name, "data-protocol": service.protocol, "data-state": each.state }, ...cells)];
-    if (isOpen) made.push(h("tr", { class: "detail" }, h("td", { colspan: String(HEADINGS.length) }, this.endpoints(each))));
+    if (isOpen) made.push(h("tr", { class: "detail" }, h("td", { colspan: String(this.headings.length) }, this.endpoints(each))));
     return made;
   }
 

@@ -10,9 +10,15 @@ const ROW = 20;
 const HEAD = 96;
 const FONT = "12px system-ui, sans-serif";
 
+const DIES = {
+  name: "heat",
+  label: "Heat map of losses, ServicePorts by nodes. Arrow keys move, Enter marks the node.",
+  caption: "What each ServicePort loses if a node dies with those that are marked: the stronger the colour, the more; \u00d7 is all, stripes are a range. The greatest harm first.",
+};
+
 export class HeatMap {
-  /** `toggle` is told which node was chosen. */
-  constructor(model, toggle) {
+  /** `toggle` is told which node was chosen; `says` is what the map is called. */
+  constructor(model, toggle, says = DIES) {
     this.model = model;
     this.toggle = toggle;
     this.losses = [];
@@ -22,16 +28,16 @@ export class HeatMap {
       tabindex: "0",
       role: "application",
       "aria-roledescription": "heat map",
-      "aria-label": "Heat map of losses, ServicePorts by nodes. Arrow keys move, Enter marks the node.",
-      "aria-describedby": "heat-cell",
+      "aria-label": says.label,
+      "aria-describedby": `${says.name}-cell`,
     });
     this.sizer = h("div", { class: "sizer" }, this.canvas);
     this.scroller = h("div", { class: "heat" }, this.sizer);
-    this.told = h("p", { id: "heat-cell", class: "cell", role: "status" }, "Point at a cell, or move with the arrow keys.");
+    this.told = h("p", { id: `${says.name}-cell`, class: "cell", role: "status" }, "Point at a cell, or move with the arrow keys.");
     this.element = h(
       "figure",
       { class: "heat-map" },
-      h("figcaption", {}, "What each ServicePort loses if a node dies with those that are marked: the stronger the colour, the more; \u00d7 is all, stripes are a range. The greatest harm first."),
+      h("figcaption", {}, says.caption),
       this.scroller,
       this.told,
     );
@@ -236,9 +242,15 @@ export class HeatMap {
     this.paint();
   }
 
-  /** Say in words what the cell shows. */
+  /** Say what the cell shows. */
   tell() {
     const [row, column] = this.at;
+    this.told.textContent = this.words(row, column);
+    this.element.dispatchEvent(new CustomEvent("cell", { detail: { service: this.losses[row].service.name, node: this.node(column) } }));
+  }
+
+  /** Return in words what a cell shows. */
+  words(row, column) {
     const { service } = this.losses[row];
     const node = this.node(column);
     const loss = this.loss(row, column);
@@ -247,8 +259,7 @@ export class HeatMap {
     const whose = this.dead.nodes.has(node) ? `${this.model.nodes[node]} is marked dead` : `with ${this.model.nodes[node]}${also}`;
     const here = service.places.filter((place) => this.model.places[place][0] === node).length;
     const share = loss === null ? "no node is left that has it" : `loses ${boundsPercent(loss)} of new flows`;
-    this.told.textContent = `${name}: ${whose}, ${share}; ${here} of ${count(service.places.length, "endpoint")} there.`;
-    this.element.dispatchEvent(new CustomEvent("cell", { detail: { service: service.name, node } }));
+    return `${name}: ${whose}, ${share}; ${here} of ${count(service.places.length, "endpoint")} there.`;
   }
 }
 

@@ -7,6 +7,9 @@ import { zoom, zoomIdentity } from "d3-zoom";
 import { count, data, h } from "./dom.js";
 
 const LEAST_COLUMN = 150;
+/** On a telephone the hook and the ends are nearer to each other. */
+const LEAST_NARROW = 112;
+const NARROW = 640;
 const ROW = 34;
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -63,11 +66,14 @@ class Icicle {
 
   resize() {
     const depth = this.tree.height + 1;
-    const width = Math.max(this.box.clientWidth - 2, depth * LEAST_COLUMN);
+    const least = this.box.clientWidth < NARROW ? LEAST_NARROW : LEAST_COLUMN;
+    const width = Math.max(this.box.clientWidth - 2, depth * least);
     if (this.column === width / depth) return;
     this.column = width / depth;
     this.svg.attr("width", width).attr("height", this.height).attr("viewBox", `0 0 ${width} ${this.height}`);
     this.zoom.extent([[0, 0], [width, this.height]]);
+    // What a reader came for are the ends; the rules on the way are a stroke to the left.
+    if (this.box.clientWidth < NARROW) this.box.scrollLeft = width;
     this.paint();
   }
 
@@ -81,8 +87,16 @@ class Icicle {
   choose(cell) {
     this.at = cell;
     this.status.textContent = words(cell);
+    this.reveal(cell);
     this.paint();
     this.svg.selectAll("g.node").filter((d) => d === cell).node()?.focus({ preventScroll: true });
+  }
+
+  /** Scroll to the column of a cell, where the window is too narrow for all of them. */
+  reveal(cell) {
+    const [left, room] = [cell.depth * this.column, this.box.clientWidth];
+    if (left < this.box.scrollLeft) this.box.scrollLeft = left;
+    else if (left + this.column > this.box.scrollLeft + room) this.box.scrollLeft = left + this.column - room;
   }
 
   search(wanted) {

@@ -97,6 +97,12 @@ export class Model {
     );
   }
 
+  /** The nodes whose rules are known, if each ServicePort is told node by node. */
+  get everywhere() {
+    if (this.isAnonymous) return [];
+    return (this.vantages ??= [...new Set(this.groups.flat())].sort((a, b) => a - b));
+  }
+
   /** Tell whether a node lives whose rules are known; if none does, what those of the dead would do. */
   isAnybody(dead) {
     this.everybody ??= new Set(this.groups.flat());
@@ -119,15 +125,18 @@ export class Model {
     let worst = null;
     let [lower, upper] = NONE;
     const isAnybody = this.isAnybody(dead);
+    const at = [];
     for (const [group, draws, routes, endpoints] of service.variants) {
       if (isAnybody && group !== null && this.groups[group].every((node) => dead.takes(node))) continue;
       const found = this.variant(service, draws, routes, endpoints, dead, fates);
+      at.push({ group, state: found.state, worst: found.worst });
       lower = most(lower, found.worst[0]);
       upper = most(upper, found.worst[1]);
       if (worst === null || harm(found, worst) < 0) worst = found;
     }
     if (worst && this.isTogether) worst.worst = [lower, upper];
     if (worst) worst.dead = fates.filter((fate) => fate === 1).length;
+    if (worst) worst.at = at;
     return worst;
   }
 

@@ -1,3 +1,4 @@
+import { drift } from "./drift.js";
 import { explorer } from "./explorer.js";
 import { icicles } from "./icicle.js";
 import { tables } from "./tables.js";
@@ -5,6 +6,7 @@ import { tsv } from "./tsv.js";
 
 tables();
 explorer();
+drift();
 icicles();
 // What tests ask of the page.
 globalThis.kubeodds = { tsv };

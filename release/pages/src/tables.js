@@ -14,7 +14,7 @@ const texts = (row) => [...row.cells].map((cell) => cell.textContent);
 /** Make every table that may be sorted and filtered so. */
 export function tables() {
   for (const table of document.querySelectorAll("table")) {
-    if (table.closest("#explorer")) continue;
+    if (table.closest("#explorer, #drift")) continue;
     const bar = h("div", { class: "bar" }, copyButton(() => shown(table)));
     // Rows that go on with the one above have an empty first cell: in another order they would lie.
     const isGrouped = [...table.tBodies[0].rows].some((row) => row.cells[0]?.textContent.trim() === "");
