@@ -55,7 +55,7 @@ def edited(dump: str, random: Random) -> str:
             case 4:
                 lines[at] = f"-A PREROUTING -d 10.96.0.{random.randrange(99, 107)}/32 -j ACCEPT"
             case 5:
-                target = random.choice(rows)
+                target = random.choice([each for each in rows if lines[each].startswith("-A ")])
                 chain = lines[target].split(" ", 2)[1]
                 lines[at] = f"{lines[at].rpartition(' -j ')[0]} -j {chain}"
             case _:

@@ -65,6 +65,7 @@ def test_the_verb_prints_the_script(command: Command) -> None:
 def test_a_secret_comes_into_the_script_as_its_hash_only(command: Command) -> None:
     """Whatever it holds, a shell reads 64 digits of it."""
     command.file("salt", b"$(reboot)'; reboot; \xff\n")
+    (command.folder / "salt").chmod(0o600)
     done = command("collect", "--digest", "salt")
     assert (done.status, done.err) == (0, "")
     (line,) = [

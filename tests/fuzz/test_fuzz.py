@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.seeds import seeds
+from tests.support.effort import in_quick
 from tests.support.lab.running import python
 
 pytest.importorskip("atheris", reason="atheris is not installed")
@@ -24,7 +25,11 @@ def test_mutated_dumps_raise_nothing_but_our_own_errors(tmp_path: Path) -> None:
     corpus.mkdir()
     seeds(corpus)
     done = fuzz(
-        str(corpus), "-runs=300", "-seed=1", "-max_len=4096", f"-artifact_prefix={tmp_path}/"
+        str(corpus),
+        f"-runs={in_quick(200)}",
+        "-seed=1",
+        "-max_len=4096",
+        f"-artifact_prefix={tmp_path}/",
     )
     assert done.returncode == 0, done.stderr[-4000:]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -319,7 +321,7 @@ def _of_store(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Store, "size", lambda _: 12_345)
     given = ["worker1.txt", "master.txt", "--objects", objects, "--into", "c", "--engine", "serial"]
     if words[:2] == ["cluster", "timeline"]:
-        return [*words[:2], *_course(folder), "--objects", objects, *words[2:]]
+        return [*words[:2], *_course(folder, Path(objects)), *words[2:]]
     build, more = words[:2] == ["cluster", "build"], words[2:]
     if build:
         return ["cluster", "build", *given, *more]
@@ -327,15 +329,20 @@ def _of_store(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -
     return [*words[:2], "c", *more]
 
 
-def _course(folder: Path) -> list[str]:
-    """Write dumps of one node at three times, an endpoint gone from the last; return the words."""
+def _course(folder: Path, objects: Path) -> list[str]:
+    """Write dumps of one node at three times, an endpoint gone from the last; return the words.
+
+    The objects' time is that of their file.
+    """
     text = (folder / "worker1.txt").read_text()
-    (folder / "worker1.txt").unlink()
-    (folder / "master.txt").unlink()
     without = text.replace("10.244.0.7:8080", "10.244.9.9:8080")
+    (folder / "course").mkdir()
     for at, each in ((1, text), (2, text), (3, without)):
-        (folder / f"worker1-20261120T1{at}0000Z.txt").write_text(each)
-    return [str(folder), "--time-from", "[0-9]+T[0-9]+Z"]
+        (folder / "course" / f"worker1-20261120T1{at}0000Z.txt").write_text(each)
+    own = shutil.copy(objects, folder / "objects.json")
+    taken = datetime(2026, 11, 20, 10, tzinfo=UTC).timestamp()
+    os.utime(own, (taken, taken))
+    return [str(folder / "course"), "--objects", str(own), "--time-from", "[0-9]+T[0-9]+Z"]
 
 
 def test_every_golden_file_belongs_to_a_command() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from analyzer.arguments import parse
 from tests.support.captures import ROOT
+from tests.support.effort import some_of
 from tests.support.lab.running import kubeodds
 
 #: Those of these are asked by jq, or ask a store, and have tests of their own.
@@ -93,7 +94,7 @@ def test_what_a_page_shows_is_what_the_program_prints(block: Block, update_golde
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize("block", [b for b in BLOCKS if b.measures], ids=str)
+@pytest.mark.parametrize("block", some_of([b for b in BLOCKS if b.measures], 1), ids=str)
 def test_what_a_page_measured_is_measured_again(block: Block, update_golden: bool) -> None:
     check(block, update=update_golden)
 

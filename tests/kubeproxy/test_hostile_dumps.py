@@ -9,6 +9,7 @@ import pytest
 from analyzer.kubeproxy.view import ServicePort, View
 from analyzer.model.probability import ALWAYS, NEVER, Dyadic
 from tests.support.captures import FIXTURES
+from tests.support.effort import PROFILE
 from tests.support.nft import dumps as nft
 from tests.support.shapes import service as small_service
 from tests.support.steps import services, steps, traced, view
@@ -39,9 +40,13 @@ SLOW = (
     "rows-seed-dns.txt",
     "rows-two-node.txt",
 )
+#: Left to CI.
+SLOWEST = frozenset(("deep2000.txt", "rows-features.txt"))
 
 
-@pytest.mark.parametrize("name", SLOW)
+@pytest.mark.parametrize(
+    "name", SLOW if PROFILE != "quick" else [each for each in SLOW if each not in SLOWEST]
+)
 def test_each_is_answered_in_steps_in_proportion_to_its_lines(name: str) -> None:
     text = (DEFECTS / name).read_text(encoding="utf-8")
     for small in (small_service(2), nft.PLAIN):

@@ -7,9 +7,12 @@ examples each time) or ``soak`` (``make soak``: new seeds, round after round).
 from __future__ import annotations
 
 import os
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 from hypothesis import settings
+
+T = TypeVar("T")
 
 PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "quick")
 #: Examples of a property that says nothing else: in the quick check, and in one round of the soak.
@@ -32,3 +35,13 @@ def examples(quick: int, soak: int) -> settings:
     The quick check, which is to end within three minutes, takes half of the `quick` ones.
     """
     return settings(max_examples=soak if PROFILE == "soak" else in_quick(quick))
+
+
+def some_of(cases: Sequence[T], number: int) -> list[T]:
+    """Return some of the cases that are slow and alike, as far apart as can be; CI takes them all.
+
+    The quick check, which is to end within three minutes, takes so many.
+    """
+    if PROFILE != "quick" or number >= len(cases):
+        return [*cases]
+    return [cases[at * len(cases) // number] for at in range(number)]

@@ -22,7 +22,7 @@ from analyzer.watching.signals import Signals
 from analyzer.watching.taken import digest, taken
 from analyzer.watching.watch import Watch
 from tests.support.clusters import GeneratedCluster
-from tests.support.effort import examples
+from tests.support.effort import PROFILE, examples
 
 ITEMS = mixed(3, 2)
 NODE = node_name(0)
@@ -254,6 +254,7 @@ def test_judging_what_has_changed_is_judging_all(
             assert _plain(told) == _plain(alone.look())
 
 
+@pytest.mark.skipif(PROFILE == "quick", reason="20 looks take seconds; the soak has 1,000")
 def test_memory_does_not_grow(tmp_path: Path, signals: Signals) -> None:
     node = Node(tmp_path, signals)
     at = DUMP.index("--to-destination ")
