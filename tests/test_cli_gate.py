@@ -38,6 +38,12 @@ def _web(replicas: int = 2, **spec: Any) -> Any:
     return workload("web", replicas, template("web", **spec))
 
 
+def _spread(**more: Any) -> Any:
+    selector = {"matchLabels": {"app": "web"}}
+    wanted = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
+    return {**wanted, "labelSelector": selector, **more}
+
+
 @pytest.fixture
 def there(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run commands in the folder of the test."""
@@ -110,8 +116,20 @@ def test_bad_input_is_one_clear_message(there: Command, words: tuple[str, ...], 
         (_web(), "for the second time; first at m.yaml:1"),
         (workload("a", 1, template("a", cpu="much")), "'much' is no quantity"),
         (
-            workload("a", 1, template("a", topologySpreadConstraints=[{"maxSkew": 0}])),
+            workload("a", 1, template("a", topologySpreadConstraints=[_spread(maxSkew=0)])),
             "maxSkew 0 is no number from 1",
+        ),
+        (
+            workload("a", 1, template("a", topologySpreadConstraints=[_spread(minDomains="3")])),
+            "minDomains '3' is no number from 1",
+        ),
+        (
+            workload(
+                "a",
+                1,
+                template("a", topologySpreadConstraints=[_spread(whenUnsatisfiable="Never")]),
+            ),
+            "whenUnsatisfiable 'Never' is neither DoNotSchedule nor ScheduleAnyway",
         ),
         (
             workload("a", 1, template("a", nodeSelector={"disk": True})),
@@ -126,6 +144,20 @@ def test_a_malformed_manifest_is_refused_with_its_place(
     assert (result.status, result.out) == (2, "")
     assert result.err.startswith("m.yaml:")
     assert says in result.err
+
+
+def _on_two_zones(there: Command, **more: Any) -> Any:
+    web = _web(topologySpreadConstraints=[_spread(**more)])
+    words = ("--max-loss", "50%", "--only", "node")
+    return there("gate", _manifest(there, web, service("web")), *_TWO_ZONES, *words)
+
+
+def test_a_constraint_whose_selector_is_empty_counts_no_pods(there: Command) -> None:
+    """It keeps no pod from a node, though {} selects all of them."""
+    assert _on_two_zones(there).status == 0
+    result = _on_two_zones(there, labelSelector={})
+    assert result.status == 1
+    assert "(maxSkew 1, DoNotSchedule, its labelSelector {} counts no pods)" in result.out
 
 
 # --- nodes of a cluster, with what runs there -----------------------------------
