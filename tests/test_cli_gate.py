@@ -160,6 +160,14 @@ def test_a_constraint_whose_selector_is_empty_counts_no_pods(there: Command) -> 
     assert "(maxSkew 1, DoNotSchedule, its labelSelector {} counts no pods)" in result.out
 
 
+def test_a_service_without_pods_is_told_so_once(there: Command) -> None:
+    result = there("gate", _manifest(there, _web(0), service("web")), *_TWO_ZONES, *THRESHOLDS)
+    assert result.status == 1
+    assert result.out.count("may be without any pod that runs") == 1
+    result = there("gate", _manifest(there, _web(0), service("web")), *_TWO_ZONES)
+    assert result.out.startswith("No pod of any Service runs.")
+
+
 # --- nodes of a cluster, with what runs there -----------------------------------
 
 
@@ -187,6 +195,22 @@ def test_pods_that_run_take_room_and_keep_others_away(there: Command) -> None:
     # The old pod goes; both new ones fit on one of the two nodes that are left.
     assert worst["pods"] == [{"node": "n2", "number": 2}]
     assert "1 pod that runs is replaced by those of the manifests" in found["assumed"]
+
+
+def test_pods_on_nodes_without_the_label_keep_nobody_beside_them(there: Command) -> None:
+    """The first of pods that want each other goes anywhere, as long as no zone has one."""
+    nodes = [node("n0", None), node("n1", "a"), node("n2", "b")]
+    cluster = [*nodes, _running("old", "n0", "web")]
+    items = there.file("c.json", json.dumps({"kind": "List", "items": cluster}))
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
+    beside = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    new = _web(2, affinity=beside)
+    new["spec"]["template"]["metadata"]["labels"]["v"] = "2"
+    new["spec"]["selector"] = {"matchLabels": {"v": "2"}}
+    manifest = _manifest(there, new, service("web", selector={"v": "2"}))
+    found = _json(there, manifest, "--nodes", items)
+    assert found["pending"] == []
+    assert found["services"][0]["worst"][0]["pods"] == [{"node": "n1", "number": 2}]
 
 
 def test_a_pod_that_stays_is_an_endpoint_too(there: Command) -> None:
