@@ -168,6 +168,13 @@ def test_a_service_without_pods_is_told_so_once(there: Command) -> None:
     assert result.out.startswith("No pod of any Service runs.")
 
 
+def test_a_service_of_another_api_is_none(there: Command) -> None:
+    knative = {**service("web"), "apiVersion": "serving.knative.dev/v1"}
+    result = there("gate", _manifest(there, knative, _web(), service("web")), *_TWO_ZONES)
+    assert result.status == 0, result.err
+    assert "Not looked at: Service.serving.knative.dev (1)." in result.out
+
+
 # --- nodes of a cluster, with what runs there -----------------------------------
 
 
