@@ -9,6 +9,7 @@ from analyzer.failure.loss import service_loss
 from analyzer.failure.models import Dead
 from analyzer.judging import dead_of
 from analyzer.kubeproxy.view import View
+from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.value import replace, value
 from analyzer.predicting import Shown
 
@@ -76,6 +77,9 @@ class Losses:
         self._windows = windows
         self._dead: dict[tuple[tuple[Window, ...], int], Dead] = {}
         self._found: dict[tuple[str, tuple[Window, ...], int], Bounds] = {}
+        #: Endpoints that were called dead, and whether any dump has them.
+        self._seen: dict[str, bool] = {}
+        self._asked: set[Window] = set()
 
     def of(self, digest: str | None, moment: Moment, at: int) -> Bounds | None:
         """Return the loss of a ServicePort at a moment, by the objects of number `at`."""
@@ -105,10 +109,27 @@ class Losses:
             view = View(services=tuple(self._contents.services.values()), mode="", node=None)
             shown = Shown(view, known.cluster, known.pods)
             options = SimpleNamespace(**{**vars(self._options), **named})
-            self._dead[active, at] = (
+            died = (
                 dead_of(options, shown, may_be_gone=True) if active else Dead(endpoints=frozenset())
             )
+            self._dead[active, at] = died
+            self._asked.update(active)
+            for name in named["dead"]:
+                self._seen[name] = self._seen.get(name, False) or name not in died.unseen
         return self._dead[active, at]
+
+    def told(self, file: str) -> Iterator[Diagnostic]:
+        """Give what was called dead and no dump has, and what was so while there are no dumps."""
+        for name, is_seen in self._seen.items():
+            if not is_seen:
+                says = f"{name} is in none of the dumps, and loses nothing there"
+                yield Diagnostic(
+                    severity=Severity.WARNING, code="dead-unseen", message=says, file=file
+                )
+        for each in self._windows:
+            if each not in self._asked:
+                says = f"{each[1]} was dead at no time between the dumps: what it cost is not known"
+                yield partial_warning("dead-elsewhen", says, file)
 
     def _unready(self, service: ServicePort, died: Dead, at: int) -> Dead:
         """Add the endpoints that objects do not list as ready; perhaps, where they list none."""

@@ -60,6 +60,8 @@ def timeline(options: SimpleNamespace) -> int:
     """Say what became of the rules, and return the exit status."""
     if options.dead_by_objects and not options.objects:
         raise UsageError("--dead-by-objects: it takes --objects")
+    if options.max_lost is not None and not (options.dead_by_objects or [*in_words(options)]):
+        raise UsageError("--max-lost: nobody is dead; add --dead, --dead-node or --dead-zone")
     for name in ("name_from", "time_from"):
         if getattr(options, name) is not None:
             setattr(options, name, checked_pattern(getattr(options, name), name.replace("_", "-")))
@@ -130,14 +132,14 @@ class _Courses:
         every = View(services=tuple(self._contents.services.values()), mode="", node=None)
         self._asked = names_in([every], self._options.service, self._options.namespace)
         wrong, why = self._wrong(states)
-        diagnostics = _told(self._options.dumps[0], courses)
+        diagnostics = [*_told(self._options.dumps[0], courses)]
         return TimelineOfDumpsAnswer(
             nodes=tuple(courses),
             objects=tuple(each.look for each in self._objects if each.look is not None),
             changes=tuple(each for each in changes if self._is_asked(each.service)),
             wrong=wrong,
             why_not_compared=why,
-            lost=self._lost(states),
+            lost=self._lost(states, diagnostics),
             dead=tuple(in_words(self._options)),
             not_judged={
                 node: tuple(dict.fromkeys(name for state in of for name in state.not_judged))
@@ -274,7 +276,9 @@ class _Courses:
 
     # --- lost ---------------------------------------------------------------------
 
-    def _lost(self, states: Mapping[str, Sequence[_State]]) -> tuple[LostAt, ...] | None:
+    def _lost(
+        self, states: Mapping[str, Sequence[_State]], diagnostics: list[Diagnostic]
+    ) -> tuple[LostAt, ...] | None:
         windows = windows_of(self._options)
         if not windows and not self._options.dead_by_objects:
             return None
@@ -296,7 +300,7 @@ class _Courses:
 
                 lost = lost_over(cut, loss)
                 absent = time_of(cut, _lacks(digests))
-                if lost.total or lost.most.upper:
+                if lost.total or lost.most.upper or absent:
                     name, protocol, version = key
                     found.append(
                         LostAt(
@@ -308,6 +312,7 @@ class _Courses:
                             absent=absent,
                         )
                     )
+        diagnostics += losses.told(self._options.dumps[0])
         found.sort(key=lambda e: (-e.lost.total.upper, -e.lost.total.lower, e.service, e.node))
         return tuple(found)
 
@@ -384,10 +389,12 @@ def _told(file: str, courses: Sequence[NodeCourse]) -> Iterator[Diagnostic]:
         for look in node.looks:
             if look.why:
                 yield partial_warning("dump-failed", f"{node.node}: {look.why}", look.source)
-    alone = [each.node for each in courses if len(each.good) == 1]
-    if alone:
-        says = (
-            f"one dump alone says nothing of time: {listed(alone)}; --name-from or --node say "
-            "which dumps are of one node"
-        )
+    hint = "--name-from or --node say which dumps are of one node"
+    if alone := [each.node for each in courses if len(each.good) == 1]:
+        says = f"one dump alone says nothing of time: {listed(alone)}; {hint}"
         yield partial_warning("one-dump", says, file)
+    if together := [each.node for each in courses if each.is_twice_at_once]:
+        says = (
+            f"several dumps of one time, which may be of several nodes: {listed(together)}; {hint}"
+        )
+        yield partial_warning("same-time", says, file)

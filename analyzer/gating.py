@@ -73,7 +73,8 @@ def given_of(
     Raises:
         AnalyzerError: they are malformed.
     """
-    found = _unique(manifests(files))
+    every = manifests(files)
+    found = _unique([each for each in every if _is_looked_at(each)])
     try:
         nodes = scheduling_nodes(items)
     except ValueError as error:
@@ -99,9 +100,19 @@ def given_of(
         services=tuple(services),
         unjudged=tuple(unjudged),
         workloads=tuple(own),
-        ignored=Counter(m.kind or "?" for m in found if m.kind not in KINDS | OTHERS),
+        ignored=Counter(_kind(each) for each in every if not _is_looked_at(each)),
         replaced=replaced,
     )
+
+
+def _is_looked_at(given: Manifest) -> bool:
+    """Tell whether it is of a kind that matters; groups of other people's APIs have a dot."""
+    return given.kind in KINDS | OTHERS and "." not in given.group
+
+
+def _kind(given: Manifest) -> str:
+    is_other = given.kind in KINDS | OTHERS  # as that of Knative, which is a Service too
+    return f"{given.kind}.{given.group}" if is_other else given.kind or "?"
 
 
 def _unique(found: list[Manifest]) -> list[Manifest]:
@@ -112,7 +123,7 @@ def _unique(found: list[Manifest]) -> list[Manifest]:
     """
     seen: dict[tuple[str, tuple[str, str]], Manifest] = {}
     for each in found:
-        if each.kind in KINDS | OTHERS and each.name:
+        if each.name:
             first = seen.setdefault((each.kind, each.key), each)
             if first is not each:
                 each.fail(f"for the second time; first at {first.place}")

@@ -38,6 +38,12 @@ def _web(replicas: int = 2, **spec: Any) -> Any:
     return workload("web", replicas, template("web", **spec))
 
 
+def _spread(**more: Any) -> Any:
+    selector = {"matchLabels": {"app": "web"}}
+    wanted = {"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "DoNotSchedule"}
+    return {**wanted, "labelSelector": selector, **more}
+
+
 @pytest.fixture
 def there(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run commands in the folder of the test."""
@@ -110,8 +116,20 @@ def test_bad_input_is_one_clear_message(there: Command, words: tuple[str, ...], 
         (_web(), "for the second time; first at m.yaml:1"),
         (workload("a", 1, template("a", cpu="much")), "'much' is no quantity"),
         (
-            workload("a", 1, template("a", topologySpreadConstraints=[{"maxSkew": 0}])),
+            workload("a", 1, template("a", topologySpreadConstraints=[_spread(maxSkew=0)])),
             "maxSkew 0 is no number from 1",
+        ),
+        (
+            workload("a", 1, template("a", topologySpreadConstraints=[_spread(minDomains="3")])),
+            "minDomains '3' is no number from 1",
+        ),
+        (
+            workload(
+                "a",
+                1,
+                template("a", topologySpreadConstraints=[_spread(whenUnsatisfiable="Never")]),
+            ),
+            "whenUnsatisfiable 'Never' is neither DoNotSchedule nor ScheduleAnyway",
         ),
         (
             workload("a", 1, template("a", nodeSelector={"disk": True})),
@@ -126,6 +144,35 @@ def test_a_malformed_manifest_is_refused_with_its_place(
     assert (result.status, result.out) == (2, "")
     assert result.err.startswith("m.yaml:")
     assert says in result.err
+
+
+def _on_two_zones(there: Command, **more: Any) -> Any:
+    web = _web(topologySpreadConstraints=[_spread(**more)])
+    words = ("--max-loss", "50%", "--only", "node")
+    return there("gate", _manifest(there, web, service("web")), *_TWO_ZONES, *words)
+
+
+def test_a_constraint_whose_selector_is_empty_counts_no_pods(there: Command) -> None:
+    """It keeps no pod from a node, though {} selects all of them."""
+    assert _on_two_zones(there).status == 0
+    result = _on_two_zones(there, labelSelector={})
+    assert result.status == 1
+    assert "(maxSkew 1, DoNotSchedule, its labelSelector {} counts no pods)" in result.out
+
+
+def test_a_service_without_pods_is_told_so_once(there: Command) -> None:
+    result = there("gate", _manifest(there, _web(0), service("web")), *_TWO_ZONES, *THRESHOLDS)
+    assert result.status == 1
+    assert result.out.count("may be without any pod that runs") == 1
+    result = there("gate", _manifest(there, _web(0), service("web")), *_TWO_ZONES)
+    assert result.out.startswith("No pod of any Service runs.")
+
+
+def test_a_service_of_another_api_is_none(there: Command) -> None:
+    knative = {**service("web"), "apiVersion": "serving.knative.dev/v1"}
+    result = there("gate", _manifest(there, knative, _web(), service("web")), *_TWO_ZONES)
+    assert result.status == 0, result.err
+    assert "Not looked at: Service.serving.knative.dev (1)." in result.out
 
 
 # --- nodes of a cluster, with what runs there -----------------------------------
@@ -155,6 +202,22 @@ def test_pods_that_run_take_room_and_keep_others_away(there: Command) -> None:
     # The old pod goes; both new ones fit on one of the two nodes that are left.
     assert worst["pods"] == [{"node": "n2", "number": 2}]
     assert "1 pod that runs is replaced by those of the manifests" in found["assumed"]
+
+
+def test_pods_on_nodes_without_the_label_keep_nobody_beside_them(there: Command) -> None:
+    """The first of pods that want each other goes anywhere, as long as no zone has one."""
+    nodes = [node("n0", None), node("n1", "a"), node("n2", "b")]
+    cluster = [*nodes, _running("old", "n0", "web")]
+    items = there.file("c.json", json.dumps({"kind": "List", "items": cluster}))
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
+    beside = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    new = _web(2, affinity=beside)
+    new["spec"]["template"]["metadata"]["labels"]["v"] = "2"
+    new["spec"]["selector"] = {"matchLabels": {"v": "2"}}
+    manifest = _manifest(there, new, service("web", selector={"v": "2"}))
+    found = _json(there, manifest, "--nodes", items)
+    assert found["pending"] == []
+    assert found["services"][0]["worst"][0]["pods"] == [{"node": "n1", "number": 2}]
 
 
 def test_a_pod_that_stays_is_an_endpoint_too(there: Command) -> None:

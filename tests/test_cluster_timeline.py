@@ -219,6 +219,42 @@ def test_a_service_that_comes_and_goes_is_told_whole(command: Command) -> None:
     assert done.status == 1  # what its absence cost nobody knows
 
 
+def test_no_threshold_passes_on_a_service_that_was_absent_and_lost_nothing(
+    command: Command,
+) -> None:
+    lacking = "".join(f"{x}\n" for x in DUMP.split("\n") if "default/app" not in x)
+    write(command, (0, HEALED), (1, lacking), (2, HEALED))
+    given = (*NODE, "--dead", "10.244.0.7", "--service", "default/app", "--max-lost", "1h")
+    done = command("cluster", "timeline", "d", *given)
+    assert done.status == 1
+    assert "No loss of new flows is known; not all was judged." in done.out
+    assert "default/app at worker1: not in the rules for 0s to 2m;" in done.out
+    assert [exact(each["absent"]) for each in asked(command, *given, status=1)["losses"]] == [
+        (0, 120)
+    ]
+
+
+def test_dumps_of_one_time_are_named_and_no_threshold_passes(command: Command) -> None:
+    """Those of two nodes in folders, called alike, would else be one node that lost nothing."""
+    for node, text in (("a", DUMP), ("b", HEALED)):
+        write(command, (0, text), (1, text), node=node)
+    done = command("cluster", "timeline", "d", "--dead", "10.244.0.7", "--max-lost", "1h")
+    assert done.status == 1
+    assert "several dumps of one time, which may be of several nodes: 0, 1" in done.err
+    assert "No ServicePort lost new flows" not in done.out
+
+
+def test_who_is_dead_and_in_no_dump_is_named(command: Command) -> None:
+    write(command, (0, DUMP), (1, DUMP))
+    given = ("cluster", "timeline", "d", *NODE, "--max-lost", "1h", "--dead")
+    done = command(*given, "10.244.0.99")
+    assert done.status == 0
+    assert "10.244.0.99 is in none of the dumps" in done.err
+    done = command(*given, "10.244.0.7@2026-11-21T00:00Z..")
+    assert done.status == 1
+    assert "10.244.0.7 was dead at no time between the dumps" in done.err
+
+
 def test_one_dump_alone_is_no_course(command: Command) -> None:
     write(command, (0, DUMP))
     done = command("cluster", "timeline", "d", "--strict")
@@ -233,6 +269,7 @@ def test_one_dump_alone_is_no_course(command: Command) -> None:
         (["--dead", "a@2026-11-20T09:01Z..2026-11-20T09:00Z"], "is not NAME@FROM..TO"),
         (["--max-lost", "x"], "is not a duration"),
         (["--dead-by-objects"], "it takes --objects"),
+        (["--max-lost", "1m"], "nobody is dead"),
         (["--name-from", "(a)(b)"], "it has 2 groups; the name is one"),
         (["--time-from", "("], "--time-from (:"),
         (["--dead-node", "nobody", "--objects", "objects.json"], "no such node is known"),
@@ -263,6 +300,10 @@ def test_a_time_in_a_name_is_found_and_taken_out(time: Any, form: str) -> None:
     assert time_in(text) == expected
     assert without_times(text) == "node7"
     assert window_from_text(f"x@{time.strftime(form)}..") == ("x", Fraction(expected), None)
+
+
+def test_digits_within_a_word_are_no_time() -> None:
+    assert without_times("i-0123456789abcdef0-20261120T0900Z") == "i-0123456789abcdef0"
 
 
 @given(st.text(max_size=40))

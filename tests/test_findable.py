@@ -421,8 +421,7 @@ ANALYZER: Final = (
         "what a repair did on the kernel",
     ),
     Row(
-        "model/lab_phases reports/lab_phases_answer reports/lab_phases_json "
-        "reports/lab_phases_text",
+        "model/lab_phases reports/lab_phases_answer reports/lab_phases_json",
         "lab/test_phases.py lab/test_schedule.py reports/test_renderers.py",
         "what a run in which things happen found, as it is run and as it is judged",
     ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from analyzer.advice.takers import tolerates
-from analyzer.gate.labels import Labels, meets_term, selects
+from analyzer.gate.labels import Labels, is_empty, meets_term, selects
 from analyzer.gate.needs import (
     conflicts,
     host_ports,
@@ -233,11 +233,14 @@ class _Compiler:
         return within
 
     def _spread(self, number: int, template: Template) -> Iterator[Spread]:
-        wanted = [
-            each
-            for each in elements(template.spec, "topologySpreadConstraints")
-            if at(each, "whenUnsatisfiable") in (None, "DoNotSchedule")
-        ]
+        given = elements(template.spec, "topologySpreadConstraints")
+        for each in given:
+            if (how := at(each, "whenUnsatisfiable")) not in ("DoNotSchedule", "ScheduleAnyway"):
+                raise ValueError(
+                    f"topologySpreadConstraints: whenUnsatisfiable {how!r} is neither "
+                    "DoNotSchedule nor ScheduleAnyway"
+                )
+        wanted = [each for each in given if each["whenUnsatisfiable"] == "DoNotSchedule"]
         keys = [text(at(each, "topologyKey")) or "" for each in wanted]
         every = [self._domains_of(key) for key in keys]
         for each, domains in zip(wanted, every, strict=True):
@@ -245,6 +248,10 @@ class _Compiler:
             if type(most) is not int or most < 1:
                 raise ValueError(f"topologySpreadConstraints: maxSkew {most!r} is no number from 1")
             least = at(each, "minDomains")
+            if least is not None and (type(least) is not int or least < 1):
+                raise ValueError(
+                    f"topologySpreadConstraints: minDomains {least!r} is no number from 1"
+                )
             groups = self._counted_groups(template, each)
             counted = tuple(
                 v
@@ -255,19 +262,24 @@ class _Compiler:
                 domains=domains,
                 counted=counted,
                 most=most,
-                least_domains=least if type(least) is int else 1,
+                least_domains=1 if least is None else least,
                 groups=groups,
                 own=int(number in groups),
             )
 
     def _counted_groups(self, template: Template, constraint: object) -> frozenset[int]:
         """Return the groups whose pods a topologySpreadConstraint counts."""
+        selector, keys = at(constraint, "labelSelector"), elements(constraint, "matchLabelKeys")
+        if is_empty(selector) and not any(key in template.labels for key in keys):
+            return (
+                frozenset()
+            )  # common.go, ``countPodsMatchSelector``: no pods, and not all of them
         return frozenset(
             n
             for n, other in enumerate(self._templates)
             if other.namespace == template.namespace
-            and selects(at(constraint, "labelSelector"), other.labels)
-            and _alike(template, other, elements(constraint, "matchLabelKeys"))
+            and selects(selector, other.labels)
+            and _alike(template, other, keys)
         )
 
     # --- what pods would rather have --------------------------------------------

@@ -44,6 +44,15 @@ def selects(selector: object, labels: Labels) -> bool:
     return all(meets(each, labels) for each in elements(selector, "matchExpressions"))
 
 
+def is_empty(selector: object) -> bool:
+    """Tell whether a LabelSelector is there and asks for nothing, as {}."""
+    return (
+        isinstance(selector, dict)
+        and not selector.get("matchLabels")
+        and not selector.get("matchExpressions")
+    )
+
+
 def meets(expression: object, labels: Labels) -> bool:
     """Tell whether labels meet one of ``matchExpressions``, of pods or of nodes.
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     HostPort: TypeAlias = tuple[str, str, int]
 
 _KEPT_OUT: Final = ("NoSchedule", "NoExecute")
+#: Resources that a pod may request as one.
+_OF_POD: Final = ("cpu", "memory")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _ANY: Final = ("", "0.0.0.0", "::")  # noqa: S104  # how a pod names all addresses; nothing is bound
 
@@ -86,7 +88,7 @@ def requests(spec: Spec) -> dict[str, int]:
     """Return how much a pod requests, by resource; ``pods`` is one.
 
     Containers that start before the others and stay count as these do, those that end first count
-    where they need more.
+    where they need more. What the pod requests as one counts in their place.
 
     Raises:
         ValueError: an amount is no quantity.
@@ -106,8 +108,21 @@ def requests(spec: Spec) -> dict[str, int]:
             most[key] = max(most.get(key, 0), own.get(key, 0) + staying.get(key, 0))
     for key, number in most.items():
         total[key] = max(total.get(key, 0), number)
+    total.update(_of_pod(spec, total))
     _add(total, dict(_amounts(at(spec, "overhead"))))
     return {**{key: each for key, each in total.items() if each}, "pods": 1}
+
+
+def _of_pod(spec: Spec, of_containers: Mapping[str, int]) -> dict[str, int]:
+    """Return what the pod requests for all of its containers together, in place of their sum.
+
+    Source: pkg/apis/core/v1/defaults.go, ``defaultPodRequests``: its limits count where neither it
+    nor a container requests anything of a resource.
+    """
+    limits = dict(_amounts(at(spec, "resources", "limits")))
+    found = {key: each for key, each in limits.items() if key not in of_containers}
+    found.update(_amounts(at(spec, "resources", "requests")))
+    return {k: n for k, n in found.items() if k in _OF_POD or k.startswith("hugepages-")}
 
 
 def _of_container(container: object) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from analyzer.gate.labels import is_empty
 from analyzer.gate.problem import Group, Problem
 from analyzer.parsers.api_objects import at, elements
 
@@ -35,9 +36,15 @@ def _apart(spec: Mapping[str, Any], *, required: bool) -> Iterator[str]:
             yield f"{how} {kind} on {at(term, 'topologyKey')}"
     wanted = "DoNotSchedule" if required else "ScheduleAnyway"
     for each in elements(spec, "topologySpreadConstraints"):
-        if (at(each, "whenUnsatisfiable") or "DoNotSchedule") == wanted:
+        if at(each, "whenUnsatisfiable") == wanted:
             key, most = at(each, "topologyKey"), at(each, "maxSkew")
-            yield f"topologySpreadConstraints on {key} (maxSkew {most}, {wanted})"
+            counts = ", its labelSelector {} counts no pods" if _counts_none(each) else ""
+            yield f"topologySpreadConstraints on {key} (maxSkew {most}, {wanted}{counts})"
+
+
+def _counts_none(constraint: object) -> bool:
+    keys = elements(constraint, "matchLabelKeys")
+    return is_empty(at(constraint, "labelSelector")) and not keys
 
 
 def why_pending(problem: Problem, group: Group) -> str:

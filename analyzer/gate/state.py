@@ -100,12 +100,13 @@ class State:
 
     def _beside(self, g: int, group: Group, found: list[int]) -> list[int]:
         affine = group.affine or frozenset()
-        if not any(any(self.counts[h]) for h in affine):
-            # The first of pods that want to be beside each other may go anywhere.
+        held = [self._held(Term(term.domains, affine)) for term in group.affinity]
+        if not any(held):
+            # The first of pods that want to be beside each other may go anywhere; those on nodes
+            # without the label count for nothing.
             return found if g in affine else []
-        for term in group.affinity:
-            held = self._held(Term(term.domains, affine))
-            found = [v for v in found if term.domains[v] in held]
+        for term, domains in zip(group.affinity, held, strict=True):
+            found = [v for v in found if term.domains[v] in domains]
         return found
 
     def _within(self, spread: Spread, found: Iterable[int]) -> Iterator[int]:

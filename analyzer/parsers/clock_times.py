@@ -17,8 +17,8 @@ _TIME: Final = re.compile(
     r"(?<!\d)(\d{4})-?(\d\d)-?(\d\d)[T_ .-]?(\d\d)[-:.h_]?(\d\d)"
     r"(?:[-:.m_]?(\d\d)(?:[.,](\d{1,6}))?)?(Z|[+-]\d\d:?\d\d(?!\d))?(?!\d)"
 )
-#: Seconds since 1970, of this century.
-_SECONDS: Final = re.compile(r"(?<!\d)(\d{10})(?:\.(\d{1,6}))?(?!\d)")
+#: Seconds since 1970, of this century; digits within a word are a name's: i-0123456789abcdef0.
+_SECONDS: Final = re.compile(r"(?<![0-9A-Za-z])(\d{10})(?:\.(\d{1,6}))?(?![0-9A-Za-z])")
 
 
 def seconds_of(time: datetime) -> Fraction:

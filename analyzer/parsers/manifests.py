@@ -45,6 +45,11 @@ class Manifest:
         return text(self.item.get("kind")) or ""
 
     @property
+    def group(self) -> str:
+        """The group of its API; empty for the first one, whose ``apiVersion`` is ``v1``."""
+        return (text(self.item.get("apiVersion")) or "").rpartition("/")[0]
+
+    @property
     def name(self) -> str:
         """Its name; empty where it has none."""
         return text(at(self.item, "metadata", "name")) or ""

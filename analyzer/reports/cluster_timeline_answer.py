@@ -97,6 +97,12 @@ class NodeCourse:
         """Those that say something."""
         return tuple(each for each in self.looks if not each.why)
 
+    @property
+    def is_twice_at_once(self) -> bool:
+        """Whether two of these are of the same time."""
+        times = [each.at for each in self.good]
+        return len(set(times)) < len(times)
+
 
 @value(kw_only=True)
 class TimelineOfDumpsAnswer:
@@ -130,8 +136,11 @@ class TimelineOfDumpsAnswer:
         """Whether all dumps were read, and nothing of them is left out."""
         failed = any(each.why for node in self.nodes for each in node.looks)
         alone = any(len(node.good) < 2 for node in self.nodes)  # noqa: PLR2004  # a course has two
+        together = any(node.is_twice_at_once for node in self.nodes)
         absent = any(each.absent for each in self.lost or ())
-        return not failed and not alone and not absent and not any(self.not_judged.values())
+        elsewhen = any(each.partial for each in self.diagnostics)
+        known = not failed and not alone and not together and not absent and not elsewhen
+        return known and not any(self.not_judged.values())
 
     @property
     def is_broken(self) -> bool:

@@ -53,7 +53,7 @@ def render(answer: TimelineOfDumpsAnswer) -> Document:
     """Return the head, and a table of each kind of finding that there is."""
     blocks: list[Block] = [*_head(answer)]
     if answer.lost is not None:
-        blocks += _table(_LOST, [_lost_row(each) for each in answer.lost], answer, "loss")
+        blocks += _table(_LOST, [_lost_row(each) for each in _losing(answer)], answer, "loss")
     if answer.wrong is not None:
         wrong = sorted(answer.wrong, key=lambda e: (-e.lasted.upper, e.node, e.service))
         blocks += _table(_WRONG, [_wrong_row(each) for each in wrong], answer, "difference")
@@ -89,17 +89,39 @@ def _head(answer: TimelineOfDumpsAnswer) -> Iterator[Line]:
         yield Line((f"Dead: {listed(answer.dead)}.",))
     if answer.lost is None:
         return
-    if not answer.lost:
-        style = Style.GOOD if answer.is_whole else Style.WARNING
-        yield Line((Span("No ServicePort lost new flows.", style),))
-        return
-    for each in answer.lost[:_MOST_NAMED]:
+    losing = _losing(answer)
+    if not losing and answer.is_whole:
+        yield Line((Span("No ServicePort lost new flows.", Style.GOOD),))
+    elif not losing:
+        says = "No loss of new flows is known; not all was judged."
+        yield Line((Span(says, Style.WARNING),))
+    for each in losing[:_MOST_NAMED]:
         lost = each.lost
         says = (
             f" at {each.node}: lost {bounds_percent(lost.most)} for {_length(lost.lossy)}: as all "
             f"new flows lost for {_length(lost.total)}."
         )
         yield Line((Span(each.service, Style.STRONG), says))
+    yield from _absent(answer)
+
+
+def _losing(answer: TimelineOfDumpsAnswer) -> list[LostAt]:
+    """Return those that may have lost flows; others were not in the rules all the while."""
+    return [each for each in answer.lost or () if each.lost.most.upper]
+
+
+def _absent(answer: TimelineOfDumpsAnswer) -> Iterator[Line]:
+    absent = [each for each in answer.lost or () if each.absent]
+    shown = absent if answer.every else absent[:_MOST_NAMED]
+    for each in shown:
+        says = (
+            f"{each.service} at {each.node}: not in the rules for {_length(each.absent)}; what "
+            "that cost is not counted."
+        )
+        yield Line((Span(says, Style.WARNING),))
+    if more := len(absent) - len(shown):
+        says = f"{count(more, 'more ServicePort')} not in the rules all the while: --all"
+        yield Line((Span(says, Style.FAINT),))
 
 
 def _table(

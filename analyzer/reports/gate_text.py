@@ -79,6 +79,8 @@ def _summary(answer: GateAnswer) -> Iterator[Line]:
 
 def _worst_of_all(answer: GateAnswer) -> str:
     every = [(f, each) for each in answer.judged for f in each.worst if f.kind and f.case.found]
+    if not every and answer.failing.kinds:
+        return "No pod of any Service runs."
     if not every:
         return "No failure of nodes to judge: there is one node alone."
     found, judged = max(every, key=lambda e: e[0].case.loss(e[0].kind or Kind.NODE).upper)
@@ -178,7 +180,11 @@ def _broken(answer: GateAnswer, number: int) -> Iterator[Line]:
     yield Line((Span(judged.service.name, Style.STRONG), f" ({place})"))
     told: set[str] = set()
     for each in judged.violations:
-        yield Line((Span(f"  {violation_words(answer, judged, each)}.", Style.BAD),))
+        says = violation_words(answer, judged, each)
+        if says in told:  # without any pod each failure is told alike
+            continue
+        told.add(says)
+        yield Line((Span(f"  {says}.", Style.BAD),))
         where = placed_words(answer, each.found.case)
         if where and where not in told:
             told.add(where)

@@ -123,7 +123,7 @@ def _endpoints(each: Phase) -> Iterator[tuple[Cell, ...]]:
             f"{endpoint.landed:,}",
             f"{100 * endpoint.landed / measured.flows:.2f}%",
             f"{endpoint.answered:,}",
-            f"{verdict.p_value:.2g}",
+            f"{verdict.p_value:.2g}" if each.predicted else "-",
         )
 
 
@@ -177,6 +177,7 @@ def _end(answer: LabPhasesAnswer) -> Iterator[Line]:
         (
             "Verdict: ",
             judged(agrees=answer.agrees),
+            Span(_as_far(answer), Style.WARNING),
             Span(
                 " (exact binomial tests, Holm-corrected; false-alarm rate "
                 f"{answer.false_alarm_rate:.0e} for all phases together)",
@@ -184,3 +185,10 @@ def _end(answer: LabPhasesAnswer) -> Iterator[Line]:
             ),
         )
     )
+
+
+def _as_far(answer: LabPhasesAnswer) -> str:
+    """Return of how many flows the verdict says nothing; empty where it is of all."""
+    untold = [each for each in answer.phases if not each.predicted]
+    number = sum(each.verdict.measurement.flows for each in untold)
+    return f"; {count(number, 'flow')} not judged" if number else ""

@@ -6,7 +6,7 @@ node know nothing of it. What is slow lives: it answers, and late.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final
@@ -120,15 +120,18 @@ def _seconds(text: str) -> float:
     return 0.0 if found is None else float(found)
 
 
-def parted(word: str) -> tuple[str, Kind | None]:
+def parted(word: str, nodes: Collection[str] = ()) -> tuple[str, Kind | None]:
     """Return what a word of ``--dead`` names, and the kind behind it; None: it has none.
 
     Raises:
-        UsageError: a kind has a wrong number, or nothing is before it.
+        UsageError: a kind has a wrong number, or nothing is before it; or behind one of `nodes`
+            there is none.
     """
     what, sign, last = word.rpartition(":")
     kind = kind_from_text(last) if sign else None
     if kind is None:
+        if what in nodes:  # no address, whose last part may be anything
+            raise UsageError(f"--dead {word}: {last!r} is none of {', '.join(FATES)}")
         return word, None
     if not what:
         raise UsageError(f"--dead {word}: what is {last}? Give WHAT:KIND")
@@ -145,7 +148,7 @@ def deaths_of(options: SimpleNamespace, given: Input) -> tuple[Dead, tuple[Death
     lasting: dict[str, list[str]] = {"dead": [], "dead_node": []}
     for name in lasting:
         for word in getattr(options, name):
-            what, kind = parted(word)
+            what, kind = parted(word, given.cluster.node_names)
             is_node = name == "dead_node" or what in given.cluster.node_names
             if kind is not None:
                 deaths.append(death_of(what, kind, options, given, is_node=is_node))

@@ -269,7 +269,8 @@ class Course:
             listing = Meanwhile(self._lab.topology.node, self._lab.backend.listing())
             self._listings.append((self._now.ruleset, listing))
             self._over(event, begun)
-            self._begin(self.clock())
+            now = self.clock()  # what follows begins behind it
+            self._begin(now)
         if not self._waiting or self._waiting[0].at > now:
             return
         event = self._waiting.pop(0)

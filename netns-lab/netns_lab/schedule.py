@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final, Literal
@@ -119,15 +120,16 @@ def schedule(options: SimpleNamespace, given: Input, further: Sequence[Input]) -
                 first.append(death)
     for word in options.kill:
         what, at = words_at("--kill", word, seconds)
-        death = _death(what, options, every, is_node=False)
+        with _said_of("--kill", word):
+            death = _death(what, options, every, is_node=False)
         if death.kind.name == "flap":
             raise UsageError(f"--kill {word}: what flaps does so all the time; say it by --dead")
         events.append(Planned(at=at, verb="kill", death=death))
     for word in options.revive:
         what, at = words_at("--revive", word, seconds)
-        events.append(
-            Planned(at=at, verb="revive", death=_death(what, options, every, is_node=False))
-        )
+        with _said_of("--revive", word):
+            death = _death(what, options, every, is_node=False)
+        events.append(Planned(at=at, verb="revive", death=death))
     events += [Planned(at=at, verb="replace-rules", file=f) for f, at in files_of(options)]
     for word in options.resync:
         _, at = words_at("--resync", word, seconds)
@@ -136,8 +138,18 @@ def schedule(options: SimpleNamespace, given: Input, further: Sequence[Input]) -
     return Schedule(seconds=seconds, first=tuple(first), events=tuple(_named(first, events)))
 
 
+@contextmanager
+def _said_of(option: str, word: str) -> Iterator[None]:
+    """Tell what is wrong with a name as of the option that has it."""
+    try:
+        yield
+    except UsageError as error:
+        says = str(error).partition(": ")[2]
+        raise UsageError(f"{option} {word}: {says}") from None
+
+
 def _death(word: str, options: SimpleNamespace, given: Input, *, is_node: bool) -> Death:
-    what, kind = parted(word)
+    what, kind = parted(word, given.cluster.node_names)
     is_node = is_node or what in given.cluster.node_names
     death = death_of(what, kind or SILENT, options, given, is_node=is_node)
     if kind is None and not death.whole:  # its pod lives

@@ -75,3 +75,12 @@ def test_ports_of_the_host_conflict_by_address_and_protocol() -> None:
     assert not ports()
     spec = {"hostNetwork": True, "containers": [{"ports": [{"containerPort": 80}]}]}
     assert conflicts(host_ports(spec), anywhere)
+
+
+def test_what_a_pod_requests_as_one_counts_in_place_of_its_containers() -> None:
+    whole = {"requests": {"cpu": "2", "gpu": "1"}, "limits": {"cpu": "4", "memory": "1Gi"}}
+    spec = {"containers": [_container("1")], "overhead": {"cpu": "10m"}, "resources": whole}
+    assert requests(spec) == {"cpu": 2010, "memory": 1 << 30, "pods": 1}
+    # Of limits alone, what a container requests is what the pod does.
+    spec["resources"] = {"limits": {"cpu": "4", "hugepages-2Mi": "2Mi"}}
+    assert requests(spec) == {"cpu": 1010, "hugepages-2Mi": 1 << 21, "pods": 1}

@@ -134,3 +134,13 @@ def test_rules_that_do_not_know_the_service_are_not_judged(tmp_path: Path) -> No
     assert done.returncode == 3, done.stderr
     assert "it does not tell what becomes of flows to default/app: not judged" in done.stderr
     assert [e["predicted"] for e in json.loads(done.stdout)["phases"]] == [True, False, False]
+
+
+def test_what_happens_at_one_time_happens_one_after_the_other() -> None:
+    happens = ["--resync", "@0.5s", "--resync", "@0.5s", "--kill", "master@0.5s"]
+    _, found, errors = lab_run(*EXAMPLE, "--for", "1s", "--connections", "0", *happens)
+    assert not errors
+    for one, other in zip(found["events"], found["events"][1:], strict=False):
+        assert one["ended"] <= other["begun"]
+    for one, other in zip(found["phases"], found["phases"][1:], strict=False):
+        assert one["ends"] <= other["begins"]

@@ -52,6 +52,10 @@ def planned(*words: str) -> Schedule:
     ("words", "says"),
     [
         (["--kill", "master@1s"], "--kill: add --for, for example --for 30s"),
+        (["--for", "5s", "--kill", "nobody@1s"], "--kill nobody@1s: expected an address"),
+        (["--for", "5s", "--revive", "nobody@1s"], "--revive nobody@1s: expected an address"),
+        (["--for", "5s", "--kill", "master:gone@1s"], "--kill master:gone@1s: 'gone' is none of"),
+        (["--for", "5s", "--dead", "master:gone"], "--dead master:gone: 'gone' is none of silent"),
         (["--for", "5s", "--kill", "master@9s"], "the run is from 0s to 5s, as --for says"),
         (["--for", "5s", "--kill", "master@0s"], "the run is from 0s to 5s, as --for says"),
         (["--for", "5s", "--kill", "master"], "expected when, for example"),
@@ -59,7 +63,6 @@ def planned(*words: str) -> Schedule:
         (["--for", "5s", "--resync", "2s"], "expected when, for example @10s"),
         (["--for", "5s", "--revive", "master@2s"], "nothing of that name is dead by then"),
         (["--for", "5s", "--dead", "master", "--kill", "10.244.0.7@1s"], "master is silent by"),
-        (["--for", "5s", "--kill", "nobody@1s"], "nobody: expected an address"),
         (["--for", "5s", "--kill", "master:flap=1s/1s@1s"], "say it by --dead"),
         (["--for", "5s", "--dead", "10.244.0.7:slow=fast"], "milliseconds from 1 to 10,000"),
         (["--for", "5s", "--dead", "10.244.0.7:slow"], "milliseconds from 1 to 10,000"),

@@ -235,7 +235,16 @@ _BOUND: dict[str, Any] = {
                 "whenUnsatisfiable": draw(
                     st.sampled_from(["DoNotSchedule"] * 3 + ["ScheduleAnyway"])
                 ),
-                **draw(st.sampled_from([{}, {"nodeTaintsPolicy": "Honor"}, {"minDomains": 3}])),
+                **draw(
+                    st.sampled_from(
+                        [
+                            {},
+                            {"nodeTaintsPolicy": "Honor"},
+                            {"minDomains": 3},
+                            {"labelSelector": {}},
+                        ]
+                    )
+                ),
             }
         ]
     },

@@ -157,12 +157,14 @@ def _is_spread(
                 continue
             numbers.setdefault(_labels(other)[key], 0)
             for p, at in running:
+                if not each["labelSelector"]:  # {} matches all, and counts none of them
+                    continue
                 if at == other["metadata"]["name"] and _matches(each["labelSelector"], p):
                     numbers[_labels(other)[key]] += 1
         least = min(numbers.values(), default=0)
         if len(numbers) < each.get("minDomains", 1):
             least = 0
-        own = _matches(each["labelSelector"], pod)
+        own = bool(each["labelSelector"]) and _matches(each["labelSelector"], pod)
         if numbers.get(_labels(node)[key], 0) + own - least > each["maxSkew"]:
             return False
     return True
