@@ -204,6 +204,18 @@ def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
                 line=each.manifest.place.line,
                 partial=True,
             )
+    for scaled in given.workloads:
+        if scaled.most:
+            least = count(scaled.replicas or 0, "pod")
+            yield Diagnostic(
+                severity=Severity.WARNING,
+                code="autoscaled",
+                message=f"{scaled.name} was judged with {least}; with more, up to {scaled.most:,} "
+                "by its autoscaler, a node or a zone may cost more",
+                file=scaled.manifest.place.file,
+                line=scaled.manifest.place.line,
+                partial=True,
+            )
     if judge.differing:
         yield Diagnostic(
             severity=Severity.WARNING,

@@ -288,6 +288,14 @@ def test_ports_that_lead_to_other_pods_are_judged_apart(there: Command) -> None:
     }
 
 
+def test_where_there_is_no_service_no_threshold_passes(there: Command) -> None:
+    there.file("nothing.yaml", "---\nnull\n---\n")
+    done = there("gate", "nothing.yaml", "--nodes", "3x", "--max-loss", "1%")
+    assert done.status == 1
+    assert done.out.startswith("No Service is in the manifests, so the gate fails.\n")
+    assert there("gate", "nothing.yaml", "--nodes", "3x").status == 0
+
+
 def test_what_is_not_proven_is_a_range_and_passes_no_threshold(there: Command) -> None:
     wide = workload("web", 40, template("web", cpu=1))
     near = service("web", trafficDistribution="PreferClose")

@@ -43,6 +43,7 @@ class Workload:
         spec: of its pods.
         replicas: how many; of a DaemonSet None: one on each node that takes one.
         scaled: what the number is by an autoscaler, in words; empty where none scales it.
+        most: how many pods its autoscaler may make of them, which are not judged; 0: no more.
     """
 
     manifest: Manifest
@@ -50,6 +51,7 @@ class Workload:
     spec: Mapping[str, Any]
     replicas: int | None
     scaled: str = ""
+    most: int = 0
 
     @property
     def kind(self) -> str:
@@ -73,15 +75,17 @@ def workloads(given: Sequence[Manifest]) -> list[Workload]:
     Raises:
         ParseError: one of them is malformed.
     """
-    least = dict(_scaled(given))
+    bounds = dict(_scaled(given))
     found = []
     for each in given:
         if each.kind in KINDS:
             made = _workload(each)
-            minimum = least.get((each.kind, each.key))
-            if minimum is not None and made.replicas is not None:
-                says = f"{made.name}: {minimum} pods, the least that its autoscaler keeps"
-                made = replace(made, replicas=minimum, scaled=says)
+            bound = bounds.get((each.kind, each.key))
+            if bound is not None and made.replicas is not None:
+                least, most = bound
+                says = f"{made.name}: {least} pods, the least that its autoscaler keeps"
+                more = most if most > least else 0
+                made = replace(made, replicas=least, scaled=says, most=more)
             found.append(made)
     return found
 
@@ -134,8 +138,10 @@ def _daemon_tolerations(spec: Mapping[str, Any]) -> Iterator[object]:
         yield {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
 
 
-def _scaled(given: Sequence[Manifest]) -> Iterator[tuple[tuple[str, tuple[str, str]], int]]:
-    """Give the least number of pods that autoscalers keep, by the kind and key of a workload."""
+def _scaled(
+    given: Sequence[Manifest],
+) -> Iterator[tuple[tuple[str, tuple[str, str]], tuple[int, int]]]:
+    """Give the least and the most pods that autoscalers keep, by a workload's kind and key."""
     for each in given:
         if each.kind == "HorizontalPodAutoscaler":
             target = at(each.item, "spec", "scaleTargetRef")
@@ -143,6 +149,9 @@ def _scaled(given: Sequence[Manifest]) -> Iterator[tuple[tuple[str, tuple[str, s
             least = 1 if least is None else least
             if type(least) is not int or not 0 <= least <= _MOST_REPLICAS:
                 each.fail(f"minReplicas: expected a number, not {least!r}")
+            most = at(each.item, "spec", "maxReplicas")
+            if type(most) is not int or not max(1, least) <= most:
+                each.fail(f"maxReplicas: expected a number, at least minReplicas, not {most!r}")
             kind, name = text(at(target, "kind")), text(at(target, "name"))
             if kind and name:
-                yield (kind, (each.namespace, name)), least
+                yield (kind, (each.namespace, name)), (least, most)

@@ -82,7 +82,14 @@ class GateAnswer:
         """Whether what was asked for is not so, or not known to be so; or pods find no node."""
         if any(each.violations for each in self.judged) or any(p.least for p in self.pending):
             return True
-        return self.thresholds.are_any and (bool(self.not_judged) or self.is_faulty)
+        return self.thresholds.are_any and (
+            bool(self.not_judged) or self.is_faulty or self.is_empty
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no Service at all, as where a chart was not rendered."""
+        return not self.judged and not self.unjudged
 
 
 # --- words that several formats use ------------------------------------------

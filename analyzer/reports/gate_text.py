@@ -58,6 +58,9 @@ def _summary(answer: GateAnswer) -> Iterator[Line]:
         says = f"{len(broken):,} of {count(number, 'Service')} fail: {listed(broken)}."
         says = says.replace(" fail:", " fails:") if len(broken) == 1 else says
         yield Line((Span(says, Style.BAD),))
+    elif answer.is_empty and answer.thresholds.are_any:
+        says = "No Service is in the manifests, so the gate fails."
+        yield Line((Span(says, Style.BAD),))
     elif not answer.judged:
         yield Line((Span("No Service was judged.", Style.WARNING),))
     elif answer.not_judged and answer.thresholds.are_any:

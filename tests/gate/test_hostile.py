@@ -36,7 +36,11 @@ _SPEC: Any = {
 _SCALER: Any = {
     "kind": "HorizontalPodAutoscaler",
     "metadata": {"name": "h"},
-    "spec": {"minReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "a"}},
+    "spec": {
+        "minReplicas": 2,
+        "maxReplicas": 3,
+        "scaleTargetRef": {"kind": "Deployment", "name": "a"},
+    },
 }
 _RUNNING: Any = {
     "kind": "Pod",

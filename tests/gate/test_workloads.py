@@ -32,10 +32,14 @@ def test_an_autoscaler_may_leave_fewer() -> None:
     scaler = {
         "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "s"},
-        "spec": {"minReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "web"}},
+        "spec": {
+            "minReplicas": 2,
+            "maxReplicas": 7,
+            "scaleTargetRef": {"kind": "Deployment", "name": "web"},
+        },
     }
     (found,) = _read(workload("web", 9, template("web")), scaler)
-    assert found.replicas == 2
+    assert (found.replicas, found.most) == (2, 7)
     assert found.scaled == "deployment default/web: 2 pods, the least that its autoscaler keeps"
 
 
