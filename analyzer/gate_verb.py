@@ -164,7 +164,7 @@ def _pending(problem: Problem, found: Sequence[Judged]) -> Iterator[Pending]:
 
 def _assumed(given: Given, problem: Problem) -> Iterator[str]:
     """Give what the answer rests on, in words."""
-    yield "all pods are ready; a first rollout, so that no pods of an older revision count"
+    yield "new pods are ready; a first rollout, so that no pods of an older revision count"
     for each in given.workloads:
         if each.scaled:
             yield each.scaled

@@ -15,7 +15,7 @@ from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService, Unjudged, services_of
 from analyzer.gate.workloads import KINDS, OTHERS, Workload, workloads
 from analyzer.model.value import value
-from analyzer.parsers.api_objects import Object, at, decode, elements, text
+from analyzer.parsers.api_objects import Object, at, decode, elements, is_ready, text
 from analyzer.parsers.manifests import Manifest, manifests
 from analyzer.parsers.pods import has_ended
 
@@ -186,7 +186,8 @@ def _matters(pod: Object) -> list[object]:
         {"resources": at(each, "resources"), "ports": at(each, "ports")}
         for each in elements(spec, "containers")
     ]
-    return [kept, at(spec, "affinity", "podAntiAffinity"), at(spec, "hostNetwork")]
+    anti = at(spec, "affinity", "podAntiAffinity")
+    return [kept, anti, at(spec, "hostNetwork"), is_ready(pod)]
 
 
 def _template(pod: Object, fixed: Counter[str]) -> Template:
@@ -199,6 +200,7 @@ def _template(pod: Object, fixed: Counter[str]) -> Template:
         spec=at(pod, "spec"),
         number=0,
         fixed=dict(fixed),
+        is_ready=is_ready(pod),
     )
 
 

@@ -233,6 +233,25 @@ def test_a_pod_that_stays_is_an_endpoint_too(there: Command) -> None:
     assert one["expected"]["survives"] == 1
 
 
+def test_a_pod_that_says_it_is_not_ready_takes_room_and_is_no_endpoint(there: Command) -> None:
+    down = _running("canary", "n1", "web")
+    down["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    cluster = [node("n0", None), node("n1", None), down]
+    items = there.file("c.json", json.dumps({"kind": "List", "items": cluster}))
+    other = workload(
+        "web", 1, {**template("web"), "metadata": {"labels": {"app": "web", "v": "2"}}}
+    )
+    other["spec"]["selector"] = {"matchLabels": {"v": "2"}}
+    (one,) = _json(there, _manifest(there, other, service("web")), "--nodes", items)["services"]
+    assert one["expected"]["survives"] == 0
+    published = service("web", publishNotReadyAddresses=True)
+    (one,) = _json(there, _manifest(there, other, published), "--nodes", items)["services"]
+    assert one["expected"]["survives"] == 1
+    alone = _manifest(there, service("web"))
+    found = _json(there, alone, "--nodes", items)
+    assert found["not_judged"][0]["why"] == "all pods that its selector selects are not ready"
+
+
 # --- what it says ---------------------------------------------------------------
 
 

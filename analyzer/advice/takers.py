@@ -12,7 +12,7 @@ from analyzer.advice.objects import mapping, nodes_of
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import value
-from analyzer.parsers.api_objects import Object, addresses, at, elements, text
+from analyzer.parsers.api_objects import Object, addresses, at, elements, is_ready, text
 from analyzer.parsers.kubernetes import cluster_of
 
 TYPE_CHECKING = False
@@ -66,7 +66,7 @@ def takers(
             refused[name] = "without a label that the pods select"
         elif at(node, "spec", "unschedulable") is True:
             refused[name] = "cordoned"
-        elif not _is_ready(node):
+        elif not is_ready(node):
             refused[name] = "not ready"
         elif keeping:
             key, _, effect = keeping[0]
@@ -114,11 +114,6 @@ def _taints(node: Object) -> list[Taint]:
         if effect in _KEPT_OUT:
             found.append((text(at(each, "key")) or "", text(at(each, "value")) or "", effect))
     return found
-
-
-def _is_ready(node: Object) -> bool:
-    told = [c for c in elements(node, "status", "conditions") if at(c, "type") == "Ready"]
-    return all(at(each, "status") == "True" for each in told)
 
 
 class Addresses:

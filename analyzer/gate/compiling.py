@@ -44,6 +44,8 @@ class Template:
 
     Attributes:
         fixed: the nodes on which some run already, and how many.
+        is_ready: whether they are endpoints of Services that select them; those are that are
+            still to be placed.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Template:
     number: int | None
     workload: Workload | None = None
     fixed: Mapping[str, int] = {}  # never changed: values are not
+    is_ready: bool = True
 
 
 def template_of(workload: Workload) -> Template:

@@ -122,6 +122,11 @@ def _parts(
     if not selected:
         yield Unjudged(given, "its selector selects no pods of these manifests", matters=True)
         return
+    if at(given.item, "spec", "publishNotReadyAddresses") is not True:
+        selected = [g for g in selected if templates[g].is_ready]
+        if not selected:
+            yield Unjudged(given, "all pods that its selector selects are not ready", matters=True)
+            return
     by_pods: dict[tuple[int, ...], list[str]] = {}
     for port in elements(given.item, "spec", "ports"):
         name = text(at(port, "name")) or ""

@@ -108,3 +108,9 @@ def addresses(texts: Iterable[object]) -> tuple[Address, ...]:
     """Return the addresses that `texts` spell."""
     found = (address_from_text(each) for each in texts if isinstance(each, str))
     return tuple(address for address in found if address is not None)
+
+
+def is_ready(item: Object) -> bool:
+    """Tell whether a Node or a Pod does not say that it is not ready; some say nothing of it."""
+    told = [each for each in elements(item, "status", "conditions") if at(each, "type") == "Ready"]
+    return all(at(each, "status") == "True" for each in told)

@@ -69,7 +69,11 @@ def _summary(answer: GateAnswer) -> Iterator[Line]:
         says = f"{number:,} Services pass, wherever the scheduler puts their pods."
         if number == 1:
             says = "1 Service passes, wherever the scheduler puts its pods."
-        yield Line((Span(says, Style.GOOD),))
+        if any(each.dropping for each in answer.judged):
+            says = f"{says[:-1]}; with nothing dead some nodes drop flows, see below."
+            yield Line((Span(says, Style.WARNING),))
+        else:
+            yield Line((Span(says, Style.GOOD),))
     else:
         yield Line((Span(_worst_of_all(answer), Style.STRONG),))
     if stuck:
