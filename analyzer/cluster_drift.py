@@ -113,14 +113,14 @@ def told_of(objects: ApiObjects) -> Told:
 
 
 def _narrowed(found: Drifted, options: SimpleNamespace) -> Drifted:
-    """Return the findings that were asked for."""
+    """Return the findings that were asked for; what is of a node is of each of its Services."""
     names, spaces = options.service, options.namespace
     kept = [
         each
         for each in found.findings
         if (not options.only or each.drift.value in options.only)
-        and (not names or any(name in each.service for name in names))
-        and (not spaces or each.service.partition("/")[0] in spaces)
+        and (not each.service or not names or any(name in each.service for name in names))
+        and (not each.service or not spaces or each.service.partition("/")[0] in spaces)
     ]
     return replace(found, findings=tuple(kept))
 

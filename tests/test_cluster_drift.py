@@ -170,9 +170,11 @@ def test_only_what_was_asked_for_is_told(folder: Path, command: Command) -> None
         "foreign-endpoint",
     }
     done = command(*given, "--service", "sticky")
-    assert {line.split("\t")[2] for line in done.out.split("\n")[1:-1]} == {"ns/sticky:http"}
+    # What is of a node is of each Service there.
+    assert {line.split("\t")[2] for line in done.out.split("\n")[1:-1]} == {"", "ns/sticky:http"}
     assert command(*given, "--only", "none").status == 2
-    assert command(*given, "--only", "no-services", "--service", "sticky").status == 0
+    assert command(*given, "--only", "no-services", "--service", "sticky").status == 1
+    assert command(*given, "--only", "stale-endpoint", "--service", "sticky").status == 0
 
 
 def _without(text: str, prefix: str) -> str:
