@@ -61,9 +61,13 @@ class LabPhasesAnswer:
 
     @property
     def agrees(self) -> bool:
-        """Whether the kernel did what was predicted, in each phase and to each connection."""
+        """Whether the kernel did what was predicted, in each phase and to each connection.
+
+        Where nothing was predicted it agrees with nothing.
+        """
         wrong = any(each.agrees is False for each in self.connections)
-        return not wrong and all(each.verdict.agrees for each in self.phases if each.predicted)
+        told = [each.verdict.agrees for each in self.phases if each.predicted]
+        return not wrong and bool(told) and all(told)
 
     @property
     def unaccounted(self) -> int:
