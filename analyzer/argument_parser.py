@@ -73,6 +73,32 @@ def percentage(text: str) -> Fraction:
     return value / 100
 
 
+def duration_of(text: str) -> Fraction:
+    """Return seconds, of ``40s`` or ``1m30s``; there may be none.
+
+    Raises:
+        ArgumentTypeError: it is no duration.
+    """
+    from analyzer.parsers.durations import duration_from_text
+
+    found = duration_from_text(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration (for example 40s or 1m30s)")
+    return found
+
+
+def time_of(text: str) -> Fraction:
+    """Return seconds, more than none.
+
+    Raises:
+        ArgumentTypeError: it is no such time.
+    """
+    found = duration_of(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time at all")
+    return found
+
+
 def address_of(text: str) -> Address:
     """Return an address, of the value of an option.
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from fractions import Fraction
 
-from analyzer.argument_parser import percentage, several
+from analyzer.argument_parser import percentage, several, time_of
 from analyzer.clients.connectors import CONNECTORS
 from analyzer.clients.fates import FATES_OF_THE_DEAD, Fate
 from analyzer.clients.resolvers import RESOLVERS
 from analyzer.errors import suggestion
-from analyzer.parsers.durations import duration_from_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,13 +33,6 @@ def _fate(text: str) -> tuple[str, Fate]:
             "worker1=refused"
         )
     return name, known[fate]
-
-
-def _time(text: str) -> Fraction:
-    found = duration_from_text(text)
-    if not found:
-        raise ArgumentTypeError(f"{text!r} is not a duration (for example 3s)")
-    return found
 
 
 def _tries(text: str) -> int:
@@ -101,7 +92,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--timeout": {
         "metavar": "TIME",
-        "type": _time,
+        "type": time_of,
         "help": "give up each try to connect after that (default: each client's own)",
     },
     "--tries": {

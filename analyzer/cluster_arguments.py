@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 from analyzer import arguments
-from analyzer.argument_parser import Parser, network_of_node, several, size_of
+from analyzer.argument_parser import Parser, duration_of, network_of_node, several, size_of
 from analyzer.assumed_arguments import add_assumed_options
 from analyzer.loss_arguments import OPTIONS as LOSS
 from analyzer.objects_arguments import add_proxy_options
@@ -280,7 +280,7 @@ def _timeline(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-lost",
         metavar="TIME",
-        type=_duration,
+        type=duration_of,
         help="exit with 1 if a ServicePort may have lost more than this time's worth of new flows, "
         "or not all was read",
     )
@@ -321,15 +321,6 @@ def _window(text: str) -> tuple[str, Fraction | None, Fraction | None]:
         raise ArgumentTypeError(
             f"{text!r} is not NAME@FROM..TO, for example a@2026-11-20T09:00:00Z..2026-11-20T09:10Z"
         )
-    return found
-
-
-def _duration(text: str) -> Fraction:
-    from analyzer.parsers.durations import duration_from_text
-
-    found = duration_from_text(text)
-    if found is None:
-        raise ArgumentTypeError(f"{text!r} is not a duration (for example 40s or 1m30s)")
     return found
 
 

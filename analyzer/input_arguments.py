@@ -71,24 +71,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
         **several(),
         help="kubectl get services,endpointslices,nodes,pods -A -o json; files or folders",
     )
-    parser.add_argument(
-        "--node-of",
-        metavar="CIDR=NODE",
-        **several(network_of_node),
-        help="which node's pods have addresses of a network, where no objects say it",
-    )
-    parser.add_argument(
-        "--node",
-        metavar="NAME",
-        action=Joined,
-        help="the node whose dump it is; of several dumps their nodes, in their order",
-    )
-    parser.add_argument(
-        "--node-ip",
-        metavar="IP",
-        **several(address_of),
-        help="that node's addresses, where no objects say them",
-    )
+    add_places(parser, "the node whose dump it is; of several dumps their nodes, in their order")
     parser.add_argument(
         "--ipsets",
         metavar="FILE",
@@ -96,6 +79,23 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
     )
     add_assumed_options(parser)
     add_reading_options(parser, "exit with 3 if the dump was read only in part")
+
+
+def add_places(parser: ArgumentParser, node: str) -> None:
+    """Add what says where pods are, and the rules; `node` is what ``--node`` names."""
+    parser.add_argument(
+        "--node-of",
+        metavar="CIDR=NODE",
+        **several(network_of_node),
+        help="which node's pods have addresses of a network, where no objects say it",
+    )
+    parser.add_argument("--node", metavar="NAME", action=Joined, help=node)
+    parser.add_argument(
+        "--node-ip",
+        metavar="IP",
+        **several(address_of),
+        help="that node's addresses, where no objects say them",
+    )
 
 
 def add_reading_options(parser: ArgumentParser, strict: str) -> None:

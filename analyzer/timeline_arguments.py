@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from fractions import Fraction
 
-from analyzer.argument_parser import percentage, several
+from analyzer.argument_parser import duration_of, percentage, several, time_of
 from analyzer.control_plane_arguments import OPTIONS as CONTROL_PLANE
 from analyzer.outage.clocks import DURATIONS, Span
-from analyzer.parsers.durations import duration_from_text, durations_from_text, rate_from_text
+from analyzer.parsers.durations import durations_from_text, rate_from_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,20 +16,6 @@ if TYPE_CHECKING:
 
 #: Of a number of nodes.
 _COUNT_DIGITS: Final = 9
-
-
-def _duration(text: str) -> Fraction:
-    found = duration_from_text(text)
-    if found is None:
-        raise ArgumentTypeError(f"{text!r} is not a duration (for example 40s or 1m30s)")
-    return found
-
-
-def _time(text: str) -> Fraction:
-    found = _duration(text)
-    if not found:
-        raise ArgumentTypeError(f"{text!r} is no time at all")
-    return found
 
 
 def _span(text: str) -> Span:
@@ -86,7 +72,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--api-back-after": {
         "metavar": "TIME",
-        "type": _time,
+        "type": time_of,
         "help": "the control plane is back then; what is marked dead stays dead, but for API "
         "servers (default: never)",
     },
@@ -96,7 +82,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--reboots-after": {
         "metavar": "TIME",
-        "type": _duration,
+        "type": duration_of,
         "help": "the dump's node restarts then, and without an API it has no rules",
     },
     "--dies-with-api": {
@@ -141,7 +127,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--for": {
         "dest": "until",
         "metavar": "TIME",
-        "type": _time,
+        "type": time_of,
         "default": Fraction(3600),
         "help": "play so long (default: 1h)",
     },
@@ -152,7 +138,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--slo-window": {
         "metavar": "TIME",
-        "type": _time,
+        "type": time_of,
         "default": Fraction(30 * 86400),
         "help": "default: 30d",
     },

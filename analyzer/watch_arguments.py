@@ -7,16 +7,14 @@ from argparse import ArgumentParser, ArgumentTypeError
 
 from analyzer import arguments
 from analyzer.argument_parser import (
-    Joined,
-    address_of,
-    network_of_node,
     percentage,
     several,
     size_of,
+    time_of,
 )
 from analyzer.assumed_arguments import add_assumed_options
+from analyzer.input_arguments import add_places
 from analyzer.objects_arguments import add_proxy_options
-from analyzer.parsers.durations import duration_from_text
 from analyzer.parsers.formats import FORMATS
 
 TYPE_CHECKING = False
@@ -97,7 +95,7 @@ def _add_input(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--timeout",
         metavar="TIME",
-        type=_time,
+        type=time_of,
         default="10s",
         help="end a command that takes longer (default: 10s)",
     )
@@ -111,7 +109,7 @@ def _add_input(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-age",
         metavar="TIME",
-        type=_time,
+        type=time_of,
         help="take files of rules and objects that are older for ones that nobody writes any more: "
         "the look has failed",
     )
@@ -122,23 +120,8 @@ def _add_input(parser: ArgumentParser) -> None:
         help="kubectl get services,endpointslices,nodes,pods -A -o json; read again when that "
         "changes",
     )
-    parser.add_argument(
-        "--node-of",
-        metavar="CIDR=NODE",
-        **several(network_of_node),
-        help="which node's pods have addresses of a network, where no objects say it",
-    )
-    parser.add_argument(
-        "--node",
-        metavar="NAME",
-        action=Joined,
-        help="the node whose rules these are (default: this machine, if the objects have it)",
-    )
-    parser.add_argument(
-        "--node-ip",
-        metavar="IP",
-        **several(address_of),
-        help="that node's addresses, where no objects say them",
+    add_places(
+        parser, "the node whose rules these are (default: this machine, if the objects have it)"
     )
     parser.add_argument(
         "--input-format",
@@ -159,13 +142,6 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def _time(text: str) -> Fraction:
-    found = duration_from_text(text)
-    if not found:
-        raise ArgumentTypeError(f"{text!r} is not a duration (for example 30s or 1m30s)")
-    return found
-
-
 def _share(text: str) -> Fraction:
     found = percentage(text)
     if not found:
@@ -174,7 +150,7 @@ def _share(text: str) -> Fraction:
 
 
 def _every(text: str) -> Fraction:
-    found = _time(text)
+    found = time_of(text)
     if found < _LEAST_EVERY:
         raise ArgumentTypeError(f"{text!r} is less than a second")
     return found
