@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from analyzer.api_objects import ApiObjects
-from analyzer.arguments import parse
+from analyzer.arguments.command_line import parse
 from analyzer.errors import AnalyzerError, InputError, UsageError
-from analyzer.files import read_file
-from analyzer.inputs import (
+from analyzer.inputs.api_objects import ApiObjects
+from analyzer.inputs.files import read_file
+from analyzer.inputs.recognised import (
     Input,
     node_addresses,
     read_dumps,
@@ -63,11 +63,11 @@ def main(arguments: Sequence[str]) -> int:
         options = parse(arguments)
         options.typed = arguments
         if options.verb.startswith("cluster "):
-            from analyzer.cluster_verbs import run_verb
+            from analyzer.verbs.cluster import run_verb
 
             return run_verb(options)
         if options.verb not in {"anonymise", "collect", "completion", "gate", "watch"}:
-            from analyzer.bundle import opened
+            from analyzer.inputs.bundle import opened
 
             options = opened(options, say)
         return _VERBS[options.verb](options)
@@ -86,11 +86,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _services(options: SimpleNamespace) -> int:
-    from analyzer.judging import freshness, lacking
+    from analyzer.questions.judging import freshness, lacking
     from analyzer.reports.answers import ServicesAnswer
 
     if options.from_objects:
-        from analyzer.predicting import predicted_input
+        from analyzer.questions.predicting import predicted_input
 
         given = predicted_input(options, ApiObjects(options))
     else:
@@ -128,9 +128,9 @@ def _specs(options: SimpleNamespace, given: Input) -> Mapping[tuple[str, str], A
 
 def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnostic, ...]]:
     """Return how many invariants are broken, and all that is to be said of the dump."""
-    from analyzer.judging import lacking, unlisted_endpoints
     from analyzer.kubeproxy.check.invariants import check
     from analyzer.model.rules import Ruleset
+    from analyzer.questions.judging import lacking, unlisted_endpoints
 
     node = options.node if options.node in given.cluster.node_names else None
     findings = 0
@@ -154,10 +154,10 @@ def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnosti
 
 
 def _tree(options: SimpleNamespace) -> int:
-    from analyzer.judging import dead_of
     from analyzer.kubeproxy.assumed import ASSUMED
     from analyzer.kubeproxy.select import narrow
     from analyzer.kubeproxy.view import Source
+    from analyzer.questions.judging import dead_of
     from analyzer.reports.answers import TreeAnswer
 
     given = read_input(options)
@@ -183,13 +183,13 @@ def _tree(options: SimpleNamespace) -> int:
 
 
 def _trace(options: SimpleNamespace) -> int:
-    from analyzer.dumps import of_version
-    from analyzer.judging import dead_of
+    from analyzer.inputs.dumps import of_version
     from analyzer.kubeproxy.asked_sets import not_told
     from analyzer.kubeproxy.exceeded import bounded
     from analyzer.kubeproxy.trace import trace
     from analyzer.parsers.survey import survey_any
-    from analyzer.question import family_of, is_named, question, resolved
+    from analyzer.questions.judging import dead_of
+    from analyzer.questions.packet import family_of, is_named, question, resolved
     from analyzer.reports.answers import TraceAnswer
 
     died = None
@@ -238,55 +238,55 @@ def _trace(options: SimpleNamespace) -> int:
 
 
 def _loss(options: SimpleNamespace) -> int:
-    from analyzer.losing import loss
+    from analyzer.verbs.loss import loss
 
     return loss(options)
 
 
 def _whatif(options: SimpleNamespace) -> int:
-    from analyzer.failure_verbs import whatif
+    from analyzer.verbs.failures import whatif
 
     return whatif(options)
 
 
 def _timeline(options: SimpleNamespace) -> int:
-    from analyzer.failure_verbs import timeline
+    from analyzer.verbs.failures import timeline
 
     return timeline(options)
 
 
 def _advise(options: SimpleNamespace) -> int:
-    from analyzer.advise_verb import advise
+    from analyzer.verbs.advise import advise
 
     return advise(options)
 
 
 def _gate(options: SimpleNamespace) -> int:
-    from analyzer.gate_verb import gate
+    from analyzer.verbs.gate import gate
 
     return gate(options)
 
 
 def _suspects(options: SimpleNamespace) -> int:
-    from analyzer.flow_verbs import suspects
+    from analyzer.verbs.flows import suspects
 
     return suspects(options)
 
 
 def _pinned(options: SimpleNamespace) -> int:
-    from analyzer.flow_verbs import pinned
+    from analyzer.verbs.flows import pinned
 
     return pinned(options)
 
 
 def _repair(options: SimpleNamespace) -> int:
-    from analyzer.repair_verb import repair
+    from analyzer.verbs.repair import repair
 
     return repair(options)
 
 
 def _client(options: SimpleNamespace) -> int:
-    from analyzer.client_verbs import client
+    from analyzer.verbs.client import client
 
     return client(options)
 
@@ -326,17 +326,17 @@ def _diff(options: SimpleNamespace) -> int:
 
 
 def _explore(options: SimpleNamespace) -> int:
-    from analyzer.explore_verb import explore
+    from analyzer.verbs.explore import explore
 
     return explore(options)
 
 
 def _collect(options: SimpleNamespace) -> int:
-    from analyzer.collect import script
+    from analyzer.arguments.collect import script
 
     salt = b""
     if options.digest is not None:
-        from analyzer.salts import salt_of
+        from analyzer.verbs.salts import salt_of
 
         salt = salt_of(options.digest)
     sys.stdout.write(script(twice=options.twice, timeout=options.timeout, salt=salt))
@@ -344,19 +344,19 @@ def _collect(options: SimpleNamespace) -> int:
 
 
 def _watch(options: SimpleNamespace) -> int:
-    from analyzer.watch_verb import watch
+    from analyzer.verbs.watch import watch
 
     return watch(options)
 
 
 def _anonymise(options: SimpleNamespace) -> int:
-    from analyzer.anonymise_verb import anonymise
+    from analyzer.verbs.anonymise import anonymise
 
     return anonymise(options)
 
 
 def _completion(options: SimpleNamespace) -> int:
-    from analyzer.completion import script
+    from analyzer.arguments.completion import script
 
     sys.stdout.write(script(options.shell))
     return DONE

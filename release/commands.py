@@ -10,8 +10,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from analyzer import arguments, cluster_arguments
-from analyzer.argument_parser import Parser
+from analyzer.arguments import cluster as cluster_arguments
+from analyzer.arguments import command_line
+from analyzer.arguments.parser import Parser
 from netns_lab import arguments as lab
 
 #: The verbs that have verbs of their own.
@@ -20,11 +21,11 @@ _LAB, _CLUSTER = "lab", "cluster"
 
 def every_command() -> Parser:
     """Return the parser of ``kubeodds``, below which each verb has its own options."""
-    found = arguments.every_verb()
+    found = command_line.every_verb()
     choices = verbs_of(found)
     for name in choices:
         of_verbs = {_LAB: lab.parser, _CLUSTER: cluster_arguments.parser}
-        choices[name] = of_verbs[name]() if name in of_verbs else arguments.parser_of(name)
+        choices[name] = of_verbs[name]() if name in of_verbs else command_line.parser_of(name)
     asked = argparse.ArgumentParser(prog="kubeodds help", add_help=False)
     asked.add_argument("asked", metavar="VERB", nargs="?", choices=list(choices))
     choices["help"] = asked

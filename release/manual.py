@@ -10,7 +10,7 @@ from typing import Final
 from argparse_manpage.manpage import Manpage
 
 from analyzer import __version__
-from analyzer.argument_parser import Parser
+from analyzer.arguments.parser import Parser
 from release.commands import columns, descriptions, every_command, verbs_of
 
 #: Below the root of the project.

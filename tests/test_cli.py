@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from analyzer import cli, files
+from analyzer import cli
+from analyzer.inputs import files
 from tests.support.answers import RICH, Answers
 from tests.support.commands import DUMP, OBJECTS, Command, Done
 from tests.support.dumps import chance, cluster_ip, dump, endpoint, two_endpoints

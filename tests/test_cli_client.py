@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from analyzer.client_arguments import CLIENTS
+from analyzer.arguments.client import CLIENTS
 from analyzer.clients.connectors import CONNECTORS
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import dump, two_endpoints

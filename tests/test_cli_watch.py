@@ -18,14 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer.arguments.watch import FILES
 from analyzer.failure.loss import State
 from analyzer.model.probability import NEVER, Bounds, Dyadic
 from analyzer.reports.prometheus import at_least, at_most, metric
 from analyzer.reports.watch_answer import Judgement, Seen
 from analyzer.reports.watch_npd import MOST, fitted
 from analyzer.reports.watch_prometheus import body
-from analyzer.watch_arguments import FILES
-from analyzer.watch_verb import file_of
+from analyzer.verbs.watch import file_of
 from tests.support.captures import ROOT
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.exposition import Metric, parse
@@ -398,6 +398,6 @@ def test_what_goes_with_it_is_printed_and_asks_for_options_that_there_are(
         assert line is not None
         words = line[1].split()
     if words:
-        from analyzer.arguments import parse as parse_words
+        from analyzer.arguments.command_line import parse as parse_words
 
         assert parse_words(words).verb == "watch"

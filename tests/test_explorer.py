@@ -15,9 +15,9 @@ pytest.importorskip("textual")
 from rich.text import Text
 from textual.widgets import DataTable, Input, SelectionList, Static
 
-from analyzer import explore_verb
-from analyzer.arguments import parse
-from analyzer.examples import EXAMPLES
+from analyzer.arguments.command_line import parse
+from analyzer.arguments.examples import EXAMPLES
+from analyzer.verbs import explore as explore_verb
 from tests.support.commands import CAPTURE, DUMP, OBJECTS, Command
 from tests.support.losses import document
 

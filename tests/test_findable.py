@@ -33,7 +33,7 @@ class Row:
 
 ANALYZER: Final = (
     Row(
-        "anonymise/naming anonymise/files anonymise_verb anonymise_arguments",
+        "anonymise/naming anonymise/files verbs/anonymise arguments/anonymise",
         "test_cli_anonymise.py",
         "all that is renamed together, as a user sees it",
     ),
@@ -42,7 +42,11 @@ ANALYZER: Final = (
         "anonymise/test_nft.py",
         "what rulesets hold",
     ),
-    Row("salts", "test_cli_anonymise.py test_collect.py", "secrets of names, and their files"),
+    Row(
+        "verbs/salts",
+        "test_cli_anonymise.py arguments/test_collect.py",
+        "secrets of names, and their files",
+    ),
     Row("anonymise/object_words", "anonymise/test_objects.py", "of objects no other word is kept"),
     Row(
         "anonymise/words",
@@ -67,25 +71,33 @@ ANALYZER: Final = (
         "test_main.py test_process.py",
         "as a process of its own",
     ),
-    Row("output_arguments input_arguments", "test_arguments.py", "options that all verbs have"),
     Row(
-        "argument_parser",
-        "test_arguments.py",
+        "arguments/output arguments/input",
+        "arguments/test_command_line.py",
+        "options that all verbs have",
+    ),
+    Row(
+        "arguments/parser",
+        "arguments/test_command_line.py",
         "which words are values of an option",
     ),
-    Row("api_objects", "test_inputs.py", "files of objects as options name them"),
-    Row("bundle_nodes", "test_bundle_files.py", "whose files those of a bundle are"),
-    Row("reading", "test_inputs.py test_noise_told.py", "files of a node as options name them"),
-    Row("output", "test_cli.py", "what is printed, and exit statuses, as a user sees them"),
-    Row("loss_arguments", "test_cli_loss_states.py", "thresholds, what counts, and the help"),
-    Row("whatif_arguments", "test_cli_whatif.py", "options that are good and bad, and the help"),
+    Row("inputs/api_objects", "inputs/test_recognised.py", "files of objects as options name them"),
+    Row("inputs/bundle_nodes", "inputs/test_bundle_files.py", "whose files those of a bundle are"),
     Row(
-        "failure_verbs trace_arguments control_plane_arguments timeline_arguments",
+        "inputs/reading",
+        "inputs/test_recognised.py test_noise_told.py",
+        "files of a node as options name them",
+    ),
+    Row("output", "test_cli.py", "what is printed, and exit statuses, as a user sees them"),
+    Row("arguments/loss", "test_cli_loss_states.py", "thresholds, what counts, and the help"),
+    Row("arguments/whatif", "test_cli_whatif.py", "options that are good and bad, and the help"),
+    Row(
+        "verbs/failures arguments/trace arguments/control_plane arguments/timeline",
         "test_cli_whatif.py test_cli_trace.py test_cli_control_plane.py test_cli_timeline.py",
         "verbs and their options, as a user sees them",
     ),
     Row(
-        "predicting objects_arguments losing_everywhere",
+        "questions/predicting arguments/objects verbs/loss_everywhere",
         "test_cli_predicted.py",
         "answers without a dump, as a user sees them",
     ),
@@ -95,7 +107,7 @@ ANALYZER: Final = (
         "what failures cost at every node, against asking each living node in turn",
     ),
     Row(
-        "advise_verb advise_arguments advice/behind",
+        "verbs/advise arguments/advise advice/behind",
         "test_cli_advise.py",
         "measures before and after, as a user sees them",
     ),
@@ -105,7 +117,8 @@ ANALYZER: Final = (
         "measures before and after, in each format",
     ),
     Row(
-        "gate_verb gate_arguments gating gate/reasons gate/fixes gate/services gate/ports",
+        "verbs/gate arguments/gate questions/gating gate/reasons gate/fixes gate/services "
+        "gate/ports",
         "test_cli_gate.py gate/test_manifests.py",
         "manifests and nodes as people give them, and what is said of them",
     ),
@@ -127,14 +140,14 @@ ANALYZER: Final = (
         "what each measure changes, its laws, and its numbers against a naive look",
     ),
     Row(
-        "flow_verbs flow_arguments tracking failure/tracked reports/flow_answers "
+        "verbs/flows arguments/flow questions/tracking failure/tracked reports/flow_answers "
         "reports/suspects_json reports/suspects_text reports/pinned_json reports/pinned_text",
         "test_cli_flows.py golden/test_commands.py",
         "what conntrack says beside the rules, as a user sees it",
     ),
     Row("model/conntrack", "parsers/test_conntrack.py", "plain values, which that reader makes"),
     Row(
-        "repair_verb repairing repair_arguments repair/leftover reports/repair_answer "
+        "verbs/repair questions/repairing arguments/repair repair/leftover reports/repair_answer "
         "reports/repair_json reports/repair_text",
         "test_cli_repair.py golden/test_commands.py",
         "what is printed for a node, as a user sees it",
@@ -145,7 +158,7 @@ ANALYZER: Final = (
         "parts of repairs, which are judged whole, by the analyzer's own reading of the result",
     ),
     Row(
-        "client_verbs client_names client_arguments clients/world clients/callers "
+        "verbs/client verbs/client_names arguments/client clients/world clients/callers "
         "clients/operations",
         "test_cli_client.py",
         "what clients see, as a user sees it: who calls, from where, what they do",
@@ -161,40 +174,40 @@ ANALYZER: Final = (
         "test_cli_client.py",
         "files of a person's own: what they say, and where they are wrong",
     ),
-    Row("explore_verb explore_arguments", "test_explorer.py", "as a user sees it, key by key"),
+    Row("verbs/explore arguments/explore", "test_explorer.py", "as a user sees it, key by key"),
     Row(
-        "cluster_arguments cluster/asking cluster/folder cluster/from_dumps cluster/store "
+        "arguments/cluster cluster/asking cluster/folder cluster/from_dumps cluster/store "
         "cluster/tables",
-        "test_cluster_verbs.py test_cluster_build.py",
+        "verbs/test_cluster.py node_dumps/test_build.py",
         "verbs of a whole cluster, as a user sees them, and its tables",
     ),
     Row(
-        "cluster_worker cluster_sources cluster/engines",
-        "test_cluster_build.py",
+        "node_dumps/worker node_dumps/sources cluster/engines",
+        "node_dumps/test_build.py",
         "which dumps are read, by whom, and what happens when a worker dies",
     ),
     Row(
         "cluster/pieces cluster/reference kubeproxy/plain_grounds",
-        "test_cluster_alike.py",
+        "node_dumps/test_alike.py",
         "dumps nearly alike",
     ),
     Row(
         "cluster/drift_kinds cluster/drift_nodes "
         "cluster/drift_services reports/cluster_drift_answer reports/cluster_drift_json "
         "reports/cluster_drift_text reports/cluster_drift_tsv",
-        "test_cluster_drift.py golden/test_commands.py",
+        "questions/test_cluster_drift.py golden/test_commands.py",
         "every kind of difference, seeded and found",
     ),
-    Row("cluster/facts", "test_cluster_alike.py", "what nodes have in common"),
+    Row("cluster/facts", "node_dumps/test_alike.py", "what nodes have in common"),
     Row(
-        "cluster_looks cluster_dead_windows parsers/clock_times "
+        "node_dumps/looks verbs/cluster_dead_windows parsers/clock_times "
         "reports/cluster_timeline_answer reports/cluster_timeline_json "
         "reports/cluster_timeline_text reports/cluster_timeline_tsv",
-        "test_cluster_timeline.py golden/test_commands.py",
+        "verbs/test_cluster_timeline.py golden/test_commands.py",
         "dumps with times: whose, of when, and what that cost, as a user sees it",
     ),
     Row(
-        "watch_verb watch_arguments watching/signals reports/prometheus reports/watch_answer "
+        "verbs/watch arguments/watch watching/signals reports/prometheus reports/watch_answer "
         "reports/watch_npd reports/watch_prometheus",
         "test_cli_watch.py",
         "looks as a monitoring system sees them, and signals",
@@ -204,15 +217,23 @@ ANALYZER: Final = (
         "watching/test_watch.py",
         "parts of one look, beside looks that keep nothing",
     ),
-    Row("whole", "test_cluster_build.py watching/test_watch.py", "all dumps of a node together"),
+    Row(
+        "inputs/whole",
+        "node_dumps/test_build.py watching/test_watch.py",
+        "all dumps of a node together",
+    ),
     Row(
         "reports/cluster_build_answer reports/cluster_build_json reports/cluster_build_text "
         "reports/cluster_sql_answer reports/cluster_sql_json reports/cluster_sql_text "
         "reports/cluster_sql_tsv",
-        "golden/test_commands.py test_cluster_verbs.py",
+        "golden/test_commands.py verbs/test_cluster.py",
         "in each format",
     ),
-    Row("judging", "test_cli_loss_states.py", "its words as they stand on the command line"),
+    Row(
+        "questions/judging",
+        "test_cli_loss_states.py",
+        "its words as they stand on the command line",
+    ),
     # --- the model
     Row(
         "model/matches model/targets",
@@ -257,7 +278,7 @@ ANALYZER: Final = (
     ),
     Row(
         "parsers/unpacking parsers/bundled",
-        "test_hostile_archives.py test_bundle_files.py reports/test_freshness.py",
+        "test_hostile_archives.py inputs/test_bundle_files.py reports/test_freshness.py",
         "archives that do harm, and files of bundles told by content",
     ),
     Row("parsers/open_table", "parsers/test_careful.py", "a part of what that reader does"),
@@ -337,7 +358,7 @@ ANALYZER: Final = (
         "steps of the recogniser of nftables mode, which is asked as a whole",
     ),
     # --- the command line
-    Row("examples", "test_help.py", "lines of help, each of which is run"),
+    Row("arguments/examples", "test_help.py", "lines of help, each of which is run"),
     # --- reports
     Row(
         "reports/answers reports/cluster_answer",
@@ -357,7 +378,7 @@ ANALYZER: Final = (
     ),
     Row(
         "reports/loss_nodes_json reports/loss_nodes_text reports/loss_nodes_tsv",
-        "test_losing.py reports/test_renderers.py golden/test_commands.py",
+        "verbs/test_loss.py reports/test_renderers.py golden/test_commands.py",
         "nodes that are alike, unlike, dead or not judged, in each format",
     ),
     Row(
@@ -435,7 +456,11 @@ ANALYZER: Final = (
 )
 LAB: Final = (
     Row("programs naming", "lab/test_clients.py lab/test_shell.py", "programs and names, as run"),
-    Row("arguments", "lab/test_verify.py test_help.py", "options that are good and bad, the help"),
+    Row(
+        "arguments",
+        "lab/test_verify.py test_help.py",
+        "options that are good and bad, the help",
+    ),
     Row("inside", "lab/test_safety.py lab/test_shell.py", "what a program sees, and how it ends"),
     Row("delays dying muting", "lab/test_deaths.py", "deaths, and what a client's sockets see"),
     Row(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.examples import EXAMPLES
+from analyzer.arguments.examples import EXAMPLES
 from tests.support.captures import FIXTURES, ROOT
 from tests.support.commands import CAPTURE, Command
 from tests.support.effort import some_of

@@ -16,19 +16,19 @@ from collections.abc import Mapping, Sequence
 from analyzer.cluster.drift import drift
 from analyzer.cluster.facts import as_text, facts_of
 from analyzer.cluster.store import DONE, NodeRow
-from analyzer.cluster_drift import told_of, wanted_of
 from analyzer.errors import AnalyzerError
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.model.value import value
+from analyzer.questions.cluster_drift import told_of, wanted_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import TypeAlias
 
-    from analyzer.api_objects import ApiObjects
     from analyzer.cluster.drift_kinds import Finding
-    from analyzer.inputs import Input
+    from analyzer.inputs.api_objects import ApiObjects
+    from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.view import ServicePort
 
     #: Name and protocol of a ServicePort, of whichever IP version.

@@ -18,23 +18,23 @@ from analyzer.cluster.content import Encoder
 from analyzer.errors import AnalyzerError, InputError, UsageError
 from analyzer.failure.loss import service_losses
 from analyzer.failure.models import Dead
-from analyzer.judging import dead_of, judged
+from analyzer.inputs.whole import read_whole, rules_of
 from analyzer.model.value import replace, value
+from analyzer.questions.judging import dead_of, judged
 from analyzer.reports.json_values import family
 from analyzer.reports.not_judged import not_judged
 from analyzer.reports.watch_answer import Judgement, Seen, numbered
 from analyzer.watching.drifting import Drifting
-from analyzer.whole import read_whole, rules_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import SimpleNamespace
     from typing import TypeAlias
 
-    from analyzer.api_objects import ApiObjects
     from analyzer.failure.loss import ServiceLoss
-    from analyzer.files import Member
-    from analyzer.inputs import Input
+    from analyzer.inputs.api_objects import ApiObjects
+    from analyzer.inputs.files import Member
+    from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.absent import Absent
     from analyzer.kubeproxy.view import ServicePort
     from analyzer.watching.drifting import Name

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 from analyzer.errors import InputError
-from analyzer.files import Member, read_file
+from analyzer.inputs.files import Member, read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from analyzer import __version__
-from analyzer.api_objects import ApiObjects
 from analyzer.cluster.node_names import NodeNames
 from analyzer.errors import AnalyzerError, InputError, UsageError
-from analyzer.files import Member, read_file
+from analyzer.inputs.api_objects import ApiObjects
+from analyzer.inputs.files import Member, read_file
 from analyzer.reports.watch_answer import Ages, Judgement, Watched
 from analyzer.watching.commands import printed
 from analyzer.watching.judge import Judge, LookError, names_of_dead

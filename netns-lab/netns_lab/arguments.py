@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from analyzer import arguments
-from analyzer.argument_parser import Parser, several
-from analyzer.client_arguments import OPTIONS as CLIENT_OPTIONS
-from analyzer.input_arguments import add_input_options
+from analyzer.arguments import command_line
+from analyzer.arguments.client import OPTIONS as CLIENT_OPTIONS
+from analyzer.arguments.input import add_input_options
+from analyzer.arguments.output import add_output_options
+from analyzer.arguments.parser import Parser, several
 from analyzer.kubeproxy.view import Source
-from analyzer.output_arguments import add_output_options
 from analyzer.parsers.durations import duration_from_text, rate_from_text
 from netns_lab.backends import BACKENDS
 from netns_lab.deaths import GRAMMAR
@@ -171,14 +171,14 @@ def _verb(
         examples=EXAMPLES[name],
     )
     _add_lab_options(parser)
-    arguments.add_service_option(parser)
+    command_line.add_service_option(parser)
     add_output_options(parser, f"lab {name}")
     return parser
 
 
 def _add_lab_options(parser: argparse.ArgumentParser) -> None:
     add_input_options(parser)
-    arguments.add_dead_options(parser)
+    command_line.add_dead_options(parser)
     for action in parser._actions:  # noqa: SLF001  # argparse has no way to change a help
         if action.dest in ("dead", "dead_node"):
             action.metavar = f"{action.metavar}[:KIND]"

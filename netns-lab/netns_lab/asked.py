@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from analyzer.errors import UsageError, suggestion
 from analyzer.failure.models import Dead
-from analyzer.inputs import Input, read_input
+from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic, Severity

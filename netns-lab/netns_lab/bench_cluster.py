@@ -25,8 +25,6 @@ from typing import Any, Final
 from analyzer.cluster.content import Encoder, New, block_of
 from analyzer.cluster.engines import Engine
 from analyzer.cluster.store import DONE, NodeRow, Store
-from analyzer.cluster_sources import Task
-from analyzer.cluster_worker import Reader, Result, Settings, begin, work
 from analyzer.kubeproxy.generate import (
     FLAGS,
     Layout,
@@ -40,6 +38,8 @@ from analyzer.kubeproxy.view import Endpoint, ServicePort
 from analyzer.model.addresses import address_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.value import replace
+from analyzer.node_dumps.sources import Task
+from analyzer.node_dumps.worker import Reader, Result, Settings, begin, work
 from analyzer.parsers.contents import MOST_BYTES
 from analyzer.semantics.assumed import DEFAULTS
 

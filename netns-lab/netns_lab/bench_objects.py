@@ -17,11 +17,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from analyzer.api_objects import ApiObjects
-from analyzer.arguments import parse
+from analyzer.arguments.command_line import parse
 from analyzer.failure.whatif import Asked, what_if
+from analyzer.inputs.api_objects import ApiObjects
 from analyzer.kubeproxy.generate import mixed
-from analyzer.predicting import everywhere
+from analyzer.questions.predicting import everywhere
 
 _SERVICES: Final = 1_000
 _NODES: Final = 1_000

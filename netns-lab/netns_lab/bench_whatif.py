@@ -19,10 +19,9 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Final
 
-from analyzer.arguments import parse
+from analyzer.arguments.command_line import parse
 from analyzer.failure.whatif import Asked, WhatIf, what_if
-from analyzer.inputs import read_input
-from analyzer.judging import judged
+from analyzer.inputs.recognised import read_input
 from analyzer.kubeproxy.generate import GeneratedService, iptables_save, services
 from analyzer.kubeproxy.names import service_name
 from analyzer.kubeproxy.view import (
@@ -44,6 +43,7 @@ from analyzer.model.probability import (
     Dyadic,
     threshold_from_text,
 )
+from analyzer.questions.judging import judged
 
 #: Of the dump: Services of ten endpoints each, and nodes.
 _SERVICES: Final = 10_000

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from analyzer.errors import ParseError
-from analyzer.inputs import Input
+from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.trace import Question, trace
 from analyzer.kubeproxy.view import Share
 from analyzer.model.addresses import VERSIONS, Address

@@ -8,17 +8,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from analyzer.api_objects import ApiObjects
-from analyzer.bundle import opened
 from analyzer.errors import InputError, UsageError
 from analyzer.failure.agreement import FALSE_ALARM_RATE, Verdict, flows_needed, judge
-from analyzer.inputs import Input
+from analyzer.inputs.api_objects import ApiObjects
+from analyzer.inputs.bundle import opened
+from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.flow_trace import FlowTrace
 from analyzer.model.probability import ALWAYS, Bounds
 from analyzer.output import finish, say
 from analyzer.parsers.measurement import parse_measurements
-from analyzer.repairing import repair_of
+from analyzer.questions.repairing import repair_of
 from analyzer.reports.answers import ClientsAnswer, LabAnswer, LabRepairAnswer
 from analyzer.reports.progress import progress, up_to
 from netns_lab.arguments import MOST_OF_A_ROUTE, SOURCES, parser

@@ -14,11 +14,11 @@ from typing import Final
 from analyzer.clients.fates import Fate
 from analyzer.errors import UsageError
 from analyzer.failure.models import Dead
-from analyzer.inputs import Input
-from analyzer.judging import dead_of
+from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.value import replace
 from analyzer.parsers.durations import duration_from_text
+from analyzer.questions.judging import dead_of
 from netns_lab.errors import LabError
 
 #: What a client sees of each kind; of those that are no fate of a flow, None.

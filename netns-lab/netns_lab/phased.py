@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from analyzer.errors import UsageError
 from analyzer.failure.agreement import FALSE_ALARM_RATE, interval, judge
-from analyzer.inputs import Input, read_input
-from analyzer.judging import dead_of
+from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.value import replace
 from analyzer.output import finish
+from analyzer.questions.judging import dead_of
 from analyzer.reports.answers import LeftOut
 from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase, lost_of
 from analyzer.reports.progress import progress, up_to

@@ -19,11 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from analyzer.failure.agreement import Verdict, judge
-from analyzer.inputs import Input
+from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.rules import Ruleset
+from analyzer.questions.repairing import Made
 from analyzer.repair.chains import Graph
-from analyzer.repairing import Made
 from analyzer.reports.answers import Check, RepairedRoute
 from netns_lab.command import run
 from netns_lab.count import RawDoor, raw_door

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Final, Literal
 
 from analyzer.errors import UsageError
-from analyzer.inputs import Input
+from analyzer.inputs.recognised import Input
 from analyzer.model.value import replace
 from analyzer.parsers.durations import duration_from_text
 from netns_lab.deaths import SILENT, Death, Kind, death_of, kind_from_text, parted

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Final
 
 from analyzer.failure.models import Dead
-from analyzer.inputs import Input, read_input
+from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.view import Source
 from analyzer.output import say
 from netns_lab import command

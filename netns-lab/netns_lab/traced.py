@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from analyzer.inputs import Input
+from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.trace import Question, trace
 from analyzer.kubeproxy.view import Route, ServicePort, Source
 from analyzer.model.addresses import IPV4, VERSIONS, Address

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.arguments import parse
+from analyzer.arguments.command_line import parse
 from tests.support.captures import ROOT
 from tests.support.effort import some_of
 from tests.support.lab.running import kubeodds

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from analyzer.errors import AnalyzerError
 from analyzer.failure.agreement import interval
-from analyzer.inputs import Input, read_input
+from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.lab_phases import Connection, Event
 from netns_lab.arguments import parser

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from analyzer.inputs import read_input
+from analyzer.inputs.recognised import read_input
 from analyzer.kubeproxy.generate import (
     FLAGS,
     Layout,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.control_plane_arguments import PRESETS as NAMES
+from analyzer.arguments.control_plane import PRESETS as NAMES
 from analyzer.errors import UsageError
 from analyzer.model.roles import Roles
 from analyzer.outage.control_plane import Etcd, LoadBalancer, Topology

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzer import arguments
+from analyzer.arguments import command_line
 from release import completion, generated, manual
 from release.commands import every_command, walk
 
@@ -74,7 +74,7 @@ def test_each_option_is_in_its_manual_page() -> None:
 def test_the_shells_are_those_of_the_command_line() -> None:
     (action,) = (
         each
-        for each in arguments.parser_of("completion")._actions  # noqa: SLF001  # no public name
+        for each in command_line.parser_of("completion")._actions  # noqa: SLF001  # no public name
         if each.dest == "shell"
     )
     assert tuple(action.choices or ()) == completion.SHELLS

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from analyzer.cluster_sources import Task
-from analyzer.cluster_worker import Reader, Result, Settings
+from analyzer.node_dumps.sources import Task
+from analyzer.node_dumps.worker import Reader, Result, Settings
 from analyzer.parsers.contents import MOST_BYTES
 from analyzer.semantics.assumed import DEFAULTS
 

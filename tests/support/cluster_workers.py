@@ -8,9 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-from analyzer import cli, cluster_build
-from analyzer.cluster_sources import Task
-from analyzer.cluster_worker import Result, Settings, work
+from analyzer import cli
+from analyzer.node_dumps import build as cluster_build
+from analyzer.node_dumps.sources import Task
+from analyzer.node_dumps.worker import Result, Settings, work
 
 #: Beside a dump: its worker is killed once, or each time.
 ONCE, ALWAYS = ".once.err", ".always.err"

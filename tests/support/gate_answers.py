@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
-from analyzer.arguments import parse
+from analyzer.arguments.command_line import parse
 from analyzer.gate.nodes import described
-from analyzer.gate_verb import answer_of
-from analyzer.gating import given_of
+from analyzer.questions.gating import given_of
 from analyzer.reports.gate_answer import GateAnswer
+from analyzer.verbs.gate import answer_of
 from tests.support.gated import HOST, service, template, workload
 
 _NODES = ("2xzone=a", "2xzone=b", "1xcontrol-plane+zone=a")

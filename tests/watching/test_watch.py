@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer import cli
-from analyzer.arguments import parse
+from analyzer.arguments.command_line import parse
 from analyzer.kubeproxy.generate import FLAGS, Layout, mixed, node_name
 from analyzer.model.value import replace
 from analyzer.reports.watch_answer import Watched

@@ -24,11 +24,11 @@ from analyzer.clients.operations import judge
 from analyzer.clients.outcome import Outcome
 from analyzer.clients.plan import Result
 from analyzer.failure.agreement import DELAY, STARTING, holm, p_value_within
-from analyzer.inputs import read_input
-from analyzer.judging import dead_of
+from analyzer.inputs.recognised import read_input
 from analyzer.kubeproxy.generate import Layout
 from analyzer.kubeproxy.select import narrow
 from analyzer.model.value import replace
+from analyzer.questions.judging import dead_of
 from netns_lab.arguments import parser
 from netns_lab.backends import backend_of
 from netns_lab.command import ip_batch

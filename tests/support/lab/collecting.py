@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.collect import script
+from analyzer.arguments.collect import script
 from tests.support.effort import some_of
 
 SHELLS = [each for each in (("dash",), ("busybox", "sh"), ("bash",)) if shutil.which(each[0])]

@@ -1,0 +1,114 @@
+"""What ``client`` is told besides the dump and who is dead, and what its help says."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+
+from analyzer.arguments.parser import percentage, several, time_of
+from analyzer.clients.connectors import CONNECTORS
+from analyzer.clients.fates import FATES_OF_THE_DEAD, Fate
+from analyzer.clients.resolvers import RESOLVERS
+from analyzer.errors import suggestion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+CLIENTS: Final = (*RESOLVERS, *CONNECTORS)
+_MOST_TRIES: Final = 20
+
+
+def _client(name: str) -> str:
+    if name not in CLIENTS:
+        raise ArgumentTypeError(f"no client {name!r}{suggestion(name, CLIENTS)}")
+    return name
+
+
+def _fate(text: str) -> tuple[str, Fate]:
+    name, sign, fate = text.rpartition("=")
+    known = {each.value: each for each in FATES_OF_THE_DEAD}
+    if not sign or not name or fate not in known:
+        raise ArgumentTypeError(
+            f"{text!r} is not NAME=FATE, with a fate of {', '.join(known)}; for example "
+            "worker1=refused"
+        )
+    return name, known[fate]
+
+
+def _tries(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= _MOST_TRIES):
+        raise ArgumentTypeError(f"{text!r} is not a number of tries, from 1 to {_MOST_TRIES}")
+    return int(text)
+
+
+def _caller(text: str) -> tuple[str, str]:
+    namespace, sign, selector = text.partition("/")
+    if not (namespace and sign and selector):
+        raise ArgumentTypeError(
+            f"{text!r} is not NAMESPACE/POD, for example shop/web-* or shop/app=web"
+        )
+    return namespace, selector
+
+
+OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "--client": {
+        "metavar": "NAME",
+        **several(_client),
+        "help": f"who asks (default: all of them): {', '.join(CLIENTS)}",
+    },
+    "--lookup": {
+        "metavar": "NAME",
+        "help": "the name that is looked up, a final dot: no search (default: kubernetes.default)",
+    },
+    "--resolv-conf": {
+        "metavar": "FILE",
+        "help": "a pod's resolv.conf (default: that of dnsPolicy ClusterFirst, with ndots:5)",
+    },
+    "--requires": {
+        "metavar": "FILE",
+        "help": "journeys, in TOML: look-ups and connections that have to succeed one by one",
+    },
+    "--from": {
+        "dest": "source",
+        "choices": ["pod", "pod-elsewhere", "node", "external"],
+        "help": "where clients are (default: pod; with --balancer external)",
+    },
+    "--fate": {
+        "metavar": "NAME=FATE",
+        **several(_fate),
+        "help": "what a dead node or endpoint does: silent, refused or unreachable (default: "
+        "silent)",
+    },
+    "--caller": {
+        "metavar": "NS/POD",
+        "type": _caller,
+        "help": "the pods that call, by a name such as shop/web-* or by labels (shop/app=web): "
+        "those on dead nodes are dead too (needs pods in --objects)",
+    },
+    "--balancer": {
+        "metavar": "uniform|FILE",
+        "help": "what stands before NodePorts draws a node first, dead or alive: each alike, or by "
+        "weights in TOML (worker1 = 3); give a dump for each node",
+    },
+    "--timeout": {
+        "metavar": "TIME",
+        "type": time_of,
+        "help": "give up each try to connect after that (default: each client's own)",
+    },
+    "--tries": {
+        "metavar": "N",
+        "type": _tries,
+        "help": "connect so often at most (default: each client's own)",
+    },
+    "--max-failure": {
+        "metavar": "PERCENT",
+        "type": percentage,
+        "help": "exit with 1 if an operation may fail more often (for example 10%%)",
+    },
+    "--all": {"action": "store_true", "help": "also show every way in which an operation may end"},
+}
+EPILOG: Final = (
+    "An operation fails where a person would see an error; what it waits before that, or before it "
+    "succeeds after all, is its delay. Without --service the clients that connect go to the "
+    "ServicePort that loses most."
+)

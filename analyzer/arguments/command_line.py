@@ -1,0 +1,347 @@
+"""What the command line takes: the options of each verb. Nothing is read or printed here."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+
+from analyzer import __version__
+from analyzer.arguments.examples import EXAMPLES
+from analyzer.arguments.input import add_input_options, add_two_dumps
+from analyzer.arguments.objects import VERBS, add_prediction_options, check_prediction_options
+from analyzer.arguments.output import add_output_options
+from analyzer.arguments.parser import (
+    Parser,
+    several,
+)
+from analyzer.errors import suggestion
+from analyzer.reports.renderers import RENDERERS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+
+def parse(words: Sequence[str]) -> SimpleNamespace:
+    """Return the verb and its options, of `words` behind the program's name.
+
+    Only the verb that is asked for declares its options: that takes time. A dump, or an option,
+    instead of a verb asks what is lost: without anything dead that is an overview.
+    """
+    asked = words[0] if words else ""
+    if asked == "help":
+        words = [*words[1:], "--help"] if words[1:2] == ["cluster"] else [*words[1:2], "--help"]
+        asked = words[0]
+    if asked not in _VERBS and (os.path.exists(asked) or _is_option(asked)):  # noqa: PTH110  # is loaded
+        words = ["loss", *words]
+        asked = "loss"
+    if asked == "cluster":
+        from analyzer.arguments import cluster as cluster_arguments
+
+        return cluster_arguments.parse(words[1:])
+    if asked not in _VERBS or _VERBS[asked][1] is None:
+        if asked and not asked.startswith("-") and asked not in _VERBS:
+            every_verb().error(f"no verb {asked!r}{suggestion(asked, _VERBS)}")
+        return every_verb().parse_args(words, SimpleNamespace())
+    if asked == "whatif" and "--components" in words:
+        from analyzer.arguments.whatif import components_parser
+
+        parser = components_parser(add_output_options)
+        found = SimpleNamespace()
+        _, others = parser.parse_known_args(words[1:], found)
+        if others:
+            parser.error(f"{others[0]}: --components is one table for all clusters; it goes alone")
+        return found
+    parser = parser_of(asked)
+    given = parser.parse_args(words[1:], SimpleNamespace())
+    if asked == "watch":
+        from analyzer.arguments.watch import check_watch_options
+
+        if wrong := check_watch_options(given):
+            parser.error(wrong)
+    if asked in VERBS and (wrong := check_prediction_options(given)):
+        parser.error(wrong)
+    return given
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word not in {"-h", "--help", "--version"}
+
+
+def parser_of(verb: str) -> Parser:
+    """Return what reads the options of a verb, or exits with help or with what is wrong."""
+    says, add_options = _VERBS[verb]
+    assert add_options is not None  # the lab's own parser declares them
+    parser = Parser(
+        prog=f"kubeodds {verb}", description=says, epilog=_LISTS, examples=EXAMPLES[verb]
+    )
+    parser.set_defaults(verb=verb)
+    if verb == "diff":
+        add_two_dumps(parser)
+    elif verb in RENDERERS and verb not in _WITHOUT_RULES:
+        add_input_options(parser, "*" if verb in VERBS else "+")
+        if verb in VERBS:
+            add_prediction_options(parser, verb)
+    if verb in RENDERERS:
+        add_output_options(parser, verb)
+    add_options(parser)
+    return parser
+
+
+def every_verb() -> Parser:
+    """Return what lists the verbs, or says that a word is none."""
+    found = Parser(
+        prog="kubeodds",
+        description="The odds that a new connection through kube-proxy's rules reaches a live "
+        "endpoint, from a dump of the rules.",
+    )
+    found.add_argument("--version", action="version", version=f"kubeodds {__version__}")
+    verbs = found.add_subparsers(dest="verb", metavar="VERB", required=True, prog="kubeodds")
+    for name, (says, _) in _VERBS.items():
+        verbs.add_parser(name, help=says, add_help=False)
+    return found
+
+
+def add_dead_options(parser: ArgumentParser) -> None:
+    """Add what says who is dead."""
+    for option, metavar, says in (
+        ("--dead", "IP[:PORT]", "an endpoint that answers no more; or a CIDR, or a pod's ns/name"),
+        ("--dead-node", "NODE", "a node that is gone (needs --objects or --node-of)"),
+        ("--dead-zone", "ZONE", "a zone that is gone (needs --objects)"),
+    ):
+        parser.add_argument(option, metavar=metavar, help=says, **several())
+
+
+def add_all(parser: ArgumentParser, options: Mapping[str, Mapping[str, Any]]) -> None:
+    """Add options by their names, blanks between the names of each."""
+    for names, kinds in options.items():
+        parser.add_argument(*names.split(), **kinds)
+
+
+def _add_filtered(
+    parser: ArgumentParser, epilog: str, options: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Add what says which Services are shown, and options of the verb's own."""
+    parser.epilog = f"{epilog}\n{_LISTS}"
+    add_filters(parser)
+    add_all(parser, options)
+
+
+def add_filters(parser: ArgumentParser) -> None:
+    """Add what says which Services are shown."""
+    add_service_option(parser)
+    _add_namespace(parser)
+
+
+def add_service_option(parser: ArgumentParser) -> None:
+    """Add what names Services."""
+    parser.add_argument(
+        "--service",
+        metavar="NAME",
+        **several(),
+        help="only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain's name",
+    )
+
+
+def _add_namespace(parser: ArgumentParser) -> None:
+    says = "only Services of these namespaces"
+    parser.add_argument("-n", "--namespace", metavar="NAME", **several(), help=says)
+
+
+def add_order(parser: ArgumentParser, loss: str) -> None:
+    """Add what says in which order Services are shown; `loss` tells what that is."""
+    parser.add_argument(
+        "--sort",
+        choices=["name", "endpoints", "loss"],
+        help=f"by name, by the number of endpoints, or by loss, which is {loss}; the most first",
+    )
+
+
+def _services_options(parser: ArgumentParser) -> None:
+    add_filters(parser)
+    add_order(parser, "what the loss of its busiest endpoint costs")
+    parser.add_argument(
+        "--all", action="store_true", help="each endpoint of a Service with many, one by one"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="also say where the rules are not as kube-proxy writes them, or not what --objects "
+        "say; exit with 1 if so",
+    )
+
+
+def _tree_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "service",
+        metavar="SERVICE",
+        type=lambda text: text.split(","),
+        help="ns/name:port, a part of that, IP[:PORT], kube*, or a chain's name",
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        choices=["pod", "pod-elsewhere", "node", "external"],
+        default="pod",
+        help="where the new flow comes from (default: pod)",
+    )
+    _add_namespace(parser)
+    parser.add_argument("--all", action="store_true", help="each of many branches, one by one")
+    add_dead_options(parser)
+
+
+def _trace_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.trace import OPTIONS
+
+    add_all(parser, OPTIONS)
+    add_dead_options(parser)
+
+
+def _loss_options(parser: ArgumentParser) -> None:
+    parser.set_defaults(conntrack=[], again=[])  # of a bundle
+    add_dead_options(parser)
+    add_filters(parser)
+    add_order(parser, "what its worst route loses")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--summary", action="store_true", help="a line for each ServicePort, hit or not"
+    )
+    shown.add_argument(
+        "--all", action="store_true", help="all that is hit, each with all of its endpoints"
+    )
+    from analyzer.arguments.loss import EPILOG, OPTIONS
+
+    parser.epilog = f"{EPILOG} {_LISTS}"
+    add_all(parser, OPTIONS)
+
+
+def _whatif_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.whatif import EPILOG, OPTIONS
+
+    _add_filtered(parser, EPILOG, OPTIONS)
+
+
+def _timeline_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.timeline import EPILOG, OPTIONS, TIMES
+
+    add_dead_options(parser)
+    _add_filtered(parser, EPILOG, OPTIONS)
+    times = parser.add_argument_group("durations")
+    for option, kinds in TIMES.items():
+        times.add_argument(option, **kinds)
+
+
+def _client_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.client import EPILOG, OPTIONS
+
+    add_dead_options(parser)
+    _add_filtered(parser, EPILOG, OPTIONS)
+
+
+def _explore_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.explore import EPILOG, OPTIONS
+
+    add_input_options(parser)
+    add_dead_options(parser)
+    _add_filtered(parser, EPILOG, OPTIONS)
+
+
+def _advise_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.advise import EPILOG, OPTIONS
+
+    _add_filtered(parser, EPILOG, OPTIONS)
+
+
+def _gate_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.gate import EPILOG, add_options
+
+    add_options(parser)
+    add_filters(parser)
+    parser.epilog = EPILOG
+
+
+def _repair_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.repair import EPILOG, OPTIONS
+
+    add_dead_options(parser)
+    _add_filtered(parser, EPILOG, OPTIONS)
+
+
+def _suspects_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.flow import SUSPECTS, SUSPECTS_EPILOG
+
+    _add_filtered(parser, SUSPECTS_EPILOG, SUSPECTS)
+
+
+def _pinned_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.flow import PINNED, PINNED_EPILOG
+
+    add_dead_options(parser)
+    _add_filtered(parser, PINNED_EPILOG, PINNED)
+
+
+def _watch_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.watch import add_watch_options
+
+    add_watch_options(parser)
+
+
+def _collect_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.collect import EPILOG, add_options
+
+    parser.epilog = EPILOG
+    add_options(parser)
+
+
+def _anonymise_options(parser: ArgumentParser) -> None:
+    from analyzer.arguments.anonymise import EPILOG, add_options
+
+    parser.epilog = EPILOG
+    add_options(parser)
+
+
+def _completion_options(parser: ArgumentParser) -> None:
+    parser.add_argument("shell", choices=["bash", "zsh", "fish"], help="for which shell")
+
+
+def _diff_options(parser: ArgumentParser) -> None:
+    add_filters(parser)
+    parser.add_argument(
+        "--all", action="store_true", help="each ServicePort and endpoint of many, one by one"
+    )
+    parser.add_argument(
+        "--count-intended",
+        action="store_true",
+        help="exit with 1 also if only what nftables mode is meant to change differs",
+    )
+
+
+#: Verbs that read no rules.
+_WITHOUT_RULES: Final = frozenset({"gate"})
+_LISTS: Final = "Options that take several values are repeated, or the values are joined by commas."
+
+#: What each verb is for, and what adds the options that only it has.
+_VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = {
+    "services": ("every ServicePort with its exact shares", _services_options),
+    "tree": ("the probability tree of a Service, rule by rule", _tree_options),
+    "trace": ("where one packet can end, and the rules on its way", _trace_options),
+    "loss": ("the share of new flows that is lost: on dead endpoints, or to rules", _loss_options),
+    "whatif": ("what every node, zone and pair of nodes would cost", _whatif_options),
+    "timeline": ("what an outage costs as time goes on: frozen, or healing", _timeline_options),
+    "advise": ("what each known measure would buy a Service, before and after", _advise_options),
+    "gate": ("manifests before they are deployed: what their worst placement loses", _gate_options),
+    "client": ("how often clients fail, how long they wait, and why", _client_options),
+    "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
+    "explore": ("mark nodes dead on a terminal, and watch losses move", _explore_options),
+    "collect": ("print a script that collects rules and state on a node", _collect_options),
+    "suspects": ("which endpoints conntrack speaks against, with exact tests", _suspects_options),
+    "pinned": ("which flows stay at dead or stale endpoints, and what frees them", _pinned_options),
+    "repair": ("print a change that takes dead endpoints out of a node's rules", _repair_options),
+    "anonymise": ("rules, objects and bundles under other names, to show", _anonymise_options),
+    "watch": ("look at a node's rules every so often, for a monitoring system", _watch_options),
+    "completion": ("print what completes this command line in a shell", _completion_options),
+    "cluster": ("the dumps of all nodes, read once and asked together", None),
+    "lab": ("the same, measured on this machine's kernel", None),
+}

@@ -1,0 +1,42 @@
+"""What verbs are told of the control plane: which nodes carry which part of it."""
+
+from __future__ import annotations
+
+from analyzer.arguments.parser import several
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+#: Names of `outage.topologies.PRESETS`, which is loaded only where it is asked; a test compares.
+PRESETS: Final = (
+    "kubeadm-stacked",
+    "external-etcd",
+    "k3s",
+    "one-load-balancer",
+    "client-side-load-balancer",
+)
+
+OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "--control-plane": {
+        "metavar": "NODE",
+        **several(),
+        "help": "the control plane's nodes (default: those with its role label)",
+    },
+    "--etcd": {
+        "metavar": "NODE",
+        **several(),
+        "help": "the nodes of etcd's members, or external (default: by pods and labels, else not "
+        "known)",
+    },
+    "--api-load-balancer": {
+        "metavar": "NODE",
+        **several(),
+        "help": "the nodes of which one has to live for the API to be reached; or external, or "
+        "client-side: each node has its own (default: not known, of more than one API server)",
+    },
+    "--topology": {
+        "choices": PRESETS,
+        "help": "how the control plane was built, in place of --etcd and --api-load-balancer",
+    },
+}

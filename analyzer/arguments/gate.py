@@ -1,0 +1,68 @@
+"""What ``gate`` is told on the command line."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from analyzer.arguments.input import add_reading_options
+from analyzer.arguments.objects import add_proxy_options
+from analyzer.arguments.parser import several
+from analyzer.arguments.whatif import OPTIONS as WHATIF
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+_PLACEMENTS: Final = ("worst", "expected")
+#: Options that are those of whatif, with the same meaning.
+_SHARED: Final = ("--only", "--max-loss", "--min-survives")
+
+EPILOG: Final = (
+    "The worst placement is that of all which the constraints allow and in which the scheduler may "
+    "end, whatever order pods come in and whichever node it takes; the expected one is what its "
+    "default scores give. What they lose is what whatif says of them. Exit 1: a threshold is "
+    "broken, or not proven to be kept, or pods find no node. Options that take several values are "
+    "repeated, or the values are joined by commas."
+)
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add what is judged, on which nodes, and what is asked for."""
+    parser.add_argument(
+        "manifests",
+        metavar="MANIFEST",
+        nargs="+",
+        help="YAML or JSON, rendered by helm or kustomize before; files or folders, - for stdin",
+    )
+    parser.add_argument(
+        "--nodes",
+        metavar="FILE|NODES",
+        required=True,
+        **several(),
+        help="kubectl get nodes -o json, with pods,namespaces -A also what runs already; or a "
+        "description: 3xzone=a,3xzone=b+cpu=4+memory=16Gi,1xcontrol-plane",
+    )
+    for name in _SHARED:
+        parser.add_argument(name, **WHATIF[name])
+    parser.add_argument(
+        "--depth",
+        metavar="K",
+        type=WHATIF["--depth"]["type"],
+        default=1,
+        help="also judge the loss of any K nodes together (default: 1)",
+    )
+    parser.add_argument(
+        "--control-plane",
+        metavar="NODE",
+        **several(),
+        help="its nodes (default: those with the role label)",
+    )
+    parser.add_argument(
+        "--objects-of",
+        choices=_PLACEMENTS,
+        help="print that placement of the Services as a v1 List: kubeodds whatif --from-objects "
+        "reads it",
+    )
+    parser.add_argument("--all", action="store_true", help="tell of each Service that fails")
+    add_proxy_options(parser.add_argument_group("rules that are predicted"))
+    add_reading_options(parser, "exit with 3 if not all Services were judged")

@@ -1,0 +1,113 @@
+"""What says which dumps to read, and what is known besides."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from analyzer.arguments.assumed import add_assumed_options
+from analyzer.arguments.parser import Joined, address_of, network_of_node, several, size_of
+from analyzer.parsers.contents import MOST_BYTES
+from analyzer.parsers.formats import FORMATS
+
+
+def add_input_options(parser: ArgumentParser, number: str = "+") -> None:
+    """Add what says which dumps to read, `number` as of argparse, and what is known besides."""
+    parser.add_argument(
+        "dumps",
+        metavar="DUMP",
+        nargs=number,
+        help="output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of "
+        "`kubeodds collect`, sosreport and others; - for stdin; several of one node are told apart "
+        "by content; loss, and client with --balancer: also of several nodes",
+    )
+    _add_what_is_known(parser)
+
+
+def add_two_dumps(parser: ArgumentParser) -> None:
+    """Add what says which two dumps to compare; the options are of both, or of B."""
+    parser.add_argument(
+        "a", metavar="A", help="output of iptables-save or `nft list ruleset`; - for stdin"
+    )
+    parser.add_argument("b", metavar="B", help="the dump to hold against it")
+    _add_what_is_known(parser)
+    parser.add_argument(
+        "--node-b", metavar="NAME", help="the node whose dump B is, where it is another than A's"
+    )
+    parser.add_argument(
+        "--node-ip-b",
+        metavar="IP",
+        **several(address_of),
+        help="that node's addresses, where no objects say them",
+    )
+    parser.add_argument(
+        "--with-b",
+        dest="others_b",
+        metavar="FILE",
+        **several(),
+        help="other rules of the node whose dump B is",
+    )
+
+
+def _add_what_is_known(parser: ArgumentParser) -> None:
+    """Add what says how to read a dump, and what is known besides."""
+    parser.add_argument(
+        "--input-format",
+        choices=sorted(FORMATS),
+        help="how to read each DUMP (default: by its text)",
+    )
+    parser.add_argument(
+        "--with",
+        dest="others",
+        metavar="FILE",
+        **several(),
+        help="other rules of the same node, for example iptables-legacy beside nft",
+    )
+    parser.add_argument(
+        "--table", metavar="NAME", help="the table, where DUMP is of `iptables -S`: nat, filter"
+    )
+    parser.add_argument(
+        "--objects",
+        metavar="FILE",
+        **several(),
+        help="kubectl get services,endpointslices,nodes,pods -A -o json; files or folders",
+    )
+    add_places(parser, "the node whose dump it is; of several dumps their nodes, in their order")
+    parser.add_argument(
+        "--ipsets",
+        metavar="FILE",
+        help="output of `ipset save` on the node, for rules with -m set",
+    )
+    add_assumed_options(parser)
+    add_reading_options(parser, "exit with 3 if the dump was read only in part")
+
+
+def add_places(parser: ArgumentParser, node: str) -> None:
+    """Add what says where pods are, and the rules; `node` is what ``--node`` names."""
+    parser.add_argument(
+        "--node-of",
+        metavar="CIDR=NODE",
+        **several(network_of_node),
+        help="which node's pods have addresses of a network, where no objects say it",
+    )
+    parser.add_argument("--node", metavar="NAME", action=Joined, help=node)
+    parser.add_argument(
+        "--node-ip",
+        metavar="IP",
+        **several(address_of),
+        help="that node's addresses, where no objects say them",
+    )
+
+
+def add_reading_options(parser: ArgumentParser, strict: str) -> None:
+    """Add how much is read, and what is said of it; `strict` is what that option does."""
+    parser.add_argument(
+        "--max-input",
+        metavar="SIZE",
+        type=size_of,
+        default=MOST_BYTES,
+        help="refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)",
+    )
+    parser.add_argument("--strict", action="store_true", help=strict)
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="also print what is only informative"
+    )

@@ -1,0 +1,97 @@
+"""The options that say what to predict without a dump, and of which kube-proxies."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+
+from analyzer.arguments.parser import several
+from analyzer.model.addresses import network_from_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, _ActionsContainer
+    from types import SimpleNamespace
+    from typing import Final
+
+    from analyzer.model.addresses import Network
+
+#: The verbs that take them.
+VERBS: Final = frozenset({"services", "loss", "whatif", "advise"})
+_MOST_SEED: Final = 1 << 32
+#: Where rules are predicted, by verb.
+_WHERE: Final = {"services": "at --node", "advise": "at every node"}
+
+
+def add_prediction_options(parser: ArgumentParser, verb: str) -> None:
+    """Add what says from what to predict rules, and of which kube-proxy."""
+    group = parser.add_argument_group("without a dump")
+    where = _WHERE.get(verb, "at every node, or at --node")
+    group.add_argument(
+        "--from-objects",
+        metavar="FILE",
+        **several(),
+        help=f"predict what kube-proxy writes {where}, from kubectl get "
+        "services,endpointslices,nodes,pods -A -o json",
+    )
+    add_proxy_options(group)
+
+
+def add_proxy_options(group: _ActionsContainer) -> None:
+    """Add what says of which kube-proxies rules are predicted."""
+    group.add_argument(
+        "--kube-proxy",
+        metavar="VERSION",
+        help="its version, for example 1.30 (default: that of the nodes' kubelets)",
+    )
+    group.add_argument(
+        "--mode", choices=["iptables", "nftables"], help="--proxy-mode (default: iptables)"
+    )
+    group.add_argument(
+        "--cluster-cidr",
+        metavar="CIDR",
+        **several(_network),
+        help="as kube-proxy is given it (default: the smallest network around all podCIDRs)",
+    )
+    group.add_argument(
+        "--detect-local-mode",
+        choices=["ClusterCIDR", "NodeCIDR"],
+        help="as kube-proxy is given it (default: ClusterCIDR)",
+    )
+    group.add_argument(
+        "--seed",
+        metavar="N",
+        type=_seed,
+        help="draws the nodes and Services whose rules are walked as a check (default: random)",
+    )
+
+
+def check_prediction_options(options: SimpleNamespace) -> str:
+    """Return what is wrong with them together; nothing where all is well.
+
+    What is predicted from tells where endpoints are, too: it is added to the objects.
+    """
+    if not getattr(options, "from_objects", None):
+        for name in ("kube_proxy", "mode", "cluster_cidr", "detect_local_mode", "seed"):
+            if getattr(options, name, None) not in (None, []):
+                option = name.replace("_", "-")
+                return f"--{option}: it goes with --from-objects"
+        if options.verb == "advise":
+            return "the following arguments are required: --from-objects"
+        return "" if options.dumps else "the following arguments are required: DUMP"
+    if options.verb == "services" and options.dumps:
+        return "--from-objects: services takes a DUMP or objects to predict from, not both"
+    options.objects = [*dict.fromkeys([*options.from_objects, *options.objects])]
+    return ""
+
+
+def _network(text: str) -> Network:
+    network = network_from_text(text)
+    if network is None:
+        raise ArgumentTypeError(f"{text!r} is no network (for example 10.244.0.0/16)")
+    return network
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or len(text) > len(str(_MOST_SEED)):
+        raise ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)

@@ -1,0 +1,95 @@
+"""What ``whatif`` is told besides the dump, and what its help says."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
+
+from analyzer.arguments.control_plane import OPTIONS as CONTROL_PLANE
+from analyzer.arguments.parser import Parser, percentage, several
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+#: Of failures.
+_KINDS: Final = ("node", "zone", "control-plane", "set")
+#: Of numbers of nodes, or of failures to show.
+_COUNT_DIGITS: Final = 9
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= _COUNT_DIGITS and int(text)):
+        raise ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
+
+
+def _kind(text: str) -> str:
+    if text not in _KINDS:
+        raise ArgumentTypeError(f"{text!r} is none of {', '.join(_KINDS)}")
+    return text
+
+
+#: What ``whatif`` is told besides the dump.
+OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "--only": {
+        "metavar": "KIND",
+        **several(_kind),
+        "help": "node, zone, control-plane, or set (of several nodes); default: all of them",
+    },
+    "--depth": {
+        "metavar": "K",
+        "type": _count,
+        "default": 2,
+        "help": "up to so many nodes fail together (default: 2, all pairs)",
+    },
+    **CONTROL_PLANE,
+    "--components": {
+        "action": "store_true",
+        "help": "no DUMP: what works on and what stops when a component is down, with sources",
+    },
+    "--top": {
+        "metavar": "N",
+        "type": _count,
+        "help": "failures of each kind to show (default: 3); of sets in other formats (100)",
+    },
+    "--all": {"action": "store_true", "help": "show every node, zone and ServicePort"},
+    "--sort": {
+        "choices": ["loss", "mean", "name"],
+        "default": "loss",
+        "help": "by the worst loss, the mean of all ServicePorts, or by name (default: loss)",
+    },
+    "--max-loss": {
+        "metavar": "PERCENT",
+        "type": percentage,
+        "help": "exit with 1 if a failure may cost a ServicePort more (for example 60%%), or not "
+        "all is judged",
+    },
+    "--min-survives": {
+        "metavar": "K",
+        "type": _count,
+        "help": "exit with 1 if a ServicePort may not survive the loss of any K nodes, or not all "
+        "is judged",
+    },
+}
+
+#: What the words of its answers mean.
+EPILOG: Final = (
+    "Worst loss is that of the ServicePort, and of its worst route, that loses most; mean loss is "
+    "over all ServicePorts with endpoints; total loss and partial loss are those of `loss`. A "
+    "ServicePort survives K nodes if none of its routes is silenced whichever K nodes are lost; "
+    "routes to this node's own endpoints alone (Local policies) count only where there is no other."
+)
+
+
+def components_parser(add_output_options: Callable[[ArgumentParser, str], None]) -> Parser:
+    """Return what reads ``whatif --components``, which takes no dump and no objects."""
+    parser = Parser(
+        prog="kubeodds whatif",
+        description="what works on and what stops when a component is down",
+        examples=("kubeodds whatif --components", "kubeodds whatif --components -o json"),
+    )
+    parser.set_defaults(verb="whatif", dumps=[], strict=False, verbose=False)
+    parser.add_argument("--components", action="store_true", required=True, help="that table")
+    add_output_options(parser, "whatif --components")
+    return parser

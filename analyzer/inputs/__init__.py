@@ -1,0 +1,1 @@
+"""What the options name: files, bundles and nodes, read and recognised."""

@@ -1,0 +1,1 @@
+"""What was read, put to the layers below: answers that verbs print."""

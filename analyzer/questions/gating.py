@@ -1,0 +1,247 @@
+"""Reads what ``gate`` is about: manifests, nodes, and pods that run already."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from analyzer.errors import InputError, UsageError
+from analyzer.gate.compiling import Template, problem_of, template_of
+from analyzer.gate.labels import labels_of, selects
+from analyzer.gate.nodes import SchedulingNode, described, is_description, scheduling_nodes
+from analyzer.gate.problem import Problem
+from analyzer.gate.services import GatedService, Unjudged, services_of
+from analyzer.gate.workloads import KINDS, OTHERS, Workload, workloads
+from analyzer.inputs.files import files_of_objects
+from analyzer.model.value import value
+from analyzer.parsers.api_objects import Object, at, decode, elements, is_ready, text
+from analyzer.parsers.manifests import Manifest, manifests
+from analyzer.parsers.pods import has_ended
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+    from typing import Final
+
+    from analyzer.gate.labels import Labels
+
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+
+@value(kw_only=True)
+class Given:
+    """What was read.
+
+    Attributes:
+        ignored: kinds that say nothing of where pods are, with their number.
+        replaced: how many pods that run are those of a workload of the manifests.
+    """
+
+    templates: tuple[Template, ...]
+    nodes: tuple[SchedulingNode, ...]
+    namespaces: Mapping[str, Labels]
+    is_described: bool
+    services: tuple[GatedService, ...]
+    unjudged: tuple[Unjudged, ...]
+    workloads: tuple[Workload, ...]
+    ignored: Mapping[str, int]
+    replaced: int
+
+    def problem(self, templates: Sequence[Template]) -> Problem:
+        """Return the problem that templates make on these nodes."""
+        return problem_of(templates, self.nodes, self.namespaces, is_described=self.is_described)
+
+
+def read(options: SimpleNamespace) -> Given:
+    """Return what the options name.
+
+    Raises:
+        AnalyzerError: it cannot be read, or is malformed.
+        OSError: a file cannot be read.
+    """
+    files = list(files_of_objects(options.manifests, options.max_input))
+    items, is_described = _nodes(options)
+    return given_of(files, items, is_described=is_described)
+
+
+def given_of(
+    files: Sequence[tuple[str, bytes]], items: Sequence[Object], *, is_described: bool
+) -> Given:
+    """Return what manifests, given as name and content, and the objects of a cluster say.
+
+    Raises:
+        AnalyzerError: they are malformed.
+    """
+    every = manifests(files)
+    found = _unique([each for each in every if _is_looked_at(each)])
+    try:
+        nodes = scheduling_nodes(items)
+    except ValueError as error:
+        raise InputError(f"--nodes: {error}") from None
+    if not nodes:
+        raise UsageError("--nodes: there is no Node in it; kubectl get nodes -o json")
+    own = workloads(found)
+    running, replaced = _running(items, own)
+    templates = (*map(template_of, own), *running)
+    services: list[GatedService] = []
+    unjudged: list[Unjudged] = []
+    for each in services_of(found, templates):
+        told = _elsewhere(each, templates) if isinstance(each, GatedService) else each
+        if isinstance(told, GatedService):
+            services.append(told)
+        else:
+            unjudged.append(told)
+    return Given(
+        templates=templates,
+        nodes=tuple(nodes),
+        namespaces=dict(_namespaces([*(m.item for m in found), *items])),
+        is_described=is_described,
+        services=tuple(services),
+        unjudged=tuple(unjudged),
+        workloads=tuple(own),
+        ignored=Counter(_kind(each) for each in every if not _is_looked_at(each)),
+        replaced=replaced,
+    )
+
+
+def _is_looked_at(given: Manifest) -> bool:
+    """Tell whether it is of a kind that matters; groups of other people's APIs have a dot."""
+    return given.kind in KINDS | OTHERS and "." not in given.group
+
+
+def _kind(given: Manifest) -> str:
+    is_other = given.kind in KINDS | OTHERS  # as that of Knative, which is a Service too
+    return f"{given.kind}.{given.group}" if is_other else given.kind or "?"
+
+
+def _unique(found: list[Manifest]) -> list[Manifest]:
+    """Return manifests; the same object twice is refused, as nobody knows which one counts.
+
+    Raises:
+        ParseError: an object is there twice.
+    """
+    seen: dict[tuple[str, tuple[str, str]], Manifest] = {}
+    for each in found:
+        if each.name:
+            first = seen.setdefault((each.kind, each.key), each)
+            if first is not each:
+                each.fail(f"for the second time; first at {first.place}")
+    return found
+
+
+def _nodes(options: SimpleNamespace) -> tuple[list[Object], bool]:
+    """Return the objects of ``--nodes``, and whether they are only described."""
+    groups = [each for each in options.nodes if is_description(each)]
+    if groups and len(groups) < len(options.nodes):
+        other = next(each for each in options.nodes if each not in groups)
+        raise UsageError(f"--nodes {other}: a file beside a description of nodes; which of both?")
+    if groups:
+        return described(groups), True
+    return decode(list(files_of_objects(options.nodes, options.max_input))), False
+
+
+def _namespaces(items: Iterable[Object]) -> Iterator[tuple[str, Labels]]:
+    for item in items:
+        name = text(at(item, "metadata", "name"))
+        if item.get("kind") == "Namespace" and name is not None:
+            labels = at(item, "metadata", "labels")
+            told = labels if isinstance(labels, dict) else {}
+            yield name, {k: each for k, each in told.items() if isinstance(each, str)}
+
+
+# --- pods that run already ------------------------------------------------------
+
+
+def _running(items: Sequence[Object], own: Sequence[Workload]) -> tuple[list[Template], int]:
+    """Return pods that run and stay, alike ones once, and how many others will be replaced."""
+    selectors = [(w.namespace, at(w.manifest.item, "spec", "selector")) for w in own]
+    named = {(w.namespace, w.manifest.name) for w in own if w.kind == "Pod"}
+    alike: dict[str, tuple[Object, Counter[str]]] = {}
+    replaced = 0
+    for item in items:
+        node = text(at(item, "spec", "nodeName"))
+        if item.get("kind") != "Pod" or node is None or has_ended(item):
+            continue
+        namespace = text(at(item, "metadata", "namespace")) or "default"
+        try:
+            labels = labels_of(at(item, "metadata", "labels"), "labels")
+        except ValueError as error:
+            raise InputError(f"--nodes: pod {namespace}: {error}") from None
+        name = text(at(item, "metadata", "name")) or ""
+        if (namespace, name) in named or any(
+            namespace == of and selects(selector, labels) for of, selector in selectors
+        ):
+            replaced += 1
+            continue
+        key = json.dumps([namespace, labels, *_matters(item)], sort_keys=True)
+        alike.setdefault(key, (item, Counter()))[1][node] += 1
+    return [_template(item, fixed) for item, fixed in alike.values()], replaced
+
+
+def _matters(pod: Object) -> list[object]:
+    """Return what of a pod that runs matters to others."""
+    spec = at(pod, "spec")
+    kept = [
+        {"resources": at(each, "resources"), "ports": at(each, "ports")}
+        for each in elements(spec, "containers")
+    ]
+    anti = at(spec, "affinity", "podAntiAffinity")
+    return [kept, anti, at(spec, "hostNetwork"), is_ready(pod)]
+
+
+def _template(pod: Object, fixed: Counter[str]) -> Template:
+    namespace = text(at(pod, "metadata", "namespace")) or "default"
+    labels = at(pod, "metadata", "labels")
+    return Template(
+        name=f"pod {namespace}/{text(at(pod, 'metadata', 'name')) or ''}",
+        namespace=namespace,
+        labels=labels if isinstance(labels, dict) else {},
+        spec=at(pod, "spec"),
+        number=0,
+        fixed=dict(fixed),
+        is_ready=is_ready(pod),
+    )
+
+
+def _elsewhere(service: GatedService, templates: Sequence[Template]) -> GatedService | Unjudged:
+    """Return a Service, or why nobody knows where its pods are."""
+    for g in service.groups:
+        template = templates[g]
+        scheduler = text(template.spec.get("schedulerName")) or _DEFAULT_SCHEDULER
+        if template.workload is not None and scheduler != _DEFAULT_SCHEDULER:
+            why = f"{template.name}: the scheduler {scheduler} places its pods"
+            return Unjudged(service.manifest, why, matters=True)
+    return service
+
+
+def narrowed(given: Given, names: Collection[str], namespaces: Collection[str]) -> Given:
+    """Return the Services that were asked for.
+
+    Raises:
+        UsageError: there is none of a name.
+    """
+    from analyzer.kubeproxy.names import service_name
+    from analyzer.kubeproxy.select import narrow
+    from analyzer.kubeproxy.view import ServicePort, View
+    from analyzer.model.value import replace
+
+    if not names and not namespaces:
+        return given
+    of: dict[int, GatedService | Unjudged] = {}
+    ports = []
+    every: list[GatedService | Unjudged] = [*given.services, *given.unjudged]
+    for each in every:
+        listed = each.ports if isinstance(each, GatedService) else ("",)
+        for port in listed:
+            told = "/".join(each.manifest.key) + (f":{port}" if port else "")
+            made = ServicePort(name=service_name(told), protocol="tcp", frontends=(), routes=())
+            of[id(made)] = each
+            ports.append(made)
+    view = View(services=tuple(ports), mode="none", node=None, diagnostics=())
+    kept = [of[id(each)] for each in narrow(view, names, namespaces)]
+    return replace(
+        given,
+        services=tuple(each for each in given.services if any(each is k for k in kept)),
+        unjudged=tuple(each for each in given.unjudged if any(each is k for k in kept)),
+    )

@@ -1,0 +1,271 @@
+"""What of a dump can be judged, what cannot, and what a reader of the answer must know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from analyzer.errors import InputError, UsageError, suggestion
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.reports.phrases import count, listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `services` does not need without objects is not loaded
+    from types import SimpleNamespace
+
+    from analyzer.failure.models import Dead
+    from analyzer.inputs.recognised import Input
+    from analyzer.kubeproxy.absent import Absent
+    from analyzer.kubeproxy.view import ServicePort
+    from analyzer.questions.predicting import Shown
+    from analyzer.reports.freshness import Freshness
+
+
+def judged(options: SimpleNamespace, given: Input) -> tuple[Absent, tuple[ServicePort, ...]]:
+    """Return the ServicePorts that were asked for: those that the dump lacks, those that it has.
+
+    Raises:
+        InputError: it has none of them; the message says what to give instead.
+        UsageError: there is none of the name or namespace that was asked for.
+    """
+    file, view = given.ruleset.file, given.view
+    if view.unseen:
+        raise InputError(f"{file}: no Service to judge: {view.unseen}")
+    absent, services = given.absent(), view.services
+    if options.service or options.namespace:
+        from analyzer.kubeproxy.select import narrow
+        from analyzer.model.value import replace
+
+        every = replace(view, services=(*services, *_every(absent)))
+        wanted = set(map(id, narrow(every, options.service, options.namespace)))
+        services = tuple(each for each in services if id(each) in wanted)
+        absent = replace(
+            absent,
+            lacking=tuple(each for each in absent.lacking if id(each) in wanted),
+            beyond=tuple(each for each in absent.beyond if id(each) in wanted),
+            unled=tuple(each for each in absent.unled if id(each) in wanted),
+        )
+    if not services:
+        raise InputError(f"{file}: no Service to judge: {_why_none(absent, is_cut=bool(view.cut))}")
+    return absent, services
+
+
+def _every(absent: Absent) -> tuple[ServicePort, ...]:
+    return (*absent.lacking, *absent.beyond, *absent.unled)
+
+
+def dead_of(options: SimpleNamespace, given: Input | Shown, *, may_be_gone: bool = False) -> Dead:
+    """Return what the options say is dead; `may_be_gone` as of `failure.models.dead`.
+
+    Raises:
+        UsageError: a name that does not occur.
+    """
+    from analyzer.failure.models import dead
+    from analyzer.model.value import replace
+
+    places = {name: _places_of(name, options, given) for name in options.dead}
+    died = dead(
+        given.view,
+        given.cluster,
+        may_be_gone,
+        endpoints=[each for listed in places.values() for each in listed],
+        nodes=options.dead_node,
+        zones=options.dead_zone,
+    )
+    return replace(died, named=tuple(places))
+
+
+def _places_of(name: str, options: SimpleNamespace, given: Input | Shown) -> Sequence[str]:
+    """Return what ``--dead`` names: a pod's addresses, or `name` itself, which is one.
+
+    Raises:
+        UsageError: the objects have no such pod, or it answers nowhere.
+    """
+    from analyzer.model.addresses import network_from_text
+
+    if "/" not in name or network_from_text(name) is not None:
+        return (name,)
+    if not options.objects:
+        raise UsageError(
+            f"--dead {name}: to know where a pod is takes --objects, with pods or endpointslices; "
+            "or give its address"
+        )
+    pods = given.pods()
+    if name not in pods:
+        raise UsageError(f"--dead {name}: the objects have no such pod{suggestion(name, pods)}")
+    if not pods[name]:
+        raise UsageError(
+            f"--dead {name}: that pod has ended, has no address, or has its node's and is no "
+            "endpoint; give IP:PORT"
+        )
+    known = {str(end) for end in given.view.endpoints}
+    known |= {str(end.address) for end in given.view.endpoints}
+    # A pod of both IP versions may be an endpoint of one.
+    return [each for each in pods[name] if each in known] or pods[name]
+
+
+def check_marked(options: SimpleNamespace, died: Dead) -> None:
+    """Refuse to tell a program that nothing is lost where nothing is dead.
+
+    Raises:
+        UsageError: people get an overview instead.
+    """
+    if died.is_anything:
+        return
+    asked = "--max-loss" if options.max_loss is not None else f"--format {options.format}"
+    if asked not in {"--format text", "--format markdown"}:
+        raise UsageError(f"{asked}: nothing is marked dead; add --dead-node, --dead-zone or --dead")
+
+
+def lacking(given: Input) -> Iterator[Diagnostic]:
+    """Give what there is to say of ServicePorts that the objects have and the dump lacks.
+
+    And of objects of another time.
+    """
+    yield from another_time(given)
+    absent = () if given.view.unseen else given.absent().lacking
+    if absent:
+        yield _told(
+            given,
+            Severity.WARNING,
+            "missing-service",
+            f"the dump has no rule for {count(len(absent), 'ServicePort')} of the objects "
+            f"({listed([each.name.text for each in absent])}): "
+            + _why_lacking(is_cut=bool(given.view.cut)),
+        )
+
+
+def unlisted_endpoints(given: Input) -> Iterator[Diagnostic]:
+    """Give what a reader of a check must know of objects that list Services and no endpoints."""
+    if given.services() and not given.lists_endpoints:
+        yield _told(
+            given,
+            Severity.WARNING,
+            "no-endpointslices",
+            "the objects list no EndpointSlices: rules are not checked against the objects; take "
+            "them with `kubectl get services,endpointslices,nodes,pods -A -o json`",
+        )
+
+
+def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iterator[Diagnostic]:
+    """Give what a reader of losses must know of what is dead, and of where it is."""
+    yield from another_time(given)
+    if died.takes(options.node, given.cluster):
+        yield _told(
+            given,
+            Severity.WARNING,
+            "node-is-dead",
+            f"this dump is from {options.node}, which you declared dead: it sends no flows; the "
+            "numbers are what its rules would do",
+        )
+    for name in died.unseen:
+        yield _told(
+            given,
+            Severity.WARNING,
+            "dead-not-shown",
+            f"--dead {name}: no Service of this dump shows that endpoint; it may be behind what "
+            "the dump does not show, so losses there are ranges",
+        )
+    if died.assumed:
+        yield _by_pod_cidr(given, len({each.address for each in died.assumed}))
+
+
+def warnings_of_places(given: Input) -> Iterator[Diagnostic]:
+    """Give what a reader of `whatif` must know of where endpoints are."""
+    yield from another_time(given)
+    if not given.cluster.pod_networks.by_length:
+        return
+    placed = given.cluster.is_placed_by_pod_network
+    assumed = {each.address for each in given.view.endpoints if placed(each.address)}
+    if assumed:
+        yield _by_pod_cidr(given, len(assumed))
+
+
+def freshness(options: SimpleNamespace, given: Input) -> Freshness:
+    """Return of when the rules and the objects are, as far as they or their bundle tell."""
+    from analyzer.inputs.files import Member
+    from analyzer.reports.freshness import Freshness
+
+    of_bundle = [each for each in options.dumps or () if isinstance(each, Member)]
+    own = next((each for each in of_bundle if each == given.ruleset.file), None)
+    header = getattr(given.ruleset, "taken", "")  # nft tells none
+    taken = None if own is None else own.taken
+    synced = None if own is None else own.synced
+    if header or taken or synced:
+        from datetime import UTC, datetime
+
+        from analyzer.parsers.ages import dump_taken, time_from_text
+
+        return Freshness(
+            rules=time_from_text(taken) if taken else dump_taken(header),
+            synced=None if synced is None else datetime.fromtimestamp(synced, UTC),
+            objects=given.taken(),
+        )
+    return Freshness(objects=given.taken()) if options.format == "json" else Freshness()
+
+
+def another_time(given: Input) -> Iterator[Diagnostic]:
+    """Say that the objects are of another time than the dump, where both tell when they are of."""
+    ruleset = given.ruleset
+    header = getattr(ruleset, "taken", "")  # nft tells none
+    seen = given.taken() if header else None
+    if seen is None:
+        return
+    from analyzer.parsers.ages import dump_taken
+    from analyzer.reports.freshness import SAME_TIME, long
+
+    dumped = dump_taken(header)
+    apart = 0.0 if dumped is None else (dumped - seen).total_seconds()
+    if abs(apart) <= SAME_TIME:
+        return
+    which = "older" if apart > 0 else "newer"
+    yield _told(
+        given,
+        Severity.WARNING,
+        "objects-of-another-time",
+        f"by the last sign of life of a node in them ({seen:%Y-%m-%d %H:%M %Z}) the objects are "
+        f"{long(abs(apart))} {which} than the dump, if its node's clock is in UTC: node, zone and "
+        "pod of each endpoint are as of then, and pods may have moved between; take both anew, or "
+        "put right what you know with --node-of",
+    )
+
+
+def _by_pod_cidr(given: Input, number: int) -> Diagnostic:
+    return _told(
+        given,
+        Severity.INFO,
+        "node-by-pod-cidr",
+        f"{count(number, 'endpoint address is', 'endpoint addresses are')} taken to be on the "
+        "node in whose podCIDR they are: neither EndpointSlices nor pods nor --node-of say "
+        "where",
+    )
+
+
+def _told(given: Input, severity: Severity, code: str, message: str) -> Diagnostic:
+    return Diagnostic(severity=severity, code=code, message=message, file=given.ruleset.file)
+
+
+def _why_none(absent: Absent, *, is_cut: bool) -> str:
+    """Return why no ServicePort of a dump can be judged, and what to do."""
+    if absent.lacking:
+        lacking = listed([each.name.text for each in absent.lacking])
+        return f"the dump has no rule for {lacking} of the objects: {_why_lacking(is_cut=is_cut)}"
+    if is_cut:
+        return "the dump ends before it has a rule for one; take it again"
+    if absent.beyond:
+        version = absent.beyond[0].version
+        program = {4: "iptables", 6: "ip6tables"}.get(version or 4)
+        number = count(len(absent.beyond), "ServicePort")
+        return (
+            f"the dump has no rule for one, and the objects have {number} of IPv{version}; run "
+            f"`{program}-save`"
+        )
+    return (
+        "the dump has no rule for one; run `iptables-save` on a node where kube-proxy runs, or "
+        "`nft list ruleset` where it runs in nftables mode"
+    )
+
+
+def _why_lacking(*, is_cut: bool) -> str:
+    if is_cut:
+        return "it ends before its rules do; take it again"
+    return "it is older than they are, or was taken in the middle of a sync; take it again"

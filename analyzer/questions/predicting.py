@@ -1,0 +1,301 @@
+"""Answers from API objects alone: what kube-proxy would write, at one node or at every one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from analyzer.errors import InputError, UsageError, suggestion
+from analyzer.inputs.api_objects import ApiObjects
+from analyzer.inputs.recognised import Input, input_of
+from analyzer.kubeproxy.endpoint_rows import EndpointRows
+from analyzer.kubeproxy.predict.assumptions import Assumed, Said, assumed
+from analyzer.kubeproxy.predict.cluster import Prediction, predict, rules_of_node
+from analyzer.kubeproxy.predict.every_node import At, EveryNode
+from analyzer.kubeproxy.predict.settings import names_of_nodes
+from analyzer.kubeproxy.view import ServicePort, View
+from analyzer.model.cluster import Cluster
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.value import replace, value
+from analyzer.parsers.formats import read_ruleset
+from analyzer.reports.phrases import count, listed
+from analyzer.reports.progress import progress
+from analyzer.semantics.assumed import DEFAULTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+    from typing import Final
+
+    from analyzer.cluster.from_dumps import FromDumps
+    from analyzer.inputs.nodes import NodeInput
+
+_SEEDS: Final = 1 << 32
+_WANTED: Final = "take them with `kubectl get services,endpointslices,nodes,pods -A -o json`"
+
+
+@value
+class Shown:
+    """What can be dead in a cluster, as `Input` tells it of one node."""
+
+    view: View
+    cluster: Cluster
+    pods: Callable[[], Mapping[str, Sequence[str]]]
+
+
+@value(kw_only=True)
+class Everywhere:
+    """ServicePorts at every node of a cluster.
+
+    Attributes:
+        view: each ServicePort once, as most nodes have it.
+        services: of those asked for, each at every node, in the order of `asked`.
+        asked: the same, as most nodes have them.
+        file: what they were found in, for messages.
+        grounds: what they were predicted by, or the dumps that they were read from.
+    """
+
+    view: View
+    services: tuple[EveryNode, ...]
+    asked: tuple[ServicePort, ...]
+    file: str
+    grounds: Prediction | FromDumps
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def prediction(self) -> Prediction:
+        """What they were predicted by; there is none where they were read."""
+        assert isinstance(self.grounds, Prediction)
+        return self.grounds
+
+
+def is_asked(options: SimpleNamespace) -> bool:
+    """Tell whether rules are to be predicted at all."""
+    return bool(getattr(options, "from_objects", None))
+
+
+def is_everywhere(options: SimpleNamespace) -> bool:
+    """Tell whether every node is asked about, and not one alone."""
+    return is_asked(options) and bool(options.dumps or options.node is None)
+
+
+def predicted_input(options: SimpleNamespace, objects: ApiObjects) -> Input:
+    """Return what the rules that are predicted of ``--node`` give, read as its dump would be.
+
+    Raises:
+        AnalyzerError: there is no such node, or the objects do not tell its rules.
+    """
+    if options.node is None:
+        raise UsageError(f"--from-objects: {options.verb} is of one node; add --node NAME")
+    found = assumed_of(options, objects)
+    names = names_of_nodes(objects.items)
+    if options.node not in names:
+        raise UsageError(
+            f"--node {options.node}: the objects have no such node"
+            + suggestion(options.node, names)
+        )
+    malformed: list[str] = []
+    file = f"rules predicted of {options.node}"
+    with progress("rules") as advance:
+        texts = rules_of_node(objects.items, found.settings, options.node, malformed)
+        skim = EndpointRows.skim
+        dumps = [
+            read_ruleset(text.encode(), file, None, None, advance, skim, most=options.max_input)
+            for text in texts
+        ]
+        given = input_of(options, dumps, [], objects, advance)
+    told = [_told(file, f"assumed: {', '.join(found.words)}", Severity.INFO)]
+    told += _malformed(file, malformed)
+    return replace(
+        given,
+        view=replace(
+            given.view,
+            diagnostics=(*told, *given.view.diagnostics),
+            left_out=(*given.view.left_out, *(each.partition(":")[0] for each in malformed)),
+        ),
+    )
+
+
+def predicted_node(options: SimpleNamespace) -> NodeInput:
+    """Return the same as `read_nodes` has it."""
+    from analyzer.inputs.nodes import NodeInput, OfNode
+
+    given = predicted_input(options, ApiObjects(options))
+    return NodeInput(OfNode(options.node, options.node, ()), given, options)
+
+
+def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
+    """Return the ServicePorts that were asked for, at every node.
+
+    Raises:
+        AnalyzerError: the objects do not tell them, or a dump does not fit.
+        OSError: a dump cannot be read.
+    """
+    if options.assumed != DEFAULTS:
+        raise UsageError("--assume: it goes with a dump, or with --node")
+    found = assumed_of(options, objects)
+    seed = _random() if options.seed is None else options.seed
+    with progress("Services") as advance:
+        services, prediction = predict(
+            objects.items, objects.cluster, found.settings, seed, advance
+        )
+    file = ", ".join(options.from_objects)
+    diagnostics = [
+        *_malformed(file, prediction.malformed),
+        *_differing(file, prediction),
+    ]
+    prediction = replace(prediction, assumed=found.words)
+    lacking: tuple[str, ...] = ()
+    if options.dumps:
+        given = _with_dumps(options, services, prediction)
+        services, diagnostics = given.services, [*diagnostics, *given.diagnostics]
+        lacking = given.lacking
+        prediction = replace(prediction, dumps=given.nodes)
+    wrong = set(prediction.left_out)
+    services = tuple(each for each in services if each.service.name.text not in wrong)
+    shown = tuple(each.service for each in services)
+    view = View(
+        services=shown,
+        mode=found.settings.mode.value,
+        node=None,
+        diagnostics=tuple(diagnostics),
+        left_out=tuple(dict.fromkeys([*prediction.left_out, *lacking])),
+    )
+    if not shown:
+        why = next(iter(prediction.malformed), "the objects have none with a ClusterIP")
+        raise InputError(f"{file}: no Service to judge: {why}")
+    asked = shown
+    if options.service or options.namespace:
+        from analyzer.kubeproxy.select import narrow
+
+        asked = narrow(view, options.service, options.namespace)
+    at = {id(each): every for each, every in zip(shown, services, strict=True)}
+    return Everywhere(
+        view=view,
+        services=tuple(at[id(each)] for each in asked),
+        asked=asked,
+        file=file,
+        grounds=prediction,
+        diagnostics=tuple(diagnostics),
+    )
+
+
+def _random() -> int:
+    from random import SystemRandom
+
+    return SystemRandom().randrange(_SEEDS)
+
+
+def assumed_of(options: SimpleNamespace, objects: ApiObjects) -> Assumed:
+    """Return the settings of kube-proxies, once the objects are seen to tell what is needed.
+
+    Raises:
+        AnalyzerError: they do not, or the options do not fit.
+    """
+    file = ", ".join(options.from_objects)
+    for kinds, what in (
+        ({"Service"}, "Services"),
+        ({"EndpointSlice", "Endpoints"}, "EndpointSlices"),
+        ({"Node"}, "Nodes"),
+    ):
+        if not any(item.get("kind") in kinds for item in objects.items):
+            raise InputError(f"{file}: there are no {what} in it; {_WANTED}")
+    said = Said(
+        version=options.kube_proxy,
+        mode=options.mode,
+        local_mode=options.detect_local_mode,
+        cluster_cidrs=tuple(options.cluster_cidr),
+    )
+    try:
+        return assumed(objects.items, said)
+    except ValueError as error:
+        hint = "" if options.kube_proxy else "; say with --kube-proxy whose rules to take"
+        raise UsageError(f"--kube-proxy: {error}{hint}") from None
+
+
+def _malformed(file: str, malformed: Sequence[str]) -> list[Diagnostic]:
+    if not malformed:
+        return []
+    says = f"left out, since malformed: {count(len(malformed), 'Service')}: {listed(malformed)}"
+    return [_told(file, says, Severity.WARNING, partial=True)]
+
+
+def _differing(file: str, prediction: Prediction) -> list[Diagnostic]:
+    """Say which ServicePorts a walk of their rules has otherwise, so that no answer is given."""
+    found = [name for walked in prediction.walked for name in walked.differing]
+    if not found:
+        return []
+    says = (
+        f"the walk of generated rules does not agree with what was predicted of {listed(found)}: "
+        "a fault of kubeodds, please report it; they are left out. With --node the rules of one "
+        "node are walked in whole"
+    )
+    return [_told(file, says, Severity.WARNING, partial=True)]
+
+
+def _told(file: str, says: str, severity: Severity, *, partial: bool = False) -> Diagnostic:
+    return Diagnostic(
+        severity=severity, code="prediction", message=says, file=file, partial=partial
+    )
+
+
+# --- dumps in place of predictions ----------------------------------------------
+
+
+@value(kw_only=True)
+class _Dumped:
+    """ServicePorts with what dumps show of their nodes.
+
+    Attributes:
+        nodes: whose dumps there are.
+        lacking: names of those that a dump does not show, so that nothing is known of them there.
+    """
+
+    services: tuple[EveryNode, ...]
+    nodes: tuple[str, ...]
+    lacking: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def _with_dumps(
+    options: SimpleNamespace, services: Sequence[EveryNode], prediction: Prediction
+) -> _Dumped:
+    from analyzer.inputs.nodes import read_nodes
+
+    dumped: dict[str, Mapping[object, ServicePort]] = {}
+    told: list[Diagnostic] = []
+    for each in read_nodes(options):
+        name, file = each.of.node, each.of.files[0]
+        if name is None or name not in prediction.nodes:
+            raise UsageError(
+                f"{file}: of which node of the objects is it? Add --node NAME, or NAME,NAME,... "
+                "in the order of the dumps"
+            )
+        if each.given.view.unseen:
+            raise InputError(f"{file}: {each.given.view.unseen}")
+        dumped[name] = {_key(service): service for service in each.given.view.services}
+        told += each.given.view.diagnostics
+    known = {_key(each.service): each for each in services}
+    found, lacking = [], []
+    for key in dict.fromkeys([*known, *(key for of in dumped.values() for key in of)]):
+        at = known[key].at if key in known else ()
+        kept = [replace(each, nodes=each.nodes.difference(dumped)) for each in at]
+        kept = [each for each in kept if each.nodes]
+        kept += [At(of[key], frozenset([name])) for name, of in dumped.items() if key in of]
+        if kept:
+            found.append(EveryNode(at=tuple(kept)))
+        without = [name for name, of in dumped.items() if key not in of]
+        if key in known and without:
+            name = known[key].service.name.text
+            lacking.append(name)
+            says = f"{name}: the dump of {listed(without)} has no rule for it"
+            told.append(_told(", ".join(options.dumps), says, Severity.WARNING))
+    return _Dumped(
+        services=tuple(found),
+        nodes=tuple(sorted(dumped)),
+        lacking=tuple(dict.fromkeys(lacking)),
+        diagnostics=tuple(dict.fromkeys(told)),
+    )
+
+
+def _key(service: ServicePort) -> tuple[object, ...]:
+    return service.name.text, service.protocol, service.version

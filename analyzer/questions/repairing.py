@@ -1,0 +1,176 @@
+"""The change that takes dead endpoints out of what was read, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from analyzer.errors import InputError, UsageError
+from analyzer.failure.loss import Count, ServiceLoss, State, losses
+from analyzer.inputs.dumps import has_services
+from analyzer.inputs.recognised import Input, input_of
+from analyzer.model.addresses import IPV4
+from analyzer.model.rules import Ruleset
+from analyzer.model.value import value
+from analyzer.questions.judging import judged
+from analyzer.repair.witness import Repaired, repaired
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+    from typing import Final
+
+    from analyzer.failure.models import Dead
+    from analyzer.inputs.api_objects import ApiObjects
+    from analyzer.kubeproxy.view import Endpoint, ServicePort
+    from analyzer.repair.patch import Door, Patch
+    from analyzer.semantics.base_chains import Rules
+
+_API: Final = "default/kubernetes:"
+#: Of what iptables or nft prints whole; a listing may leave out what rules ask for.
+_LISTING: Final = "iptables-list"
+
+
+@value(kw_only=True)
+class Made:
+    """A repair of one node's rules.
+
+    Attributes:
+        after: the rules with it among them, read as a dump.
+        services: those asked about that lose flows to the dead, or may.
+        pinned: commands that free the flows which conntrack keeps at the dead, UDP first.
+        alone: the API's own Service, where nobody is left of it and it was not asked for.
+    """
+
+    patches: tuple[Patch, ...]
+    after: Input
+    services: tuple[Repaired, ...]
+    pinned: tuple[str, ...]
+    alone: tuple[ServiceLoss, ...]
+
+
+def repair_of(options: SimpleNamespace, given: Input, died: Dead, objects: ApiObjects) -> Made:
+    """Return the change, judged by the rules that it leaves.
+
+    Raises:
+        AnalyzerError: nothing is dead, or no change is made of such rules.
+    """
+    for part in given.parts or (given,):
+        _check(part.ruleset)
+    if not died.is_anything:
+        raise UsageError("repair: nothing is marked dead; add --dead-node, --dead-zone or --dead")
+    _, services = judged(options, given)
+    before = losses(services, died, Count.DEAD)
+    alone = () if options.service else tuple(_api(before))
+    wanted = frozenset(end for each in before if each not in alone for end in each.dead)
+    lost = {_key(each.service) for each in before if each not in alone}
+    # Several Services may have the same endpoints, of which some are not to be touched.
+    doors: dict[bool, set[Door]] = {True: set(), False: set()}
+    for each in given.view.services:
+        doors[_key(each) in lost] |= {(each.protocol, f.address, f.port) for f in each.frontends}
+    patches, rulesets = made(given, wanted, doors[False] - doors[True])
+    after = input_of(options, rulesets, _others(given), objects, None)
+    wide = losses(given.view.services, died, Count.ALL)
+    then = losses(after.view.services, died, Count.ALL)
+    found = repaired(wide, then, given.ruleset.file)
+    return Made(
+        patches=patches,
+        after=after,
+        services=tuple(each for each in found if _key(each.before.service) in lost),
+        pinned=tuple(_pinned(before, alone)),
+        alone=alone,
+    )
+
+
+def _key(service: ServicePort) -> tuple[str, str, int | None]:
+    return service.name.text, service.protocol, service.version
+
+
+def _api(before: Sequence[ServiceLoss]) -> Iterator[ServiceLoss]:
+    """Give the API's own Service where nobody is left of it.
+
+    Its servers come back at the same addresses, and must not be refused by then.
+    """
+    for each in before:
+        is_api = f"{each.service.name.text}:".startswith(_API)
+        if is_api and each.state is State.SILENCED:
+            yield each
+
+
+def made(
+    given: Input, dead: frozenset[Endpoint], spared: Collection[Door]
+) -> tuple[tuple[Patch, ...], list[Rules]]:
+    """Return the changes, and the rules of each dump with them.
+
+    What comes by one of `spared` is left alone, though it may be sent to the same endpoints.
+    """
+    patches: list[Patch] = []
+    rulesets: list[Rules] = []
+    for part in given.parts or (given,):
+        ruleset = part.ruleset
+        if isinstance(ruleset, Ruleset):
+            from analyzer.repair.applied import applied
+            from analyzer.repair.iptables import patch_of
+
+            patch = patch_of(ruleset, dead, spared)
+            patches.append(patch)
+            rulesets.append(applied(ruleset, patch.apply) if patch.apply else ruleset)
+        else:
+            from analyzer.repair.nft import repaired_tables, with_table
+
+            own, found = repaired_tables(ruleset, dead, spared)
+            patches += found
+            rulesets.append(with_table(ruleset, own))
+    return tuple(patches), rulesets
+
+
+def _check(ruleset: Rules) -> None:
+    """Refuse rules of which a change could not be made.
+
+    Raises:
+        InputError: the message says what to give instead.
+    """
+    if isinstance(ruleset, Ruleset):
+        from analyzer.repair.applied import has_repair
+
+        repaired_already = has_repair(ruleset)
+        if ruleset.input_format == _LISTING:
+            raise InputError(
+                f"{ruleset.file}: a listing leaves out part of what rules ask for, so that no "
+                "change is made of it; take iptables-save"
+            )
+    else:
+        from analyzer.repair.nft import has_repair as has_table
+
+        repaired_already = has_table(ruleset)
+        if not has_services(ruleset):
+            raise InputError(
+                f"{ruleset.file}: nft prints rules of iptables-nft only in part; take "
+                "iptables-nft-save"
+            )
+    if repaired_already:
+        raise InputError(
+            f"{ruleset.file}: there is a repair among these rules: take it away, as --print undo "
+            "says, and take the dump anew"
+        )
+
+
+def _others(given: Input) -> Sequence[Rules]:
+    own = {id(part.ruleset) for part in given.parts or (given,)}
+    return [each for each in given.every_ruleset if id(each) not in own]
+
+
+def _pinned(before: Sequence[ServiceLoss], alone: Sequence[ServiceLoss]) -> Iterator[str]:
+    """Give the commands that free flows at dead endpoints, UDP first: those never end by timeout.
+
+    Source: conntrack(8).
+    """
+    found = {
+        (each.service.protocol != "udp", each.service.protocol, end)
+        for each in before
+        if each not in alone
+        for end in each.dead
+    }
+    for _, protocol, end in sorted(found, key=str):
+        family = "" if end.address.version == IPV4 else "-f ipv6 "
+        port = "" if end.port is None else f" --reply-port-src {end.port}"
+        yield f"conntrack -D {family}-p {protocol} --reply-src {end.address}{port}"

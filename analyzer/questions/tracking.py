@@ -1,0 +1,176 @@
+"""Conntrack beside the rules: what of it is flows to Services, and whom it speaks against."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from analyzer.arguments.flow import RATE
+from analyzer.errors import UsageError
+from analyzer.failure.reached import Reached
+from analyzer.failure.suspects import Suspect, suspects
+from analyzer.failure.tracked import Owned, Owners
+from analyzer.inputs.files import Member, read_file
+from analyzer.inputs.recognised import Input
+from analyzer.kubeproxy.drawn import Door, drawn_in_rows, drawn_in_texts
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.diagnostics import Diagnostic, partial_warning
+from analyzer.model.value import replace
+from analyzer.parsers.conntrack import parse_conntrack
+from analyzer.questions.judging import judged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from analyzer.model.addresses import Address
+    from analyzer.model.conntrack import Tracked
+
+
+def suggested(options: SimpleNamespace, given: Input) -> str:
+    """Return the command that asks about those whom a bundle's conntrack speaks against.
+
+    Empty where it has none, or speaks against nobody.
+    """
+    if not options.conntrack:
+        return ""
+    _, owned, _ = owned_flows(options, given)
+    return proposal(suspects(owned, RATE), given, options)
+
+
+def dump_of(options: SimpleNamespace) -> str:
+    """Return the dump, or the bundle, as it stood on the command line."""
+    first = options.dumps[0]
+    return first.bundle if isinstance(first, Member) else str(first)
+
+
+def owned_flows(
+    options: SimpleNamespace, given: Input
+) -> tuple[Sequence[Tracked], Sequence[Owned], Sequence[Diagnostic]]:
+    """Return the flows that conntrack has, those to Services, and what was not understood.
+
+    Raises:
+        AnalyzerError: none are given, or a file is something else.
+        OSError: it cannot be read.
+    """
+    if not options.conntrack:
+        raise UsageError(
+            "no conntrack entries: give --conntrack FILE, the output of `conntrack -L` on the "
+            "node, or a bundle of `kubeodds collect`"
+        )
+    told: list[Diagnostic] = []
+
+    def read(names: Sequence[str]) -> list[Tracked]:
+        found: list[Tracked] = []
+        for name in names:
+            here, unread = parse_conntrack(_data(name, options), name)
+            found += here
+            if unread:
+                told.append(_not_understood(unread, name))
+        return found
+
+    flows = read(options.conntrack)
+    # Files may overlap, and conntrack gives an entry twice if its table is resized meanwhile.
+    flows = [*{(e.key, e.reply_source, e.reply_source_port): e for e in flows}.values()]
+    # pinned goes by what there is now, suspects by all that came.
+    known = {each.key for each in flows}
+    later = {each.key: each for each in read(getattr(options, "again", ()))}
+    flows += [replace(each, is_new=True) for key, each in later.items() if key not in known]
+    _, services = judged(options, given)
+    return flows, tuple(Owners(services, given.own).owned(flows)), told
+
+
+def _not_understood(lines: Sequence[int], file: str) -> Diagnostic:
+    more = f" and {len(lines) - 1:,} more" if lines[1:] else ""
+    says = f"line {lines[0]}{more} of conntrack not understood: those flows do not count"
+    return partial_warning("unread-flow", says, file, lines[0])
+
+
+def _data(name: str, options: SimpleNamespace) -> bytes:
+    return name.data if isinstance(name, Member) else read_file(name, options.max_input)
+
+
+def reached(options: SimpleNamespace, given: Input) -> Reached:
+    """Return what neighbours and routes say of ways to endpoints, where they are told."""
+    from analyzer.parsers.neighbours import parse_neighbours
+    from analyzer.parsers.routes import parse_routes
+
+    lost: frozenset[Address] = frozenset()
+    if options.neighbours is not None:
+        lost = parse_neighbours(_data(options.neighbours, options), options.neighbours)
+    ways = [way for name in options.routes for way in parse_routes(_data(name, options), name)]
+    places = [each.address for each in given.view.endpoints]
+    return Reached(lost, ways, given.cluster, places)
+
+
+def drawn_between(options: SimpleNamespace, given: Input) -> Mapping[Door, int]:
+    """Return how many new flows each endpoint's DNAT counted between two takes.
+
+    None of those whose rules were taken once, or without counters, or in nftables mode, where they
+    count nothing; or count less than before, as rules do that were written anew.
+    """
+    if not options.rules_again:
+        return {}
+    before = drawn_in_rows(given.every_ruleset)
+    after = drawn_in_texts((_data(name, options), name) for name in options.rules_again)
+    known = before.keys() & after.keys()
+    return {each: after[each] - before[each] for each in known if after[each] >= before[each]}
+
+
+def proposal(found: Sequence[Suspect], given: Input, options: SimpleNamespace) -> str:
+    """Return the command that asks what those cost that are suspect; empty where nobody is."""
+    named = [each for each in found if each.is_suspect]
+    if not named:
+        return ""
+    words = ["kubeodds", "loss", dump_of(options)]
+    for name in options.objects:
+        words += [] if isinstance(name, Member) else ["--objects", name]
+    nodes: dict[str | None, list[Suspect]] = {}
+    for each in named:
+        node = given.cluster.placement(each.endpoint.address).node
+        nodes.setdefault(node, []).append(each)
+    gone = [node for node in nodes if node is not None and _all_of(node, found, given)]
+    for node in sorted(gone):
+        words += ["--dead-node", node]
+    rest = sorted(str(e) for n, rows in nodes.items() if n not in gone for e in _doors(rows))
+    if rest:
+        words += ["--dead", ",".join(rest)]
+    return shlex.join(words)
+
+
+def _doors(rows: Sequence[Suspect]) -> Iterator[Endpoint]:
+    yield from dict.fromkeys(each.endpoint for each in rows)
+
+
+def _all_of(node: str, found: Sequence[Suspect], given: Input) -> bool:
+    """Tell whether several pods of a node are suspect, and nobody there answers."""
+    there = [e for e in found if given.cluster.placement(e.endpoint.address).node == node]
+    addresses = {each.endpoint.address for each in there if each.is_suspect}
+    return len(addresses) > 1 and not any(each.answered for each in there)
+
+
+def wrong_doors(given: Input) -> Mapping[Endpoint, str]:
+    """Return endpoints of the rules whose address the objects give to another pod, and which.
+
+    One that a Service's EndpointSlices list, or that is a pod of its own namespace where none
+    are listed, is where it should be.
+    """
+    owners: dict[str, list[str]] = {}
+    for pod, addresses in given.pods().items():
+        for address in addresses:
+            owners.setdefault(address, []).append(pod)
+    listed = {
+        (spec.name, spec.protocol): {each.address for each in spec.endpoints}
+        for spec in (*given.services(), *given.other_services())
+    }
+    found = {}
+    for service in given.view.services:
+        spec = listed.get((service.name.text, service.protocol))
+        for endpoint in service.endpoints:
+            pods = owners.get(str(endpoint.address))
+            if not pods or (spec is not None and endpoint.address in spec):
+                continue
+            own = f"{service.name.namespace}/"
+            if spec is not None or not any(each.startswith(own) for each in pods):
+                found[endpoint] = pods[0]
+    return found

@@ -1,0 +1,354 @@
+"""``client``: what clients see of a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from analyzer.clients.callers import Callers, callers
+from analyzer.clients.connectors import CONNECTORS, Connector, To
+from analyzer.clients.fates import Fate
+from analyzer.clients.operations import Connection, Journey, Operation, Step, judge
+from analyzer.clients.resolvers import RESOLVERS
+from analyzer.clients.world import Entry, World, dns_at
+from analyzer.errors import InputError, UsageError, suggestion
+from analyzer.failure.loss import service_loss
+from analyzer.inputs.api_objects import ApiObjects
+from analyzer.inputs.files import read_file
+from analyzer.inputs.nodes import read_nodes
+from analyzer.inputs.recognised import read_input
+from analyzer.kubeproxy.select import narrow
+from analyzer.kubeproxy.view import FrontendKind, Source
+from analyzer.model.value import replace, value
+from analyzer.output import finish
+from analyzer.questions.judging import dead_of, judged, warnings_of_dead
+from analyzer.reports.answers import ClientAnswer
+from analyzer.verbs.client_names import Names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+    from typing import Final
+
+    from analyzer.failure.models import Dead
+    from analyzer.inputs.recognised import Input
+    from analyzer.kubeproxy.view import Endpoint, ServicePort
+    from analyzer.model.resolv_conf import ResolvConf
+
+#: Names in every cluster, in a form that needs the search domains.
+_LOOKED_UP: Final = "kubernetes.default"
+_USUAL: Final = {"lookup": "glibc", "connect": "tcp"}
+
+
+def client(options: SimpleNamespace) -> int:
+    """Say what clients see, and return the exit status."""
+    asked = _Asked(options)
+    operations = asked.operations()
+    found = tuple(judge(each, asked.world) for each in operations)
+    answer = ClientAnswer(
+        view=asked.given.view,
+        cluster=asked.given.cluster,
+        dead=asked.died,
+        fates=tuple((name, fate.value) for name, fate in options.fate),
+        source=asked.world.source,
+        balanced=tuple((each.node or "", each.chance) for each in asked.world.entries)
+        if options.balancer
+        else (),
+        found=found,
+        callers=asked.callers(),
+        assumed=tuple(asked.assumed),
+        absent=asked.absent,
+        diagnostics=asked.diagnostics,
+        max_failure=options.max_failure,
+        every=options.all,
+    )
+    return finish(options, options.verb, answer, answer.diagnostics, no=answer.is_broken)
+
+
+@value(kw_only=True)
+class _Fates:
+    """What is said of the dead, by endpoint, address, node and zone."""
+
+    said: Mapping[str, Fate]
+    given: Input
+
+    def of(self, endpoint: Endpoint) -> Fate:
+        """Return what a dead endpoint does; what is said of it goes before what is of its node."""
+        place = self.given.cluster.placement(endpoint.address)
+        for name in (str(endpoint), str(endpoint.address), place.node, place.zone):
+            if name is not None and name in self.said:
+                return self.said[name]
+        return Fate.SILENT
+
+
+class _Asked:
+    """What the options ask, and of what."""
+
+    def __init__(self, options: SimpleNamespace) -> None:
+        self._options = options
+        self._objects = ApiObjects(options)
+        self.assumed: list[str] = []
+        source = options.source or ("external" if options.balancer else "pod")
+        if options.balancer:
+            if source != "external":
+                raise UsageError(f"--balancer and --from {source}: a balancer stands outside")
+            inputs = read_nodes(options)
+            self._inputs = {each.of.node or each.of.name: each.given for each in inputs}
+            self.given = next(iter(self._inputs.values()))
+        else:
+            self.given = read_input(options, self._objects)
+        self.absent, self.services = judged(options, self.given)
+        self.died = self._dead()
+        fates = _Fates(said=self._said(), given=self.given)
+        self._names = Names(options, self.given.view, self.absent, self.assumed)
+        self.diagnostics = (
+            *self.given.view.diagnostics,
+            *warnings_of_dead(options, self.given, self.died),
+        )
+        one = Entry(node=self.given.view.node, chance=Fraction(1), view=self.given.view)
+        self.world = World(
+            entries=tuple(self._balanced(fates)) if options.balancer else (one,),
+            dead=self.died,
+            fate_of=fates.of,
+            source=Source(source),
+        )
+
+    def _dead(self) -> Dead:
+        if not self._options.balancer:
+            return dead_of(self._options, self.given)
+        views = [each.view for each in self._inputs.values()]
+        every = tuple(service for each in views for service in each.services)
+        whole = replace(self.given, view=replace(self.given.view, services=every))
+        return dead_of(self._options, whole)
+
+    def _said(self) -> dict[str, Fate]:
+        """Return what `--fate` says, by names that are dead.
+
+        Raises:
+            UsageError: a name is none of them, or has two fates.
+        """
+        died, cluster = self.died, self.given.cluster
+        ends = died.endpoints | died.uncertain
+        nodes = {n for n in cluster.node_names if died.takes(n, cluster)} | {*died.nodes}
+        known = {*nodes, *died.zones, *map(str, ends), *(str(e.address) for e in ends)}
+        said: dict[str, Fate] = {}
+        for name, fate in self._options.fate:
+            if name not in known:
+                marked = f"nothing is marked dead of that name{suggestion(name, known)}"
+                raise UsageError(f"--fate {name}={fate.value}: {marked}")
+            if said.setdefault(name, fate) is not fate:
+                raise UsageError(f"--fate {name}: is it {said[name].value}, or {fate.value}?")
+        if died.is_anything and not said:
+            self.assumed.append("what is dead is silent; --fate says otherwise")
+        return said
+
+    # --- a balancer -------------------------------------------------------------------
+
+    def _balanced(self, fates: _Fates) -> Iterator[Entry]:
+        """Give the nodes among which a balancer draws."""
+        weights = self._weights()
+        whole = sum(weights.values())
+        unknown = []
+        for node, weight in weights.items():
+            fate = None
+            if self.died.takes(node, self.given.cluster):
+                fate = fates.said.get(node) or fates.said.get(
+                    self.given.cluster.zone_of(node) or "", Fate.SILENT
+                )
+            given = self._inputs.get(node)
+            if fate is None and given is None:
+                unknown.append(node)
+            yield Entry(
+                node=node,
+                chance=Fraction(weight, whole),
+                view=None if given is None else given.view,
+                fate=fate,
+            )
+        if unknown:
+            self.assumed.append(
+                f"nothing of the rules of {', '.join(unknown)}, so that chances are ranges; give "
+                "their dumps too"
+            )
+
+    def _weights(self) -> dict[str, int]:
+        """Return how often each node is drawn, as parts of the sum.
+
+        Raises:
+            UsageError: a node that was given is none of the balancer's, or the other way round.
+        """
+        options, known = self._options, self.given.cluster.node_names
+        if options.balancer == "uniform":
+            return dict.fromkeys([*self._inputs, *sorted(known - self._inputs.keys())], 1)
+        from analyzer.parsers.journeys import weights_from_bytes
+
+        weights = weights_from_bytes(
+            read_file(options.balancer, options.max_input), options.balancer
+        )
+        for node in weights:
+            if node not in known and node not in self._inputs:
+                names = {*known, *self._inputs}
+                raise UsageError(
+                    f"{options.balancer}: no node {node!r} is known{suggestion(node, names)}"
+                )
+        return {node: weight for node, weight in weights.items() if weight}
+
+    # --- what is done -----------------------------------------------------------------
+
+    def operations(self) -> tuple[Operation, ...]:
+        """Return what clients do.
+
+        Raises:
+            UsageError: there is nothing that they can do, or a name is not known.
+        """
+        options = self._options
+        if options.requires:
+            for option in ("client", "lookup", "service"):
+                if getattr(options, option) not in (None, []):
+                    raise UsageError(f"--{option}: the journeys of --requires say that themselves")
+            return tuple(self._journeys())
+        names = tuple(dict.fromkeys(options.client))
+        resolvers = [RESOLVERS[n] for n in names or RESOLVERS if n in RESOLVERS]
+        connectors = [self._tuned(CONNECTORS[n]) for n in names or CONNECTORS if n in CONNECTORS]
+        found: list[Operation] = []
+        if options.balancer:
+            if options.lookup is not None or (names and resolvers):
+                raise UsageError("--balancer: look-ups do not go through it; leave out --lookup")
+            resolvers = []
+        if options.lookup is not None and names and not resolvers:
+            raise UsageError(f"--lookup: {', '.join(names)} looks no name up; --client glibc does")
+        asks_names = options.lookup is not None or bool(names) or not options.service
+        if resolvers and asks_names:
+            conf = self._names.conf(must=options.lookup is not None or bool(names))
+            if conf is not None:
+                self._note_servers(conf)
+                name = _LOOKED_UP if options.lookup is None else options.lookup
+                found += [self._names.look_up(each.name, name, conf) for each in resolvers]
+        if connectors and (names or options.service or options.lookup is None):
+            found += [
+                self._connection(each, service)
+                for service in self._services(must=bool(names or options.service))
+                for each in connectors
+            ]
+        if not found:
+            raise UsageError("there is nothing that these clients can ask; name a --service")
+        return tuple(found)
+
+    def _connection(self, connector: Connector, service: ServicePort) -> Connection:
+        frontend = self.world.route(service).frontend
+        self._note_stopped(service)
+        told = connector.to is To.SERVICE and frontend.kind is not FrontendKind.CLUSTER_IP
+        return Connection(connector=connector, service=service, frontend=frontend if told else None)
+
+    def _note_servers(self, conf: ResolvConf) -> None:
+        for address in conf.nameservers:
+            service = dns_at(self.given.view.services, address)
+            if service is not None:
+                self._note_stopped(service)
+
+    def _note_stopped(self, service: ServicePort) -> None:
+        says = (
+            f"rules of the node itself may stop flows to {service.name.text}: each packet of these "
+            "is drawn anew, so that chances are ranges"
+        )
+        if self.world.is_stopped(service) and says not in self.assumed:
+            self.assumed.append(says)
+
+    def _tuned(self, connector: Connector) -> Connector:
+        """Return a client with the time-out and tries that were asked for."""
+        options = self._options
+        if options.timeout is not None:
+            connector = replace(connector, timeout=(options.timeout,))
+        return connector if options.tries is None else replace(connector, tries=options.tries)
+
+    def _services(self, *, must: bool) -> Sequence[ServicePort]:
+        """Return what is connected to: what was asked for, else what loses most.
+
+        Raises:
+            UsageError: nothing of it can be reached by TCP from where clients are.
+        """
+        reached = {id(each) for each in self.world.services()}
+        found = [s for s in self.services if s.protocol == "tcp" and id(s) in reached]
+        options = self._options
+        if options.service or options.namespace:
+            if not found and must:
+                where = self.world.source.value
+                raise UsageError(
+                    f"--service: none of these is reached by TCP from {where}"
+                    + (" through a NodePort" if options.balancer else "")
+                )
+            return found
+        worst = sorted(
+            found,
+            key=lambda each: (
+                # From outside a ClusterIP is reached only where somebody has made a way to it.
+                self.world.source is Source.EXTERNAL
+                and self.world.route(each).frontend.kind is FrontendKind.CLUSTER_IP,
+                -service_loss(each, self.died).worst.upper.as_fraction(),
+                each.name.text,
+            ),
+        )
+        return worst[:1]
+
+    def _journeys(self) -> Iterator[Journey]:
+        from analyzer.parsers.journeys import journeys_from_bytes
+
+        options = self._options
+        if options.balancer:
+            raise UsageError("--balancer and --requires: which of both?")
+        written = journeys_from_bytes(
+            read_file(options.requires, options.max_input), options.requires
+        )
+        for each in written:
+            steps = []
+            for at, step in enumerate(each.steps, 1):
+                place = f"{options.requires}: {each.name}, step {at}"
+                steps.append(self._step(step.kind, step.what, step.client, place))
+            yield Journey(name=each.name, steps=tuple(steps))
+
+    def _step(self, kind: str, what: str, name: str | None, place: str) -> Step:
+        name = name or _USUAL[kind]
+        known: Mapping[str, object] = RESOLVERS if kind == "lookup" else CONNECTORS
+        if name not in known:
+            raise InputError(f"{place}: no client {name!r} for {kind}{suggestion(name, known)}")
+        if kind == "lookup":
+            conf = self._names.conf(must=True)
+            assert conf is not None
+            self._note_servers(conf)
+            return self._names.look_up(name, what, conf)
+        reached = {id(each) for each in self.world.services()}
+        try:
+            services = narrow(self.given.view, [what], [])
+        except UsageError as error:
+            raise InputError(f"{place}: {error}") from None
+        found = [s for s in services if s.protocol == "tcp" and id(s) in reached]
+        if len(found) != 1:
+            names = ", ".join(s.name.text for s in found)
+            says = f"it may be {names}" if found else "none is reached by TCP from there"
+            raise InputError(f"{place}: connect = {what!r} has to name one ServicePort; {says}")
+        return self._connection(self._tuned(CONNECTORS[name]), found[0])
+
+    # --- who calls --------------------------------------------------------------------
+
+    def callers(self) -> Callers | None:
+        """Return who calls, and who of them is dead; None: that was not asked.
+
+        Raises:
+            UsageError: the objects have no such pod.
+        """
+        if self._options.caller is None:
+            return None
+        namespace, selector = self._options.caller
+        pods = self._objects.callers(namespace, selector)
+        if not pods:
+            raise UsageError(
+                f"--caller {namespace}/{selector}: the objects have no such pod; give --objects "
+                "with pods"
+            )
+        found = callers(pods, self.died, self.given.cluster)
+        here = self.given.view.node
+        elsewhere = {node for node in found.living.values() if node not in (None, here)}
+        if here is not None and elsewhere and not self._options.balancer:
+            self.assumed.append(
+                f"callers on {', '.join(sorted(elsewhere))} meet the same rules as on {here}"
+            )
+        return found

@@ -1,0 +1,202 @@
+"""``cluster`` and its verbs: the dumps of all nodes, read once and asked together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from analyzer.cluster.from_dumps import FromDumps
+from analyzer.cluster.store import NodeRow, Store
+from analyzer.errors import InputError
+from analyzer.inputs.api_objects import ApiObjects
+from analyzer.kubeproxy.predict.every_node import EveryNode
+from analyzer.kubeproxy.view import View
+from analyzer.model.diagnostics import Diagnostic, partial_warning
+from analyzer.output import finish
+from analyzer.questions.predicting import Everywhere
+from analyzer.reports.phrases import count, listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+    from typing import Final
+
+#: ServicePorts that some nodes lack, told one by one.
+_MOST_TOLD: Final = 20
+
+
+def run_verb(options: SimpleNamespace) -> int:
+    """Run a verb of ``cluster`` and return the exit status."""
+    return _VERBS[options.verb](options)
+
+
+def _build(options: SimpleNamespace) -> int:
+    from analyzer.node_dumps.build import build
+
+    return build(options)
+
+
+def _loss(options: SimpleNamespace) -> int:
+    from analyzer.verbs.loss_everywhere import loss_of
+
+    objects, found = stored(options)
+    return loss_of(options, objects, found)
+
+
+def _whatif(options: SimpleNamespace) -> int:
+    from analyzer.verbs.failures import whatif_of
+
+    objects, found = stored(options)
+    return whatif_of(options, objects, found)
+
+
+def _drift(options: SimpleNamespace) -> int:
+    from analyzer.questions.cluster_drift import drift_of
+
+    return drift_of(options)
+
+
+def _timeline(options: SimpleNamespace) -> int:
+    from analyzer.verbs.cluster_timeline import timeline
+
+    return timeline(options)
+
+
+def _sql(options: SimpleNamespace) -> int:
+    from analyzer.reports.cluster_sql_answer import SqlAnswer
+
+    store = Store.open(options.folder)
+    columns, rows = store.query(options.sql)
+    store.close()
+    return finish(options, options.verb, SqlAnswer(tuple(columns), tuple(rows)), (), no=False)
+
+
+_VERBS: Final[dict[str, Callable[[SimpleNamespace], int]]] = {
+    "cluster build": _build,
+    "cluster loss": _loss,
+    "cluster whatif": _whatif,
+    "cluster drift": _drift,
+    "cluster timeline": _timeline,
+    "cluster sql": _sql,
+}
+
+
+def stored(options: SimpleNamespace) -> tuple[ApiObjects, Everywhere]:
+    """Return what the dumps of a store show, and the objects that it was built with.
+
+    Raises:
+        AnalyzerError: there is no such store, or no ServicePort that was asked for.
+        OSError: it cannot be read.
+    """
+    store = Store.open(options.folder)
+    if not options.objects and store.objects:
+        options.objects = [store.objects]
+    said = [each.partition("=") for each in store.about["asked"]["node_of"]]
+    if not options.node_of and said:
+        from analyzer.arguments.parser import network_of_node
+
+        options.node_of = [network_of_node("".join(each)) for each in said]
+    objects = ApiObjects(options)
+    nodes = store.nodes()
+    services = store.every_node()
+    store.close()
+    read = _from_dumps(options.folder, nodes, objects)
+    known = [each for each in nodes if each.is_done and not each.unseen]
+    if not known:
+        raise InputError(f"{options.folder}: the rules of no node are known; {_why(read)}")
+    lacking = dict(_lacking(services, known))
+    diagnostics = tuple(_told(read, lacking, options.folder))
+    left_out = [name for each in known for name in each.left_out]
+    view = View(
+        services=tuple(each.service for each in services),
+        mode=Counter(each.mode for each in known).most_common(1)[0][0],
+        node=None,
+        diagnostics=diagnostics,
+        cut=tuple(dict.fromkeys(version for each in known for version in each.cut)),
+        left_out=tuple(dict.fromkeys([*left_out, *lacking])),
+        unled=tuple(dict.fromkeys(name for each in known for name in each.unled)),
+    )
+    if not services:
+        raise InputError(f"{options.folder}: no node's rules have a Service to judge")
+    asked = view.services
+    if options.service or options.namespace:
+        from analyzer.kubeproxy.select import narrow
+
+        asked = narrow(view, options.service, options.namespace)
+    at = {id(shown): each for shown, each in zip(view.services, services, strict=True)}
+    return objects, Everywhere(
+        view=view,
+        services=tuple(at[id(each)] for each in asked),
+        asked=asked,
+        file=options.folder,
+        grounds=read,
+        diagnostics=diagnostics,
+    )
+
+
+def _from_dumps(folder: str, nodes: Sequence[NodeRow], objects: ApiObjects) -> FromDumps:
+    done = [each for each in nodes if each.is_done]
+    there = {each.node for each in nodes}
+    known = objects.cluster.node_names if objects.items else there
+    return FromDumps(
+        folder=folder,
+        nodes=tuple(each.node for each in done if not each.unseen),
+        failed=tuple((each.node, each.reason) for each in nodes if not each.is_done),
+        unseen=tuple((each.node, each.unseen) for each in done if each.unseen),
+        without=tuple(sorted(name for name in objects.cluster.nodes if name not in there)),
+        unknown=tuple(sorted(there.difference(known))),
+    )
+
+
+def _lacking(
+    services: Sequence[EveryNode], known: Sequence[NodeRow]
+) -> Iterator[tuple[str, list[str]]]:
+    """Give ServicePorts with the nodes whose dumps do not show them.
+
+    Of an IP version of which a node has no ServicePort at all, it may have no dump.
+    """
+    of_version: dict[int | None, set[str]] = {}
+    for each in services:
+        own = of_version.setdefault(each.service.version, set())
+        for at in each.at:
+            own |= at.nodes
+    names = {each.node for each in known}
+    for each in services:
+        there = frozenset().union(*(at.nodes for at in each.at))
+        without = of_version[each.service.version] - there
+        if without:
+            yield each.service.name.text, sorted(without)
+    for version, own in of_version.items():
+        if len(own) < len(names):
+            yield f"IPv{version} at {listed(sorted(names - own))}", sorted(names - own)
+
+
+def _told(read: FromDumps, lacking: dict[str, list[str]], folder: str) -> Iterator[Diagnostic]:
+    if read.failed or read.unseen:
+        missing = [name for name, _ in (*read.failed, *read.unseen)]
+        says = f"not judged, since their rules are not known: {listed(missing)}"
+        yield partial_warning("node-failed", says, folder)
+    if read.without:
+        says = (
+            f"not judged, since there is no dump of {count(len(read.without), 'node')} of the "
+            f"objects: {listed(read.without)}"
+        )
+        yield partial_warning("node-without-dump", says, folder)
+    if read.unknown:
+        says = (
+            f"the objects have no node called {listed(read.unknown)}, so that what is dead, and "
+            "who lives, is not told of it; see --name-from of cluster build"
+        )
+        yield partial_warning("unknown-node", says, folder)
+    for name, nodes in [*lacking.items()][:_MOST_TOLD]:
+        says = f"{name}: the rules of {listed(nodes)} have none for it"
+        yield partial_warning("missing-service", says, folder)
+    if len(lacking) > _MOST_TOLD:
+        says = f"{count(len(lacking) - _MOST_TOLD, 'more ServicePort')} are not at every node"
+        yield partial_warning("missing-service", says, folder)
+
+
+def _why(read: FromDumps) -> str:
+    """Return why no node is known, of the first of them."""
+    first = next(iter((*read.failed, *read.unseen)), None)
+    return "it holds no node" if first is None else f"{first[0]}: {first[1]}"

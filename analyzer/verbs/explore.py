@@ -1,0 +1,64 @@
+"""``explore``: nodes marked dead and living again on a terminal, and what is lost with them."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from analyzer.errors import UsageError
+from analyzer.inputs.recognised import read_input
+from analyzer.output import DONE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+    from typing import Any
+
+
+def explore(options: SimpleNamespace) -> int:
+    """Run until somebody quits."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "explore wants a terminal; kubeodds loss prints the same once, and kubeodds whatif "
+            "--format html writes a page with check-boxes"
+        )
+    gc.enable()  # it goes on for long, and the program begins without
+    app(options).run()
+    return DONE
+
+
+def app(options: SimpleNamespace) -> Any:
+    """Return what is shown, with all that was asked for read.
+
+    Raises:
+        UsageError: textual is not installed; or a name that does not occur.
+        InputError: nothing can be judged.
+    """
+    try:
+        __import__("textual")
+    except ModuleNotFoundError:
+        raise UsageError(
+            "explore needs textual, which is not installed; pip install 'kubeodds[terminal]'"
+        ) from None
+    from analyzer.explorer import Asked, Explorer
+    from analyzer.failure.loss import Count
+    from analyzer.model.diagnostics import Severity
+    from analyzer.questions.judging import dead_of, judged, warnings_of_dead
+
+    given = read_input(options)
+    absent, services = judged(options, given)
+    died = dead_of(options, given)
+    from analyzer.reports.not_judged import not_judged
+
+    told = (*given.view.diagnostics, *warnings_of_dead(options, given, died))
+    asked = Asked(
+        view=given.view,
+        services=services,
+        cluster=given.cluster,
+        dead=died,
+        count=Count(options.count),
+        is_whole=not (not_judged(given.view, absent) or given.view.cut),
+        warnings=tuple(each.message for each in told if each.severity is not Severity.INFO),
+        tree=given.recogniser.tree,
+    )
+    return Explorer(asked)

@@ -1,0 +1,227 @@
+"""The verb that judges manifests before they are deployed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from analyzer.errors import UsageError, suggestion
+from analyzer.failure.whatif import Kind
+from analyzer.gate.bounds import most_on
+from analyzer.gate.cases import Judge
+from analyzer.gate.expected import expected_end
+from analyzer.gate.failing import Failing, failing_of
+from analyzer.gate.fixes import fix_of
+from analyzer.gate.problem import Problem
+from analyzer.gate.reasons import why_pending
+from analyzer.gate.verdict import Judged, Thresholds, judged
+from analyzer.kubeproxy.predict.assumptions import Said
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.output import DONE, finish, show
+from analyzer.parsers.api_objects import at, elements
+from analyzer.parsers.roles import roles_of
+from analyzer.questions.gating import Given, narrowed, read
+from analyzer.reports.gate_answer import GateAnswer, Pending
+from analyzer.reports.phrases import count, listed
+from analyzer.reports.progress import progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+
+def gate(options: SimpleNamespace) -> int:
+    """Judge manifests, or print the objects of a placement."""
+    given = narrowed(read(options), options.service, options.namespace)
+    if options.objects_of is not None:
+        return _objects_of(options, given)
+    answer = answer_of(options, given)
+    return finish(options, "gate", answer, answer.diagnostics, no=answer.is_broken)
+
+
+def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
+    """Return the verdict on what was read.
+
+    Raises:
+        AnalyzerError: a manifest is malformed, or what was asked for is not there.
+    """
+    problem, failing, judge = _world(options, given)
+    thresholds = Thresholds(options.max_loss, options.min_survives)
+    with progress("Services") as advance:
+        found = judged(problem, given.services, failing, judge, thresholds)
+        fixes = {}
+        for number, each in enumerate(found):
+            if each.violations or each.pending:
+                fix = fix_of(each, given.templates, given.problem, failing, judge, thresholds)
+                if fix is not None:
+                    fixes[number] = fix
+            if advance is not None:
+                advance(1, len(found))
+    return GateAnswer(
+        judged=tuple(found),
+        fixes=fixes,
+        unjudged=given.unjudged,
+        pending=tuple(_pending(problem, found)),
+        thresholds=thresholds,
+        problem=problem,
+        failing=failing,
+        ignored=given.ignored,
+        assumed=tuple(_assumed(given, problem)),
+        prediction=judge.prediction,
+        checked=judge.checked,
+        diagnostics=tuple(_diagnostics(given, judge)),
+        is_faulty=bool(judge.differing),
+        every=options.all,
+    )
+
+
+def _world(options: SimpleNamespace, given: Given) -> tuple[Problem, Failing, Judge]:
+    problem = given.problem(given.templates)
+    failing = _failing(options, given, problem)
+    return problem, failing, _judge(options, given, problem, failing)
+
+
+def _failing(options: SimpleNamespace, given: Given, problem: Problem) -> Failing:
+    """Return the failures to judge.
+
+    Raises:
+        UsageError: what was asked for by name is not there.
+    """
+    names = [node.name for node in given.nodes]
+    for name in options.control_plane:
+        if name not in names:
+            raise UsageError(f"--control-plane {name}: no such node" + suggestion(name, names))
+    labelled = roles_of([node.item for node in given.nodes]).control_plane
+    kinds = frozenset(map(Kind, options.only)) or frozenset(Kind)
+    found = failing_of(problem, options.control_plane or labelled, kinds, options.depth)
+    for kind in map(Kind, options.only):
+        if kind not in found.kinds:
+            raise UsageError(f"--only {kind.value}: {_LACKING[kind]}")
+    if options.depth > 1 and options.depth >= len(names):
+        raise UsageError(
+            f"--depth {options.depth}: there are {count(len(names), 'node')}, and some have to live"
+        )
+    return found
+
+
+_LACKING = {
+    Kind.NODE: "there is one node alone",
+    Kind.ZONE: "the nodes are not in two zones or more",
+    Kind.CONTROL_PLANE: "no node has its role label; name them with --control-plane",
+    Kind.SET: "say of how many nodes with --depth",
+}
+
+
+def _judge(options: SimpleNamespace, given: Given, problem: Problem, failing: Failing) -> Judge:
+    control_plane = [problem.nodes[v].name for v in sorted(failing.control_plane)]
+    said = Said(
+        version=options.kube_proxy,
+        mode=options.mode,
+        local_mode=options.detect_local_mode,
+        cluster_cidrs=tuple(options.cluster_cidr),
+    )
+    seed = options.seed
+    if seed is None:
+        from random import SystemRandom
+
+        seed = SystemRandom().randrange(1 << 32)
+    try:
+        return Judge(problem, given.templates, given.services, failing, control_plane, said, seed)
+    except ValueError as error:
+        raise UsageError(f"--kube-proxy: {error}") from None
+
+
+def _objects_of(options: SimpleNamespace, given: Given) -> int:
+    """Print the objects of the worst placement of each Service, or of the expected one."""
+    problem, failing, judge = _world(options, given)
+    thresholds = Thresholds(options.max_loss, options.min_survives)
+    asked = []
+    for each in judged(problem, given.services, failing, judge, thresholds):
+        case = each.expected
+        if options.objects_of == "worst":
+            broken = [v.found for v in each.violations]
+            case = (broken or [*each.worst, each.fewest])[0].case
+        asked.append((each.service, case.end))
+    document = {"apiVersion": "v1", "kind": "List", "items": judge.objects(asked)}
+    show(json.dumps(document, indent=1) + "\n", options)
+    return DONE
+
+
+def _pending(problem: Problem, found: Sequence[Judged]) -> Iterator[Pending]:
+    """Give the workloads whose pods find no node, certainly or where the scores lead."""
+    expected = expected_end(problem)
+    every = range(len(problem.nodes))
+    known = {each.service.groups: each.placements.pending[0] for each in found}
+    for g, group in enumerate(problem.groups):
+        if group.workload is None:
+            continue
+        least = max(0, group.number + sum(group.fixed.values()) - most_on(problem, g, every))
+        least = max(least, known.get((g,), 0))
+        left = group.number if group.stuck else expected.left[g]
+        if least or left:
+            yield Pending(group, least, left, why_pending(problem, group))
+
+
+def _assumed(given: Given, problem: Problem) -> Iterator[str]:
+    """Give what the answer rests on, in words."""
+    yield "new pods are ready; a first rollout, so that no pods of an older revision count"
+    for each in given.workloads:
+        if each.scaled:
+            yield each.scaled
+    bound = [each.name for each in given.workloads if _has_claims(each.manifest.item, each.spec)]
+    if bound:
+        yield f"volumes keep no pod from a node ({listed(bound)})"
+    if given.is_described:
+        known = frozenset(key for room in problem.room for key in room)
+        asked = {key for t in problem.groups for key in t.requests} - {"pods"}
+        if asked - known:
+            yield (
+                f"nodes have room for what pods request of {listed(sorted(asked - known))}, "
+                "which --nodes does not say"
+            )
+    if given.replaced:
+        says = count(given.replaced, "pod that runs is", "pods that run are")
+        yield f"{says} replaced by those of the manifests"
+    yield "no pod is preempted or evicted for another"
+
+
+def _has_claims(item: object, spec: object) -> bool:
+    if elements(item, "spec", "volumeClaimTemplates"):
+        return True
+    volumes = elements(spec, "volumes")
+    return any(at(v, "persistentVolumeClaim") or at(v, "ephemeral") for v in volumes)
+
+
+def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
+    for each in given.unjudged:
+        if each.matters:
+            name = "/".join(each.manifest.key)
+            yield Diagnostic(
+                severity=Severity.INFO,
+                code="not-judged",
+                message=f"{name} was not judged: {each.why}",
+                file=each.manifest.place.file,
+                line=each.manifest.place.line,
+                partial=True,
+            )
+    for scaled in given.workloads:
+        if scaled.most:
+            least = count(scaled.replicas or 0, "pod")
+            yield Diagnostic(
+                severity=Severity.WARNING,
+                code="autoscaled",
+                message=f"{scaled.name} was judged with {least}; with more, up to {scaled.most:,} "
+                "by its autoscaler, a node or a zone may cost more",
+                file=scaled.manifest.place.file,
+                line=scaled.manifest.place.line,
+                partial=True,
+            )
+    if judge.differing:
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code="prediction",
+            message="the walk of generated rules does not agree with what was predicted of "
+            f"{listed(judge.differing)}: a fault of kubeodds, please report it",
+            file="rules",
+            partial=True,
+        )

@@ -1,0 +1,265 @@
+"""``loss``: of one node's dumps, or of those of several nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzer.errors import InputError, UsageError
+from analyzer.failure.loss import Count, in_order, losses
+from analyzer.failure.loss_at_nodes import WorstLoss, worst_of
+from analyzer.inputs.files import Member
+from analyzer.inputs.nodes import read_nodes
+from analyzer.model.value import replace
+from analyzer.output import finish, say
+from analyzer.questions.judging import (
+    another_time,
+    check_marked,
+    dead_of,
+    freshness,
+    judged,
+    warnings_of_dead,
+)
+from analyzer.reports.answers import LossAnswer, LossNode, LossNodesAnswer
+from analyzer.reports.loss_words import by_harm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fractions import Fraction
+    from types import SimpleNamespace
+    from typing import Final
+
+    from analyzer.failure.models import Dead
+    from analyzer.inputs.nodes import NodeInput
+    from analyzer.inputs.recognised import Input
+    from analyzer.kubeproxy.absent import Absent
+    from analyzer.kubeproxy.view import ServicePort
+    from analyzer.model.diagnostics import Diagnostic
+
+    #: What `judged` returns.
+    Judged = tuple[Absent, tuple[ServicePort, ...]]
+
+#: Options of `loss` that `repair` takes too, and the names under which they are kept.
+_OF_REPAIR: Final = {
+    "--input-format": "input_format",
+    "--with": "others",
+    "--table": "table",
+    "--objects": "objects",
+    "--node": "node",
+    "--node-of": "node_of",
+    "--node-ip": "node_ip",
+    "--ipsets": "ipsets",
+    "--dead": "dead",
+    "--dead-node": "dead_node",
+    "--dead-zone": "dead_zone",
+    "--service": "service",
+    "--namespace": "namespace",
+}
+
+
+def loss(options: SimpleNamespace) -> int:
+    """Say what is lost, and return the exit status."""
+    if options.from_objects:
+        from analyzer.questions.predicting import is_everywhere, predicted_node
+
+        if is_everywhere(options):
+            from analyzer.verbs.loss_everywhere import loss_everywhere
+
+            return loss_everywhere(options)
+        nodes: Sequence[NodeInput] = (predicted_node(options),)
+    else:
+        nodes = read_nodes(options)
+    if len(nodes) > 1:
+        return _at_several(options, nodes)
+    (node,) = nodes
+    options, given = node.options, node.given
+    found = judged(options, given)
+    died = dead_of(options, given)
+    check_marked(options, died)
+    if not died.is_anything and options.conntrack:
+        _propose(options, given)
+    diagnostics = (*given.view.diagnostics, *warnings_of_dead(options, given, died))
+    answer = replace(_answer(options, given, died, found, diagnostics), typed=_typed(options))
+    return finish(
+        options, options.verb, answer, diagnostics, no=_is_beyond(answer, options.max_loss)
+    )
+
+
+def _propose(options: SimpleNamespace, given: Input) -> None:
+    """Say whom a bundle's conntrack speaks against, where nobody said who is dead."""
+    from analyzer.questions.tracking import suggested
+
+    found = suggested(options, given)
+    if found:
+        say(
+            "conntrack speaks against some endpoints (kubeodds suspects); to ask about them: "
+            f"{found}"
+        )
+
+
+def _answer(
+    options: SimpleNamespace,
+    given: Input,
+    died: Dead,
+    found: Judged,
+    diagnostics: tuple[Diagnostic, ...],
+) -> LossAnswer:
+    absent, services = found
+    lost = losses(services, died, Count(options.count))
+    return LossAnswer(
+        cluster=given.cluster,
+        view=given.view,
+        dead=died,
+        losses=lost if options.sort is None else in_order(lost, options.sort),
+        absent=absent,
+        diagnostics=diagnostics,
+        in_order=options.sort is not None,
+        every=options.all,
+        brief=options.summary,
+        narrowed=bool(options.service or options.namespace),
+        only_dead=options.count == Count.DEAD.value,
+        rulesets=tuple(part.ruleset for part in given.parts or (given,)),
+        quiet=options.quiet,
+        repair=_repair(options),
+        freshness=freshness(options, given),
+    )
+
+
+def _is_beyond(answer: LossAnswer, most: Fraction | None) -> bool:
+    """Tell whether a threshold is broken; of what is not judged nobody knows that it loses less."""
+    if most is None:
+        return False
+    lost = (route for each in answer.losses for route in each.routes)
+    return not answer.is_whole or any(each.is_lost_beyond(most) for each in lost)
+
+
+def _typed(options: SimpleNamespace) -> str:
+    """Return the words that ask the same of standard input; nothing where that was asked."""
+    import shlex
+
+    if (
+        options.format != "text"
+        or len(options.dumps) != 1
+        or options.dumps[0] not in options.typed
+        or options.dumps == ["-"]
+        or options.others
+    ):
+        return ""
+    words = [*options.typed]
+    if words[:1] != [options.verb]:
+        words = [options.verb, *words]
+    at = words.index(options.dumps[0], 1)
+    return shlex.join([*words[:at], "-", *words[at + 1 :]])
+
+
+def _repair(options: SimpleNamespace) -> str:
+    """Return the command that takes out what is dead here; nothing of several dumps."""
+    import shlex
+
+    if options.format != "text" or len(options.dumps) != 1 or options.dumps[0] == "-":
+        return ""
+    words = ["kubeodds", "repair", str(options.dumps[0])]
+    if isinstance(options.dumps[0], Member):
+        words[-1] = options.dumps[0].bundle
+    for option, name in _OF_REPAIR.items():
+        given = getattr(options, name)
+        several = given if isinstance(given, (list, tuple)) else [given] if given else []
+        for each in several:
+            if isinstance(each, tuple):
+                words += [option, "=".join(map(str, each))]
+            elif not isinstance(each, Member):
+                words += [option, str(each)]
+    return shlex.join(words)
+
+
+# --- several nodes -----------------------------------------------------------------
+
+
+def _at_several(options: SimpleNamespace, nodes: Sequence[NodeInput]) -> int:
+    tried = [_judged_or_why(each) for each in nodes]
+    if all(isinstance(each, (InputError, UsageError)) for each in tried):
+        raise next(each for each in tried if isinstance(each, (InputError, UsageError)))
+    everywhere = _together([each.given for each in nodes])
+    died = dead_of(options, everywhere)
+    check_marked(options, died)
+    # The dead send no flows, unless only their dumps are there to ask.
+    living = [each for each in nodes if not died.takes(each.of.node, everywhere.cluster)]
+    told = [
+        *dict.fromkeys(each for node in nodes for each in node.given.view.diagnostics),
+        *(each for node in nodes for each in another_time(node.given)),
+        *warnings_of_dead(options, everywhere, died),
+    ]
+    if not living:
+        for each in nodes:
+            told += warnings_of_dead(each.options, each.given, died)
+    diagnostics = tuple(dict.fromkeys(told))
+    told_of = tuple(
+        _node(each, died, found, is_dead=bool(living) and each not in living)
+        for each, found in zip(nodes, tried, strict=True)
+    )
+    answer = LossNodesAnswer(
+        nodes=told_of,
+        worst=_worst(options, told_of),
+        dead=died,
+        cluster=everywhere.cluster,
+        diagnostics=diagnostics,
+        in_order=options.sort is not None,
+        every=options.all,
+        brief=options.summary,
+        narrowed=bool(options.service or options.namespace),
+        quiet=options.quiet,
+    )
+    most = options.max_loss
+    broken = most is not None and (
+        not answer.is_whole or any(_is_beyond(each, most) for each in answer.answers.values())
+    )
+    return finish(options, "loss-nodes", answer, diagnostics, no=broken)
+
+
+def _worst(options: SimpleNamespace, nodes: Sequence[LossNode]) -> tuple[WorstLoss, ...]:
+    """Return what each ServicePort loses at worst, the greatest harm first or as was asked for."""
+    told = (each for each in nodes if not each.is_dead)
+    found = worst_of({e.name: e.answer.losses for e in told if e.answer is not None})
+    at = {id(each.loss): each for each in found}
+    lost = [each.loss for each in found]
+    ordered = by_harm(lost) if options.sort is None else in_order(lost, options.sort)
+    return tuple(at[id(each)] for each in ordered)
+
+
+def _judged_or_why(node: NodeInput) -> Judged | InputError | UsageError:
+    """Return what of a node's dumps is judged, or why nothing is: others may tell all the same."""
+    try:
+        return judged(node.options, node.given)
+    except (InputError, UsageError) as error:
+        return error
+
+
+def _together(given: Sequence[Input]) -> Input:
+    """Return what shows all that any of the dumps shows, to ask what can be dead."""
+    first = given[0]
+    views = [each.view for each in given]
+    view = replace(
+        first.view,
+        node=None,
+        services=tuple(service for each in views for service in each.services),
+        cut=tuple(version for each in views for version in each.cut),
+    )
+    return replace(first, view=view)
+
+
+def _node(
+    node: NodeInput, died: Dead, found: Judged | InputError | UsageError, *, is_dead: bool
+) -> LossNode:
+    answer = why = None
+    if isinstance(found, (InputError, UsageError)):
+        why = str(found)
+    else:
+        of_it = node.given.view.diagnostics
+        answer = replace(_answer(node.options, node.given, died, found, of_it), place=node.of.name)
+    return LossNode(
+        name=node.of.name,
+        node=node.of.node,
+        files=node.of.files,
+        is_dead=is_dead,
+        answer=answer,
+        why=why or "",
+    )

@@ -1,0 +1,105 @@
+"""``loss --from-objects``: of every node of a cluster."""
+
+from __future__ import annotations
+
+from analyzer.cluster.from_dumps import FromDumps
+from analyzer.errors import UsageError
+from analyzer.failure.loss import Count, in_order
+from analyzer.failure.loss_at_every_node import LossAtEveryNode, losses_at_every_node
+from analyzer.inputs.api_objects import ApiObjects
+from analyzer.kubeproxy.absent import Absent
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.value import replace
+from analyzer.output import finish
+from analyzer.questions.judging import dead_of
+from analyzer.questions.predicting import Everywhere, Shown, everywhere
+from analyzer.reports.cluster_answer import LossClusterAnswer
+from analyzer.reports.loss_words import by_harm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from fractions import Fraction
+    from types import SimpleNamespace
+
+    from analyzer.failure.models import Dead
+
+
+def loss_everywhere(options: SimpleNamespace) -> int:
+    """Say what is lost at every node, and return the exit status."""
+    objects = ApiObjects(options)
+    return loss_of(options, objects, everywhere(options, objects))
+
+
+def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) -> int:
+    """Say what is lost at every node of those that were found."""
+    together = tuple(each.together for each in found.services)
+    died = dead_of(
+        options, Shown(replace(found.view, services=together), objects.cluster, objects.pods)
+    )
+    if not died.is_anything:
+        is_read = options.verb.startswith("cluster ")
+        else_ = f"cluster whatif {found.file}" if is_read else "whatif --from-objects"
+        raise UsageError(
+            "nothing is marked dead; add --dead-node, --dead-zone or --dead, or see what every "
+            f"failure costs: kubeodds {else_}"
+        )
+    nodes = found.grounds.nodes
+    gone = frozenset(name for name in nodes if died.takes(name, objects.cluster))
+    # If nobody lives, what the rules of the dead would do.
+    ignored = gone if len(gone) < len(nodes) else frozenset()
+    grounds = found.grounds
+    if isinstance(grounds, FromDumps):
+        missing = grounds.missing
+        grounds = grounds.but({name for name in missing if died.takes(name, objects.cluster)})
+    losses = losses_at_every_node(found.services, died, ignored.__contains__, Count(options.count))
+    diagnostics = (*found.diagnostics, *_warnings(found, died, everybody=gone > ignored))
+    answer = LossClusterAnswer(
+        cluster=objects.cluster,
+        view=found.view,
+        dead=died,
+        losses=_ordered(options, losses),
+        every_node=found.services,
+        prediction=grounds,
+        absent=Absent(),
+        alive=tuple(name for name in nodes if name not in ignored),
+        gone=tuple(sorted(ignored)),
+        diagnostics=diagnostics,
+        in_order=options.sort is not None,
+        every=options.all,
+        brief=options.summary,
+        narrowed=bool(options.service or options.namespace),
+        only_dead=options.count == Count.DEAD.value,
+    )
+    broken = options.max_loss is not None and _is_beyond(answer, options.max_loss)
+    return finish(options, "loss-cluster", answer, diagnostics, no=broken)
+
+
+def _ordered(
+    options: SimpleNamespace, losses: Sequence[LossAtEveryNode]
+) -> tuple[LossAtEveryNode, ...]:
+    at = {id(each.worst): each for each in losses}
+    worst = [each.worst for each in losses]
+    ordered = by_harm(worst) if options.sort is None else in_order(worst, options.sort)
+    return tuple(at[id(each)] for each in ordered)
+
+
+def _is_beyond(answer: LossClusterAnswer, most: Fraction) -> bool:
+    routes = (route for each in answer.losses for at in each.at for route in at.loss.routes)
+    return not answer.is_whole or any(each.is_lost_beyond(most) for each in routes)
+
+
+def _warnings(found: Everywhere, died: Dead, *, everybody: bool) -> Iterator[Diagnostic]:
+    file = found.file
+
+    def told(code: str, says: str) -> Diagnostic:
+        return Diagnostic(severity=Severity.WARNING, code=code, message=says, file=file)
+
+    if everybody:
+        yield told(
+            "node-is-dead",
+            "every node is dead and sends no flows; the numbers are what their rules would do",
+        )
+    for name in died.unseen:
+        says = f"--dead {name}: no Service of these objects has that endpoint"
+        yield told("dead-not-shown", says)

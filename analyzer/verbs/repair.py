@@ -1,0 +1,126 @@
+"""``repair``: the change that takes dead endpoints out of a node's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from analyzer.errors import InputError, UsageError
+from analyzer.inputs.api_objects import ApiObjects
+from analyzer.inputs.recognised import Input, read_input
+from analyzer.model.addresses import VERSIONS
+from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.rules import Ruleset
+from analyzer.model.value import replace
+from analyzer.output import DONE, finish, show
+from analyzer.questions.judging import dead_of, freshness, warnings_of_dead
+from analyzer.questions.repairing import Made, repair_of
+from analyzer.repair.leftover import undo_of
+from analyzer.repair.patch import Refused
+from analyzer.repair.witness import Fate
+from analyzer.reports.freshness import Freshness, long
+from analyzer.reports.repair_answer import RepairAnswer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+
+def repair(options: SimpleNamespace) -> int:
+    """Print the change, and return the exit status."""
+    objects = ApiObjects(options)
+    given = _of_family(options, read_input(options, objects))
+    if options.prints == "undo" and (undo := _undo(given)):
+        show(undo, options)
+        return DONE
+    died = dead_of(options, given)
+    made = _narrowed(options, repair_of(options, given, died, objects))
+    told = freshness(options, given)
+    diagnostics = (
+        *given.view.diagnostics,
+        *warnings_of_dead(options, given, died),
+        *_old(told, options.max_age, given.ruleset.file),
+    )
+    answer = RepairAnswer(
+        file=given.ruleset.file,
+        view=given.view,
+        dead=died,
+        prints=options.prints,
+        patches=made.patches,
+        services=made.services,
+        pinned=made.pinned,
+        alone=tuple(dict.fromkeys(each.service.name.text for each in made.alone)),
+        unplaced=len(died.uncertain),
+        diagnostics=diagnostics,
+        freshness=told,
+    )
+    left = any(each.fate is Fate.LEFT for each in made.services)
+    no = left or bool(answer.problems or died.uncertain)
+    return finish(options, options.verb, answer, diagnostics, no=no)
+
+
+def _undo(given: Input) -> str:
+    """Return what takes away the repair that is among the rules; empty where none is.
+
+    Raises:
+        InputError: it cannot be told how.
+    """
+    try:
+        return "".join(undo_of(part.ruleset) for part in given.parts or (given,))
+    except Refused as why:
+        raise InputError(f"{given.ruleset.file}: {why}") from None
+
+
+def _narrowed(options: SimpleNamespace, made: Made) -> Made:
+    """Return what of a repair is of the IP version that was asked for: nft dumps hold both."""
+    if options.family is None:
+        return made
+    version = VERSIONS[options.family]
+    own = (each for each in made.services if each.before.service.version == version)
+    is_6 = version != VERSIONS["ip"]
+    return replace(
+        made,
+        patches=tuple(each for each in made.patches if each.family == options.family),
+        services=tuple(own),
+        pinned=tuple(each for each in made.pinned if (" -f ipv6 " in each) is is_6),
+    )
+
+
+def _of_family(options: SimpleNamespace, given: Input) -> Input:
+    """Return the part of one IP version, where dumps of both are given.
+
+    Raises:
+        UsageError: text would be of both, which no program reads.
+    """
+    parts = given.parts or (given,)
+    if options.family is not None:
+        own = [
+            each
+            for each in parts
+            if not isinstance(each.ruleset, Ruleset) or each.ruleset.family == options.family
+        ]
+        if not own:
+            raise UsageError(f"--family {options.family}: no dump is of that IP version")
+        return own[0]
+    if len(parts) > 1 and options.format == "text" and options.prints != "conntrack":
+        raise UsageError(
+            "dumps of both IP versions: ask for one after the other, --family ip and --family ip6, "
+            "or for --format json"
+        )
+    return given
+
+
+def _old(told: Freshness, most: int, file: str) -> Iterator[Diagnostic]:
+    """Warn of rules that may be others by now."""
+    if told.rules is None:
+        return
+    age = (datetime.now(UTC) - told.rules).total_seconds()
+    if age > 60 * most:
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code="old-dump",
+            message=f"these rules are {long(age)} old, by this machine's clock and if the node's "
+            "is in UTC: endpoints may be others by now; take the dump anew before a change is "
+            "applied",
+            file=file,
+        )
