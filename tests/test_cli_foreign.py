@@ -114,6 +114,7 @@ def test_rows_without_tables_give_their_shares_and_bounds_at_the_node(
         assert services["ds/ep-2"]["state"] == "unknown"
 
 
+@pytest.mark.deep
 def test_json_of_nft_that_is_damaged_is_no_reason_to_fail(command: Command) -> None:
     file = path("crash-nft-1-1.json")
     assert command("services", file).status == 0
@@ -123,6 +124,7 @@ def test_json_of_nft_that_is_damaged_is_no_reason_to_fail(command: Command) -> N
 # --- diff -------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_only_those_have_lost_who_are_in_no_narrower_network(command: Command) -> None:
     files = path("diff-range-a.txt"), path("diff-range-b.txt")
     (change,) = told(command, "diff", *files, *OF_MANY)["services"]

@@ -315,6 +315,7 @@ def test_where_there_is_no_service_no_threshold_passes(there: Command) -> None:
     assert there("gate", "nothing.yaml", "--nodes", "3x").status == 0
 
 
+@pytest.mark.deep
 def test_what_is_not_proven_is_a_range_and_passes_no_threshold(there: Command) -> None:
     wide = workload("web", 40, template("web", cpu=1))
     near = service("web", trafficDistribution="PreferClose")

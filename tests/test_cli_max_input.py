@@ -64,6 +64,7 @@ def dump(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.deep
 @packings
 def test_a_dump_may_be_as_large_as_it_is_said(
     packing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

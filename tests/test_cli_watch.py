@@ -247,6 +247,7 @@ def looked(into: Path, result: str, times: int) -> dict[str, Metric]:
     raise AssertionError(f"no {times} looks were {result}")
 
 
+@pytest.mark.deep
 def test_a_watch_goes_on_hears_signals_and_ends(
     running: tuple[subprocess.Popen[str], Path, Path],
 ) -> None:

@@ -153,6 +153,7 @@ def test_objects_of_another_cluster_are_said_to_be_so(command: Command) -> None:
     play([DUMP, "--objects", objects], task)
 
 
+@pytest.mark.deep
 def test_a_filter_narrows_and_escape_ends_it() -> None:
     async def task(app: Any, pilot: Any) -> None:
         every = len(rows(app))

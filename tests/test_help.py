@@ -12,7 +12,6 @@ import pytest
 from analyzer.arguments.examples import EXAMPLES
 from tests.support.captures import FIXTURES, ROOT
 from tests.support.commands import CAPTURE, Command
-from tests.support.effort import some_of
 from tests.support.lab.running import kubeodds
 
 VERBS = sorted(EXAMPLES)
@@ -44,6 +43,7 @@ def words_of(line: str, folder: Path) -> list[str]:
 _SCREENS = {"explore"}
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     "line", [line for verb in VERBS if verb not in _SCREENS for line in EXAMPLES[verb]]
 )
@@ -63,8 +63,9 @@ def _of_the_lab() -> list[list[str]]:
     return [*([line] for line in clients), [line for line in every if line not in clients]]
 
 
+@pytest.mark.deep
 @pytest.mark.lab
-@pytest.mark.parametrize("lines", some_of(_of_the_lab(), 1), ids=lambda lines: lines[0])
+@pytest.mark.parametrize("lines", _of_the_lab(), ids=lambda lines: lines[0])
 def test_the_examples_of_the_labs_help_do_what_they_say(lines: list[str], tmp_path: Path) -> None:
     for line in lines:
         # In a process of its own: the lab leaves the host's network.

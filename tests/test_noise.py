@@ -50,6 +50,7 @@ def test_the_shares_are_those_of_kube_proxy_alone(command: Command, name: str) -
     assert [line.replace(dump(name), dump("base")) for line in lines[1]] == lines[0]
 
 
+@pytest.mark.deep
 def test_behind_calico_the_reverse_path_check_is_assumed_to_pass(command: Command) -> None:
     assert assumed(told(command, "services", "base", *KNOWN)) == []
     assert assumed(told(command, "services", "calico", *KNOWN)) == [REVERSE_PATH, PODS]
@@ -141,6 +142,7 @@ def test_whether_a_flow_is_masqueraded_is_told_for_certain(command: Command, nam
         assert masked(found) != masked(told(command, "services", "base", *KNOWN))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("known", [(), KNOWN])
 def test_each_answer_lies_within_the_bounds_of_nothing_assumed(

@@ -12,6 +12,7 @@ from tests.support.json_reader import read
 from tests.support.noise import DEAD, KNOWN, NOISE, PODS, REVERSE_PATH, assumed, dump, shares, told
 
 
+@pytest.mark.deep
 def test_which_devices_are_pods_can_be_said(command: Command) -> None:
     said = "pods of this node, and nothing else, are behind devices cali+, veth+"
     for options in (
@@ -233,6 +234,7 @@ def test_a_rule_that_keeps_other_flows_from_conntrack_is_not_taken_for_it(
     assert {f["state"] for s in read(done.out)["services"] for f in s["frontends"]} == {"endpoints"}
 
 
+@pytest.mark.deep
 def test_pods_with_calicos_profiles_lose_nothing(command: Command) -> None:
     """Each pod is behind one of the devices that are named, and all their chains accept."""
     for verb in (("services",), ("loss", *DEAD)):
@@ -267,6 +269,7 @@ def test_of_a_device_that_is_not_known_some_or_all_may_drop(
     assert line.startswith(f"default/app: {said.format(whose)} (Calico, table filter, ")
 
 
+@pytest.mark.deep
 def test_what_rules_do_by_device_is_not_told_where_nothing_is_assumed(command: Command) -> None:
     out = command(
         "services", dump("calico-profiles"), *KNOWN, "--assume", "pod-interface=unknown"

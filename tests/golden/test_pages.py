@@ -11,7 +11,6 @@ import pytest
 
 from analyzer.arguments.command_line import parse
 from tests.support.captures import ROOT
-from tests.support.effort import some_of
 from tests.support.lab.running import kubeodds
 
 #: Those of these are asked by jq, or ask a store, and have tests of their own.
@@ -88,13 +87,15 @@ def check(block: Block, *, update: bool) -> None:
         assert now == block.text
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("block", [b for b in BLOCKS if not b.measures], ids=str)
 def test_what_a_page_shows_is_what_the_program_prints(block: Block, update_golden: bool) -> None:
     check(block, update=update_golden)
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize("block", some_of([b for b in BLOCKS if b.measures], 1), ids=str)
+@pytest.mark.alike(1)
+@pytest.mark.parametrize("block", [b for b in BLOCKS if b.measures], ids=str)
 def test_what_a_page_measured_is_measured_again(block: Block, update_golden: bool) -> None:
     check(block, update=update_golden)
 

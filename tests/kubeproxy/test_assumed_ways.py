@@ -93,6 +93,7 @@ def test_both_ways_say_the_same_of_iptables(name: str) -> None:
     assert check_both_ways(with_row(text, *OF_IPTABLES[name]))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", OF_NFT)
 def test_both_ways_say_the_same_of_nft(name: str) -> None:
     hook, rule = OF_NFT[name]
@@ -100,6 +101,7 @@ def test_both_ways_say_the_same_of_nft(name: str) -> None:
     assert check_both_ways(f"{NFT.read_text()}\ntable ip theirs {{\n{chain}}}\n")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("hook", ["forward", "output", "postrouting"])
 def test_what_is_assumed_behind_nat_of_nft_is_said_before_routes_are_made(hook: str) -> None:
     head = f"type filter hook {hook} priority 0; policy drop;"

@@ -246,6 +246,7 @@ def test_what_no_draw_of_nft_takes_is_lost_where_kube_proxy_rejects_it_behind() 
     assert lost == {EndKind.LEFT_OVER: (0.5, 0.5)}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("layout", "render"),
     [

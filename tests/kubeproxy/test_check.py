@@ -156,6 +156,7 @@ def test_a_usual_row_says_what_its_rule_says(captures: Path) -> None:
 # --- broken dumps ------------------------------------------------------------
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_the_fault_is_named_and_nothing_else(kind: Kind) -> None:
     text = kind.base.read_text()
@@ -220,6 +221,7 @@ def test_a_dump_without_base_chains_says_what_it_cannot_tell() -> None:
     assert "new flows from pods and from outside" in found.diagnostics[0].message
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("kept", range(100, len(DUAL.read_text().split("\n")) - 3, 7))
 def test_of_a_dump_that_is_cut_off_nothing_is_called_lost(kept: int) -> None:
     """Wherever it ends, also in the middle of a row or of a chain."""

@@ -19,6 +19,7 @@ NFT = Ground(FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-rules
 FEW = 6
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("kind", TRIALS)
 @pytest.mark.parametrize("seed", range(FEW))
 def test_whatever_is_answered_is_right(kind: str, seed: int) -> None:

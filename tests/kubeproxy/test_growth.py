@@ -137,6 +137,7 @@ SHAPES: Final[dict[str, tuple[Shape, int]]] = {
 }
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("asked_for", [services, traced])
 @pytest.mark.parametrize("name", SHAPES)
 def test_twice_the_rules_take_twice_the_steps(name: str, asked_for: Callable[[str], None]) -> None:

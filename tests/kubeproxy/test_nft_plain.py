@@ -94,6 +94,7 @@ def others(early: list[str], late: list[str]) -> str:
     return f"table ip x {{\n{''.join(chains)}}}\n"
 
 
+@pytest.mark.deep
 @examples(3, 1_000)
 @given(rules(BEFORE), rules(BEHIND))
 @example(["tcp dport 80 ct mark set 0x10"], ["ct mark & 0x10 == 0x10 snat to 192.0.2.1"])

@@ -136,6 +136,7 @@ def test_flows_through_all_tables_end_as_promised(layout: Layout, data: st.DataO
     assert kept(found, promise, promises), (found, promise)
 
 
+@pytest.mark.alike
 @every_layout
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_dump_of_other_objects_is_noticed(layout: Layout, change: str) -> None:

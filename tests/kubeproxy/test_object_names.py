@@ -45,6 +45,7 @@ def told(found: View) -> list[tuple[str, str, list[tuple[str, str]], list[tuple[
     )
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("capture", EVERY, ids=str)
 def test_objects_name_services_as_comments_do(capture: Capture) -> None:
     named = view(capture, comments=True, objects=True)

@@ -154,6 +154,7 @@ ROWS = st.builds(
 )
 
 
+@pytest.mark.deep
 @examples(15, 1_500)
 @given(st.lists(ROWS, min_size=1, max_size=3), st.sampled_from([(), ("192.168.0.11",)]))
 @example(["-A POSTROUTING -s 10.9.9.9/32 -m mark --mark 0x4000/0x4000 -j ACCEPT"], ())

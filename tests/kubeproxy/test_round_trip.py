@@ -78,6 +78,7 @@ def rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("#")]
 
 
+@pytest.mark.deep
 @every_layout
 def test_above_a_thousand_endpoints_the_services_are_the_same(layout: Layout) -> None:
     for endpoints, commented in ((1_000, True), (1_001, False)):
@@ -92,6 +93,7 @@ def test_above_a_thousand_endpoints_the_services_are_the_same(layout: Layout) ->
 # --- that the check notices -------------------------------------------------------
 
 
+@pytest.mark.alike
 @every_layout
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_dump_of_other_objects_is_noticed(layout: Layout, change: str) -> None:

@@ -221,6 +221,7 @@ def differences(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("name", SHAPES)
 def test_each_source_is_told_as_if_it_were_walked_alone(name: str) -> None:
     assert not differences(SHAPES[name])

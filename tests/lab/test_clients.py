@@ -5,21 +5,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.effort import some_of
 from tests.support.lab.running import case, in_lab, kubeodds, python
 
 pytestmark = pytest.mark.lab
 
 
+@pytest.mark.alike(1)
 @pytest.mark.parametrize(
     ("capture", "service", "program"),
-    some_of(
-        [
-            ("1.36.2-iptables-legacy/two-node@worker1", "default/app", "nc -zv"),
-            ("1.20.2-iptables-legacy/seed-dns@worker1", "kube-dns:dns", "dig"),
-        ],
-        1,
-    ),
+    [
+        ("1.36.2-iptables-legacy/two-node@worker1", "default/app", "nc -zv"),
+        ("1.20.2-iptables-legacy/seed-dns@worker1", "kube-dns:dns", "dig"),
+    ],
 )
 def test_the_pod_answers_always_and_the_service_half_of_the_time(
     capture: str, service: str, program: str
@@ -40,6 +37,7 @@ def test_the_pod_answers_always_and_the_service_half_of_the_time(
     assert min(frontend["failure_seconds"]) >= 2.0
 
 
+@pytest.mark.deep
 def test_a_service_whose_only_endpoint_is_dead_answers_nobody() -> None:
     given = case("1.36.2-iptables-legacy/two-node@worker1")
     done = kubeodds(
@@ -81,6 +79,7 @@ def slowed(runs: int, **given: str) -> tuple[int, int, Any]:
     return int(status), int(started), json.loads(text or "null")
 
 
+@pytest.mark.deep
 def test_clients_that_a_busy_machine_keeps_waiting_are_started_anew() -> None:
     # dig gives up after two seconds.
     status, started, found = slowed(6, stall="1.0", busy="{2}", seconds="2.5")
@@ -91,6 +90,7 @@ def test_clients_that_a_busy_machine_keeps_waiting_are_started_anew() -> None:
     assert started == 6 + 6 + 6  # the first batch twice
 
 
+@pytest.mark.deep
 def test_a_machine_that_is_always_busy_measures_nothing() -> None:
     status, started, found = slowed(1, stall="0.1", busy="range(99)", seconds="0.2")
     assert (status, started, found) == (2, 10, None)
@@ -120,6 +120,7 @@ def test_any_program_is_held_to_what_it_is_said_to_be_like() -> None:
     assert service["agrees"] is True
 
 
+@pytest.mark.deep
 def test_who_is_said_to_be_what_it_is_not_disagrees() -> None:
     like = ("--like", "tcp", "--timeout", "3s", "--runs", "20")
     status, (_, service) = trials_of("nc -z -w 1 {vip} {port}", *like, dead="master")
@@ -153,6 +154,7 @@ sys.exit(main({arguments!r}))
 """
 
 
+@pytest.mark.deep
 def test_a_program_that_does_not_end_is_named_with_the_limit() -> None:
     dump = case("1.36.2-iptables-legacy/two-node@worker1").given
     words = ["lab", "clients", *dump, "--service", "default/app", "--runs", "1"]

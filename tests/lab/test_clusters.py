@@ -13,6 +13,7 @@ PROGRAM = "from tests.support.lab.kernel_clusters import main; main(['--examples
 LAYOUTS = tuple(layout.value for layout in Layout)
 
 
+@pytest.mark.deep
 def test_generated_rows_are_those_that_the_real_iptables_prints() -> None:
     found = json.loads(in_lab(PROGRAM))
     assert found.keys() == {"legacy", "nft"}

@@ -22,7 +22,7 @@ from analyzer.output import BAD_INPUT
 from tests.support.anonymised import plain
 from tests.support.effort import PROFILE
 from tests.support.json_reader import read
-from tests.support.lab.collecting import RULES, Place, bundle, one_shell, place_in, shells
+from tests.support.lab.collecting import RULES, Place, bundle, place_in, shells
 from tests.support.lab.running import FIXTURES, kubeodds
 
 pytestmark = pytest.mark.lab
@@ -33,7 +33,8 @@ def place(tmp_path: Path) -> Place:
     return place_in(tmp_path)
 
 
-@one_shell
+@pytest.mark.alike(3)
+@shells
 @pytest.mark.parametrize(("capture", "file", "loader"), RULES, ids=str)
 def test_rules_of_each_backend_are_those_that_were_loaded(
     place: Place, shell: Sequence[str], capture: str, file: str, loader: str
@@ -134,7 +135,8 @@ def test_what_is_missing_is_named_and_no_failure(place: Place, shell: Sequence[s
     assert taken.result("kernel.txt") == "ok"
 
 
-@one_shell
+@pytest.mark.deep
+@shells
 def test_what_hangs_or_fails_or_has_no_end_is_cut_off(place: Place, shell: Sequence[str]) -> None:
     place.program("nft", "echo begun; exec sleep 600")
     place.program("iptables", "echo 'iptables v1.6.1'")
@@ -170,7 +172,8 @@ def test_no_more_is_taken_than_there_is_room_and_time_for(place: Place) -> None:
     assert taken.result("nft-list-ruleset.txt") == "left out: no time left"
 
 
-@one_shell
+@pytest.mark.deep
+@shells
 def test_a_second_look_is_as_long_after_the_first_as_it_was_told(
     place: Place, shell: Sequence[str]
 ) -> None:
@@ -204,7 +207,8 @@ def test_a_script_that_is_cut_off_does_nothing(place: Place, shell: Sequence[str
     assert {*place.folder.iterdir()} == before
 
 
-@one_shell
+@pytest.mark.alike(1)
+@shells
 def test_the_bundle_goes_where_it_is_told_and_never_over_what_is_there(
     place: Place, shell: Sequence[str]
 ) -> None:
@@ -247,7 +251,8 @@ def test_a_signal_leaves_nothing_behind(
     assert not Path(f"/proc/{hangs.read_text().strip()}").exists()
 
 
-@one_shell
+@pytest.mark.deep
+@shells
 def test_objects_are_taken_only_of_an_api_that_answers(place: Place, shell: Sequence[str]) -> None:
     (place.folder / ".kube").mkdir()
     (place.folder / ".kube" / "config").write_text("")

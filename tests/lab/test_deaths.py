@@ -82,6 +82,7 @@ def seen(given: Given) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("kind", "error", "told", "least", "most"),
     [

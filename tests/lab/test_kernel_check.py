@@ -39,6 +39,7 @@ def test_the_kernel_goes_no_way_that_the_tree_does_not_allow(backend: str) -> No
     assert wanted <= set(run["targets"])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("backend", ["legacy", "nft"])
 def test_packets_meet_only_what_comes_back_behind_jumps_that_the_tree_leaves_out(
     backend: str,

@@ -21,6 +21,7 @@ from tests.support.lab.running import case, kubeodds, lab_run
 EXAMPLE = ROOT / "examples/dump.txt"
 
 
+@pytest.mark.deep
 @pytest.mark.lab
 def test_an_ordinary_user_loads_more_rules_than_one_message_holds() -> None:
     """iptables-nft sends a table as one message, and an ordinary user's socket has little room."""

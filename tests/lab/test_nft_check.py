@@ -57,6 +57,7 @@ def test_the_kernel_goes_no_way_that_the_tree_does_not_allow() -> None:
     assert wanted <= set(run["statements"])
 
 
+@pytest.mark.deep
 def test_so_it_does_beside_iptables_legacy() -> None:
     run = found("--rulesets", "15", "--packets", "10", "--beside")
     assert run["disagreements"] == []

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.lab
 PROGRAM = "from tests.support.lab.nft_generated import main; main(['--examples', '6'])"
 
 
+@pytest.mark.deep
 def test_nft_lists_generated_rulesets_as_they_were_made() -> None:
     found = json.loads(in_lab(PROGRAM))
     assert found["differing"] == []

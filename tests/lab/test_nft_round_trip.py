@@ -12,6 +12,7 @@ from tests.support.lab.running import python
 pytestmark = pytest.mark.lab
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(shutil.which("nft") is None, reason="no nft here")
 def test_rules_that_the_kernel_took_read_back_equal() -> None:
     done = python("-m", "tests.support.lab.nft_round_trip", "--rulesets", "6")

@@ -87,6 +87,7 @@ def test_flows_end_beside_the_rules_of_others_as_all_tables_say(name: str) -> No
             assert binom.sf(count - 1, FLOWS, upper) > RATE, (measured["source"], each, upper)
 
 
+@pytest.mark.deep
 def test_no_cluster_ip_is_an_address_of_the_lab_s_node() -> None:
     told = BY_NAME["cluster-ip"].sentences["not-local"]
     assert agreed(str(NOISE / "portmap.txt")) == [told]
@@ -135,6 +136,7 @@ def test_devices_of_pods_have_the_names_that_rules_know(
     assert [d["message"] for d in found["diagnostics"] if d["code"] == "assumed"] == [PODS]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("port", "hidden"), [(80, True), (81, False)])
 def test_sets_are_made_before_the_rules_that_ask_for_them(
     tmp_path: Path, port: int, hidden: bool

@@ -42,6 +42,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.deep
 def test_the_document_follows_its_schema(found: dict[str, Any]) -> None:
     Draft202012Validator(schema("lab-phases")).validate(found)
 
@@ -136,6 +137,7 @@ def test_rules_that_do_not_know_the_service_are_not_judged(tmp_path: Path) -> No
     assert [e["predicted"] for e in json.loads(done.stdout)["phases"]] == [True, False, False]
 
 
+@pytest.mark.deep
 def test_what_happens_at_one_time_happens_one_after_the_other() -> None:
     happens = ["--resync", "@0.5s", "--resync", "@0.5s", "--kill", "master@0.5s"]
     _, found, errors = lab_run(*EXAMPLE, "--for", "1s", "--connections", "0", *happens)

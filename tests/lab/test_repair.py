@@ -40,6 +40,7 @@ def proved(*words: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.deep
 def test_of_ten_thousand_flows_none_is_lost_any_more() -> None:
     given = case("1.36.2-iptables-legacy/two-node@worker1")
     found = proved(*given.given, "--dead-node", given.victim, "--service", "app,kube-dns:dns")
@@ -77,6 +78,7 @@ def test_a_capture_loses_nothing_any_more(capture: Case) -> None:
     assert not any(route["after"]["on_dead"] for route in found["routes"])
 
 
+@pytest.mark.deep
 def test_repairs_of_random_clusters_are_taken_kept_and_taken_back() -> None:
     program = "from tests.support.lab.random_repairs import main; main(%r)"
     words = ["--examples", "20" if PROFILE == "soak" else "2"]

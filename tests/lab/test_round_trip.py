@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from tests.support.effort import some_of
 from tests.support.lab.kernel_round_trip import BINARIES, offered
 from tests.support.lab.running import in_lab
 
@@ -13,7 +12,8 @@ pytestmark = pytest.mark.lab
 PROGRAM = "from tests.support.lab.kernel_round_trip import main; main({arguments!r})"
 
 
-@pytest.mark.parametrize("binary", some_of(BINARIES, 2))
+@pytest.mark.deep
+@pytest.mark.parametrize("binary", BINARIES)
 def test_rules_that_the_real_iptables_loads_and_saves_are_the_same_rules(binary: str) -> None:
     arguments = ["--binary", binary, "--examples", "1"]
     trial = json.loads(in_lab(PROGRAM.format(arguments=arguments)))[binary]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.effort import some_of
 from tests.support.lab.running import (
     CASES,
     NFT_CASES,
@@ -20,7 +19,8 @@ from tests.support.lab.running import (
 pytestmark = pytest.mark.lab
 
 
-@pytest.mark.parametrize("given", some_of([*CASES, *NFT_CASES], 7), ids=str)
+@pytest.mark.alike(7)
+@pytest.mark.parametrize("given", [*CASES, *NFT_CASES], ids=str)
 def test_the_kernel_agrees_on_every_capture_from_every_source(given: Case) -> None:
     status, found, _ = lab_run(
         *given.given, "--dead-node", given.victim, "--flows", "2000",
@@ -60,6 +60,7 @@ def test_a_dump_alone_is_enough_when_addresses_are_named() -> None:
     assert [e["answered"] > 0 for e in found["measurements"][0]["endpoints"]] == [False, True]
 
 
+@pytest.mark.deep
 def test_more_flows_than_conntrack_holds_are_all_accounted_for() -> None:
     given = case("1.36.2-iptables-nft/seed-dns")
     status, found, _ = lab_run(
@@ -96,6 +97,7 @@ def test_a_changed_probability_is_found_out(tmp_path: Path) -> None:
     assert "DISAGREES" in done.stdout
 
 
+@pytest.mark.deep
 def test_flows_that_share_the_nodes_address_do_not_run_out_of_ports() -> None:
     given = case("1.36.2-iptables-legacy/two-node@worker1")
     status, found, _ = lab_run(

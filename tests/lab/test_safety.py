@@ -121,6 +121,7 @@ def test_a_run_leaves_the_host_untouched(run: list[str]) -> None:
     assert found["left"] == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("wait", [0.2, 0.4, 0.6, 0.8, 1.0, 1.2])
 def test_a_run_that_is_killed_at_any_moment_leaves_nothing_behind(wait: float) -> None:
     found = on_a_host([*KUBEODDS, *RUN, "--flows", "1000000"], kill_after=wait)
@@ -129,6 +130,7 @@ def test_a_run_that_is_killed_at_any_moment_leaves_nothing_behind(wait: float) -
     assert found["left"] == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("wait", [0.9, 1.6] if PROFILE != "quick" else [1.4])
 def test_a_run_in_which_things_die_is_killed_and_leaves_nothing_behind(wait: float) -> None:
     happens = ["--dead", "10.1.0.1:flap=0.2s/0.2s", "--resync", "@0.3s,@0.5s,@0.7s"]
@@ -140,6 +142,7 @@ def test_a_run_in_which_things_die_is_killed_and_leaves_nothing_behind(wait: flo
     assert found["left"] == []
 
 
+@pytest.mark.deep
 def test_clients_die_with_a_lab_that_is_killed() -> None:
     given = case("1.36.2-iptables-legacy/two-node@worker1").given
     command = [*KUBEODDS, "lab", "clients", *given, "--dead-node", "master", "--runs", "500"]

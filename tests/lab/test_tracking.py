@@ -18,6 +18,7 @@ def seen() -> Any:
     return json.loads(in_lab("from tests.support.lab.tracking import main; main()"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", IPTABLES)
 @pytest.mark.parametrize("program", ["iptables-legacy", "iptables-nft"])
 def test_nat_of_iptables_is_asked_with_a_rule_that_needs_conntrack(

@@ -69,6 +69,7 @@ def test_every_route_of_services_of_all_kinds_is_measured_or_named(
     assert not any(each["strayed"] for each in found["measurements"])
 
 
+@pytest.mark.deep
 def test_both_ip_versions_are_measured_in_one_run() -> None:
     folder = FIXTURES.parent / "check" / "1.36.2-iptables-legacy" / "dual-stack"
     dumps = [str(folder / f"{each}-legacy-save.txt") for each in ("iptables", "ip6tables")]

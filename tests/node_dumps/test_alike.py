@@ -110,6 +110,7 @@ def test_a_dump_of_another_order_of_chains_is_read_in_whole(tmp_path: Path) -> N
         assert said(shared.read(given_task)) == said(alone.read(given_task))
 
 
+@pytest.mark.deep
 def test_an_address_that_leads_to_the_chain_of_another_service(tmp_path: Path) -> None:
     items = mixed(12, 3)
     shared = reader(objects_file(tmp_path, items))

@@ -82,6 +82,7 @@ def clean(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     return found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("engine", ["serial", "processes"])
 def test_every_engine_gives_the_same(
     dumps: Path, command: Command, clean: dict[str, tuple[str, str]], engine: str
@@ -114,6 +115,7 @@ def test_without_dask_it_is_said_what_to_install(
     assert "pip install 'kubeodds[cluster]'" in done.err
 
 
+@pytest.mark.deep
 def test_contents_that_were_lost_on_their_way_are_given_again(
     dumps: Path,
     command: Command,
@@ -193,6 +195,7 @@ def test_a_killed_worker_loses_nothing(
     assert not [*dumps.glob(f"*{ONCE}")]
 
 
+@pytest.mark.deep
 def test_a_dump_that_kills_its_worker_fails_and_the_others_do_not(
     dumps: Path,
     command: Command,
@@ -214,6 +217,7 @@ def test_a_dump_that_kills_its_worker_fails_and_the_others_do_not(
     assert kept() == clean
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_is_ended_goes_on_where_it_stopped(
     dumps: Path,
@@ -244,6 +248,7 @@ def _has_some() -> bool:
     return any(each.name != "part-000000.parquet" for each in Path("made/nodes").glob("*.parquet"))
 
 
+@pytest.mark.deep
 def test_two_runs_at_once_are_refused(dumps: Path, command: Command) -> None:
     assert command("cluster", "build", *words(dumps)).status == 0
     about = json.loads(Path("made/build.json").read_text())["asked"]
@@ -256,6 +261,7 @@ def test_two_runs_at_once_are_refused(dumps: Path, command: Command) -> None:
     assert "another run is building there" in done.err
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -282,6 +288,7 @@ def test_a_file_that_cannot_be_read_is_one_failed_node(
     assert len([digest for digest, _ in found.values() if digest]) == NODES
 
 
+@pytest.mark.deep
 def test_a_name_that_is_no_text_is_a_name_as_any(dumps: Path, command: Command) -> None:
     first = min(dumps.glob("*.txt"))
     (dumps / os.fsdecode(b"w\xff.txt")).write_bytes(
@@ -320,6 +327,7 @@ def test_what_makes_no_sense_is_bad_usage(command: Command, given: list[str], sa
     assert "Traceback" not in done.err
 
 
+@pytest.mark.deep
 def test_other_objects_are_another_build(dumps: Path, command: Command) -> None:
     assert command("cluster", "build", *words(dumps)).status == 0
     done = command("cluster", "build", str(dumps), "--into", "made", "--engine", "serial")
@@ -327,6 +335,7 @@ def test_other_objects_are_another_build(dumps: Path, command: Command) -> None:
     assert "other objects" in done.err
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("suffix", ["tar", "tar.gz"])
 def test_an_archive_is_read_as_its_folder_is(
     dumps: Path, command: Command, clean: dict[str, tuple[str, str]], suffix: str
@@ -342,6 +351,7 @@ def test_an_archive_is_read_as_its_folder_is(
     assert "0 read now" in command("cluster", "build", *given).out
 
 
+@pytest.mark.deep
 def test_names_are_as_the_pattern_finds_them(dumps: Path, command: Command) -> None:
     done = command("cluster", "build", *words(dumps, "--name-from", "node-00(..)"))
     assert done.status == 0
@@ -355,6 +365,7 @@ def test_a_node_that_is_there_twice_is_read_once(dumps: Path, command: Command) 
     assert "is read from" in done.err
 
 
+@pytest.mark.deep
 def test_a_node_whose_dump_is_gone_is_not_known_any_more(dumps: Path, command: Command) -> None:
     assert command("cluster", "build", *words(dumps)).status == 0
     gone = node_name(2)
@@ -370,6 +381,7 @@ def test_a_node_whose_dump_is_gone_is_not_known_any_more(dumps: Path, command: C
     assert (done.err, f"{NODES} nodes known, 1 read now, 0 failed" in done.out) == ("", True)
 
 
+@pytest.mark.deep
 def test_dumps_that_were_moved_are_read_where_they_are_now(dumps: Path, command: Command) -> None:
     assert command("cluster", "build", *words(dumps)).status == 0
     before, moved = kept(), dumps.with_name("moved")
@@ -384,6 +396,7 @@ def test_dumps_that_were_moved_are_read_where_they_are_now(dumps: Path, command:
     assert others == {node_name(0)}
 
 
+@pytest.mark.deep
 def test_what_another_run_has_read_goes_on_counting(dumps: Path, command: Command) -> None:
     aside = dumps.parent / "aside"
     aside.mkdir()
@@ -396,6 +409,7 @@ def test_what_another_run_has_read_goes_on_counting(dumps: Path, command: Comman
     assert f"{NODES} nodes known, 2 read now, 0 failed" in done.out
 
 
+@pytest.mark.deep
 def test_a_member_that_an_archive_has_lost_is_gone(dumps: Path, command: Command) -> None:
     packed, files = command.folder / "all.tar", sorted(dumps.glob("*.txt"))
 

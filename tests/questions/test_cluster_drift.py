@@ -40,6 +40,7 @@ def rows(folder: Path) -> list[Row]:
     return [tuple(line.split("\t")) for line in output.read_text().split("\n")[1:-1]]
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("at", range(len(SEEDED)), ids=lambda at: f"{at}-{SEEDED[at].drift.value}")
 def test_a_difference_is_found_where_it_is(rows: list[Row], at: int) -> None:
     seeded = SEEDED[at]

@@ -21,6 +21,7 @@ def test_every_generated_file_is_what_its_generator_gives() -> None:
     assert generated.stale() == [], "make generated"
 
 
+@pytest.mark.deep
 def test_a_file_that_is_old_or_gone_or_nobodys_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -41,6 +42,7 @@ def test_every_verb_has_a_manual_page() -> None:
     assert pages == PROGRAMS - {"kubeodds help"}
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("page", sorted((ROOT / manual.FOLDER).iterdir()), ids=lambda p: p.stem)
 def test_man_shows_a_page_without_a_warning(page: Path) -> None:
     man = shutil.which("man")

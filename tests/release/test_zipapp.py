@@ -43,6 +43,7 @@ def test_it_is_a_program(program: Path) -> None:
     assert (done.returncode, done.stdout) == (0, f"kubeodds {__version__}\n")
 
 
+@pytest.mark.deep
 def test_alone_it_answers_as_the_installed_program_does(program: Path, command: Command) -> None:
     objects = str(CAPTURE / "objects.json")
     for words in (

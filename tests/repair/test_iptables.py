@@ -58,6 +58,7 @@ def test_a_node_that_is_dead_gets_no_flows_any_more(capture: Capture) -> None:
     assert fates[Fate.COVERED]
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("layout", Layout)
 @examples(quick=4, soak=300)
 @given(data=st.data())

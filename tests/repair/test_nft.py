@@ -53,6 +53,7 @@ def test_a_node_that_is_dead_gets_no_flows_any_more(folder: Path) -> None:
     assert fates[Fate.COVERED]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("layout", [Layout.V1_30, Layout.V1_36])
 @examples(quick=10, soak=300)
 @given(data=st.data())

@@ -90,6 +90,7 @@ def test_diff_tells_of_it_where_shares_differ() -> None:
     assert "A pinned client" not in render_plain(diff_text.render(diff_answer(BEFORE, BEFORE)))
 
 
+@pytest.mark.deep
 def test_every_service_that_has_it_says_so(command: Command) -> None:
     asked = *files(command), "--dead-node", node_name(1)
     services = json.loads(command("loss", *asked, "--format", "json").out)["services"]

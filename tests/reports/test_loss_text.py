@@ -123,6 +123,7 @@ def test_summary_and_all_exclude_each_other(command: Command) -> None:
     assert done.status == 2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("all_", [[], ["--all"]])
 def test_the_overview_tells_what_each_node_would_cost(command: Command, all_: list[str]) -> None:
     given = files(command, 16)

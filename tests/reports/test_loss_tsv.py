@@ -6,6 +6,8 @@ import csv
 import io
 import json
 
+import pytest
+
 from analyzer.kubeproxy.generate import node_name
 from tests.support.commands import Command
 from tests.support.losses import IDLE, TWO, service, with_services
@@ -35,6 +37,7 @@ def test_a_line_has_what_the_document_has(command: Command) -> None:
     assert {row["affinity"] for row in told.values()} == {"", "10800"}
 
 
+@pytest.mark.deep
 def test_the_greatest_harm_comes_first_or_what_was_asked_for(command: Command) -> None:
     asked = *files(command), "--dead-node", node_name(1)
     states = [row["state"] for row in lines(command, *asked)]

@@ -108,6 +108,7 @@ _OPTIONAL = {
 }
 
 
+@pytest.mark.alike
 @verbs
 def test_a_schema_notices_each_field_that_is_renamed(verb: str) -> None:
     validator = Draft202012Validator(schema(schema_name(verb)))
@@ -139,6 +140,7 @@ def properties(value: Any) -> Iterator[str]:
             yield from properties(item)
 
 
+@pytest.mark.alike
 @verbs
 def test_a_schema_knows_just_the_fields_that_are_written(verb: str) -> None:
     written = {field for document in documents(verb) for field in fields(document)}

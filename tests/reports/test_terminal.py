@@ -38,6 +38,7 @@ def test_without_colour_there_is_no_escape_sequence(verb: str, width: int) -> No
     assert "\x1b" not in shown(verb, width=width, colour=False)
 
 
+@pytest.mark.alike
 @widths
 @pytest.mark.parametrize("verb", VERBS)
 def test_colour_adds_nothing_but_colour(verb: str, width: int) -> None:

@@ -133,6 +133,7 @@ def test_where_nothing_has_endpoints_that_is_said() -> None:
     assert text.startswith("No ServicePort has endpoints: nothing can be lost.\n")
 
 
+@pytest.mark.deep
 def test_the_first_lines_say_how_many_survive_and_who_has_no_endpoints(command: Command) -> None:
     done = command("whatif", *files(command, 200))
     lines = done.out.splitlines()

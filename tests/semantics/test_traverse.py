@@ -154,6 +154,7 @@ def counted(leaf: Leaf, seen: list[None]) -> bool:
     return is_dead(leaf)
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     "target", [*ENDING, *PASSING, *OPEN], ids=lambda target: type(target).__name__
 )

@@ -7,6 +7,7 @@ contract. What these say is shown when they are done; a line for each part comes
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess  # noqa: TID251  # it runs the checks
 import sys
@@ -16,6 +17,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from tests.support.effort import PROFILE
 
 ROOT: Final = Path(__file__).parents[2]
 BIN: Final = Path(sys.executable).parent
@@ -62,6 +65,11 @@ def run(name: str, command: Sequence[str], *, shown: bool = False) -> Part:
     return Part(name, done.returncode, time.monotonic() - began, done.stdout or "")
 
 
+def _quick() -> Sequence[str]:
+    """What pytest is told in the quick check: which of the cases that are alike it takes."""
+    return ("--quick", str(random.randrange(1000))) if PROFILE == "quick" else ()
+
+
 def environment() -> dict[str, str]:
     """Return the environment of checks, in which Python may keep its bytecode somewhere.
 
@@ -90,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ThreadPoolExecutor(len(CHECKS)) as pool:
         others: list[Future[Part]] = [pool.submit(run, *each) for each in CHECKS.items()]
         try:
-            tests = run("tests", [*TESTS, *words], shown=True)
+            tests = run("tests", [*TESTS, *_quick(), *words], shown=True)
         except KeyboardInterrupt:
             sys.stderr.write("make test: interrupted\n")
             return 130

@@ -52,6 +52,7 @@ def made(folder: Path, command: Command) -> str:
     return "c/made"
 
 
+@pytest.mark.deep
 def test_losses_are_those_of_each_node_alone(command: Command, made: str) -> None:
     living = [node_name(number) for number in range(NODES) if node_name(number) != DEAD]
     told = ("--dead-node", DEAD, "-o", "json")
@@ -68,6 +69,7 @@ def test_losses_are_those_of_each_node_alone(command: Command, made: str) -> Non
     assert compared(done.out, alone) > NODES
 
 
+@pytest.mark.deep
 def test_what_is_kept_of_a_node_is_what_its_dump_shows(command: Command, made: str) -> None:
     alone = reader(Path("c/objects.json"), shares=False)
     store = Store.open(made)
@@ -105,6 +107,7 @@ def test_whatif_sees_from_every_node(command: Command, made: str) -> None:
     assert one["worst_loss"]["upper"]["value"] == worst
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("made")
 def test_of_a_node_that_was_not_read_nothing_is_claimed(command: Command) -> None:
     Path("c/dumps/other.txt").write_text("nothing")
@@ -119,6 +122,7 @@ def test_of_a_node_that_was_not_read_nothing_is_claimed(command: Command) -> Non
     assert command("cluster", "whatif", made, "--strict").status == 3
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("made")
 def test_of_a_node_without_a_dump_nothing_is_claimed(command: Command) -> None:
     given = ["c/dumps/node-0000.txt", "--objects", "c/objects.json", "--into", "one"]

@@ -67,6 +67,7 @@ def looks(found: Watched) -> tuple[int, int, int]:
     return found.looks["judged"], found.looks["unchanged"], found.looks["failed"]
 
 
+@pytest.mark.deep
 def test_counters_and_times_are_no_change(tmp_path: Path, signals: Signals) -> None:
     node = Node(tmp_path, signals)
     first = node.look()
@@ -115,6 +116,7 @@ def test_two_files_are_not_the_same_as_one_of_both() -> None:
     assert digest([taken("a", b"*x\n"), taken("b", b"*y\n")]) != digest([taken("a", b"*x\n*y\n")])
 
 
+@pytest.mark.deep
 def test_a_look_that_fails_leaves_no_numbers_and_the_next_has_them(
     tmp_path: Path, signals: Signals
 ) -> None:
@@ -142,6 +144,7 @@ def test_a_look_that_fails_leaves_no_numbers_and_the_next_has_them(
     ))  # fmt: skip
 
 
+@pytest.mark.deep
 def test_files_are_read_again_when_they_change(tmp_path: Path, signals: Signals) -> None:
     dead = tmp_path / "dead"
     dead.write_text("# nobody\n\n")
@@ -270,6 +273,7 @@ def test_memory_does_not_grow(tmp_path: Path, signals: Signals) -> None:
     assert late - early < 1 << 21
 
 
+@pytest.mark.deep
 def test_drift_is_what_cluster_drift_says(
     tmp_path: Path, signals: Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,6 +17,7 @@ def version_of(capture: Capture) -> int:
     return 6 if capture.dump.name.startswith("ip6") else 4
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize("capture", EVERY, ids=str)
 def test_a_dump_does_not_differ_from_itself(capture: Capture) -> None:
     version = version_of(capture)

@@ -59,6 +59,7 @@ def check(dump: Path) -> int:
     return len(view.services)
 
 
+@pytest.mark.alike
 @pytest.mark.parametrize(
     "dump", dumps(FIXTURES), ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}"
 )

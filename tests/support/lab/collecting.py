@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from analyzer.arguments.collect import script
-from tests.support.effort import some_of
 
 SHELLS = [each for each in (("dash",), ("busybox", "sh"), ("bash",)) if shutil.which(each[0])]
 UNSHARE = ("unshare", "-nm" if os.geteuid() == 0 else "-rnm")
@@ -27,8 +26,6 @@ RULES = (
     ("1.36.2-nftables/two-node@worker1", "nft-list-ruleset.txt", "nft"),
 )
 shells = pytest.mark.parametrize("shell", SHELLS, ids=lambda each: each[0])
-#: Of what takes seconds the quick check asks one of them.
-one_shell = pytest.mark.parametrize("shell", some_of(SHELLS, 1), ids=lambda each: each[0])
 
 
 @dataclass(frozen=True)
