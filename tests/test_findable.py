@@ -64,6 +64,11 @@ ANALYZER: Final = (
         "semantics/test_matching.py semantics/test_source_ports.py",
         "what is asked for, absent or negated, and ports",
     ),
+    Row(
+        "semantics/nft_covering semantics/nft_pairs",
+        "semantics/test_nft_matching.py kubeproxy/test_leaving.py",
+        "what operands and elements hold; packets that go to where they come from",
+    ),
     Row("kubeproxy/asked_nft", "kubeproxy/test_asked_bits.py", "marks that rules of nft ask for"),
     Row("kubeproxy/astray_nft", "kubeproxy/test_astray.py", "of rules of nft too"),
     Row(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.asked_bits import rows_of
 from analyzer.model.diagnostics import Diagnostic, partial_warning
+from analyzer.model.nft import NftRuleset
 from analyzer.model.rules import Ruleset, Table
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.ipsets import NodeIpsets
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 #: What packets put into a set, or take out of it.
 _CHANGED: Final = re.compile(r" --(?:add|del)-set (\S+)")
 _MOST_NAMED: Final = 3
+_ADDRESSES: Final = frozenset({"ipv4_addr", "ipv6_addr"})
 
 
 def node_ipsets(rulesets: Sequence[Rules]) -> NodeIpsets:
@@ -37,6 +39,17 @@ def _tables(rulesets: Iterable[Rules]) -> Iterator[Table]:
 def asks_sets(rulesets: Iterable[Rules]) -> bool:
     """Tell whether a rule matches on an ipset."""
     return any("--match-set" in rows_of(table) for table in _tables(rulesets))
+
+
+def asks_pairs(rulesets: Iterable[Rules]) -> bool:
+    """Tell whether a set of nft holds pairs of addresses, as of what comes back to its source."""
+    return any(
+        sum(part in _ADDRESSES for part in held.key) > 1
+        for ruleset in rulesets
+        if isinstance(ruleset, NftRuleset)
+        for table in ruleset.tables.values()
+        for held in table.sets.values()
+    )
 
 
 def not_told(sets: Iterable[str], file: str) -> list[Diagnostic]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.asked_devices import asked_devices, dispatched
-from analyzer.kubeproxy.asked_sets import asks_sets, node_ipsets
+from analyzer.kubeproxy.asked_sets import asks_pairs, asks_sets, node_ipsets
 from analyzer.kubeproxy.explored import Explored
 from analyzer.kubeproxy.leaving import Leaving, Towards
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Source
@@ -108,7 +108,7 @@ class FlowWalks:
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
         self.trees_used: set[str] = set()
-        self._leaving = Leaving(self._hooks, family)
+        self._leaving = Leaving(self._hooks, family, asks_pairs=asks_pairs(rulesets))
         self._towards: dict[tuple[Source, str, Mark, Side | None], Towards] = {}
         # With the parts, so that no others get their identity.
         self._told: dict[tuple[int, Address | None], tuple[Parts[Onward], Onward]] = {}
@@ -332,6 +332,21 @@ class FlowWalks:
         """
         ways = (self._sent(source, None, mark) for source in Source)
         return all(self._leaving.spares_all(each, most) for each in ways)
+
+    def spares(self, source: Source, protocol: str, mark: Mark, addresses: Intervals) -> bool:
+        """Tell whether no flow is lost that nat sends on to one of some addresses.
+
+        False, too, where that takes more than one walk to tell, or something to be assumed.
+        """
+        assumed = self._assumed
+        before = assumed.used.copy(), assumed.wanted.copy()
+        exceeded = self._hooks.exceeded
+        found = self._leaving.spares(self._sent(source, protocol, mark), addresses)
+        is_sure = assumed.used == before[0] and exceeded == self._hooks.exceeded
+        # What was met on the way is no ground of any answer yet.
+        assumed.used, assumed.wanted = before
+        self._hooks.forget(exceeded)
+        return found and is_sure
 
     def networks(self, asked: Iterable[Intervals]) -> frozenset[Network]:
         """Return the networks of what was asked of sources."""

@@ -18,10 +18,21 @@ from typing import Final, TypeAlias
 
 from analyzer.model.addresses import IPV4, VERSIONS
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals, Parted, Region, everything, is_one
+from analyzer.model.region import (
+    AnyOf,
+    Apart,
+    Intervals,
+    Itself,
+    Parted,
+    Region,
+    everything,
+    is_one,
+    without,
+)
 from analyzer.model.value import replace
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.onward import ALL_UNKNOWN, OnwardBySource
+from analyzer.semantics.onward import ALL_UNKNOWN, Onward, OnwardBySource, one_of
+from analyzer.semantics.parts import holds
 from analyzer.semantics.tree import Tree
 
 #: What tells of packets to an address and a port.
@@ -74,13 +85,18 @@ class _Destinations:
         while isinstance(held, Packet):
             asked += 1
             if asked > _MOST_ASKED or depth > most:
-                known = IPv4Address(address) if self._version == IPV4 else IPv6Address(address)
-                found = self._walk(replace(held, destination=known, destinations=None))
-                self._alone[address] = found
+                found = self._alone[address] = self._walk(self._to(held, address))
                 return found
             self._part(held, depth)
             _, held, depth = self._held[bisect_right(self._firsts, address) - 1]
         return held
+
+    def _to(self, packet: Packet, address: int) -> Packet:
+        """Return a packet to one of its destinations; with what comes back it comes from there."""
+        known = IPv4Address(address) if self._version == IPV4 else IPv6Address(address)
+        if packet.sources is packet.destinations:
+            return replace(packet, source=known, sources=None, destination=known, destinations=None)
+        return replace(packet, destination=known, destinations=None)
 
     def _part(self, packet: Packet, depth: int) -> None:
         """Walk a packet, or tell its destinations apart as a rule asks."""
@@ -104,18 +120,72 @@ class _Destinations:
             for packet, depth in left.values():
                 self._part(packet, depth)
 
+    def elsewhere(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
+        """Return the same, of packets that do not go to where they come from at least."""
+        return self.all(most)
+
+
+class _Paired:
+    """The same where rules ask for pairs of a source and a destination, as for what comes back.
+
+    `apart` tells it of packets that go elsewhere than to where they come from, `itself` of those
+    that do not: what it tells of all sources is that of a destination's own address.
+    """
+
+    def __init__(self, version: int, apart: _Destinations, itself: _Destinations) -> None:
+        self._all = (everything(version),)
+        self._apart = apart
+        self._itself = itself
+        self._known: dict[int, OnwardBySource] = {}
+
+    def of(self, address: int) -> OnwardBySource:
+        """Return what becomes of packets to an address."""
+        found = self._known.get(address)
+        if found is None:
+            found = self._known[address] = self._both(address)
+        return found
+
+    def _both(self, address: int) -> OnwardBySource:
+        others = self._apart.of(address)
+        own, asked = self._itself.of(address)
+        itself = one_of(held for _, held in own)
+        parts, asked_apart = others
+        if all(held == itself for where, held in parts if holds(where, address)):
+            return others
+        here = ((address, address),)
+        found: list[tuple[Intervals | None, Onward]] = [(here, itself)]
+        for where, held in parts:
+            left = without(self._all if where is None else where, here)
+            if left:
+                found.append((left, held))
+        return tuple(found), asked_apart | asked | {here}
+
+    def all(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
+        """Return what becomes of packets to each part; None: there are more than `most`."""
+        apart, itself = self._apart.all(most), self._itself.all(most)
+        return None if apart is None or itself is None else [*apart, *itself]
+
+    def elsewhere(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
+        """Return the same, of packets that do not go to where they come from."""
+        return self._apart.all(most)
+
 
 class Leaving:
-    """The flows of one family that leave through `hooks`."""
+    """The flows of one family that leave through `hooks`.
 
-    def __init__(self, hooks: Hooks, family: str) -> None:
+    `asks_pairs`: whether rules may ask for a source together with a destination.
+    """
+
+    def __init__(self, hooks: Hooks, family: str, *, asks_pairs: bool = False) -> None:
         self._hooks = hooks
+        self._asks_pairs = asks_pairs
         version = VERSIONS[family]
         # Two of them: which one a rule asks for is told by identity.
         self._sources, self._everywhere = (
             Region(version, (everything(version),)) for _ in range(2)
         )
-        self._known: dict[Packet, _Destinations] = {}
+        self._apart = Apart(version, (everything(version),), self._everywhere)
+        self._known: dict[Packet, _Destinations | _Paired] = {}
         self._towards: dict[Packet, Towards] = {}
 
     def by_source(self, packet: Packet) -> OnwardBySource:
@@ -136,7 +206,7 @@ class Leaving:
 
     def _made(self, wide: Packet) -> Towards:
         of_any_port = self._destinations(wide)
-        of_port: dict[int | None, _Destinations] = {}
+        of_port: dict[int | None, _Destinations | _Paired] = {}
         # By identity, of what is kept with it: to many addresses it is the same.
         certain: dict[int, tuple[OnwardBySource, bool]] = {}
 
@@ -163,7 +233,7 @@ class Leaving:
         Without those that are asked for only towards themselves (hairpin). None: rules tell more
         than `most` destinations apart.
         """
-        every = _Destinations(self._wide(packet), self._asking).all(most)
+        every = self._told_by(self._wide(packet), self._asking).elsewhere(most)
         if every is None:
             return None
         pairs = ((to, where) for to, (_, asked) in every for where in asked)
@@ -178,6 +248,16 @@ class Leaving:
         return every is not None and not any(
             onward.lost for _, (parts, _) in every for _, onward in parts
         )
+
+    def spares(self, packet: Packet, addresses: Intervals) -> bool:
+        """Tell whether no such packet to one of some addresses is lost, asking for as little.
+
+        It is one walk, whatever rules ask of addresses. False: some may be lost, or none.
+        """
+        to = AnyOf(self._everywhere.version, addresses)
+        wide = replace(self._wide(packet), sources=None, destinations=to, destination_port=None)
+        parts, _ = self._walked(wide)
+        return not any(onward.lost for _, onward in parts)
 
     def _walked(self, packet: Packet) -> OnwardBySource:
         return self._hooks.onward(packet, made_here=packet.in_interface == "")
@@ -197,8 +277,20 @@ class Leaving:
             destinations=self._everywhere,
         )
 
-    def _destinations(self, wide: Packet) -> _Destinations:
+    def _destinations(self, wide: Packet) -> _Destinations | _Paired:
         found = self._known.get(wide)
         if found is None:
-            found = self._known[wide] = _Destinations(wide, self._walked)
+            found = self._known[wide] = self._told_by(wide, self._walked)
         return found
+
+    def _told_by(
+        self, wide: Packet, walk: Callable[[Packet], OnwardBySource]
+    ) -> _Destinations | _Paired:
+        """Return what tells what becomes of packets by their destinations, as `walk` tells it."""
+        if not self._asks_pairs:
+            return _Destinations(wide, walk)
+        version = self._everywhere.version
+        back = Itself(version, (everything(version),))
+        apart = replace(wide, sources=self._apart)
+        itself = replace(wide, sources=back, destinations=back)
+        return _Paired(version, _Destinations(apart, walk), _Destinations(itself, walk))

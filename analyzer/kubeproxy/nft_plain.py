@@ -113,6 +113,9 @@ class PlainServices:
         self._draws: dict[int, tuple[Bounds, ...]] = {}
         #: By what tells of flows: to which endpoints none is lost.
         self._passing: dict[Towards, dict[tuple[Address, int | None], bool]] = {}
+        #: Those that are told by one walk; None: that walk does not tell.
+        self._spared: dict[Towards, set[Address] | None] = {}
+        self._every: list[Drawn] = []
 
     def routes(self, place: PlainPlace) -> Sequence[Route] | None:
         """Return the routes of a frontend, made when they are asked for; None: it is not plain."""
@@ -125,6 +128,7 @@ class PlainServices:
         for source in Source:
             if self._walked(kind, source, place, drawn) is None:
                 return None
+        self._every.append(drawn)
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
         return PlainRoutes(
             lambda source: self._made(kind, source, place, service),
@@ -138,20 +142,38 @@ class PlainServices:
 
     def _is_quiet(self, kind: Kind, service: PlainService) -> bool:
         """Tell whether no rule behind nat may drop or reject what is sent to endpoints."""
-        ways = [
-            self._walks.towards(source, service.protocol, mark)
-            for source in Source
-            for mark in self._known[kind, source].marks
-        ]
-        for towards in dict.fromkeys(ways):  # one and the same for flows that differ in nothing
+        ways = {}
+        for source in Source:
+            for mark in self._known[kind, source].marks:
+                # One and the same for flows that differ in nothing.
+                way = source, service.protocol, mark
+                ways[self._walks.towards(*way)] = way
+        for towards, way in ways.items():
+            if self._is_spared(towards, way, service.drawn):
+                continue
             known = self._passing.setdefault(towards, {})
             for endpoint in service.drawn.endpoints:
-                way = endpoint.address, endpoint.port
-                if way not in known:
+                to = endpoint.address, endpoint.port
+                if to not in known:
                     parts, _ = towards(int(endpoint.address), endpoint.port)
-                    known[way] = not any(onward.lost for _, onward in parts)
-                if not known[way]:
+                    known[to] = not any(onward.lost for _, onward in parts)
+                if not known[to]:
                     return False
+        return True
+
+    def _is_spared(self, towards: Towards, way: tuple[Source, str, Mark], drawn: Drawn) -> bool:
+        """Tell whether one walk for the endpoints of all Services says that none is lost."""
+        spared = self._spared.setdefault(towards, set())
+        if spared is None:
+            return False
+        if all(endpoint.address in spared for endpoint in drawn.endpoints):
+            return True
+        every = {endpoint.address for each in self._every for endpoint in each.endpoints}
+        numbers = [(int(address), int(address)) for address in every - spared]
+        if not self._walks.spares(*way, joined(numbers)):
+            self._spared[towards] = None
+            return False
+        spared |= every
         return True
 
     def _kind(self, place: PlainPlace) -> Kind | None:

@@ -117,6 +117,10 @@ class Packet:
 
     def parted(self, by: Parted) -> tuple[Packet, Packet]:
         """Return the packets inside and outside of what a rule asks for."""
+        if self.sources is self.destinations:  # it is sent to where it comes from
+            parts = ((each, each) for each in (by.inside, by.outside))
+            inside, outside = (replace(self, sources=a, destinations=b) for a, b in parts)
+            return inside, outside
         if by.region is self.sources:
             return replace(self, sources=by.inside), replace(self, sources=by.outside)
         return replace(self, destinations=by.inside), replace(self, destinations=by.outside)

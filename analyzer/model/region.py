@@ -65,6 +65,7 @@ class Region:
             return True
         return (
             isinstance(other, Region)
+            and type(self) is type(other)
             and self.code == other.code
             and self.version == other.version
             and self.intervals == other.intervals
@@ -122,6 +123,50 @@ class Region:
         """Return what of the region is not in `asked`."""
         return without(self.intervals, asked)
 
+    def part(self, intervals: Intervals) -> Region:
+        """Return a part of it, of which a rule has asked."""
+        return Region(self.version, intervals, self.whole)
+
+
+class Apart(Region):
+    """Sources of a packet, but for the one that it goes to.
+
+    Attributes:
+        destinations: where it goes to, as a whole.
+    """
+
+    __slots__ = ("destinations",)
+
+    def __init__(self, version: int, intervals: Intervals, destinations: Region) -> None:
+        super().__init__(version, intervals)
+        self.destinations = destinations
+
+
+class Itself(Region):
+    """Where a packet comes from, and where it goes to: one and the same address."""
+
+    __slots__ = ()
+
+    def part(self, intervals: Intervals) -> Region:
+        """Return a part of it, which is walked for by itself."""
+        return Itself(self.version, intervals)
+
+
+class AnyOf(Region):
+    """Addresses of which one is meant, nobody asks which: no rule parts them.
+
+    What a rule asks of some of them is not known of the one.
+    """
+
+    __slots__ = ()
+
+    def is_within(self, asked: Intervals) -> Ternary:
+        """Tell whether the address that is meant lies in `asked`."""
+        try:
+            return super().is_within(asked)
+        except Parted:
+            return Ternary.UNKNOWN
+
 
 def common_of(one: Intervals, other: Intervals) -> Intervals:
     """Return what is in both."""
@@ -175,8 +220,8 @@ class Parted(Exception):  # noqa: N818  # no error: a question that has two answ
         super().__init__()
         self.region = region
         self.asked = asked
-        self.inside = Region(region.version, inside, region.whole)
-        self.outside = Region(region.version, region.without(asked), region.whole)
+        self.inside = region.part(inside)
+        self.outside = region.part(region.without(asked))
 
 
 def joined(parts: Iterable[Interval]) -> Intervals:

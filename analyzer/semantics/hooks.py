@@ -24,7 +24,7 @@ net/netfilter/nf_nat_core.c, ``nf_nat_inet_fn``; seen on Linux 6.18.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Packet
@@ -108,6 +108,10 @@ class Hooks:
     def exceeded(self) -> tuple[str, ...]:
         """The bounds on work that were met so far, in words: what is behind them is unresolved."""
         return tuple(self._effort.exceeded)
+
+    def forget(self, exceeded: Iterable[str]) -> None:
+        """Forget all bounds that were met but for these: nobody is told what lies behind."""
+        self._effort.exceeded = dict.fromkeys(exceeded)
 
     def visited(self, ruleset: int = 0) -> dict[str, list[str]]:
         """Return the chains of a ruleset, by its number, that packets came to, by table."""

@@ -16,7 +16,7 @@ from analyzer.model.addresses import address_from_text, address_to_text
 from analyzer.model.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
 from analyzer.model.options import Option, Range
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals, Parted, joined
+from analyzer.model.region import AnyOf, Intervals, Parted, joined
 from analyzer.model.rules import LazyRules, Rule
 
 #: Shorter chains are walked as they are.
@@ -69,7 +69,7 @@ class ChainIndex:
             Parted: some of the packet's destinations are named so, and some are not.
         """
         region = packet.destinations
-        if region is None or packet.destination is not None:
+        if region is None or isinstance(region, AnyOf) or packet.destination is not None:
             return
         named = self._hosts(region.version)
         inside = region.common(named)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
 from analyzer.model.bits import Bits
 from analyzer.model.nft_expressions import Concat, Element, Expression
-from analyzer.model.region import Interval
+from analyzer.model.region import Interval, Intervals
 from analyzer.semantics.nft_fields import number
 from analyzer.semantics.nft_held import Held, Read
 
@@ -24,6 +24,9 @@ class Index:
         self.elements = elements
         self._by_parts: dict[object, dict[object, list[int]]] = {}
         self._intervals: dict[int, list[Interval | None]] = {}
+        self._odd: dict[tuple[int, int], frozenset[int]] = {}
+        #: Addresses that keys hold twice, certainly and possibly, by the rest of what is looked up.
+        self.twice: dict[Hashable, tuple[Intervals, Intervals] | None] = {}
 
     def candidates(self, key: Read) -> Sequence[int]:
         """Return the places of the elements that may cover a key, in their order."""
@@ -49,6 +52,16 @@ class Index:
             found = [interval(parts[at]) if len(parts) == of else None for parts in every]
             self._intervals[at] = found
         return self._intervals[at]
+
+    def odd(
+        self, one: int, other: int, every: Callable[[int], Sequence[Interval | None]]
+    ) -> frozenset[int]:
+        """Return where elements are whose keys do not hold one address in both of two parts."""
+        if (one, other) not in self._odd:
+            both = enumerate(zip(every(one), every(other), strict=True))
+            pairs = {at for at, (a, b) in both if a is not None and a == b and a[0] == a[1]}
+            self._odd[one, other] = frozenset(range(len(self.elements))) - pairs
+        return self._odd[one, other]
 
     def _indexed(
         self, which: tuple[int, ...], words: Sequence[Mapping[str, int]]

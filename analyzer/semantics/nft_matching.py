@@ -7,9 +7,8 @@ Source: Linux, net/netfilter/nft_cmp.c, nft_range.c, nft_lookup.c, nft_bitwise.c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
-from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
 from typing import Final, TypeAlias
 
@@ -18,13 +17,9 @@ from analyzer.model.devices import Devices
 from analyzer.model.nft import Set, Table
 from analyzer.model.nft_expressions import (
     AnonymousSet,
-    Binary,
-    Concat,
     Element,
     Expression,
-    Flags,
     MapLookup,
-    Prefix,
     Range,
     SetRef,
     Unknown,
@@ -37,9 +32,11 @@ from analyzer.model.region import Interval, Intervals, Parted, Region, joined
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.matching import MatchResult
-from analyzer.semantics.nft_fields import constant_number, number, read
-from analyzer.semantics.nft_held import Draw, Held, Read, Route, Type
+from analyzer.semantics.nft_covering import covers, interval_of, ordered, reversed_range
+from analyzer.semantics.nft_fields import constant_number, read
+from analyzer.semantics.nft_held import Draw, Read
 from analyzer.semantics.nft_index import Index
+from analyzer.semantics.nft_pairs import Pair, pair_of
 from analyzer.semantics.situation import Situation
 
 _Words: TypeAlias = Mapping[str, int] | tuple[Mapping[str, int], ...]
@@ -116,7 +113,7 @@ class Lookups:
 
     def _compared(self, match: Match, left: Read) -> MatchResult:
         operator, right = match.operator, match.right
-        ends = _reversed(right, left.words)
+        ends = reversed_range(right, left.words)
         if isinstance(left.held, Draw):
             if ends is None and isinstance(right, Range):
                 return _UNKNOWN  # one draw, or two, as below
@@ -136,7 +133,7 @@ class Lookups:
                 has_bits = ~self._has_none(left, right)
                 return MatchResult(has_bits if operator == "in" else ~has_bits)
             case _:
-                return MatchResult(_ordered(left, operator, right))
+                return MatchResult(ordered(left, operator, right))
 
     def _is(self, left: Read, right: Expression) -> Ternary:
         if isinstance(right, SetRef | AnonymousSet):
@@ -184,9 +181,9 @@ class Lookups:
             elements = self._elements(right)
             if operator not in {"==", "!="} or elements is None:
                 return None
-            found = [_interval(element.key, words) for element in elements]
+            found = [interval_of(element.key, words) for element in elements]
             return None if None in found else [each for each in found if each is not None]
-        one = _interval(right, words)
+        one = interval_of(right, words)
         if one is None:
             return None
         first, last = one
@@ -228,11 +225,7 @@ class Lookups:
         if isinstance(key.held, Region):
             networks = self._networks(where, elements)
             if networks is not None:  # one question, however many they are
-                match key.held.is_within(networks):
-                    case Ternary.TRUE:
-                        return Found(key.applies, (Hit(Element(key=Wildcard())),), is_sure=True)
-                    case _:
-                        return Found(key.applies, (), is_sure=False)
+                return _some(key, key.held.is_within(networks))
         return _lookup(key, self._index(where, elements))
 
     def _networks(
@@ -242,7 +235,7 @@ class Lookups:
         name = where.name if isinstance(where, SetRef) else None
         if name is not None and name in self._held:
             return self._held[name]
-        each = [None if e.value is not None else _interval(e.key, _NONE) for e in elements]
+        each = [None if e.value is not None else interval_of(e.key, _NONE) for e in elements]
         found = None if None in each else joined([one for one in each if one is not None])
         if name is not None:
             self._held[name] = found
@@ -291,10 +284,25 @@ def _changes(held: Set) -> bool:
     return bool({"dynamic", "timeout"} & set(held.flags)) or held.timeout is not None
 
 
+def _some(key: Read, known: Ternary) -> Found:
+    """Return what a look-up finds in a set of which it does not matter which element it is."""
+    hits = () if known is Ternary.FALSE else (Hit(Element(key=Wildcard())),)
+    return Found(key.applies, hits, is_sure=known is Ternary.TRUE)
+
+
 def _lookup(key: Read, index: Index) -> Found:
     if isinstance(key.held, Draw):
         return _draw(key, key.held, index)
     candidates = index.candidates(key)
+    twice = pair_of(key.held)
+    if twice is not None:
+        together = Pair(key, index, *twice)
+        if together.is_apart:
+            candidates = together.of_others(candidates)
+        else:
+            known = together.of_itself(candidates)
+            if known is not None:
+                return _some(key, known)
     if not _may_cover(key, index, candidates):
         return Found(key.applies, (), is_sure=False)
     certain: list[Hit] = []
@@ -347,7 +355,7 @@ def _may_cover(key: Read, index: Index, candidates: Sequence[int]) -> bool:
 
 def _addresses(part: Expression) -> Interval | None:
     """Return the addresses that a part of a key covers; None: not known."""
-    return _interval(part, _NONE)
+    return interval_of(part, _NONE)
 
 
 def _draw(key: Read, draw: Draw, index: Index) -> Found:
@@ -361,7 +369,7 @@ def _draw(key: Read, draw: Draw, index: Index) -> Found:
         if isinstance(element.key, Wildcard):
             rest = element
             continue
-        interval = _interval(element.key, words)
+        interval = interval_of(element.key, words)
         if interval is None:
             return Found(key.applies, tuple(map(Hit, index.elements)), is_sure=False)
         low, high = max(interval[0], first), min(interval[1], last)
@@ -378,131 +386,3 @@ def _draw(key: Read, draw: Draw, index: Index) -> Found:
         hits.append(Hit(rest, left if draw.is_random else None))
         covered = draw.modulus
     return Found(key.applies, tuple(hits), is_sure=covered == draw.modulus)
-
-
-# --- values ---
-
-
-def covers(given: Expression, held: Held, words: _Words) -> Ternary:
-    """Tell whether an operand, or the key of an element, covers what a packet holds."""
-    match given, held:
-        case Wildcard(), _:
-            return Ternary.TRUE
-        case Concat(parts), tuple():
-            if len(parts) != len(held) or not isinstance(words, tuple):
-                return Ternary.UNKNOWN
-            return _covers_all(zip(parts, held, words, strict=True))
-        case str(), str():
-            return _is_name(given, held)
-        case str(), Devices():
-            return held.is_named(_as_pattern(given))
-        case ((str() | int()), Type()) if isinstance(words, Mapping):
-            wanted = number(given, words)
-            return Ternary.UNKNOWN if wanted is None else held.equals(wanted)
-        case ((bool() | int() | str()), Route()):
-            return held.equals(given)
-        case _, Bits() if isinstance(words, Mapping):
-            return _covers_number(given, held, words)
-        case _, Region() if isinstance(words, Mapping):
-            interval = _interval(given, words)
-            return Ternary.UNKNOWN if interval is None else _is_among(held, interval)
-        case _:
-            return Ternary.UNKNOWN
-
-
-def _covers_all(parts: Iterable[tuple[Expression, Held, Mapping[str, int]]]) -> Ternary:
-    result, parted = Ternary.TRUE, None
-    for part in parts:
-        try:
-            result &= covers(*part)
-        except Parted as by:
-            parted = by  # which matters only where all else is covered
-        if result is Ternary.FALSE:
-            return result
-    if parted is not None:
-        raise parted
-    return result
-
-
-def _is_among(held: Region, interval: Interval) -> Ternary:
-    """Tell whether the address that is meant lies in an interval, which may be empty."""
-    return held.is_within(joined([interval]))
-
-
-def _covers_number(given: Expression, held: Bits, words: Mapping[str, int]) -> Ternary:
-    if isinstance(given, Prefix):
-        bits = given.address.max_prefixlen
-        mask = ((1 << given.length) - 1) << (bits - given.length)
-        return held.equals(int(given.address) & mask, mask)
-    interval = _interval(given, words)
-    if interval is None:
-        return Ternary.UNKNOWN
-    first, last = interval
-    return held.equals(first) if first == last else held.is_within(first, last)
-
-
-def _interval(given: Expression, words: Mapping[str, int]) -> Interval | None:
-    """Return the first and the last number that an operand covers."""
-    match given:
-        case Range(first, last):
-            low, high = number(first, words), number(last, words)
-            return None if low is None or high is None else (low, high)
-        case Prefix(address, length):
-            rest = (1 << (address.max_prefixlen - length)) - 1
-            return int(address) & ~rest, int(address) | rest  # nft leaves out what is beyond
-        case Flags() | Binary() | bool() | int() | str() | IPv4Address() | IPv6Address():
-            only = constant_number(given, words)
-            return None if only is None else (only, only)
-        case _:
-            return None
-
-
-def _reversed(given: Expression, words: _Words) -> tuple[int, int] | None:
-    """Return the ends of a range that ends before it begins, or None.
-
-    nft joins ``th dport < 80 th dport > 53`` and lists it as ``th dport != 80-53``, ``>=`` and
-    ``<=`` likewise as ``80-53``; of draws those are two. ``< 53`` and ``> 80``, which nothing
-    meets, it lists as it does what is not of 53 to 80, and so it is read.
-
-    Source: listings of nft 1.0.6 beside the expressions of its netlink.
-    """
-    if not isinstance(given, Range) or not isinstance(words, Mapping):
-        return None
-    first, last = number(given.first, words), number(given.last, words)
-    return None if first is None or last is None or first <= last else (first, last)
-
-
-def _is_name(wanted: str, name: str) -> Ternary:
-    if wanted.endswith("*") and not wanted.endswith("\\*"):
-        return Ternary.of(name.startswith(wanted[:-1]))
-    return Ternary.of(name == wanted.replace("\\*", "*"))
-
-
-def _as_pattern(wanted: str) -> str:
-    """Return a name, or all that begin so, as iptables writes it."""
-    if wanted.endswith("*") and not wanted.endswith("\\*"):
-        return f"{wanted[:-1]}+"
-    return wanted.replace("\\*", "*")
-
-
-def _ordered(left: Read, operator: str, right: Expression) -> Ternary:
-    words = left.words if isinstance(left.words, Mapping) else _NONE
-    interval = _interval(right, words)
-    held = left.held
-    if interval is None or not isinstance(held, Bits | Region):
-        return Ternary.UNKNOWN
-    first, last = interval
-    match operator:
-        case "<":
-            wanted = 0, first - 1
-        case "<=":
-            wanted = 0, last
-        case ">":
-            wanted = last + 1, _MOST
-        case ">=":
-            wanted = first, _MOST
-        case _:
-            return Ternary.UNKNOWN
-    if isinstance(held, Region):
-        return _is_among(held, wanted)
-    return held.is_within(*wanted) if wanted[0] <= wanted[1] else Ternary.FALSE

@@ -132,9 +132,9 @@ class Walks(ABC):
         None: that would cost too much, and nothing is to be known of the source from here on.
 
         Raises:
-            Parted: it is not the sources that the rule asks for.
+            Parted: it is not the sources alone that the rule asks for.
         """
-        if by.region is not packet.sources:
+        if by.region is not packet.sources or by.region is packet.destinations:
             raise by
         if not self.effort.parts():
             return None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Any, cast
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +15,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.onward import UNKNOWN, Onward
+from analyzer.semantics.onward import UNKNOWN, Onward, OnwardBySource
 from analyzer.semantics.parts import at
 from analyzer.semantics.situation import Situation
 from tests.support.effort import examples
@@ -26,9 +29,9 @@ def hooks_of(text: str, situation: Situation) -> Hooks:
     return Hooks([read_ruleset(text.encode(), "dump")], "ip", situation)
 
 
-def check(text: str, situation: Situation) -> None:
+def check(text: str, situation: Situation, *, asks_pairs: bool) -> None:
     hooks = hooks_of(text, situation)
-    leaving = Leaving(hooks, "ip")
+    leaving = Leaving(hooks, "ip", asks_pairs=asks_pairs)
     for port in (80, 90):
         for to in by_source.ADDRESSES:
             sent = replace(SENT, destination=to, destination_port=port)
@@ -40,24 +43,89 @@ def check(text: str, situation: Situation) -> None:
                 assert found == alone, (source, to, port)
 
 
+def check_spared(text: str, situation: Situation, first: int, last: int) -> None:
+    """Whom one walk spares no walk of its own may lose."""
+    hooks = hooks_of(text, situation)
+    to = by_source.ADDRESSES[first : last + 1]
+    if not Leaving(hooks, "ip").spares(SENT, ((int(to[0]), int(to[-1])),)):
+        return
+    for destination, port, source in product(to, (80, 90), by_source.ADDRESSES):
+        one = replace(SENT, destination=destination, destination_port=port, source=source)
+        ((_, alone),), _ = hooks.onward(one, made_here=False)
+        assert not alone.lost, (source, destination, port)
+
+
 @examples(30, 1_000)
 @given(
     st.one_of(by_source.iptables(hook="POSTROUTING"), by_source.iptables(hook="FORWARD")),
     SITUATIONS,
+    st.booleans(),
 )
-def test_flows_that_leave_through_iptables(text: str, situation: Situation) -> None:
-    check(text, situation)
+def test_flows_that_leave_through_iptables(
+    text: str, situation: Situation, asks_pairs: bool
+) -> None:
+    check(text, situation, asks_pairs=asks_pairs)
 
 
 @examples(30, 1_000)
-@given(st.one_of(by_source.nft(hook="postrouting"), by_source.nft(hook="forward")), SITUATIONS)
-def test_flows_that_leave_through_nft(text: str, situation: Situation) -> None:
-    check(text, situation)
+@given(
+    st.one_of(by_source.nft(hook="postrouting"), by_source.nft(hook="forward")),
+    SITUATIONS,
+    st.booleans(),
+)
+def test_flows_that_leave_through_nft(text: str, situation: Situation, asks_pairs: bool) -> None:
+    check(text, situation, asks_pairs=asks_pairs)
+
+
+@examples(60, 2_000)
+@given(
+    st.one_of(by_source.nft(hook="forward"), by_source.iptables(hook="FORWARD")),
+    SITUATIONS,
+    st.integers(0, 3),
+    st.integers(4, 7),
+)
+def test_what_one_walk_spares_is_not_lost(
+    text: str, situation: Situation, first: int, last: int
+) -> None:
+    check_spared(text, situation, first, last)
+
+
+@given(st.integers(2, 40))
+def test_pairs_of_one_address_are_asked_for_at_once(number: int) -> None:
+    pairs = ", ".join(f"10.0.0.{at} . 10.0.0.{at} . 80" for at in range(1, 2 * number, 2))
+    text = f"""table ip t {{
+set back {{ type ipv4_addr . ipv4_addr . inet_service; elements = {{ {pairs} }}; }}
+chain postrouting {{ type nat hook postrouting priority 100;
+ip saddr . ip daddr . th dport @back masquerade }}
+}}"""
+    hooks = Counting(hooks_of(text, Situation(local_addresses=frozenset())))
+    leaving = Leaving(cast("Hooks", hooks), "ip", asks_pairs=True)
+    assert leaving.asked(SENT, 4) == set()
+    for at_ in range(2 * number):
+        to = by_source.FIRST + at_
+        parts, asked = leaving.by_source(replace(SENT, destination=to, destination_port=80))
+        comes_back = Ternary.of(at_ % 2 == 1)
+        assert at(parts, to) == [Onward(comes_back)]
+        assert at(parts, to + 1) == [Onward(Ternary.FALSE)]
+        assert asked == (frozenset({alone(int(to))}) if at_ % 2 else frozenset())
+    assert hooks.walks <= 20  # whatever the number of pairs
 
 
 def masquerading(*rows: str) -> Leaving:
     text = "\n".join(["*nat", ":POSTROUTING ACCEPT [0:0]", *rows, "COMMIT", ""])
     return Leaving(hooks_of(text, Situation(local_addresses=frozenset())), "ip")
+
+
+class Counting:
+    """Hooks whose walks are counted."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self.walks = 0
+        self._hooks = hooks
+
+    def onward(self, *given: Any, **more: Any) -> OnwardBySource:
+        self.walks += 1
+        return self._hooks.onward(*given, **more)
 
 
 def alone(number: int) -> Intervals:

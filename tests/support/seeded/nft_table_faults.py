@@ -12,7 +12,7 @@ from analyzer.model.nft import Rule
 from analyzer.model.probability import NUMGEN_BITS, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
-from analyzer.semantics import nft_changes, nft_fields, nft_matching, nft_rule
+from analyzer.semantics import nft_changes, nft_covering, nft_fields, nft_matching, nft_rule
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_changes import Changed, Changes
 from analyzer.semantics.nft_held import Draw, Read
@@ -21,7 +21,7 @@ from analyzer.semantics.nft_rule import RuleWalk
 from analyzer.semantics.path import Path
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Leaf
-from tests.support.seeded.fault import Fault, Make, method
+from tests.support.seeded.fault import Fault, Make, Patch, method
 
 FALSE, UNKNOWN, TRUE = Ternary
 
@@ -128,7 +128,7 @@ def changes_lost(right: Any) -> Any:
     return faulty
 
 
-def interval(change: Callable[[int, int], tuple[int, int]]) -> Make:
+def intervals(change: Callable[[int, int], tuple[int, int]]) -> Fault:
     def make(right: Any) -> Any:
         def faulty(given: Any, words: Mapping[str, int]) -> Any:
             found = right(given, words)
@@ -136,7 +136,11 @@ def interval(change: Callable[[int, int], tuple[int, int]]) -> Make:
 
         return faulty
 
-    return make
+    def fault(patch: Patch) -> None:
+        for module in (nft_covering, nft_matching):
+            method(module, "interval_of", make)(patch)
+
+    return fault
 
 
 def elements(change: Callable[[list[e.Element]], list[e.Element]]) -> Make:
@@ -232,17 +236,13 @@ FAULTS: Final[dict[str, Fault]] = {
         RuleWalk, "_meet", going_on((s.MetaSet, s.CtSet))
     ),
     "changes lost where a rule ends": method(RuleWalk, "walk", changes_lost),
-    "first of an interval left out": method(
-        nft_matching, "_interval", interval(lambda a, b: (a + 1, b))
-    ),
-    "last of an interval left out": method(
-        nft_matching, "_interval", interval(lambda a, b: (a, b - 1))
-    ),
+    "first of an interval left out": intervals(lambda a, b: (a + 1, b)),
+    "last of an interval left out": intervals(lambda a, b: (a, b - 1)),
     "two comparisons, listed as one, for a range": method(
-        nft_matching, "_reversed", lambda _: lambda *_: None
+        nft_matching, "reversed_range", lambda _: lambda *_: None
     ),
     "prefix one bit short": method(
-        nft_matching,
+        nft_covering,
         "_covers_number",
         lambda right: (
             lambda given, *rest: right(

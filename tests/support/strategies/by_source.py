@@ -82,6 +82,13 @@ def _compared(field: str) -> st.SearchStrategy[str]:
         st.sampled_from([f"ip {field} >= 10.0.0.3", f"ip {field} < 10.0.0.2"]),
         st.sampled_from([f"ip {field} @some", f"ip {field} != @some"]),
         st.sampled_from(["ip saddr . ip daddr @pairs", "ip saddr . th dport @ports"]),
+        st.sampled_from(
+            [
+                "ip saddr . ip daddr . th dport @back",
+                "ip saddr . ip daddr . th dport != @back",
+                "ip daddr . ip saddr @ranges",
+            ]
+        ),
         st.just(f"ip {field} {{ 10.0.0.1, 10.0.0.4-10.0.0.5 }}"),
         st.just(f"fib {field} type local"),
     )
@@ -100,6 +107,10 @@ _NFT_OTHERS: Final = st.sampled_from(
 _SETS: Final = """\
 set some { type ipv4_addr; flags interval; elements = { 10.0.0.1, 10.0.0.4-10.0.0.6 }; }
 set pairs { type ipv4_addr . ipv4_addr; elements = { 10.0.0.1 . 10.0.0.1, 10.0.0.2 . 10.0.0.5 }; }
+set back { type ipv4_addr . ipv4_addr . inet_service;
+  elements = { 10.0.0.1 . 10.0.0.1 . 80, 10.0.0.4 . 10.0.0.4 . 90, 10.0.0.5 . 10.0.0.5 . 80 }; }
+set ranges { type ipv4_addr . ipv4_addr; flags interval;
+  elements = { 10.0.0.0-10.0.0.3 . 10.0.0.2-10.0.0.5, 10.0.0.6 . 10.0.0.6 }; }
 set ports { type ipv4_addr . inet_service; elements = { 10.0.0.3 . 80, 10.0.0.1 . 90 }; }
 """
 
