@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from analyzer.errors import InputError, UsageError
 from analyzer.files import files_of_objects
-from analyzer.gate.compiling import Template, problem_of, template_of
+from analyzer.gate.compiling import problem_of
 from analyzer.gate.labels import labels_of, selects
 from analyzer.gate.nodes import SchedulingNode, described, is_description, scheduling_nodes
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService, Unjudged, services_of
+from analyzer.gate.templates import Template, template_of
 from analyzer.gate.workloads import KINDS, OTHERS, Workload, workloads
 from analyzer.model.value import value
 from analyzer.parsers.api_objects import Object, at, decode, elements, is_ready, text

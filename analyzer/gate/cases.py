@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from analyzer.advice.scores import dropping
 from analyzer.failure.reaching import reaching_at_every_node
 from analyzer.failure.whatif import Asked, Failure, Kind, WhatIf, what_if
-from analyzer.gate.compiling import Template
 from analyzer.gate.every import Ended
 from analyzer.gate.failing import Failing
 from analyzer.gate.objects import Addresses, alone, completed_service, families_of, slices
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService
+from analyzer.gate.templates import Template
 from analyzer.kubeproxy.predict.assumptions import Said, assumed
 from analyzer.kubeproxy.predict.cluster import Prediction, predict
 from analyzer.model.probability import NEVER, Bounds

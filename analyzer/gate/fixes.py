@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from analyzer.gate.cases import Judge
-from analyzer.gate.compiling import Template
 from analyzer.gate.failing import Failing
 from analyzer.gate.nodes import HOSTNAME, ZONE
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService
+from analyzer.gate.templates import Template
 from analyzer.gate.verdict import Judged, Thresholds, judged_with
 from analyzer.gate.worst import placements
 from analyzer.model.value import replace, value

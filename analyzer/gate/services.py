@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from analyzer.gate.compiling import Template
 from analyzer.gate.labels import labels_of, selects
 from analyzer.gate.ports import ports_of
+from analyzer.gate.templates import Template
 from analyzer.kubeproxy.generate.objects import is_name
 from analyzer.model.value import value
 from analyzer.parsers.api_objects import Object, at, elements, text

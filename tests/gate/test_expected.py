@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from analyzer.gate.compiling import problem_of, template_of
+from analyzer.gate.compiling import problem_of
 from analyzer.gate.expected import expected_end
 from analyzer.gate.nodes import described, scheduling_nodes
+from analyzer.gate.templates import template_of
 from analyzer.gate.workloads import workloads
 from analyzer.model.diagnostics import Location
 from analyzer.parsers.manifests import Manifest

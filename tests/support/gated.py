@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from analyzer.failure.whatif import Kind
 from analyzer.gate.cases import Judge
-from analyzer.gate.compiling import problem_of, template_of
+from analyzer.gate.compiling import problem_of
 from analyzer.gate.failing import failing_of
 from analyzer.gate.nodes import scheduling_nodes
 from analyzer.gate.services import GatedService, services_of
+from analyzer.gate.templates import template_of
 from analyzer.gate.verdict import Judged, Thresholds, judged
 from analyzer.gate.workloads import workloads
 from analyzer.kubeproxy.predict.assumptions import Said
