@@ -106,18 +106,18 @@ ANALYZER: Final = (
     ),
     Row(
         "gate_verb gate_arguments gating gate/reasons gate/fixes gate/services gate/ports",
-        "test_cli_gate.py gate/test_manifests.py",
+        "test_cli_gate.py test_cli_gate_input.py test_cli_gate_nodes.py gate/test_manifests.py",
         "manifests and nodes as people give them, and what is said of them",
     ),
     Row(
         "gate/adversary gate/bounds gate/cases gate/every gate/failing gate/problem gate/state "
-        "gate/verdict gate/compiling",
+        "gate/verdict gate/compiling gate/relations gate/spreads gate/templates gate/wishes",
         "gate/test_worst.py gate/test_manifests.py",
         "no placement is worse than the worst, by a program that tries them all",
     ),
     Row(
         "reports/gate_*",
-        "test_cli_gate.py golden/test_commands.py",
+        "test_cli_gate_formats.py golden/test_commands.py",
         "verdicts in each format",
     ),
     Row(

@@ -1,0 +1,105 @@
+"""What ``gate`` takes and refuses: manifests, options, exit statuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.commands import Command
+from tests.support.gate_commands import TWO_ZONES, documents, manifest, spread, web
+from tests.support.gated import service, template, workload
+
+
+def test_manifests_come_from_stdin_and_from_folders(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = documents(web(), service("web"))
+    (command.folder / "manifests").mkdir()
+    (command.folder / "manifests" / "web.yaml").write_text(text)
+    from_folder = command("gate", "manifests", *TWO_ZONES)
+    (command.folder / "in").write_text(text)
+    with (command.folder / "in").open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        from_stdin = command("gate", "-", *TWO_ZONES)
+    assert from_folder.status == from_stdin.status == 0
+    assert from_stdin.out == from_folder.out
+    assert "Worst: default/web loses 100.0% with node a-1." in from_stdin.out
+
+
+def test_without_thresholds_the_worst_is_told_and_the_status_is_0(command: Command) -> None:
+    file = manifest(command, web(), service("web"))
+    assert command("gate", file, *TWO_ZONES).status == 0
+    assert command("gate", file, *TWO_ZONES, "--max-loss", "100%").status == 0
+    assert command("gate", file, *TWO_ZONES, "--max-loss", "99%").status == 1
+    assert command("gate", file, *TWO_ZONES, "--min-survives", "1").status == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "the following arguments are required: MANIFEST, --nodes"),
+        (("none.yaml", "--nodes", "3x"), "none.yaml: No such file"),
+        (("m.yaml", "--nodes", "none.json"), "none.json: No such file"),
+        (("m.yaml", "--nodes", "3x,m.yaml"), "a file beside a description"),
+        (("m.yaml", "--nodes", "s.json"), "there is no Node in it"),
+        (("m.yaml", "--nodes", "3xzone=a", "--only", "zone"), "not in two zones"),
+        (("m.yaml", "--nodes", "3x", "--only", "control-plane"), "no node has its role label"),
+        (("m.yaml", "--nodes", "3x", "--control-plane", "m"), "no such node; there are node-1"),
+        (("m.yaml", "--nodes", "3x", "--depth", "3"), "some have to live"),
+        (("m.yaml", "--nodes", "3x", "--only", "set"), "with --depth"),
+        (("m.yaml", "--nodes", "3x", "--service", "wbe"), "there are default/web"),
+        (("m.yaml", "--nodes", "3x", "--kube-proxy", "1.2"), "--kube-proxy"),
+    ],
+)
+def test_bad_input_is_one_clear_message(
+    command: Command, words: tuple[str, ...], says: str
+) -> None:
+    manifest(command, web(), service("web"))
+    command.file("s.json", '{"kind": "Service"}')
+    result = command("gate", *words)
+    assert (result.status, result.out) == (2, "")
+    assert says in result.err
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("item", "says"),
+    [
+        (
+            service("one", selector={"app": "web"}, ports=[{"port": "http"}]),
+            "port 'http' is not a port",
+        ),
+        (service("one", selector={"app": True}), "put quotes around it"),
+        (service("Web web"), "none that the API allows"),
+        (web(), "for the second time; first at m.yaml:1"),
+        (workload("a", 1, template("a", cpu="much")), "'much' is no quantity"),
+        (
+            workload("a", 1, template("a", topologySpreadConstraints=[spread(maxSkew=0)])),
+            "maxSkew 0 is no number from 1",
+        ),
+        (
+            workload("a", 1, template("a", topologySpreadConstraints=[spread(minDomains="3")])),
+            "minDomains '3' is no number from 1",
+        ),
+        (
+            workload(
+                "a",
+                1,
+                template("a", topologySpreadConstraints=[spread(whenUnsatisfiable="Never")]),
+            ),
+            "whenUnsatisfiable 'Never' is neither DoNotSchedule nor ScheduleAnyway",
+        ),
+        (
+            workload("a", 1, template("a", nodeSelector={"disk": True})),
+            "nodeSelector: disk is no text",
+        ),
+    ],
+)
+def test_a_malformed_manifest_is_refused_with_its_place(
+    command: Command, item: Any, says: str
+) -> None:
+    result = command("gate", manifest(command, web(), service("web"), item), *TWO_ZONES)
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith("m.yaml:")
+    assert says in result.err
