@@ -21,7 +21,7 @@ from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.output import DONE, finish, show
 from analyzer.parsers.api_objects import at, elements
 from analyzer.parsers.roles import roles_of
-from analyzer.reports.gate_answer import GateAnswer, Pending
+from analyzer.reports.gate_answer import GateAnswer, Pending, unknown_words
 from analyzer.reports.phrases import count, listed
 from analyzer.reports.progress import progress
 
@@ -65,6 +65,7 @@ def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
         thresholds=thresholds,
         problem=problem,
         failing=failing,
+        unknown=given.unknown,
         ignored=given.ignored,
         assumed=tuple(_assumed(given, problem)),
         prediction=judge.prediction,
@@ -204,6 +205,16 @@ def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
                 line=each.manifest.place.line,
                 partial=True,
             )
+    for field in given.unknown:
+        place = field.manifest.place
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code="unknown-field",
+            message=unknown_words(field),
+            file=place.file,
+            line=place.line,
+            partial=True,
+        )
     for scaled in given.workloads:
         if scaled.most:
             least = count(scaled.replicas or 0, "pod")

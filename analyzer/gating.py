@@ -6,16 +6,18 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from analyzer.errors import InputError, UsageError
+from analyzer.errors import InputError, ParseError, UsageError
 from analyzer.files import files_of_objects
+from analyzer.gate.api_shapes import UnknownField, check_manifest, check_of_cluster, explained
 from analyzer.gate.compiling import problem_of
 from analyzer.gate.labels import labels_of, selects
 from analyzer.gate.nodes import SchedulingNode, described, is_description, scheduling_nodes
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService, Unjudged, services_of
+from analyzer.gate.shapes import MalformedError
 from analyzer.gate.templates import Template, template_of
 from analyzer.gate.workloads import KINDS, OTHERS, Workload, workloads
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import Object, at, decode, elements, is_ready, text
 from analyzer.parsers.manifests import Manifest, manifests
 from analyzer.parsers.pods import has_ended
@@ -35,6 +37,7 @@ class Given:
     """What was read.
 
     Attributes:
+        unknown: fields of manifests that nothing is known of: misspelt ones, or new ones.
         ignored: kinds that say nothing of where pods are, with their number.
         replaced: how many pods that run are those of a workload of the manifests.
     """
@@ -46,8 +49,9 @@ class Given:
     services: tuple[GatedService, ...]
     unjudged: tuple[Unjudged, ...]
     workloads: tuple[Workload, ...]
-    ignored: Mapping[str, int]
     replaced: int
+    unknown: tuple[UnknownField, ...] = ()
+    ignored: Mapping[str, int] = {}  # never changed: values are not
 
     def problem(self, templates: Sequence[Template]) -> Problem:
         """Return the problem that templates make on these nodes."""
@@ -76,6 +80,23 @@ def given_of(
     """
     every = manifests(files)
     found = _unique([each for each in every if _is_looked_at(each)])
+    unknown = [field for each in found for field in check_manifest(each)]
+    try:
+        given = _given(found, items, is_described=is_described)
+    except ParseError as error:
+        raise _explained(error, unknown) from None
+    ignored = Counter(_kind(each) for each in every if not _is_looked_at(each))
+    return replace(given, unknown=tuple(unknown), ignored=ignored)
+
+
+def _explained(error: ParseError, unknown: Iterable[UnknownField]) -> ParseError:
+    """Return an error with the unknown fields at its place, one of which may be the cause."""
+    paths = [each.path for each in unknown if each.manifest.place == error.location]
+    said = explained(error.message, paths)
+    return ParseError(said, location=error.location, line=error.line, span=error.span)
+
+
+def _given(found: list[Manifest], items: Sequence[Object], *, is_described: bool) -> Given:
     try:
         nodes = scheduling_nodes(items)
     except ValueError as error:
@@ -101,7 +122,6 @@ def given_of(
         services=tuple(services),
         unjudged=tuple(unjudged),
         workloads=tuple(own),
-        ignored=Counter(_kind(each) for each in every if not _is_looked_at(each)),
         replaced=replaced,
     )
 
@@ -139,7 +159,26 @@ def _nodes(options: SimpleNamespace) -> tuple[list[Object], bool]:
         raise UsageError(f"--nodes {other}: a file beside a description of nodes; which of both?")
     if groups:
         return described(groups), True
-    return decode(list(files_of_objects(options.nodes, options.max_input))), False
+    return [*_of_cluster(files_of_objects(options.nodes, options.max_input))], False
+
+
+def _of_cluster(files: Iterable[tuple[str, bytes]]) -> Iterator[Object]:
+    """Give the objects of files of a cluster.
+
+    Raises:
+        AnalyzerError: they cannot be read, or one of them is malformed.
+    """
+    for file, data in files:
+        for item in decode([(file, data)]):
+            kind = text(item.get("kind")) or ""
+            try:
+                check_of_cluster(item, kind)
+            except MalformedError as error:
+                name = text(at(item, "metadata", "name")) or ""
+                namespace = text(at(item, "metadata", "namespace"))
+                whole = f"{namespace}/{name}" if namespace else name
+                raise InputError(f"{file}: {kind} {whole}: {error}") from None
+            yield item
 
 
 def _namespaces(items: Iterable[Object]) -> Iterator[tuple[str, Labels]]:
@@ -225,7 +264,6 @@ def narrowed(given: Given, names: Collection[str], namespaces: Collection[str]) 
     from analyzer.kubeproxy.names import service_name
     from analyzer.kubeproxy.select import narrow
     from analyzer.kubeproxy.view import ServicePort, View
-    from analyzer.model.value import replace
 
     if not names and not namespaces:
         return given

@@ -68,7 +68,7 @@ def test_bad_input_is_one_clear_message(
     [
         (
             service("one", selector={"app": "web"}, ports=[{"port": "http"}]),
-            "port 'http' is not a port",
+            "spec.ports[0].port: expected an integer from 1 to 65,535, not 'http'",
         ),
         (service("one", selector={"app": True}), "put quotes around it"),
         (service("Web web"), "none that the API allows"),
@@ -76,11 +76,11 @@ def test_bad_input_is_one_clear_message(
         (workload("a", 1, template("a", cpu="much")), "'much' is no quantity"),
         (
             workload("a", 1, template("a", topologySpreadConstraints=[spread(maxSkew=0)])),
-            "maxSkew 0 is no number from 1",
+            "maxSkew: expected an integer from 1, not 0",
         ),
         (
             workload("a", 1, template("a", topologySpreadConstraints=[spread(minDomains="3")])),
-            "minDomains '3' is no number from 1",
+            "minDomains: expected an integer from 1, not '3'",
         ),
         (
             workload(
@@ -88,11 +88,11 @@ def test_bad_input_is_one_clear_message(
                 1,
                 template("a", topologySpreadConstraints=[spread(whenUnsatisfiable="Never")]),
             ),
-            "whenUnsatisfiable 'Never' is neither DoNotSchedule nor ScheduleAnyway",
+            "whenUnsatisfiable: expected DoNotSchedule or ScheduleAnyway, not 'Never'",
         ),
         (
             workload("a", 1, template("a", nodeSelector={"disk": True})),
-            "nodeSelector: disk is no text",
+            "nodeSelector.disk: expected text, not true; put quotes around it",
         ),
     ],
 )

@@ -105,13 +105,15 @@ ANALYZER: Final = (
         "measures before and after, in each format",
     ),
     Row(
-        "gate_verb gate_arguments gating gate/reasons gate/fixes gate/services gate/ports",
-        "test_cli_gate.py test_cli_gate_input.py test_cli_gate_nodes.py gate/test_manifests.py",
+        "gate_verb gate_arguments gating gate/reasons gate/fixes gate/services gate/ports "
+        "gate/api_shapes",
+        "test_cli_gate.py test_cli_gate_input.py test_cli_gate_nodes.py gate/test_manifests.py "
+        "gate/test_shapes.py",
         "manifests and nodes as people give them, and what is said of them",
     ),
     Row(
         "gate/adversary gate/bounds gate/cases gate/every gate/failing gate/problem gate/state "
-        "gate/verdict gate/compiling gate/relations gate/spreads gate/templates gate/wishes",
+        "gate/verdict gate/compiling gate/scaling gate/relations gate/spreads gate/templates gate/wishes",
         "gate/test_worst.py gate/test_manifests.py",
         "no placement is worse than the worst, by a program that tries them all",
     ),

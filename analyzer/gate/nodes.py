@@ -159,9 +159,13 @@ def _scheduling_node(item: Object, name: str) -> SchedulingNode:
         name=name,
         labels=labels_of(at(item, "metadata", "labels"), "its labels"),
         taints=tuple(dict.fromkeys(_taints(item))),
-        room={k: quantity(k, each) for k, each in room.items()} if isinstance(room, dict) else None,
+        room=_room(room) if isinstance(room, dict) else None,
         item=item,
     )
+
+
+def _room(given: Mapping[str, object]) -> dict[str, int]:
+    return {key: quantity(key, each) for key, each in given.items() if each is not None}
 
 
 def _taints(node: Object) -> Iterator[Taint]:

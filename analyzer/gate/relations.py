@@ -12,7 +12,7 @@ from analyzer.gate.labels import Labels, selects
 from analyzer.gate.nodes import SchedulingNode
 from analyzer.gate.problem import Term
 from analyzer.gate.templates import Template
-from analyzer.parsers.api_objects import at, elements, text
+from analyzer.parsers.api_objects import at, elements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,18 +42,11 @@ class Relations:
         self._namespaces = namespaces
 
     def terms(self, template: Template, kind: str) -> tuple[Term, ...]:
-        """Return the required terms of ``podAffinity`` or ``podAntiAffinity``.
-
-        Raises:
-            ValueError: one of them is malformed.
-        """
-        found = []
-        for term in elements(template.spec.get("affinity"), kind, _REQUIRED):
-            key = text(at(term, "topologyKey"))
-            if key is None:
-                raise ValueError(f"{kind}: a term without a topologyKey")
-            found.append(Term(self.domains_of(key), self.meant(template, term)))
-        return tuple(found)
+        """Return the required terms of ``podAffinity`` or ``podAntiAffinity``."""
+        return tuple(
+            Term(self.domains_of(term["topologyKey"]), self.meant(template, term))
+            for term in elements(template.spec.get("affinity"), kind, _REQUIRED)
+        )
 
     def meant(self, template: Template, term: object) -> frozenset[int]:
         """Return the groups whose pods a term of (anti)affinity means."""

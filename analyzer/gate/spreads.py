@@ -15,7 +15,7 @@ from analyzer.gate.nodes import HOSTNAME, ZONE, SchedulingNode
 from analyzer.gate.problem import Spread
 from analyzer.gate.relations import Relations, alike
 from analyzer.gate.templates import Template
-from analyzer.parsers.api_objects import at, elements, text
+from analyzer.parsers.api_objects import at, elements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,28 +23,11 @@ if TYPE_CHECKING:
 
 
 def spreads(relations: Relations, number: int, template: Template) -> Iterator[Spread]:
-    """Give the constraints of a pod that must be kept; `number` is its group.
-
-    Raises:
-        ValueError: one of them is malformed.
-    """
+    """Give the constraints of a pod that must be kept; `number` is its group."""
     given = elements(template.spec, "topologySpreadConstraints")
-    for each in given:
-        if (how := at(each, "whenUnsatisfiable")) not in ("DoNotSchedule", "ScheduleAnyway"):
-            raise ValueError(
-                f"topologySpreadConstraints: whenUnsatisfiable {how!r} is neither "
-                "DoNotSchedule nor ScheduleAnyway"
-            )
     wanted = [each for each in given if each["whenUnsatisfiable"] == "DoNotSchedule"]
-    keys = [text(at(each, "topologyKey")) or "" for each in wanted]
-    every = [relations.domains_of(key) for key in keys]
+    every = [relations.domains_of(each["topologyKey"]) for each in wanted]
     for each, domains in zip(wanted, every, strict=True):
-        most = at(each, "maxSkew")
-        if type(most) is not int or most < 1:
-            raise ValueError(f"topologySpreadConstraints: maxSkew {most!r} is no number from 1")
-        least = at(each, "minDomains")
-        if least is not None and (type(least) is not int or least < 1):
-            raise ValueError(f"topologySpreadConstraints: minDomains {least!r} is no number from 1")
         groups = _counted_groups(relations, template, each)
         counted = tuple(
             v
@@ -54,8 +37,8 @@ def spreads(relations: Relations, number: int, template: Template) -> Iterator[S
         yield Spread(
             domains=domains,
             counted=counted,
-            most=most,
-            least_domains=1 if least is None else least,
+            most=each["maxSkew"],
+            least_domains=at(each, "minDomains") or 1,
             groups=groups,
             own=int(number in groups),
         )
@@ -85,9 +68,9 @@ def soft_spreads(
         yield relations.domains_of(HOSTNAME), 3, frozenset((number,))
         yield relations.domains_of(ZONE), 5, frozenset((number,))
     for each in given:
-        key, most = text(at(each, "topologyKey")), at(each, "maxSkew")
-        if at(each, "whenUnsatisfiable") == "ScheduleAnyway" and key and type(most) is int:
-            yield relations.domains_of(key), most, _counted_groups(relations, template, each)
+        if each["whenUnsatisfiable"] == "ScheduleAnyway":
+            domains = relations.domains_of(each["topologyKey"])
+            yield domains, each["maxSkew"], _counted_groups(relations, template, each)
 
 
 def _counts(constraint: object, spec: Mapping[str, Any], node: SchedulingNode) -> bool:

@@ -12,7 +12,7 @@ from analyzer.gate.problem import Term, Wishes
 from analyzer.gate.relations import Relations
 from analyzer.gate.spreads import soft_spreads
 from analyzer.gate.templates import Template
-from analyzer.parsers.api_objects import at, elements, text
+from analyzer.parsers.api_objects import at, elements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,24 +22,23 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def wishes_of(relations: Relations, number: int, template: Template) -> Wishes:
-    """Return the wishes of a pod; `number` is its group.
-
-    Raises:
-        ValueError: a preferred term is malformed.
-    """
+    """Return the wishes of a pod; `number` is its group."""
     spec, affinity = template.spec, template.spec.get("affinity")
     rather = elements(affinity, "nodeAffinity", _PREFERRED)
     tolerations = elements(spec, "tolerations")
     beside = [
-        (sign * _weight(each), Term(relations.domains_of(key), relations.meant(template, term)))
+        (
+            sign * each["weight"],
+            Term(relations.domains_of(term["topologyKey"]), relations.meant(template, term)),
+        )
         for kind, sign in (("podAffinity", 1), ("podAntiAffinity", -1))
         for each in elements(affinity, kind, _PREFERRED)
-        if (key := text(at(term := at(each, "podAffinityTerm"), "topologyKey")))
+        for term in (each["podAffinityTerm"],)
     ]
     return Wishes(
         nodes=tuple(
             sum(
-                _weight(each)
+                each["weight"]
                 for each in rather
                 if meets_term(at(each, "preference"), node.name, node.labels)
             )
@@ -56,10 +55,3 @@ def wishes_of(relations: Relations, number: int, template: Template) -> Wishes:
         beside=tuple(beside),
         spread=tuple(soft_spreads(relations, number, template)),
     )
-
-
-def _weight(term: object) -> int:
-    weight = at(term, "weight")
-    if type(weight) is not int or not 1 <= weight <= 100:  # noqa: PLR2004  # as the API has it
-        raise ValueError(f"weight {weight!r} is no number from 1 to 100")
-    return weight

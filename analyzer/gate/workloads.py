@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from analyzer.gate.labels import labels_of, selects
+from analyzer.gate.api_shapes import MOST_REPLICAS
+from analyzer.gate.labels import is_empty, labels_of, selects
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import Object, at, text
 from analyzer.parsers.manifests import Manifest
@@ -23,7 +24,6 @@ KINDS: Final = frozenset((*_OF_TEMPLATE, "Pod"))
 #: Kinds that are read besides.
 OTHERS: Final = frozenset(("Service", "HorizontalPodAutoscaler", "Namespace"))
 _HASH: Final = "pod-template-hash"
-_MOST_REPLICAS: Final = 10_000
 _DAEMON_TOLERATES: Final = (
     ("not-ready", "NoExecute"),
     ("unreachable", "NoExecute"),
@@ -104,6 +104,8 @@ def _workload(given: Manifest) -> Workload:
         is_own = is_pod or selects(at(item, "spec", "selector"), labels)
     except ValueError as error:
         given.fail(str(error))
+    if not is_pod and is_empty(at(item, "spec", "selector")):
+        given.fail("spec.selector: empty, which the API does not take for a workload")
     if not is_own:
         given.fail("its selector does not select its own pods")
     if given.kind in {"Deployment", "ReplicaSet"}:
@@ -123,8 +125,8 @@ def _replicas(given: Manifest) -> int | None:
     number = at(given.item, "spec", "replicas")
     if number is None:
         return 1
-    if type(number) is not int or not 0 <= number <= _MOST_REPLICAS:
-        given.fail(f"replicas: expected a number from 0 to {_MOST_REPLICAS:,}, not {number!r}")
+    if type(number) is not int or not 0 <= number <= MOST_REPLICAS:
+        given.fail(f"replicas: expected a number from 0 to {MOST_REPLICAS:,}, not {number!r}")
     return number
 
 
@@ -147,7 +149,7 @@ def _scaled(
             target = at(each.item, "spec", "scaleTargetRef")
             least = at(each.item, "spec", "minReplicas")
             least = 1 if least is None else least
-            if type(least) is not int or not 0 <= least <= _MOST_REPLICAS:
+            if type(least) is not int or not 0 <= least <= MOST_REPLICAS:
                 each.fail(f"minReplicas: expected a number, not {least!r}")
             most = at(each.item, "spec", "maxReplicas")
             if type(most) is not int or not max(1, least) <= most:

@@ -64,15 +64,22 @@ class Manifest:
         """Namespace and name."""
         return self.namespace, self.name
 
+    @property
+    def title(self) -> str:
+        """Kind, namespace and name, for messages."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
     def fail(self, message: str) -> NoReturn:
         """Refuse it.
 
         Raises:
             ParseError: with the place of its document.
         """
-        said = f"{self.kind} {self.namespace}/{self.name}: {message}"
         raise ParseError(
-            said, location=self.place, line=self.line, span=(0, max(1, len(self.line)))
+            f"{self.title}: {message}",
+            location=self.place,
+            line=self.line,
+            span=(0, max(1, len(self.line))),
         )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from analyzer.errors import suggestion
 from analyzer.failure.whatif import Kind
+from analyzer.gate.api_shapes import UnknownField
 from analyzer.gate.cases import Case
 from analyzer.gate.failing import Failing
 from analyzer.gate.fixes import Fix
@@ -50,6 +52,7 @@ class GateAnswer:
     Attributes:
         fixes: what would help, by the place of a Service in `judged`.
         unjudged: Services without an answer, with or without rules.
+        unknown: fields of manifests of which nothing is known.
         ignored: kinds of objects that say nothing of where pods are, with their number.
         assumed: what the answer rests on, in words.
         checked: how many predictions were held against walks of generated rules.
@@ -64,6 +67,7 @@ class GateAnswer:
     thresholds: Thresholds
     problem: Problem
     failing: Failing
+    unknown: tuple[UnknownField, ...]
     ignored: Mapping[str, int]
     assumed: tuple[str, ...]
     prediction: Prediction
@@ -83,7 +87,7 @@ class GateAnswer:
         if any(each.violations for each in self.judged) or any(p.least for p in self.pending):
             return True
         return self.thresholds.are_any and (
-            bool(self.not_judged) or self.is_faulty or self.is_empty
+            bool(self.not_judged or self.unknown) or self.is_faulty or self.is_empty
         )
 
     @property
@@ -186,6 +190,12 @@ def _one(kind: Kind) -> str:
         Kind.CONTROL_PLANE: "the control plane",
         Kind.SET: "the set of nodes",
     }[kind]
+
+
+def unknown_words(each: UnknownField) -> str:
+    """Return that a field is not known, as a sentence without its end."""
+    last = each.path.rpartition(".")[2]
+    return f"{each.manifest.title}: {each.path}: unknown field{suggestion(last, each.known)}"
 
 
 def pending_words(each: Pending) -> str:

@@ -13,6 +13,7 @@ from analyzer.reports.gate_answer import (
     loss_words,
     pending_words,
     placed_words,
+    unknown_words,
     violation_words,
 )
 from analyzer.reports.junit import Case, suite
@@ -44,7 +45,13 @@ def render(answer: GateAnswer) -> Iterator[str]:
     outcome = "failure" if answer.thresholds.are_any else "skipped"
     yield from suite(
         "not judged",
-        [Case("/".join(each.manifest.key), outcome, each.why) for each in answer.not_judged],
+        [
+            *[Case("/".join(each.manifest.key), outcome, each.why) for each in answer.not_judged],
+            *[
+                Case(f"{each.manifest.title} {each.path}", outcome, unknown_words(each))
+                for each in answer.unknown
+            ],
+        ],
     )
     yield "</testsuites>\n"
 

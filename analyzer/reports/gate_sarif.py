@@ -19,6 +19,7 @@ from analyzer.reports.gate_answer import (
     fix_words,
     pending_words,
     placed_words,
+    unknown_words,
     violation_words,
 )
 
@@ -28,6 +29,7 @@ _RULES: Final = {
     "min-survives": "A Service does not survive the loss of enough nodes",
     "pending": "Pods find no node",
     "not-judged": "A Service was not judged",
+    "unknown-field": "A field of a manifest is not known",
 }
 
 
@@ -89,6 +91,11 @@ def _not_judged(answer: GateAnswer) -> Iterator[dict[str, Any]]:
         name = "/".join(each.manifest.key)
         says = f"{name} was not judged: {each.why}."
         made = _result("not-judged", says, each.manifest, each.manifest, name)
+        yield {**made, "level": level}
+    for field in answer.unknown:
+        place = f"{field.manifest.title} {field.path}"
+        says = f"{unknown_words(field)}."
+        made = _result("unknown-field", says, field.manifest, field.manifest, place)
         yield {**made, "level": level}
 
 

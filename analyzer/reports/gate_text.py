@@ -16,6 +16,7 @@ from analyzer.reports.gate_answer import (
     loss_words,
     pending_words,
     placed_words,
+    unknown_words,
     violation_words,
 )
 from analyzer.reports.numbers import bounds_percent, fraction_percent
@@ -65,6 +66,9 @@ def _summary(answer: GateAnswer) -> Iterator[Line]:
         yield Line((Span("No Service was judged.", Style.WARNING),))
     elif answer.not_judged and answer.thresholds.are_any:
         yield Line((Span("Not every Service was judged, so the gate fails.", Style.BAD),))
+    elif answer.unknown and answer.thresholds.are_any:
+        says = "The manifests have unknown fields, so the gate fails."
+        yield Line((Span(says, Style.BAD),))
     elif answer.thresholds.are_any and not stuck:
         says = f"{number:,} Services pass, wherever the scheduler puts their pods."
         if number == 1:
@@ -82,6 +86,8 @@ def _summary(answer: GateAnswer) -> Iterator[Line]:
     for each in answer.not_judged:
         says = f"Not judged: {'/'.join(each.manifest.key)}: {each.why}."
         yield Line((Span(says, Style.WARNING),))
+    for field in answer.unknown:
+        yield Line((Span(f"Not judged: {unknown_words(field)}.", Style.WARNING),))
 
 
 def _worst_of_all(answer: GateAnswer) -> str:
