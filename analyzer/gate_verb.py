@@ -12,7 +12,7 @@ from analyzer.gate.cases import Judge
 from analyzer.gate.expected import expected_end
 from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import fix_of
-from analyzer.gate.problem import Problem
+from analyzer.gate.problem import Group, Problem
 from analyzer.gate.reasons import why_pending
 from analyzer.gate.verdict import Judged, Thresholds, judged
 from analyzer.gating import Given, narrowed, read
@@ -149,26 +149,44 @@ def _objects_of(options: SimpleNamespace, given: Given) -> int:
 
 
 def _pending(problem: Problem, found: Sequence[Judged]) -> Iterator[Pending]:
-    """Give the workloads whose pods find no node, certainly or where the scores lead."""
+    """Give the workloads whose pods find no node, certainly or where the scores lead.
+
+    Of those that an autoscaler makes more of also how many more of these find none.
+    """
+    known = {each.service.groups: each.placements.pending[0] for each in found}
+    told = set()
+    for g, group, least, left in _waiting(problem):
+        certain = max(least, known.get((g,), 0))
+        if certain or left:
+            told.add(g)
+            yield Pending(group, certain, left, why_pending(problem, group))
+    if problem.scales:
+        fullest = problem.scaled([each.most for each in problem.scales])
+        scaled = {g for each in problem.scales for g in each.groups}
+        for g, group, least, left in _waiting(fullest):
+            if g in scaled - told and (least or left):
+                yield Pending(group, 0, max(least, left), why_pending(fullest, group))
+
+
+def _waiting(problem: Problem) -> Iterator[tuple[int, Group, int, int]]:
+    """Give groups of pods with how many find no node for sure, and where the scores lead."""
     expected = expected_end(problem)
     every = range(len(problem.nodes))
-    known = {each.service.groups: each.placements.pending[0] for each in found}
     for g, group in enumerate(problem.groups):
-        if group.workload is None:
-            continue
-        least = max(0, group.number + sum(group.fixed.values()) - most_on(problem, g, every))
-        least = max(least, known.get((g,), 0))
-        left = group.number if group.stuck else expected.left[g]
-        if least or left:
-            yield Pending(group, least, left, why_pending(problem, group))
+        if group.workload is not None:
+            least = max(0, group.asked - most_on(problem, g, every))
+            yield g, group, least, group.number if group.stuck else expected.left[g]
 
 
 def _assumed(given: Given, problem: Problem) -> Iterator[str]:
     """Give what the answer rests on, in words."""
     yield "new pods are ready; a first rollout, so that no pods of an older revision count"
     for each in given.workloads:
-        if each.scaled:
-            yield each.scaled
+        if each.scaler is not None and each.most > (each.replicas or 0):
+            yield (
+                f"{each.name} has from {each.replicas:,} to {count(each.most, 'pod')}, as its "
+                "autoscaler keeps them; the worst is that of all these numbers"
+            )
     bound = [each.name for each in given.workloads if _has_claims(each.manifest.item, each.spec)]
     if bound:
         yield f"volumes keep no pod from a node ({listed(bound)})"
@@ -215,18 +233,6 @@ def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
             line=place.line,
             partial=True,
         )
-    for scaled in given.workloads:
-        if scaled.most:
-            least = count(scaled.replicas or 0, "pod")
-            yield Diagnostic(
-                severity=Severity.WARNING,
-                code="autoscaled",
-                message=f"{scaled.name} was judged with {least}; with more, up to {scaled.most:,} "
-                "by its autoscaler, a node or a zone may cost more",
-                file=scaled.manifest.place.file,
-                line=scaled.manifest.place.line,
-                partial=True,
-            )
     if judge.differing:
         yield Diagnostic(
             severity=Severity.WARNING,

@@ -15,7 +15,7 @@ from analyzer.gate.nodes import SchedulingNode, described, is_description, sched
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService, Unjudged, services_of
 from analyzer.gate.shapes import MalformedError
-from analyzer.gate.templates import Template, template_of
+from analyzer.gate.templates import Template, templates_of
 from analyzer.gate.workloads import KINDS, OTHERS, Workload, workloads
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import Object, at, decode, elements, is_ready, text
@@ -105,7 +105,11 @@ def _given(found: list[Manifest], items: Sequence[Object], *, is_described: bool
         raise UsageError("--nodes: there is no Node in it; kubectl get nodes -o json")
     own = workloads(found)
     running, replaced = _running(items, own)
-    templates = (*map(template_of, own), *running)
+    others = [each.item for each in found if each.kind == "Service"]
+    templates = (
+        *templates_of(own, [*others, *(i for i in items if i.get("kind") == "Pod")]),
+        *running,
+    )
     services: list[GatedService] = []
     unjudged: list[Unjudged] = []
     for each in services_of(found, templates):

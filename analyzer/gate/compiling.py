@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from analyzer.gate.labels import Labels
 from analyzer.gate.needs import conflicts, host_ports, requests, why_not
 from analyzer.gate.nodes import HOSTNAME, SchedulingNode
-from analyzer.gate.problem import Group, Problem, Term
+from analyzer.gate.problem import Group, Problem, Scale, Term
 from analyzer.gate.relations import Relations
 from analyzer.gate.spreads import spreads
 from analyzer.gate.templates import Template
@@ -17,6 +17,8 @@ from analyzer.parsers.api_objects import text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final, TypeVar
+
+    from analyzer.gate.workloads import Workload
 
     T = TypeVar("T")
 
@@ -74,7 +76,19 @@ class _Compiler:
             groups=tuple(groups),
             room=room,
             classes=self._classes(groups, room),
+            scales=tuple(self._scales()),
         )
+
+    def _scales(self) -> Iterator[Scale]:
+        seen: dict[int, tuple[Workload, dict[int, int | None]]] = {}
+        for g, template in enumerate(self._templates):
+            workload = template.workload
+            if workload is not None and workload.scaler is not None:
+                seen.setdefault(id(workload), (workload, {}))[1][g] = template.place
+        for workload, groups in seen.values():
+            least = workload.replicas or 0
+            if workload.most > least:
+                yield Scale(workload=workload, least=least, most=workload.most, groups=groups)
 
     def _told(self, number: int, make: Callable[..., T], *given: object) -> T:
         """Return what is made of a template; what is malformed in it is told with its place."""

@@ -12,8 +12,9 @@ from analyzer.gate.failing import Failing
 from analyzer.gate.fixes import Fix
 from analyzer.gate.problem import Group, Problem
 from analyzer.gate.reasons import why_allowed
-from analyzer.gate.services import Unjudged
+from analyzer.gate.services import GatedService, Unjudged
 from analyzer.gate.verdict import Found, Judged, Thresholds, Violation
+from analyzer.gate.workloads import Workload
 from analyzer.kubeproxy.predict.cluster import Prediction
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.value import value
@@ -128,6 +129,29 @@ def placed_words(answer: GateAnswer, case: Case, most: int = _NODES_SHOWN) -> st
     return ", ".join(told) + (f" and {count(more, 'node')} more" if more > 0 else "")
 
 
+def replicas_of(answer: GateAnswer, case: Case) -> list[tuple[Workload, int]]:
+    """Return the numbers of pods at a placement, of workloads that an autoscaler scales."""
+    told = answer.problem.replicas(case.end.counts, case.end.left)
+    return [(scale.workload, number) for scale, number in told]
+
+
+def replicas_words(answer: GateAnswer, case: Case) -> str:
+    """Return at which number of pods that is, where an autoscaler changes it; else nothing."""
+    found = replicas_of(answer, case)
+    if not found:
+        return ""
+    if len(found) == 1 and len(workloads_of(answer, case.service)) == 1:
+        return f" at {count(found[0][1], 'replica')}"
+    told = [f"{count(number, 'replica')} of {workload.name}" for workload, number in found]
+    return f" at {listed(told)}"
+
+
+def workloads_of(answer: GateAnswer, service: GatedService) -> list[Workload]:
+    """Return the workloads behind a Service, each once."""
+    known = (answer.problem.groups[g].workload for g in service.groups)
+    return [*{id(each): each for each in known if each is not None}.values()]
+
+
 def violation_words(answer: GateAnswer, judged: Judged, violation: Violation) -> str:
     """Return a violation as a sentence without its end."""
     found, limits = violation.found, answer.thresholds
@@ -139,6 +163,7 @@ def violation_words(answer: GateAnswer, judged: Judged, violation: Violation) ->
         surely = "" if violation.breach else "is only known to "
         verb = "survives" if violation.breach else "survive"
         many = f"any {count(survives, 'node')}" if survives else "no loss of a node"
+        many += replicas_words(answer, found.case) if violation.breach else ""
         wanted = f"any {count(limits.min_survives or 0, 'node')}"
         return f"{name} {surely}{verb} {many}; asked for: {wanted}"
     assert limits.max_loss is not None  # it is broken
@@ -150,19 +175,17 @@ def violation_words(answer: GateAnswer, judged: Judged, violation: Violation) ->
             f"{found.kind.value}: the worst placement is not known; allowed: {most}"
         )
     what = failing_names(found.case, found.kind)
-    return (
-        f"{name} loses {bounds_percent(found.case.loss(found.kind))} with {what}; allowed: {most}"
-    )
+    at = replicas_words(answer, found.case)
+    loss = bounds_percent(found.case.loss(found.kind))
+    return f"{name} loses {loss} with {what}{at}; allowed: {most}"
 
 
 def allowed_words(answer: GateAnswer, judged: Judged) -> Iterator[str]:
     """Give why the placement is allowed, for each workload behind a Service."""
-    workloads = [answer.problem.groups[g].workload for g in judged.service.groups]
-    known = [each for each in workloads if each is not None]
-    for each in known:
+    for each in workloads_of(answer, judged.service):
         if each.kind == "DaemonSet":
             says = "one pod on each node that takes one"
-        elif each.replicas == 1:
+        elif each.most == 1:
             says = "a single pod"
         else:
             says = why_allowed(each.spec)

@@ -21,6 +21,7 @@ from analyzer.reports.gate_answer import (
     placed_words,
     unknown_words,
     violation_words,
+    workloads_of,
 )
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -70,8 +71,7 @@ def _violations(answer: GateAnswer) -> Iterator[dict[str, Any]]:
             says += f" {allowed}."
             if number in answer.fixes:
                 says += f" Fix: {fix_words(answer.fixes[number])}."
-            workloads = [answer.problem.groups[g].workload for g in judged.service.groups]
-            behind = next((w.manifest for w in workloads if w is not None), None)
+            behind = next((w.manifest for w in workloads_of(answer, judged.service)), None)
             kind = "survives" if each.found.kind is None else each.found.kind.value
             found = judged.service.manifest
             yield _result(rule, says, behind or found, found, f"{judged.service.name} {kind}")

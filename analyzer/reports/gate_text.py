@@ -138,15 +138,25 @@ def _table(answer: GateAnswer) -> Table:
 
 
 def _row(answer: GateAnswer, judged: Judged) -> tuple[Cell, ...]:
-    number = sum(judged.fewest.case.held)
     return (
         judged.service.name,
-        f"{number:,}",
+        _pods(answer, judged),
         *[_loss(each) for each in judged.worst],
         _survives(judged.fewest),
         _expected(answer, judged),
         _verdict(answer, judged),
     )
+
+
+def _pods(answer: GateAnswer, judged: Judged) -> str:
+    """Return how many pods are placed; of what is scaled how many at least and at most."""
+    scales = [s for s in answer.problem.scales if s.groups.keys() & {*judged.service.groups}]
+    if not scales:
+        return f"{sum(judged.fewest.case.held):,}"
+    fullest = answer.problem.scaled([each.most for each in answer.problem.scales])
+    of = judged.service.groups
+    least, most = (sum(each.groups[g].asked for g in of) for each in (answer.problem, fullest))
+    return f"{least:,} to {most:,}"
 
 
 def _loss(found: Found) -> Span:

@@ -17,7 +17,7 @@ from analyzer.gate.compiling import problem_of
 from analyzer.gate.failing import failing_of
 from analyzer.gate.nodes import scheduling_nodes
 from analyzer.gate.services import GatedService, services_of
-from analyzer.gate.templates import template_of
+from analyzer.gate.templates import templates_of
 from analyzer.gate.verdict import Judged, Thresholds, judged
 from analyzer.gate.workloads import workloads
 from analyzer.kubeproxy.predict.assumptions import Said
@@ -90,7 +90,7 @@ class World:
         items = [*(workload(*each) for each in self.apps), self.service]
         found = manifests([("m.json", json.dumps({"kind": "List", "items": items}).encode())])
         nodes = scheduling_nodes(self.nodes)
-        templates = [template_of(each) for each in workloads(found)]
+        templates = templates_of(workloads(found), [each.item for each in found])
         problem = problem_of(templates, nodes, {}, is_described=True)
         failing = failing_of(problem, (), _KINDS, 1)
         (gated,) = services_of(found, templates)
