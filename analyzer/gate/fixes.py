@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _SCALABLE = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 #: As many more replicas are tried.
 _MOST_MORE = 2
+#: Of each change, where an autoscaler changes numbers: pods times nodes.
+_MOST_WORK = 8_000
 
 
 @value
@@ -87,7 +89,11 @@ def fix_of(
         problem = compile_(change.templates)
         service = change.service
         found = scaled_placements(
-            problem, service.groups, failing, want_every=service.prefers_places
+            problem,
+            service.groups,
+            failing,
+            want_every=service.prefers_places,
+            work=_MOST_WORK,
         )
         then = judged_with(service, found, problem, failing, judge, thresholds)
         fix = Fix(says=change.says, patches=change.patches, then=then)

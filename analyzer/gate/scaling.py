@@ -8,42 +8,46 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from analyzer.gate.bounds import is_free
 from analyzer.gate.failing import Failing
 from analyzer.gate.problem import Problem
-from analyzer.gate.worst import Placements, Worst, bound_to, bounds_of, placements
+from analyzer.gate.worst import Bounded, Placements, Worst, bound_to, bounds_of, placements
 from analyzer.model.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.failure.whatif import Kind
-
 #: Combinations of numbers, of several autoscalers, that are looked at.
 _MOST_LOOKED_AT: Final = 2_000
-#: Of these, those of which placements are searched.
-_MOST_SEARCHED: Final = 100
+#: Pods times nodes of those of which placements are searched, in all: some seconds.
+_MOST_WORK: Final = 40_000
 #: Ends of all of these together that are judged one by one.
 _MOST_ENDS: Final = 1_200
 _WHOLE: Final = Fraction(1)
 
 
 def scaled_placements(
-    problem: Problem, ends: Sequence[int], failing: Failing, *, want_every: bool = False
+    problem: Problem,
+    ends: Sequence[int],
+    failing: Failing,
+    *,
+    want_every: bool = False,
+    work: int = _MOST_WORK,
 ) -> Placements:
     """Return what `placements` does, of all numbers that autoscalers may make.
 
-    How many pods wait is told of the least numbers, at most of all.
+    How many pods wait is told of the least numbers, at most of all. Beyond `work`, pods times
+    nodes, bounds are all that is told.
     """
     found = placements(problem, ends, failing, want_every=want_every)
     ranges = _ranges(problem, ends)
     if math.prod(map(len, ranges)) == 1:
         return found
-    search = _Search(problem, ends, failing, found, want_every=want_every)
+    search = _Search(problem, ends, failing, found, work, want_every=want_every)
     search.run(ranges)
     return search.found
 
@@ -81,6 +85,7 @@ class _Search:
         ends: Sequence[int],
         failing: Failing,
         found: Placements,
+        work: int,
         *,
         want_every: bool,
     ) -> None:
@@ -88,7 +93,7 @@ class _Search:
         self._ends = ends
         self._failing = failing
         self._want_every = want_every
-        self._searched = 0
+        self._work = work
         self.found = found
 
     def run(self, ranges: Sequence[range]) -> None:
@@ -100,40 +105,47 @@ class _Search:
                 self._look(self._problem.scaled(numbers))
                 looked_at += 1
         if looked_at < math.prod(map(len, ranges)):
-            self._open(dict.fromkeys(self._failing.kinds, _WHOLE), 0)
+            self._open(Bounded(dict.fromkeys(self._failing.kinds, _WHOLE), 0, None))
 
     def _look(self, problem: Problem) -> None:
-        bounds, surely = bounds_of(problem, self._ends, self._failing)
-        if self._is_no_worse(bounds, surely):
+        known = bounds_of(problem, self._ends, self._failing, self.found.fewest[1])
+        if self._is_no_worse(known):
+            self.found = replace(self.found, pending=_pending(self.found, known.left))
             return
-        if self._searched == _MOST_SEARCHED:
-            self._open(bounds, surely)
-            return
-        self._searched += 1
-        more = placements(problem, self._ends, self._failing, want_every=self._want_every)
-        self.found = _worse(self.found, more)
+        self._work -= len(problem.nodes) * sum(each.number for each in problem.groups)
+        if self._work < 0:
+            self._open(known)
+        else:
+            more = placements(problem, self._ends, self._failing, want_every=self._want_every)
+            self.found = _worse(self.found, more)
 
-    def _is_no_worse(self, bounds: Mapping[Kind, Fraction], surely: int) -> bool:
+    def _is_no_worse(self, known: Bounded) -> bool:
         worst = self.found.worst
         return (
             not self._want_every
-            and all(bound <= worst[kind].part for kind, bound in bounds.items())
-            and surely >= self.found.fewest[1] - 1
+            and all(bound <= worst[kind].part for kind, bound in known.parts.items())
+            and known.surely >= self.found.fewest[1] - 1
         )
 
-    def _open(self, bounds: Mapping[Kind, Fraction], surely: int) -> None:
+    def _open(self, known: Bounded) -> None:
         """Take in that other numbers were not searched, of which this is known."""
         found = self.found
         self.found = replace(
             found,
             worst={
-                kind: Worst(each.end, each.part, max(each.most, bounds[kind]))
+                kind: Worst(each.end, each.part, max(each.most, known.parts[kind]))
                 for kind, each in found.worst.items()
             },
-            surely=min(found.surely, surely),
+            surely=min(found.surely, known.surely),
             every=None,
-            pending=(found.pending[0], None),
+            pending=_pending(found, known.left),
         )
+
+
+def _pending(found: Placements, left: int | None) -> tuple[int, int | None]:
+    """Return how many pods find no node, with other numbers of which at most so many do."""
+    least, most = found.pending
+    return least, None if most is None or left is None else max(most, left)
 
 
 def _worse(one: Placements, other: Placements) -> Placements:
@@ -146,9 +158,6 @@ def _worse(one: Placements, other: Placements) -> Placements:
     every = None
     if one.every is not None and other.every is not None:
         every = (*one.every, *other.every)
-    most = None
-    if one.pending[1] is not None and other.pending[1] is not None:
-        most = max(one.pending[1], other.pending[1])
     return replace(
         one,
         groups=tuple(sorted({*one.groups, *other.groups})),
@@ -157,5 +166,5 @@ def _worse(one: Placements, other: Placements) -> Placements:
         fewest=min(one.fewest, other.fewest, key=lambda each: each[1]),
         surely=min(one.surely, other.surely),
         every=every if every is None or len(every) <= _MOST_ENDS else None,
-        pending=(one.pending[0], most),
+        pending=_pending(one, other.pending[1]),
     )

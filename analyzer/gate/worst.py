@@ -103,18 +103,27 @@ def placements(
     return _Known(problem, ends, failing, all_ends).judged_of_all(every)
 
 
-def bounds_of(
-    problem: Problem, ends: Sequence[int], failing: Failing
-) -> tuple[Mapping[Kind, Fraction], int]:
-    """Return what no placement of the pods of `ends` exceeds, without a look for any.
+@value
+class Bounded:
+    """What is known of all placements without a look for any.
 
-    By kind of failure the part of the pods that are on nodes which fail; and on so many nodes they
-    never are all.
+    Attributes:
+        parts: by kind of failure, the part of the pods on nodes that fail which none exceeds.
+        surely: so many nodes never hold all pods.
+        left: how many pods no node takes at most; None where it is not known.
     """
+
+    parts: Mapping[Kind, Fraction]
+    surely: int
+    left: int | None
+
+
+def bounds_of(problem: Problem, ends: Sequence[int], failing: Failing, fewest: int) -> Bounded:
+    """Return what holds of all placements of the pods of `ends`; `surely` is below `fewest`."""
     known = _Known(problem, ends, failing, ())
     least = sum(least_placed(problem, g) for g in ends)
     parts = {kind: known.bound(kind, least) for kind in failing.kinds}
-    return parts, known.surely(least, len(problem.nodes))
+    return Bounded(parts, known.surely(least, fewest), known.left(least))
 
 
 def _is_proven(found: Placements) -> bool:
@@ -193,10 +202,7 @@ class _Known:
             fewest=(fewest, number),
             surely=surely,
             every=None,
-            pending=(
-                max(0, self._number - self._most_on(every)),
-                self._number - least if least or not self._number else None,
-            ),
+            pending=(max(0, self._number - self._most_on(every)), self.left(least)),
         )
 
     def judged_of_all(self, groups: tuple[int, ...]) -> Placements:
@@ -249,8 +255,15 @@ class _Known:
             return Fraction(0)
         return min(Fraction(1), Fraction(most, least)) if least else Fraction(1)
 
+    def left(self, least: int) -> int | None:
+        """Return how many find no node at most, where so many do at least."""
+        return self._number - least if least or not self._number else None
+
     def surely(self, least: int, most: int) -> int:
         """Return how many nodes, fewer than `most`, never hold all of so many pods."""
+        # Whatever so many nodes never hold, fewer do not: the most is mostly it.
+        if most > 1 and self._holds_none(most - 1, least):
+            return most - 1
         surely = 0
         while surely < most - 1 and self._holds_none(surely + 1, least):
             surely += 1
