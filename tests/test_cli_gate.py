@@ -151,19 +151,11 @@ def test_a_fix_holds_where_it_is_made(command: Command) -> None:
     asked = (*TWO_ZONES[:2], *THRESHOLDS)
     (one,) = json_of(command, file, *asked)["services"]
     assert one["fix"]["enough"]
-    assert "kubernetes.io/hostname" in one["fix"]["says"]
-    selector = {"matchLabels": {"app": "web"}}
-    spread = [
-        {
-            "maxSkew": 1,
-            "topologyKey": key,
-            "whenUnsatisfiable": "DoNotSchedule",
-            "nodeTaintsPolicy": "Honor",
-            "labelSelector": selector,
-        }
-        for key in (HOST, ZONE)
-    ]
-    fixed = manifest(command, web(topologySpreadConstraints=spread), service("web"))
+    assert "topology.kubernetes.io/zone" in one["fix"]["says"]
+    (patch,) = one["fix"]["patches"]
+    assert (patch["kind"], patch["namespace"], patch["name"]) == ("Deployment", "default", "web")
+    constraints = patch["merge"]["spec"]["template"]["spec"]["topologySpreadConstraints"]
+    fixed = manifest(command, web(topologySpreadConstraints=constraints), service("web"))
     found = json_of(command, fixed, *asked)
     assert found["passes"]
     (then,) = found["services"]
