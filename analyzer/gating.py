@@ -148,7 +148,7 @@ def _unique(found: list[Manifest]) -> list[Manifest]:
     """
     seen: dict[tuple[str, tuple[str, str]], Manifest] = {}
     for each in found:
-        if each.name:
+        if each.is_named:
             first = seen.setdefault((each.kind, each.key), each)
             if first is not each:
                 each.fail(f"for the second time; first at {first.place}")

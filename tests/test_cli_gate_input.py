@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.support.commands import Command
-from tests.support.gate_commands import TWO_ZONES, documents, manifest, spread, web
+from tests.support.gate_commands import TWO_ZONES, documents, json_of, manifest, spread, web
 from tests.support.gated import service, template, workload
 
 
@@ -103,3 +104,68 @@ def test_a_malformed_manifest_is_refused_with_its_place(
     assert (result.status, result.out) == (2, "")
     assert result.err.startswith("m.yaml:")
     assert says in result.err
+
+
+def _generated(item: Any) -> Any:
+    return {**item, "metadata": {"generateName": f"{item['metadata']['name']}-"}}
+
+
+def test_names_that_the_api_is_to_make_end_with_a_star(command: Command) -> None:
+    """``kubectl create`` takes such a manifest any number of times; each makes another object."""
+    one, other = _generated(web()), _generated(service("web"))
+    file = manifest(command, one, one, other, other)
+    result = command("gate", file, *TWO_ZONES, "--max-loss", "50%")
+    assert result.status == 1
+    assert result.out.startswith("2 of 2 Services fail: default/web-*, default/web-*.\n")
+    assert "  deployment default/web-*: no required podAntiAffinity" in result.out
+    # One does not count the other's pods: each has a hash of its own.
+    apart = spread(matchLabelKeys=["pod-template-hash"])
+    one = _generated(web(topologySpreadConstraints=[apart]))
+    found = json_of(command, manifest(command, one, one, other), *TWO_ZONES[:2])
+    (loss, _) = found["services"][0]["worst"]
+    assert loss["loss"]["upper"]["value"] == pytest.approx(1 / 2)
+
+
+def test_objects_of_services_with_made_names_are_read_by_whatif(command: Command) -> None:
+    other = _generated(service("web"))
+    file = manifest(command, web(), other, other)
+    text = command("gate", file, *TWO_ZONES, "--objects-of", "worst").out
+    names = {i["metadata"]["name"] for i in json.loads(text)["items"] if i["kind"] == "Service"}
+    assert names == {"web-00000", "web-00001"}
+    told = command("whatif", "--from-objects", command.file("o.json", text), "--only", "node")
+    assert told.status == 0, told.err
+
+
+def test_a_manifest_with_anchors_and_aliases_is_judged_as_it_is_written_out(
+    command: Command,
+) -> None:
+    labels = "&labels {app: web}"
+    text = f"""
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web, labels: {labels}}}
+spec:
+  replicas: 2
+  selector: &selector
+    matchLabels: *labels
+  template:
+    metadata: {{labels: *labels}}
+    spec:
+      containers: [{{name: c, image: i, ports: [{{name: http, containerPort: 8080}}]}}]
+      topologySpreadConstraints:
+      - &apart
+        maxSkew: 1
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: DoNotSchedule
+        labelSelector: *selector
+      - <<: *apart
+        topologyKey: topology.kubernetes.io/zone
+---
+kind: Service
+metadata: {{name: web}}
+spec: {{selector: {{app: web}}, ports: [{{port: 80, targetPort: http}}]}}
+"""
+    file = command.file("y.yaml", text)
+    result = command("gate", file, *TWO_ZONES, "--max-loss", "50%", "--min-survives", "1")
+    assert result.status == 0, result.out + result.err
+    assert "1 Service passes" in result.out

@@ -127,7 +127,7 @@ class Judge:
             depth=failing.depth,
             top=1,
         )
-        self._numbers = {each.key: n for n, each in enumerate(services)}
+        self._numbers = {id(each.manifest): n for n, each in enumerate(services)}
         self.prediction = Prediction(
             settings=found.settings, nodes=tuple(n.name for n in problem.nodes), assumed=found.words
         )
@@ -183,7 +183,11 @@ class Judge:
         """Return the objects of placements, under the names of the Services."""
         items = [*self._addresses.nodes]
         for service, end in asked:
-            items += self._objects(service, end, *service.key, self._numbers[service.key])
+            number = self._numbers[id(service.manifest)]
+            namespace, name = service.key
+            if not service.manifest.is_named:
+                name = f"{name[:-1]}{number:05d}"
+            items += self._objects(service, end, namespace, name, number)
         return items
 
     def _objects(

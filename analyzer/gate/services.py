@@ -93,7 +93,10 @@ def services_of(
     for each in given:
         if each.kind != "Service":
             continue
-        if not is_name(each.name) or not is_name(each.namespace):
+        # The API puts five letters and digits where the star is.
+        if not is_name(each.name if each.is_named else f"{each.name[:-1]}x") or not is_name(
+            each.namespace
+        ):
             each.fail("its name or namespace is none that the API allows")
         why = _without_rules(each.item)
         if why:

@@ -96,8 +96,8 @@ def _scaled(workload: Workload, scalers: Mapping[object, Manifest]) -> Workload:
 
 def _workload(given: Manifest) -> Workload:
     item = given.item
-    if not given.name:
-        given.fail("no name in its metadata")
+    # Of workloads whose names the API is to make, each has its own.
+    own = given.name if given.is_named else f"{given.name} {id(given.item)}"
     is_pod = given.kind == "Pod"
     template: Object = item if is_pod else at(item, "spec", "template")
     spec = at(template, "spec")
@@ -113,9 +113,9 @@ def _workload(given: Manifest) -> Workload:
     if not is_own:
         given.fail("its selector does not select its own pods")
     if given.kind in {"Deployment", "ReplicaSet"}:
-        labels.setdefault(_HASH, given.name)
+        labels.setdefault(_HASH, own)
     if given.kind == "StatefulSet":
-        labels.setdefault("controller-revision-hash", given.name)
+        labels.setdefault("controller-revision-hash", own)
     if given.kind == "DaemonSet":
         spec = {**spec, "tolerations": [*_daemon_tolerations(spec)]}
     number = _replicas(given)

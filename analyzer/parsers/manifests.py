@@ -51,8 +51,15 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        """Its name; empty where it has none."""
-        return text(at(self.item, "metadata", "name")) or ""
+        """Its name; of one that the API is to make the beginning, with a star; empty: none."""
+        told = text(at(self.item, "metadata", "name"))
+        begins = text(at(self.item, "metadata", "generateName"))
+        return told or (f"{begins}*" if begins else "")
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it has a name of its own: with ``generateName`` there may be any number."""
+        return text(at(self.item, "metadata", "name")) is not None
 
     @property
     def namespace(self) -> str:
