@@ -125,6 +125,8 @@ class _Search:
             not self._want_every
             and all(bound <= worst[kind].part for kind, bound in known.parts.items())
             and known.surely >= self.found.fewest[1] - 1
+            # Where not a pod may be placed nothing is left to serve anybody.
+            and (known.left is not None or not self.found.fewest[1])
         )
 
     def _open(self, known: Bounded) -> None:

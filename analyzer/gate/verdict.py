@@ -209,9 +209,7 @@ def _violations(found: Iterable[Found], thresholds: Thresholds) -> Iterator[Viol
         else:
             if thresholds.max_loss is None:
                 continue
-            # Each draw is off by up to half of 2**-31: half of four endpoints is no more than 50%.
-            limit = thresholds.max_loss + Fraction(sum(each.case.held), 1 << 31)
-            every = breaches(each.case.found, max_loss=limit)
+            every = breaches(each.case.found, max_loss=thresholds.max_loss)
             told = [breach for breach in every if breach.kind is each.kind]
             is_open = each.most is not None and each.most > thresholds.max_loss
         if told:
