@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import os
+from argparse import ArgumentParser, ArgumentTypeError
 
 from analyzer.argument_parser import several
 from analyzer.input_arguments import add_reading_options
@@ -26,6 +27,19 @@ EPILOG: Final = (
 )
 
 
+def _nodes(text: str) -> list[str]:
+    """Return the files or groups that a value of ``--nodes`` names.
+
+    Raises:
+        ArgumentTypeError: there is nothing between two commas.
+    """
+    # Of a name that is too long pathlib makes an error.
+    words = [text] if os.path.exists(text) else text.split(",")  # noqa: PTH110  # see above
+    if words[1:] and not all(words):
+        raise ArgumentTypeError(f"{text!r} has nothing between two commas, or at an end")
+    return words
+
+
 def add_options(parser: ArgumentParser) -> None:
     """Add what is judged, on which nodes, and what is asked for."""
     parser.add_argument(
@@ -38,7 +52,8 @@ def add_options(parser: ArgumentParser) -> None:
         "--nodes",
         metavar="FILE|NODES",
         required=True,
-        **several(),
+        type=_nodes,
+        action="extend",
         help="kubectl get nodes -o json, with pods,namespaces -A also what runs already; or a "
         "description: 3xzone=a,3xzone=b+cpu=4+memory=16Gi,1xcontrol-plane",
     )

@@ -20,6 +20,7 @@ from analyzer.gate.workloads import KINDS, OTHERS, Workload, workloads
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import Object, at, decode, elements, is_ready, text
 from analyzer.parsers.manifests import Manifest, manifests
+from analyzer.parsers.objects.text import GO_ON
 from analyzer.parsers.pods import has_ended
 
 TYPE_CHECKING = False
@@ -173,7 +174,7 @@ def _of_cluster(files: Iterable[tuple[str, bytes]]) -> Iterator[Object]:
         AnalyzerError: they cannot be read, or one of them is malformed.
     """
     for file, data in files:
-        for item in decode([(file, data)]):
+        for item in _decoded(file, data):
             kind = text(item.get("kind")) or ""
             try:
                 check_of_cluster(item, kind)
@@ -183,6 +184,21 @@ def _of_cluster(files: Iterable[tuple[str, bytes]]) -> Iterator[Object]:
                 whole = f"{namespace}/{name}" if namespace else name
                 raise InputError(f"{file}: {kind} {whole}: {error}") from None
             yield item
+
+
+def _decoded(file: str, data: bytes) -> list[Object]:
+    """Return the objects of a file; where kubectl had nothing to say nodes may be described."""
+    try:
+        return decode([(file, data)])
+    except ParseError:
+        raise
+    except InputError as error:
+        said = str(error)
+        if GO_ON not in said:
+            raise
+        raise InputError(
+            said.replace(GO_ON, "describe the nodes: --nodes 3xzone=a,3xzone=b")
+        ) from None
 
 
 def _namespaces(items: Iterable[Object]) -> Iterator[tuple[str, Labels]]:
@@ -282,7 +298,7 @@ def narrowed(given: Given, names: Collection[str], namespaces: Collection[str]) 
             of[id(made)] = each
             ports.append(made)
     view = View(services=tuple(ports), mode="none", node=None, diagnostics=())
-    kept = [of[id(each)] for each in narrow(view, names, namespaces)]
+    kept = [of[id(each)] for each in narrow(view, names, namespaces, "these manifests")]
     return replace(
         given,
         services=tuple(each for each in given.services if any(each is k for k in kept)),

@@ -192,3 +192,16 @@ def test_where_room_is_scarce_pods_of_others_may_come_first(command: Command) ->
     assert result.status == 1
     assert "default/web loses 100.0% with node node-1" in result.out
     assert "Pods of it may find no node" in result.out
+
+
+def test_half_of_four_pods_is_no_more_than_half_for_gate_and_for_whatif(command: Command) -> None:
+    """Draws are rounded: two of four endpoints get a little more or less than half of all flows."""
+    given = web(4, topologySpreadConstraints=[spread(topologyKey=ZONE)])
+    file = manifest(command, given, service("web"))
+    words = ("--only", "zone", "--max-loss")
+    for most, status in (("50%", 0), ("49.9999%", 1)):
+        assert command("gate", file, *TWO_ZONES, *words, most).status == status
+        objects = command("gate", file, *TWO_ZONES, "--only", "zone", "--objects-of", "worst").out
+        name = command.file("o.json", objects)
+        result = command("whatif", "--from-objects", name, "--seed", "1", *words, most)
+        assert result.status == status

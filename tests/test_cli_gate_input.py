@@ -43,6 +43,14 @@ def test_without_thresholds_the_worst_is_told_and_the_status_is_0(command: Comma
         (("none.yaml", "--nodes", "3x"), "none.yaml: No such file"),
         (("m.yaml", "--nodes", "none.json"), "none.json: No such file"),
         (("m.yaml", "--nodes", "3x,m.yaml"), "a file beside a description"),
+        (("m.yaml", "--nodes", "99999x"), "--nodes 99999x: more than 5,000 nodes are described"),
+        (("m.yaml", "--nodes", "3000x,3000x"), "--nodes 3000x: more than 5,000 nodes"),
+        (("m.yaml", "--nodes", "9" * 9_999 + "x"), "more than 5,000 nodes are described"),
+        (("m.yaml", "--nodes", "3xzone=a,,3x"), "'3xzone=a,,3x' has nothing between two commas"),
+        (("m.yaml", "--nodes", "3x,"), "'3x,' has nothing between two commas, or at an end"),
+        (("m.yaml", "--nodes", "empty.json"), "describe the nodes: --nodes 3xzone=a,3xzone=b"),
+        (("m.yaml", "--nodes", "3x", "--service", "nosuch"), "no Service nosuch in these manif"),
+        (("m.yaml", "--nodes", "3x", "-n", "nosuch"), "in namespace nosuch of these manifests"),
         (("m.yaml", "--nodes", "s.json"), "there is no Node in it"),
         (("m.yaml", "--nodes", "3xzone=a", "--only", "zone"), "not in two zones"),
         (("m.yaml", "--nodes", "3x", "--only", "control-plane"), "no node has its role label"),
@@ -58,10 +66,13 @@ def test_bad_input_is_one_clear_message(
 ) -> None:
     manifest(command, web(), service("web"))
     command.file("s.json", '{"kind": "Service"}')
+    command.file("empty.json", "")
     result = command("gate", *words)
     assert (result.status, result.out) == (2, "")
     assert says in result.err
     assert "Traceback" not in result.err
+    assert "--node-of" not in result.err
+    assert "dump" not in result.err
 
 
 @pytest.mark.parametrize(
