@@ -331,7 +331,10 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "whatif": ("what every node, zone and pair of nodes would cost", _whatif_options),
     "timeline": ("what an outage costs as time goes on: frozen, or healing", _timeline_options),
     "advise": ("what each known measure would buy a Service, before and after", _advise_options),
-    "gate": ("manifests before they are deployed: what their worst placement loses", _gate_options),
+    "gate": (
+        "what manifests lose at worst, before they are deployed",
+        _gate_options,
+    ),
     "client": ("how often clients fail, how long they wait, and why", _client_options),
     "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
     "explore": ("mark nodes dead on a terminal, and watch losses move", _explore_options),

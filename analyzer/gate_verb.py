@@ -100,16 +100,16 @@ def _failing(options: SimpleNamespace, given: Given, problem: Problem) -> Failin
             raise UsageError(f"--only {kind.value}: {_LACKING[kind]}")
     if options.depth > 1 and options.depth >= len(names):
         raise UsageError(
-            f"--depth {options.depth}: there are {count(len(names), 'node')}, and some have to live"
+            f"--depth {options.depth}: there are {count(len(names), 'node')}, and one must be left"
         )
     return found
 
 
 _LACKING = {
-    Kind.NODE: "there is one node alone",
-    Kind.ZONE: "the nodes are not in two zones or more",
-    Kind.CONTROL_PLANE: "no node has its role label; name them with --control-plane",
-    Kind.SET: "say of how many nodes with --depth",
+    Kind.NODE: "there is only one node",
+    Kind.ZONE: "the nodes are not in two or more zones",
+    Kind.CONTROL_PLANE: "no node has its role label; name its nodes with --control-plane",
+    Kind.SET: "give the number of nodes with --depth",
 }
 
 
@@ -180,28 +180,28 @@ def _waiting(problem: Problem) -> Iterator[tuple[int, Group, int, int]]:
 
 def _assumed(given: Given, problem: Problem) -> Iterator[str]:
     """Give what the answer rests on, in words."""
-    yield "new pods are ready; a first rollout, so that no pods of an older revision count"
+    yield "new pods are ready, and no pods of an older revision are left"
     for each in given.workloads:
         if each.scaler is not None and each.most > (each.replicas or 0):
             yield (
-                f"{each.name} has from {each.replicas:,} to {count(each.most, 'pod')}, as its "
-                "autoscaler keeps them; the worst is that of all these numbers"
+                f"{each.name} has {each.replicas:,} to {count(each.most, 'pod')}, as its "
+                "autoscaler allows; losses are those of the worst number"
             )
     bound = [each.name for each in given.workloads if _has_claims(each.manifest.item, each.spec)]
     if bound:
-        yield f"volumes keep no pod from a node ({listed(bound)})"
+        yield f"volumes do not restrict where pods run ({listed(bound)})"
     if given.is_described:
         known = frozenset(key for room in problem.room for key in room)
         asked = {key for t in problem.groups for key in t.requests} - {"pods"}
         if asked - known:
             yield (
-                f"nodes have room for what pods request of {listed(sorted(asked - known))}, "
-                "which --nodes does not say"
+                f"nodes have enough {listed(sorted(asked - known))} for all requests; --nodes "
+                "gives no amounts"
             )
     if given.replaced:
-        says = count(given.replaced, "pod that runs is", "pods that run are")
+        says = count(given.replaced, "running pod is", "running pods are")
         yield f"{says} replaced by those of the manifests"
-    yield "no pod is preempted or evicted for another"
+    yield "no pod is preempted or evicted"
 
 
 def _has_claims(item: object, spec: object) -> bool:

@@ -103,7 +103,7 @@ def _given(found: list[Manifest], items: Sequence[Object], *, is_described: bool
     except ValueError as error:
         raise InputError(f"--nodes: {error}") from None
     if not nodes:
-        raise UsageError("--nodes: there is no Node in it; kubectl get nodes -o json")
+        raise UsageError("--nodes: no Node in it; expected the output of kubectl get nodes -o json")
     own = workloads(found)
     running, replaced = _running(items, own)
     others = [each.item for each in found if each.kind == "Service"]
@@ -152,7 +152,7 @@ def _unique(found: list[Manifest]) -> list[Manifest]:
         if each.is_named:
             first = seen.setdefault((each.kind, each.key), each)
             if first is not each:
-                each.fail(f"for the second time; first at {first.place}")
+                each.fail(f"defined twice; first at {first.place}")
     return found
 
 
@@ -161,7 +161,9 @@ def _nodes(options: SimpleNamespace) -> tuple[list[Object], bool]:
     groups = [each for each in options.nodes if is_description(each)]
     if groups and len(groups) < len(options.nodes):
         other = next(each for each in options.nodes if each not in groups)
-        raise UsageError(f"--nodes {other}: a file beside a description of nodes; which of both?")
+        raise UsageError(
+            f"--nodes {other}: a file and a description of nodes together; give one of them"
+        )
     if groups:
         return described(groups), True
     return [*_of_cluster(files_of_objects(options.nodes, options.max_input))], False

@@ -30,9 +30,9 @@ def test_a_constraint_whose_selector_is_empty_counts_no_pods(command: Command) -
 def test_a_service_without_pods_is_told_so_once(command: Command) -> None:
     result = command("gate", manifest(command, web(0), service("web")), *TWO_ZONES, *THRESHOLDS)
     assert result.status == 1
-    assert result.out.count("may be without any pod that runs") == 1
+    assert result.out.count("may have no running pod") == 1
     result = command("gate", manifest(command, web(0), service("web")), *TWO_ZONES)
-    assert result.out.startswith("No pod of any Service runs.")
+    assert result.out.startswith("No Service has a running pod.")
 
 
 def test_a_service_of_another_api_is_none(command: Command) -> None:
@@ -98,7 +98,7 @@ def test_where_there_is_no_service_no_threshold_passes(command: Command) -> None
     command.file("nothing.yaml", "---\nnull\n---\n")
     done = command("gate", "nothing.yaml", "--nodes", "3x", "--max-loss", "1%")
     assert done.status == 1
-    assert done.out.startswith("No Service is in the manifests, so the gate fails.\n")
+    assert done.out.startswith("The manifests have no Service, so the gate fails.\n")
     assert command("gate", "nothing.yaml", "--nodes", "3x").status == 0
 
 
@@ -143,7 +143,7 @@ def test_nodes_that_drop_flows_whatever_fails_are_told(command: Command) -> None
     (one,) = json_of(command, file, "--nodes", "4x")["services"]
     assert one["dropping_nodes"] == 3
     shown = command("gate", file, "--nodes", "4x", "--seed", "1").out
-    assert "default/web: up to 3 of 4 nodes have no endpoint of their own" in shown
+    assert "default/web: up to 3 of 4 nodes have no local endpoint" in shown
 
 
 def test_a_fix_holds_where_it_is_made(command: Command) -> None:
@@ -190,8 +190,8 @@ def test_where_room_is_scarce_pods_of_others_may_come_first(command: Command) ->
     # With both of the others there first one node is left for two pods that want one each.
     result = command("gate", file, "--nodes", "3xcpu=2", "--max-loss", "50%", "--seed", "1")
     assert result.status == 1
-    assert "default/web loses 100.0% with node node-1" in result.out
-    assert "Pods of it may find no node" in result.out
+    assert "default/web loses 100.0% if node node-1 fails" in result.out
+    assert "Some of its pods may stay Pending" in result.out
 
 
 def test_half_of_four_pods_is_no_more_than_half_for_gate_and_for_whatif(command: Command) -> None:

@@ -39,7 +39,7 @@ def test_sarif_has_what_code_scanning_reads(command: Command) -> None:
     assert lines[place["region"]["startLine"] - 1] == "apiVersion: apps/v1"
     related = result["relatedLocations"][0]["physicalLocation"]
     assert lines[related["region"]["startLine"]] == "kind: Service"
-    assert "loses 100.0% with zone a" in result["message"]["text"]
+    assert "loses 100.0% if zone a fails" in result["message"]["text"]
     assert result["partialFingerprints"]
 
 

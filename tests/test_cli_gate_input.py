@@ -25,7 +25,7 @@ def test_manifests_come_from_stdin_and_from_folders(
         from_stdin = command("gate", "-", *TWO_ZONES)
     assert from_folder.status == from_stdin.status == 0
     assert from_stdin.out == from_folder.out
-    assert "Worst: default/web loses 100.0% with node a-1." in from_stdin.out
+    assert "Worst: default/web loses 100.0% if node a-1 fails." in from_stdin.out
 
 
 def test_without_thresholds_the_worst_is_told_and_the_status_is_0(command: Command) -> None:
@@ -42,7 +42,7 @@ def test_without_thresholds_the_worst_is_told_and_the_status_is_0(command: Comma
         ((), "the following arguments are required: MANIFEST, --nodes"),
         (("none.yaml", "--nodes", "3x"), "none.yaml: No such file"),
         (("m.yaml", "--nodes", "none.json"), "none.json: No such file"),
-        (("m.yaml", "--nodes", "3x,m.yaml"), "a file beside a description"),
+        (("m.yaml", "--nodes", "3x,m.yaml"), "a file and a description of nodes"),
         (("m.yaml", "--nodes", "99999x"), "--nodes 99999x: more than 5,000 nodes are described"),
         (("m.yaml", "--nodes", "3000x,3000x"), "--nodes 3000x: more than 5,000 nodes"),
         (("m.yaml", "--nodes", "9" * 9_999 + "x"), "more than 5,000 nodes are described"),
@@ -51,11 +51,11 @@ def test_without_thresholds_the_worst_is_told_and_the_status_is_0(command: Comma
         (("m.yaml", "--nodes", "empty.json"), "describe the nodes: --nodes 3xzone=a,3xzone=b"),
         (("m.yaml", "--nodes", "3x", "--service", "nosuch"), "no Service nosuch in these manif"),
         (("m.yaml", "--nodes", "3x", "-n", "nosuch"), "in namespace nosuch of these manifests"),
-        (("m.yaml", "--nodes", "s.json"), "there is no Node in it"),
-        (("m.yaml", "--nodes", "3xzone=a", "--only", "zone"), "not in two zones"),
+        (("m.yaml", "--nodes", "s.json"), "no Node in it"),
+        (("m.yaml", "--nodes", "3xzone=a", "--only", "zone"), "not in two or more zones"),
         (("m.yaml", "--nodes", "3x", "--only", "control-plane"), "no node has its role label"),
         (("m.yaml", "--nodes", "3x", "--control-plane", "m"), "no such node; there are node-1"),
-        (("m.yaml", "--nodes", "3x", "--depth", "3"), "some have to live"),
+        (("m.yaml", "--nodes", "3x", "--depth", "3"), "one must be left"),
         (("m.yaml", "--nodes", "3x", "--only", "set"), "with --depth"),
         (("m.yaml", "--nodes", "3x", "--service", "wbe"), "there are default/web"),
         (("m.yaml", "--nodes", "3x", "--kube-proxy", "1.2"), "--kube-proxy"),
@@ -83,9 +83,9 @@ def test_bad_input_is_one_clear_message(
             "spec.ports[0].port: expected an integer from 1 to 65,535, not 'http'",
         ),
         (service("one", selector={"app": True}), "put quotes around it"),
-        (service("Web web"), "none that the API allows"),
-        (web(), "for the second time; first at m.yaml:1"),
-        (workload("a", 1, template("a", cpu="much")), "'much' is no quantity"),
+        (service("Web web"), "not one that the API allows"),
+        (web(), "defined twice; first at m.yaml:1"),
+        (workload("a", 1, template("a", cpu="much")), "'much' is not a quantity"),
         (
             workload("a", 1, template("a", topologySpreadConstraints=[spread(maxSkew=0)])),
             "maxSkew: expected an integer from 1, not 0",

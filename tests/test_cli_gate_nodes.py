@@ -33,7 +33,7 @@ def test_pods_that_run_take_room_and_keep_others_away(command: Command) -> None:
     (worst, _) = found["services"][0]["worst"]
     # The old pod goes; both new ones fit on one of the two nodes that are left.
     assert worst["pods"] == [{"node": "n2", "number": 2}]
-    assert "1 pod that runs is replaced by those of the manifests" in found["assumed"]
+    assert "1 running pod is replaced by those of the manifests" in found["assumed"]
 
 
 def test_pods_on_nodes_without_the_label_keep_nobody_beside_them(command: Command) -> None:

@@ -401,3 +401,14 @@ def test_what_goes_with_it_is_printed_and_asks_for_options_that_there_are(
         from analyzer.arguments import parse as parse_words
 
         assert parse_words(words).verb == "watch"
+
+
+@pytest.mark.parametrize("into", [".", "none/kubeodds.prom"])
+def test_where_metrics_cannot_be_written_the_file_that_was_asked_for_is_named(
+    command: Command, into: str
+) -> None:
+    result = command("watch", "--rules", DUMP, "--once", "--into", into)
+    assert result.status == 2
+    assert result.err.startswith(f"kubeodds: {into}: ")
+    assert ".new" not in result.err
+    assert [*command.folder.iterdir()] == []

@@ -116,7 +116,7 @@ class _Compiler:
         for v, node in enumerate(self._nodes):
             lacks = [k for k, need in wanted.items() if self._lacks(node, k, need)]
             if node.name not in refused and lacks:
-                refused[node.name] = f"without enough {lacks[0]} even when empty"
+                refused[node.name] = f"too small for its {lacks[0]} request"
             if node.name not in refused and any(each.domains[v] < 0 for each in spread):
                 refused[node.name] = "without a label of its topologySpreadConstraints"
             if node.name not in refused and any(each.domains[v] < 0 for each in affinity):
@@ -132,10 +132,10 @@ class _Compiler:
         if template.workload is not None and (told := text(spec.get("nodeName"))):
             # The kubelet takes it, whatever the scheduler would say.
             fixed = {v: count for v, n in enumerate(self._nodes) if n.name == told}
-            stuck = "" if fixed else f"nodeName {told} is no node"
+            stuck = "" if fixed else f"nodeName {told}: no such node"
             count = 0 if fixed else count
         elif spec.get("schedulingGates"):
-            stuck = "schedulingGates hold them"
+            stuck = "held by schedulingGates"
         return Group(
             name=template.name,
             workload=template.workload,

@@ -79,7 +79,7 @@ def meets(expression: object, labels: Labels) -> bool:
             return has and _compared(labels[key], operator, values, key)
         case _:
             raise ValueError(
-                f"{key}: the operator {operator!r} is none of In, NotIn, Exists, DoesNotExist, "
+                f"{key}: the operator {operator!r} is not one of In, NotIn, Exists, DoesNotExist, "
                 "Gt and Lt"
             )
 

@@ -109,9 +109,9 @@ def _workload(given: Manifest) -> Workload:
     except ValueError as error:
         given.fail(str(error))
     if not is_pod and is_empty(at(item, "spec", "selector")):
-        given.fail("spec.selector: empty, which the API does not take for a workload")
+        given.fail("spec.selector: empty; the API requires one that selects its pods")
     if not is_own:
-        given.fail("its selector does not select its own pods")
+        given.fail("spec.selector does not match the labels of its own pods")
     if given.kind in {"Deployment", "ReplicaSet"}:
         labels.setdefault(_HASH, own)
     if given.kind == "StatefulSet":

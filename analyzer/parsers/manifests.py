@@ -123,7 +123,7 @@ def _of_file(file: str, data: bytes) -> Iterator[Manifest]:
             if not _TEMPLATE.search(error.line):
                 raise
             raise ParseError(
-                "a template that is not rendered; helm template CHART | kubeodds gate -",
+                "an unrendered template; try helm template CHART | kubeodds gate -",
                 location=error.location,
                 line=error.line,
                 span=error.span,

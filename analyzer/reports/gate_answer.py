@@ -84,7 +84,7 @@ class GateAnswer:
 
     @property
     def is_broken(self) -> bool:
-        """Whether what was asked for is not so, or not known to be so; or pods find no node."""
+        """Whether what was asked for is not so, or not known to be so; or pods stay Pending."""
         if any(each.violations for each in self.judged) or any(p.least for p in self.pending):
             return True
         return self.thresholds.are_any and (
@@ -101,15 +101,15 @@ class GateAnswer:
 
 
 def failing_names(case: Case, kind: Kind) -> str:
-    """Return what fails, in words: ``node a-1``."""
+    """Return what fails, in words: ``node a-1 fails``."""
     failure = case.failure(kind)
     if failure is None:
         return ""
     if kind is Kind.CONTROL_PLANE:
-        return f"the control plane ({listed(failure.names)})"
+        return f"the control plane fails ({listed(failure.names)})"
     if kind is Kind.SET:
-        return " + ".join(failure.names)
-    return f"{kind.value} {failure.names[0]}"
+        return f"{listed(failure.names)} fail"
+    return f"{kind.value} {failure.names[0]} fails"
 
 
 def loss_words(found: Found) -> str:
@@ -157,27 +157,27 @@ def violation_words(answer: GateAnswer, judged: Judged, violation: Violation) ->
     found, limits = violation.found, answer.thresholds
     name = judged.service.name
     if found.case.found is None:
-        return f"{name} may be without any pod that runs"
+        return f"{name} may have no running pod"
     if found.kind is None:
         survives = found.case.survives if violation.breach else found.surely
         surely = "" if violation.breach else "is only known to "
         verb = "survives" if violation.breach else "survive"
-        many = f"any {count(survives, 'node')}" if survives else "no loss of a node"
+        many = f"the loss of any {count(survives, 'node')}" if survives else "no node failure"
         many += replicas_words(answer, found.case) if violation.breach else ""
-        wanted = f"any {count(limits.min_survives or 0, 'node')}"
-        return f"{name} {surely}{verb} {many}; asked for: {wanted}"
+        wanted = f"the loss of any {count(limits.min_survives or 0, 'node')}"
+        return f"{name} {surely}{verb} {many}; required: {wanted}"
     assert limits.max_loss is not None  # it is broken
     most = fraction_percent(limits.max_loss)
     if violation.breach is None:
         assert found.most is not None  # else it is proven
         return (
-            f"{name} may lose up to {fraction_percent(found.most)} with a failure of a "
-            f"{found.kind.value}: the worst placement is not known; allowed: {most}"
+            f"{name} may lose up to {fraction_percent(found.most)} if a {found.kind.value} fails: "
+            f"the worst placement is not known; allowed: {most}"
         )
     what = failing_names(found.case, found.kind)
     at = replicas_words(answer, found.case)
     loss = bounds_percent(found.case.loss(found.kind))
-    return f"{name} loses {loss} with {what}{at}; allowed: {most}"
+    return f"{name} loses {loss} if {what}{at}; allowed: {most}"
 
 
 def allowed_words(answer: GateAnswer, judged: Judged) -> Iterator[str]:
@@ -195,13 +195,14 @@ def allowed_words(answer: GateAnswer, judged: Judged) -> Iterator[str]:
 def fix_words(fix: Fix) -> str:
     """Return a fix as a sentence without its end, with what is left of the loss."""
     told = [
-        f"{loss_words(each)} with {_one(each.kind)}"
+        f"{loss_words(each)} for {_one(each.kind)}"
         for each in fix.then.worst
         if each.kind is not None and each.case.loss(each.kind).upper
     ]
-    left = ", ".join(told) or "nothing is lost"
+    left = f"loses {', '.join(told)}" if told else "loses nothing"
     nodes = fix.then.fewest.case.survives
-    survives = f"survives any {count(nodes, 'node')}" if nodes > 0 else "survives no node"
+    survives = f"survives the loss of any {count(nodes, 'node')}"
+    survives = survives if nodes > 0 else "survives no node failure"
     enough = "" if fix.is_enough else " (not enough)"
     return f"{fix.says}: {left}; {survives}{enough}"
 
@@ -224,5 +225,5 @@ def unknown_words(each: UnknownField) -> str:
 def pending_words(each: Pending) -> str:
     """Return that pods find no node, as a sentence without its end."""
     number, whole = each.least or each.expected, each.group.number
-    surely = "find" if each.least else "may find"
-    return f"{each.group.name}: {number:,} of {count(whole, 'pod')} {surely} no node: {each.why}"
+    surely = "stay" if each.least else "may stay"
+    return f"{each.group.name}: {number:,} of {count(whole, 'pod')} {surely} Pending: {each.why}"

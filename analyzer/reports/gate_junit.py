@@ -73,4 +73,4 @@ def _fares(found: Found) -> str:
     if found.kind is None:
         return f"survives {count(max(0, found.case.survives), 'node')}"
     failing = failing_names(found.case, found.kind)
-    return f"loses {loss_words(found)}" + (f" with {failing}" if failing else "")
+    return f"loses {loss_words(found)}" + (f" if {failing}" if failing else "")

@@ -201,7 +201,7 @@ _NEEDED = "requiredDuringSchedulingIgnoredDuringExecution"
             f"{_NODE_TERMS}[0].matchExpressions[0].values: In takes a value at least",
         ),
         ({"containers": {}}, "containers: expected a list, not a map"),
-        ({"overhead": {"cpu": "-1"}}, "overhead.cpu: '-1' is below 0"),
+        ({"overhead": {"cpu": "-1"}}, "overhead.cpu: '-1' is negative"),
     ],
 )  # fmt: skip
 def test_what_a_pod_says_amiss_is_told_in_one_line(

@@ -47,7 +47,7 @@ def test_an_autoscaler_may_leave_fewer() -> None:
     ("item", "says"),
     [
         ({"kind": "Deployment", "metadata": {"name": "a"}}, "no pod spec"),
-        (workload("a", 1, template("b")), "does not select its own pods"),
+        (workload("a", 1, template("b")), "does not match the labels of its own pods"),
         (workload("a", 1, {"metadata": {"labels": {"a": 1}}, "spec": {}}), "put quotes around"),
     ],
 )

@@ -51,7 +51,7 @@ def test_json_between_document_markers_is_yaml() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("kind: Pod\n---\nkind: {{ .Values.kind }}\n", 3, "a template that is not rendered"),
+        ("kind: Pod\n---\nkind: {{ .Values.kind }}\n", 3, "an unrendered template"),
         ("kind: Pod\n---\n- kind: Pod\n", 3, "expected an object"),
         ("kind: Pod\n---\nname: x\n", 3, "expected an object"),
         ("kind: Pod\n---\nkind: Pod\n  a: b\n", 4, "not YAML"),
