@@ -343,7 +343,7 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "pinned": ("which flows stay at dead or stale endpoints, and what frees them", _pinned_options),
     "repair": ("print a change that takes dead endpoints out of a node's rules", _repair_options),
     "anonymise": ("rules, objects and bundles under other names, to show", _anonymise_options),
-    "watch": ("look at a node's rules every so often, for a monitoring system", _watch_options),
+    "watch": ("check a node's rules regularly, for a monitoring system", _watch_options),
     "completion": ("print what completes this command line in a shell", _completion_options),
     "cluster": ("the dumps of all nodes, read once and asked together", None),
     "lab": ("the same, measured on this machine's kernel", None),

@@ -105,8 +105,7 @@ ANALYZER: Final = (
         "measures before and after, in each format",
     ),
     Row(
-        "gate_verb gate_arguments gating gate/reasons gate/fixes gate/services gate/ports "
-        "gate/api_shapes",
+        "gate_verb gate_arguments gating gate/reasons gate/services gate/ports gate/api_shapes",
         "test_cli_gate.py test_cli_gate_input.py test_cli_gate_nodes.py gate/test_manifests.py "
         "gate/test_shapes.py",
         "manifests and nodes as people give them, and what is said of them",

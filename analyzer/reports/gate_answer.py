@@ -195,11 +195,11 @@ def allowed_words(answer: GateAnswer, judged: Judged) -> Iterator[str]:
 def fix_words(fix: Fix) -> str:
     """Return a fix as a sentence without its end, with what is left of the loss."""
     told = [
-        f"{loss_words(each)} for {_one(each.kind)}"
+        f"{loss_words(each)} if {_one(each.kind)} fails"
         for each in fix.then.worst
         if each.kind is not None and each.case.loss(each.kind).upper
     ]
-    left = f"loses {', '.join(told)}" if told else "loses nothing"
+    left = f"then loses {', '.join(told)}" if told else "then loses nothing"
     nodes = fix.then.fewest.case.survives
     survives = f"survives the loss of any {count(nodes, 'node')}"
     survives = survives if nodes > 0 else "survives no node failure"

@@ -60,6 +60,18 @@ def render(answer: GateAnswer) -> Iterator[str]:
                 )
                 for each in answer.unjudged
             ),
+            "unknown_fields": (
+                values.encode(
+                    {
+                        "kind": each.manifest.kind,
+                        "namespace": each.manifest.namespace,
+                        "name": each.manifest.name,
+                        "path": each.path,
+                        **_place(each.manifest),
+                    }
+                )
+                for each in answer.unknown
+            ),
             "ignored": (
                 values.encode({"kind": kind, "number": number})
                 for kind, number in sorted(answer.ignored.items())
