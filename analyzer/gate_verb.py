@@ -161,7 +161,7 @@ def _pending(problem: Problem, found: Sequence[Judged]) -> Iterator[Pending]:
             told.add(g)
             yield Pending(group, certain, left, why_pending(problem, group))
     if problem.scales:
-        fullest = problem.scaled([each.most for each in problem.scales])
+        fullest = problem.fullest
         scaled = {g for each in problem.scales for g in each.groups}
         for g, group, least, left in _waiting(fullest):
             if g in scaled - told and (least or left):

@@ -201,7 +201,7 @@ def test_hostile_names_stay_in_their_labels(names: list[str]) -> None:
         ([], "one of the arguments --rules --command is required"),
         (["--rules", "-"], "standard input can be read once only"),
         (["--rules", "a", "--every", "0.5s"], "less than a second"),
-        (["--rules", "a", "--timeout", "0s"], "leaves no time for any check"),
+        (["--rules", "a", "--timeout", "0s"], "is no time at all"),
         (["--command", "a 'b"], "No closing quotation"),
         (["--command", ""], "the command is empty"),
         (["--rules", "a", "--npd", "--into", "b"], "--npd prints one line"),

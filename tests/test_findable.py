@@ -106,7 +106,8 @@ ANALYZER: Final = (
     ),
     Row(
         "gate_verb gate_arguments gating gate/reasons gate/services gate/ports gate/api_shapes",
-        "test_cli_gate.py test_cli_gate_input.py test_cli_gate_nodes.py gate/test_manifests.py "
+        "test_cli_gate.py test_cli_gate_input.py test_cli_gate_nodes.py test_cli_gate_workloads.py "
+        "gate/test_manifests.py "
         "gate/test_shapes.py",
         "manifests and nodes as people give them, and what is said of them",
     ),

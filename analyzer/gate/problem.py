@@ -163,6 +163,11 @@ class Problem:
                 groups[g] = replace(group, number=0 if fixed else number, fixed=fixed)
         return replace(self, groups=tuple(groups))
 
+    @property
+    def fullest(self) -> Problem:
+        """The same with the most of all that is scaled."""
+        return self.scaled([each.most for each in self.scales])
+
     def replicas(
         self, counts: Sequence[Sequence[int]], left: Sequence[int]
     ) -> Iterator[tuple[Scale, int]]:

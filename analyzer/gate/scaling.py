@@ -54,7 +54,7 @@ def scaled_placements(
 
 def _ranges(problem: Problem, ends: Sequence[int]) -> list[range]:
     """Return the numbers of each scale that matter to the pods of `ends`; others keep the least."""
-    fullest = problem.scaled([each.most for each in problem.scales])
+    fullest = problem.fullest
     groups = bound_to(fullest, ends)
     is_closed = all(is_free(fullest, g) for g in groups)
     return [

@@ -185,11 +185,18 @@ def allowed_words(answer: GateAnswer, judged: Judged) -> Iterator[str]:
     for each in workloads_of(answer, judged.service):
         if each.kind == "DaemonSet":
             says = "one pod on each node that takes one"
-        elif each.most == 1:
+        elif _most_of(answer, judged.service, each) == 1:
             says = "a single pod"
         else:
             says = why_allowed(each.spec)
         yield f"{each.name}: {says}"
+
+
+def _most_of(answer: GateAnswer, service: GatedService, workload: Workload) -> int:
+    """Return how many pods of a workload the Service has at most."""
+    groups = answer.problem.fullest.groups
+    own = [groups[g] for g in service.groups]
+    return sum(each.asked for each in own if each.workload is workload)
 
 
 def fix_words(fix: Fix) -> str:
@@ -217,7 +224,7 @@ def _one(kind: Kind) -> str:
 
 
 def unknown_words(each: UnknownField) -> str:
-    """Return that a field is not known, as a sentence without its end."""
+    """Return that a field is not known, and what may be meant."""
     last = each.path.rpartition(".")[2]
     return f"{each.manifest.title}: {each.path}: unknown field{suggestion(last, each.known)}"
 

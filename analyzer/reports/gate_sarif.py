@@ -94,8 +94,7 @@ def _not_judged(answer: GateAnswer) -> Iterator[dict[str, Any]]:
         yield {**made, "level": level}
     for field in answer.unknown:
         place = f"{field.manifest.title} {field.path}"
-        says = f"{unknown_words(field)}."
-        made = _result("unknown-field", says, field.manifest, field.manifest, place)
+        made = _result("unknown-field", unknown_words(field), field.manifest, field.manifest, place)
         yield {**made, "level": level}
 
 

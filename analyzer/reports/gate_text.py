@@ -87,7 +87,7 @@ def _summary(answer: GateAnswer) -> Iterator[Line]:
         says = f"Not judged: {'/'.join(each.manifest.key)}: {each.why}."
         yield Line((Span(says, Style.WARNING),))
     for field in answer.unknown:
-        yield Line((Span(f"Not judged: {unknown_words(field)}.", Style.WARNING),))
+        yield Line((Span(f"Not judged: {unknown_words(field)}", Style.WARNING),))
 
 
 def _worst_of_all(answer: GateAnswer) -> str:
@@ -153,7 +153,7 @@ def _pods(answer: GateAnswer, judged: Judged) -> str:
     scales = [s for s in answer.problem.scales if s.groups.keys() & {*judged.service.groups}]
     if not scales:
         return f"{sum(judged.fewest.case.held):,}"
-    fullest = answer.problem.scaled([each.most for each in answer.problem.scales])
+    fullest = answer.problem.fullest
     of = judged.service.groups
     least, most = (sum(each.groups[g].asked for g in of) for each in (answer.problem, fullest))
     return f"{least:,} to {most:,}"

@@ -55,7 +55,7 @@ def _row(answer: GateAnswer, judged: Judged, found: Found, kind: Kind) -> str:
         f"{float(judged.expected.loss(kind).upper):.9g}",
         str(judged.fewest.case.survives),
         ",".join(f"{name}={number}" for name, number in places),
-        "fails" if broken else "passes",
+        "fails" if broken else "passes" if answer.thresholds.are_any else "",
         str(judged.service.manifest.place),
         ",".join(f"{w.name}={n}" for w, n in replicas_of(answer, found.case)),
     )
