@@ -36,7 +36,7 @@ _shtab_kubeodds_commands() {
 
 _shtab_kubeodds_cluster_commands() {
   local _commands=(
-    build:'read the dumps of all nodes into tables; go on where it stopped'
+    build:'read the dumps of all nodes into tables; resume an unfinished build'
     drift:'which nodes'"'"' rules are not those of their cluster; exit with 1 if any'
     loss:'what each Service loses, seen from every node that lives'
     sql:'ask the tables in SQL'
@@ -177,14 +177,14 @@ _shtab_kubeodds_cluster_defaults_added=0
 
 _shtab_kubeodds_cluster_build_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--into[the folder of tables to make, or to go on with]:DIR:_files -/"
+  "--into[folder for the tables\; an unfinished build in it is resumed]:DIR:_files -/"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders\; DIR keeps them]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--name-from[what finds a node\'s name in the path of its dump\: its one group, or all of it]:REGEX:"
+  "--name-from[finds a node\'s name in the path of its dump\: its one group, or the whole match]:REGEX:"
   "--engine[processes of this machine (the default), serial, or the address of a Dask scheduler (tcp\:\/\/HOST\:8786), whose workers see the same files]:ENGINE:"
   "--workers[processes (default\: one for each core)]:N:"
-  "--worker-memory[what a process may take at most\: K, M, G (default\: 2G)]:SIZE:"
-  "--alone[read each dump by itself, and compare none with those before it\: the same, slower]"
+  "--worker-memory[memory limit of each process\: K, M, G (default\: 2G)]:SIZE:"
+  "--alone[read each dump on its own, reusing none before it\: the same result, slower]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "--all[name every node, not just failed ones]"
   "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
@@ -205,13 +205,13 @@ _shtab_kubeodds_cluster_build_defaults_added=0
 
 _shtab_kubeodds_cluster_drift_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*--objects[API objects to go by, where they are not those of the build]:FILE:_files"
+  "*--objects[API objects to use in place of those of the build]:FILE:_files"
   "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--against[what says what a node should have\: what kube-proxy would write by the objects, or what most nodes have (default\: objects, where there are any)]:against:(objects majority)"
   "*--only[only differences of these kinds]:CODE:"
-  "--all[all of them, one by one]"
+  "--all[list every one]"
   "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
   "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
   "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
@@ -231,7 +231,7 @@ _shtab_kubeodds_cluster_drift_defaults_added=0
 
 _shtab_kubeodds_cluster_loss_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*--objects[API objects to go by, where they are not those of the build]:FILE:_files"
+  "*--objects[API objects to use in place of those of the build]:FILE:_files"
   "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
@@ -275,8 +275,8 @@ _shtab_kubeodds_cluster_timeline_options=(
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; each file is the objects at one time]:FILE:_files"
   "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
   "--node[all dumps are of this node]:NAME:"
-  "--name-from[what finds a node\'s name in the path of a dump\: its one group, or all of it]:REGEX:"
-  "--time-from[what finds the time in the path of a dump or of objects\: its one group, or all of it (default\: the time in a bundle, or above the rules\; else when the file was written)]:REGEX:"
+  "--name-from[finds a node\'s name in the path of a dump\: its one group, or the whole match]:REGEX:"
+  "--time-from[finds the time in the path of a dump or of objects\: its group, or the whole match (default\: the time in a bundle, or above the rules\; else when the file was written)]:REGEX:"
   "*--dead[an endpoint that answered no more\; or a CIDR, or a pod\'s ns\/name\; all the time, or FROM and TO such times (2026-11-20T09\:00\:00Z)]:IP[:PORT][@FROM..TO]:"
   "*--dead-node[a node that was gone\; all the time, or FROM and TO such times (2026-11-20T09\:00\:00Z)]:NODE[@FROM..TO]:"
   "*--dead-zone[a zone that was gone\; all the time, or FROM and TO such times (2026-11-20T09\:00\:00Z)]:ZONE[@FROM..TO]:"
@@ -284,7 +284,7 @@ _shtab_kubeodds_cluster_timeline_options=(
   "--max-lost[exit with 1 if a ServicePort may have lost more than this time\'s worth of new flows, or not all was read]:TIME:"
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
-  "--all[all of them, one by one]"
+  "--all[list every one]"
   "--input-format[how to read each DUMP (default\: by text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
   "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
@@ -309,7 +309,7 @@ _shtab_kubeodds_cluster_timeline_defaults_added=0
 
 _shtab_kubeodds_cluster_whatif_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*--objects[API objects to go by, where they are not those of the build]:FILE:_files"
+  "*--objects[API objects to use in place of those of the build]:FILE:_files"
   "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
