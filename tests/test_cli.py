@@ -30,7 +30,9 @@ def dead_half(*more: str) -> list[str]:
     [
         (dead_half(), 0),
         (dead_half("--max-loss", "50%"), 0),
-        (dead_half("--max-loss", "49.9999999999%"), 1),
+        (dead_half("--max-loss", "49.99999%"), 1),
+        # By less than draws are rounded.
+        (dead_half("--max-loss", "49.9999999999%"), 0),
         (dead_half("--max-loss", "0"), 1),
         (dead_half("--strict"), 0),
     ],

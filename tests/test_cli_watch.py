@@ -203,10 +203,10 @@ def test_hostile_names_stay_in_their_labels(names: list[str]) -> None:
         (["--rules", "a", "--every", "0.5s"], "less than a second"),
         (["--rules", "a", "--timeout", "0s"], "is no time at all"),
         (["--command", "a 'b"], "No closing quotation"),
-        (["--command", ""], "a command has a name"),
-        (["--rules", "a", "--npd", "--into", "b"], "--npd prints a line"),
-        (["--rules", "a", "--no-drift", "--allow-drift"], "there is none to allow"),
-        (["--rules", "a", "--max-cpu", "0%"], "is no time at all"),
+        (["--command", ""], "the command is empty"),
+        (["--rules", "a", "--npd", "--into", "b"], "--npd prints one line"),
+        (["--rules", "a", "--no-drift", "--allow-drift"], "has no effect with --no-drift"),
+        (["--rules", "a", "--max-cpu", "0%"], "leaves no time for any check"),
         (["--rules", "a", "--per-service", "some"], "invalid choice"),
     ],
 )
@@ -402,3 +402,14 @@ def test_what_goes_with_it_is_printed_and_asks_for_options_that_there_are(
         from analyzer.arguments.command_line import parse as parse_words
 
         assert parse_words(words).verb == "watch"
+
+
+@pytest.mark.parametrize("into", [".", "none/kubeodds.prom"])
+def test_where_metrics_cannot_be_written_the_file_that_was_asked_for_is_named(
+    command: Command, into: str
+) -> None:
+    result = command("watch", "--rules", DUMP, "--once", "--into", into)
+    assert result.status == 2
+    assert result.err.startswith(f"kubeodds: {into}: ")
+    assert ".new" not in result.err
+    assert [*command.folder.iterdir()] == []

@@ -122,20 +122,22 @@ ANALYZER: Final = (
         "measures before and after, in each format",
     ),
     Row(
-        "verbs/gate arguments/gate questions/gating gate/reasons gate/fixes gate/services "
-        "gate/ports",
-        "test_cli_gate.py gate/test_manifests.py",
+        "verbs/gate arguments/gate questions/gating gate/reasons gate/services gate/ports "
+        "gate/api_shapes",
+        "test_cli_gate.py test_cli_gate_input.py test_cli_gate_nodes.py test_cli_gate_workloads.py "
+        "gate/test_manifests.py gate/test_shapes.py",
         "manifests and nodes as people give them, and what is said of them",
     ),
     Row(
         "gate/adversary gate/bounds gate/cases gate/every gate/failing gate/problem gate/state "
-        "gate/verdict gate/compiling",
+        "gate/verdict gate/compiling gate/scaling gate/relations gate/spreads gate/templates "
+        "gate/wishes",
         "gate/test_worst.py gate/test_manifests.py",
         "no placement is worse than the worst, by a program that tries them all",
     ),
     Row(
         "reports/gate_*",
-        "test_cli_gate.py golden/test_commands.py",
+        "test_cli_gate_formats.py golden/test_commands.py",
         "verdicts in each format",
     ),
     Row(

@@ -103,7 +103,7 @@ def _build(parser: ArgumentParser) -> None:
         "--into",
         metavar="DIR",
         required=True,
-        help="the folder of tables to make, or to go on with",
+        help="folder for the tables; an unfinished build in it is resumed",
     )
     parser.add_argument(
         "--objects",
@@ -121,7 +121,7 @@ def _build(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--name-from",
         metavar="REGEX",
-        help="what finds a node's name in the path of its dump: its one group, or all of it",
+        help="finds a node's name in the path of its dump: its one group, or the whole match",
     )
     parser.add_argument(
         "--engine",
@@ -138,12 +138,12 @@ def _build(parser: ArgumentParser) -> None:
         metavar="SIZE",
         type=size_of,
         default=_MEMORY,
-        help="what a process may take at most: K, M, G (default: 2G)",
+        help="memory limit of each process: K, M, G (default: 2G)",
     )
     parser.add_argument(
         "--alone",
         action="store_true",
-        help="read each dump by itself, and compare none with those before it: the same, slower",
+        help="read each dump on its own, reusing none before it: the same result, slower",
     )
     parser.add_argument(
         "--input-format",
@@ -179,7 +179,7 @@ def _add_objects(parser: ArgumentParser) -> None:
         "--objects",
         metavar="FILE",
         **several(),
-        help="API objects to go by, where they are not those of the build",
+        help="API objects to use in place of those of the build",
     )
     parser.add_argument(
         "--node-of", metavar="CIDR=NODE", **several(network_of_node), help="as of `cluster build`"
@@ -225,7 +225,7 @@ def _drift(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--only", metavar="CODE", **several(_code), help="only differences of these kinds"
     )
-    parser.add_argument("--all", action="store_true", help="all of them, one by one")
+    parser.add_argument("--all", action="store_true", help="list every one")
     add_proxy_options(parser)
     parser.epilog = (
         "Exit status 1 if there is a difference. What a flag of kube-proxy or a rule of others "
@@ -255,12 +255,12 @@ def _timeline(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--name-from",
         metavar="REGEX",
-        help="what finds a node's name in the path of a dump: its one group, or all of it",
+        help="finds a node's name in the path of a dump: its one group, or the whole match",
     )
     parser.add_argument(
         "--time-from",
         metavar="REGEX",
-        help="what finds the time in the path of a dump or of objects: its one group, or all of it "
+        help="finds the time in the path of a dump or of objects: its group, or the whole match "
         "(default: the time in a bundle, or above the rules; else when the file was written)",
     )
     for option, metavar, says in (
@@ -287,7 +287,7 @@ def _timeline(parser: ArgumentParser) -> None:
         "or not all was read",
     )
     command_line.add_filters(parser)
-    parser.add_argument("--all", action="store_true", help="all of them, one by one")
+    parser.add_argument("--all", action="store_true", help="list every one")
     parser.add_argument(
         "--input-format", choices=sorted(FORMATS), help="how to read each DUMP (default: by text)"
     )
@@ -341,7 +341,7 @@ def _sql(parser: ArgumentParser) -> None:
 
 _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
     "build": (
-        "read the dumps of all nodes into tables; go on where it stopped",
+        "read the dumps of all nodes into tables; resume an unfinished build",
         _build,
     ),
     "loss": ("what each Service loses, seen from every node that lives", _loss),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import os
+from argparse import ArgumentParser, ArgumentTypeError
 
 from analyzer.arguments.input import add_reading_options
 from analyzer.arguments.objects import add_proxy_options
@@ -18,12 +19,25 @@ _PLACEMENTS: Final = ("worst", "expected")
 _SHARED: Final = ("--only", "--max-loss", "--min-survives")
 
 EPILOG: Final = (
-    "The worst placement is that of all which the constraints allow and in which the scheduler may "
-    "end, whatever order pods come in and whichever node it takes; the expected one is what its "
-    "default scores give. What they lose is what whatif says of them. Exit 1: a threshold is "
-    "broken, or not proven to be kept, or pods find no node. Options that take several values are "
-    "repeated, or the values are joined by commas."
+    "The worst placement is the worst one that the constraints allow, whatever order the pods are "
+    "scheduled in and whichever feasible node each one gets; the expected one follows the "
+    "scheduler's default scores. Losses are those that whatif reports for that placement. Exit 1: "
+    "a threshold is broken or not proven to hold, or pods stay Pending. Repeat options that take "
+    "several values, or join the values with commas."
 )
+
+
+def _nodes(text: str) -> list[str]:
+    """Return the files or groups that a value of ``--nodes`` names.
+
+    Raises:
+        ArgumentTypeError: there is nothing between two commas.
+    """
+    # Of a name that is too long pathlib makes an error.
+    words = [text] if os.path.exists(text) else text.split(",")  # noqa: PTH110  # see above
+    if words[1:] and not all(words):
+        raise ArgumentTypeError(f"{text!r} has nothing between two commas, or at an end")
+    return words
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -32,15 +46,16 @@ def add_options(parser: ArgumentParser) -> None:
         "manifests",
         metavar="MANIFEST",
         nargs="+",
-        help="YAML or JSON, rendered by helm or kustomize before; files or folders, - for stdin",
+        help="YAML or JSON, already rendered by helm or kustomize: files, folders, or - for stdin",
     )
     parser.add_argument(
         "--nodes",
         metavar="FILE|NODES",
         required=True,
-        **several(),
-        help="kubectl get nodes -o json, with pods,namespaces -A also what runs already; or a "
-        "description: 3xzone=a,3xzone=b+cpu=4+memory=16Gi,1xcontrol-plane",
+        type=_nodes,
+        action="extend",
+        help="output of kubectl get nodes -o json (of nodes,pods,namespaces -A: with what runs "
+        "already), or a description: 3xzone=a,3xzone=b+cpu=4+memory=16Gi,1xcontrol-plane",
     )
     for name in _SHARED:
         parser.add_argument(name, **WHATIF[name])
@@ -55,14 +70,13 @@ def add_options(parser: ArgumentParser) -> None:
         "--control-plane",
         metavar="NODE",
         **several(),
-        help="its nodes (default: those with the role label)",
+        help="the control plane's nodes (default: those with its role label)",
     )
     parser.add_argument(
         "--objects-of",
         choices=_PLACEMENTS,
-        help="print that placement of the Services as a v1 List: kubeodds whatif --from-objects "
-        "reads it",
+        help="print the objects of that placement as a v1 List, for kubeodds whatif --from-objects",
     )
-    parser.add_argument("--all", action="store_true", help="tell of each Service that fails")
+    parser.add_argument("--all", action="store_true", help="show every Service that fails in full")
     add_proxy_options(parser.add_argument_group("rules that are predicted"))
-    add_reading_options(parser, "exit with 3 if not all Services were judged")
+    add_reading_options(parser, "exit with 3 if not every Service was judged")

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 EPILOG: Final = (
-    "Rules, objects and --dead-file are judged again where they have changed; else only the time "
-    "is told. SIGHUP has all read anew, SIGTERM and SIGINT end it. With --once the exit status is "
-    "0 if rules were judged, 1 if --max-loss is given and broken, or something was not judged, 2 "
-    "if nothing could be. With --npd it is 0 for OK, 1 for a problem, 2 for unknown: what was not "
+    "Rules, objects and --dead-file are judged again only when they change. SIGHUP has everything "
+    "read again; SIGTERM and SIGINT end the program. With --once the exit status is 0 if the rules "
+    "were judged, 1 if --max-loss is given and broken or not everything was judged, 2 if nothing "
+    "could be judged. With --npd it is 0 for OK, 1 for a problem, 2 for unknown: what was not "
     "judged is never OK. Nothing is loaded, changed or sent anywhere. See docs/watch.md."
 )
 #: Of one dump: 100,000 Services have a tenth of it.
@@ -52,7 +52,7 @@ def add_watch_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--dead-file",
         metavar="FILE",
-        help="who is dead, a value of --dead in each line, or node NAME, or zone NAME; read again "
+        help="what is dead, one per line: a value of --dead, node NAME, or zone NAME; read again "
         "when it changes",
     )
     command_line.add_filters(parser)
@@ -63,12 +63,12 @@ def add_watch_options(parser: ArgumentParser) -> None:
         help="what a ServicePort may lose (for example 10%%; default: nothing)",
     )
     parser.add_argument(
-        "--no-drift", action="store_true", help="do not hold the rules against the objects"
+        "--no-drift", action="store_true", help="do not compare the rules with the objects"
     )
     parser.add_argument(
         "--allow-drift",
         action="store_true",
-        help="tell of differences to the objects, and let them be no fault",
+        help="report differences to the objects, but not as a problem",
     )
     add_proxy_options(parser)
     shown = parser.add_argument_group("when, and where to")
@@ -81,7 +81,7 @@ def _add_input(parser: ArgumentParser) -> None:
         "--rules",
         metavar="FILE",
         **several(),
-        help="a dump that somebody writes anew: output of iptables-save or `nft list ruleset`",
+        help="a dump that another program rewrites: output of iptables-save or `nft list ruleset`",
     )
     parser.add_argument(
         "--command",
@@ -89,35 +89,34 @@ def _add_input(parser: ArgumentParser) -> None:
         type=_words,
         action="append",
         default=[],
-        help="what prints the rules, run without a shell each time, for example iptables-save; "
-        "repeated for several programs of one node",
+        help="command that prints the rules, run each time without a shell, for example "
+        "iptables-save; repeat it for several programs of one node",
     )
     parser.add_argument(
         "--timeout",
         metavar="TIME",
         type=time_of,
         default="10s",
-        help="end a command that takes longer (default: 10s)",
+        help="end a command that runs longer (default: 10s)",
     )
     parser.add_argument(
         "--max-input",
         metavar="SIZE",
         type=size_of,
         default=_MOST_BYTES,
-        help="refuse more bytes of a file or command: K, M, G (default: 256M)",
+        help="refuse larger files and outputs of commands: K, M, G (default: 256M)",
     )
     parser.add_argument(
         "--max-age",
         metavar="TIME",
         type=time_of,
-        help="take files of rules and objects that are older for ones that nobody writes any more: "
-        "the look has failed",
+        help="take rules and objects in files older than this for stale: such a check has failed",
     )
     parser.add_argument(
         "--objects",
         metavar="FILE",
         **several(),
-        help="kubectl get services,endpointslices,nodes,pods -A -o json; read again when that "
+        help="kubectl get services,endpointslices,nodes,pods -A -o json; read again when the file "
         "changes",
     )
     add_places(
@@ -138,14 +137,14 @@ def _words(text: str) -> list[str]:
     except ValueError as error:
         raise ArgumentTypeError(f"{text!r}: {error}") from None
     if not words or not words[0]:
-        raise ArgumentTypeError("a command has a name")
+        raise ArgumentTypeError("the command is empty")
     return words
 
 
 def _share(text: str) -> Fraction:
     found = percentage(text)
     if not found:
-        raise ArgumentTypeError(f"{text!r} is no time at all")
+        raise ArgumentTypeError(f"{text!r} leaves no time for any check")
     return found
 
 
@@ -163,14 +162,14 @@ def check_watch_options(options: SimpleNamespace) -> str:
     if not options.rules and not options.command:
         return "one of the arguments --rules --command is required"
     if options.npd and options.into is not None:
-        return "--into: it goes with metrics, and --npd prints a line"
+        return "--into: only metrics go there; --npd prints one line to stdout"
     for name in ("rules", "objects"):
         if "-" in getattr(options, name):
             return f"--{name} -: standard input can be read once only; give a file, or --command"
     if options.dead_file == "-":
         return "--dead-file -: standard input can be read once only; give a file"
     if options.no_drift and options.allow_drift:
-        return "--allow-drift: with --no-drift there is none to allow"
+        return "--allow-drift: has no effect with --no-drift; give one of them"
     if options.npd:
         options.once = True
     return ""
@@ -181,29 +180,29 @@ _OUTPUT: Final[dict[str, dict[str, Any]]] = {
         "metavar": "TIME",
         "type": _every,
         "default": "30s",
-        "help": "from one look to the next (default: 30s)",
+        "help": "time between two checks (default: 30s)",
     },
     "--max-cpu": {
         "metavar": "PERCENT",
         "type": _share,
         "default": "10%",
-        "help": "wait longer where looks take more than this share of one CPU (default: 10%%)",
+        "help": "wait longer if checks use more than this share of one CPU (default: 10%%)",
     },
-    "--once": {"action": "store_true", "help": "look once and end, as a timer has it"},
+    "--once": {"action": "store_true", "help": "check once and exit, for use with a timer"},
     "--npd": {
         "action": "store_true",
-        "help": "look once, and print a line for the node-problem-detector",
+        "help": "check once and print one line for the node-problem-detector",
     },
     "--into": {
         "metavar": "FILE",
-        "help": "write metrics there, for the textfile collector of the node exporter; whole or "
-        "not at all (default: stdout)",
+        "help": "write metrics to this file, replaced as a whole, for the node exporter's textfile "
+        "collector (default: stdout)",
     },
     "--print": {
         "choices": tuple(FILES),
-        "help": "print a file that goes with it, and end: rules for alerts, a dashboard of "
-        "Grafana, a DaemonSet, a service and a timer of systemd, the configuration of a plugin of "
-        "the node-problem-detector",
+        "help": "print a file for use with it, and exit: alerting rules, a Grafana dashboard, a "
+        "DaemonSet, a systemd service or timer, the configuration of a plugin of the "
+        "node-problem-detector",
     },
     "--per-service": {
         "choices": ("all", "affected", "no"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from analyzer.failure.limits import allowed
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import (
     Endpoint,
@@ -85,7 +86,10 @@ class RouteLoss:
 
     def is_lost_beyond(self, most: Fraction) -> bool:
         """Tell whether flows may be lost, and more than `most` reach no living endpoint."""
-        return bool(self.loss.upper) and (~self.survives.lower).as_fraction() > most
+        if not self.loss.upper:
+            return False
+        lost = (~self.survives.lower).as_fraction()
+        return lost > most and lost > allowed(most, len(self.route.shares))
 
 
 @value(kw_only=True)

@@ -1,4 +1,4 @@
-"""Which failure costs a ServicePort more than is allowed, decided exactly.
+"""Which failure costs a ServicePort more than is allowed, decided exactly but for rounded draws.
 
 As for ``loss --max-loss`` flows count that reach no endpoint anyway: what matters is whether new
 flows may land on dead endpoints, and which share may reach no living one.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from analyzer.failure.incidence import ONE, Incidence, Row
+from analyzer.failure.limits import allowed
 from analyzer.failure.whatif import Kind, WhatIf
 from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.probability import Dyadic
@@ -104,11 +105,16 @@ def exceeding_any(incidence: Incidence, size: int, most: Fraction) -> Exceeding 
     """
     if size > len(incidence.groups):
         return None
-    limit = most.numerator * ONE // most.denominator
+    limits: dict[int, int] = {}  # by the number of endpoints: there may be many rows
     for row in (row for rows in incidence.services for row in rows):
         numbers = row.lower or row.upper
         if not numbers and not row.open:
             continue
+        endpoints = len(row.places)
+        limit = limits.get(endpoints)
+        if limit is None:
+            limited = allowed(most, endpoints)
+            limit = limits[endpoints] = limited.numerator * ONE // limited.denominator
         lost = _rest(row) + sum(sorted(row.lower.values())[-size:])
         if lost < limit - _ROUNDED:
             continue
@@ -160,4 +166,4 @@ def _worst(row: Row, size: int, *, is_close: bool) -> Iterator[tuple[int, ...]]:
 def _is_exceeded(row: Row, groups: Collection[int], most: Fraction) -> bool:
     if not row.loss(groups).upper:
         return False
-    return row.reaches_none(groups).as_fraction() > most
+    return row.reaches_none(groups).as_fraction() > allowed(most, len(row.places))

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from analyzer.advice.scores import dropping
 from analyzer.failure.reaching import reaching_at_every_node
 from analyzer.failure.whatif import Asked, Failure, Kind, WhatIf, what_if
-from analyzer.gate.compiling import Template
 from analyzer.gate.every import Ended
 from analyzer.gate.failing import Failing
 from analyzer.gate.objects import Addresses, alone, completed_service, families_of, slices
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService
+from analyzer.gate.templates import Template
 from analyzer.kubeproxy.predict.assumptions import Said, assumed
 from analyzer.kubeproxy.predict.cluster import Prediction, predict
 from analyzer.model.probability import NEVER, Bounds
@@ -127,7 +127,7 @@ class Judge:
             depth=failing.depth,
             top=1,
         )
-        self._numbers = {each.key: n for n, each in enumerate(services)}
+        self._numbers = {id(each.manifest): n for n, each in enumerate(services)}
         self.prediction = Prediction(
             settings=found.settings, nodes=tuple(n.name for n in problem.nodes), assumed=found.words
         )
@@ -183,7 +183,11 @@ class Judge:
         """Return the objects of placements, under the names of the Services."""
         items = [*self._addresses.nodes]
         for service, end in asked:
-            items += self._objects(service, end, *service.key, self._numbers[service.key])
+            number = self._numbers[id(service.manifest)]
+            namespace, name = service.key
+            if not service.manifest.is_named:
+                name = f"{name[:-1]}{number:05d}"
+            items += self._objects(service, end, namespace, name, number)
         return items
 
     def _objects(

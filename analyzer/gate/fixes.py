@@ -1,19 +1,27 @@
-"""What would help: constraints and replicas that are tried on a workload, and judged again."""
+"""What would help: constraints and replicas that are tried on a workload, and judged again.
+
+Smaller changes are tried before those that have them as a part: nothing is advised that adds
+nothing to it.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 
 from analyzer.gate.cases import Judge
-from analyzer.gate.compiling import Template
 from analyzer.gate.failing import Failing
 from analyzer.gate.nodes import HOSTNAME, ZONE
 from analyzer.gate.problem import Problem
+from analyzer.gate.scaling import scaled_placements
 from analyzer.gate.services import GatedService
-from analyzer.gate.verdict import Judged, Thresholds, judged_with
-from analyzer.gate.worst import placements
+from analyzer.gate.templates import Template, remade
+from analyzer.gate.verdict import Found, Judged, Thresholds, judged_with
+from analyzer.gate.workloads import Workload
 from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import at, elements
+from analyzer.parsers.manifests import Manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +31,18 @@ if TYPE_CHECKING:
     Compile = Callable[[Sequence[Template]], Problem]
 
 _SCALABLE = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
+#: As many more replicas are tried.
+_MOST_MORE = 2
+#: Of each change, where an autoscaler changes numbers: pods times nodes.
+_MOST_WORK = 8_000
+
+
+@value
+class Patch:
+    """A change of one manifest, as a merge patch of JSON (RFC 7386)."""
+
+    manifest: Manifest
+    merge: Mapping[str, Any]
 
 
 @value(kw_only=True)
@@ -35,12 +55,21 @@ class Fix:
     """
 
     says: str
+    patches: tuple[Patch, ...]
     then: Judged
 
     @property
     def is_enough(self) -> bool:
         """Whether no threshold is broken then, and no pod is without a node."""
         return not self.then.violations and not self.then.pending
+
+
+@value(kw_only=True)
+class _Change:
+    says: str
+    templates: Sequence[Template]
+    service: GatedService
+    patches: tuple[Patch, ...]
 
 
 def fix_of(
@@ -53,97 +82,159 @@ def fix_of(
 ) -> Fix | None:
     """Return the first change with which all thresholds are kept, else that which loses least.
 
-    None: none that was tried is better.
+    None: none that was tried is proven to be better.
     """
     tried = []
-    for says, changed, service in _changes(broken, templates, failing):
-        problem = compile_(changed)
-        found = placements(problem, service.groups, failing, want_every=service.prefers_places)
+    for change in _changes(broken, templates, failing):
+        problem = compile_(change.templates)
+        service = change.service
+        found = scaled_placements(
+            problem,
+            service.groups,
+            failing,
+            want_every=service.prefers_places,
+            work=_MOST_WORK,
+        )
         then = judged_with(service, found, problem, failing, judge, thresholds)
-        fix = Fix(says=says, then=then)
+        fix = Fix(says=change.says, patches=change.patches, then=then)
         if fix.is_enough:
             return fix
-        tried.append(fix)
-    better = [each for each in tried if not each.then.pending and _loss(each.then) < _loss(broken)]
-    return min(better, key=lambda each: _loss(each.then), default=None)
+        if not then.pending and _is_better(then, broken):
+            tried.append(fix)
+    return min(tried, key=lambda each: _rank(each.then), default=None)
 
 
-def _loss(found: Judged) -> tuple[Any, ...]:
+def _is_better(then: Judged, broken: Judged) -> bool:
+    """Tell whether what breaks a threshold is less for sure, and no failure costs more."""
+    pairs = [*zip(then.worst, broken.worst, strict=True)]
+    if any(_at_most(now) > _loss(before) for now, before in pairs):
+        return False
+    violated = {id(each.found) for each in broken.violations}
+    if any(_at_most(now) < _loss(before) for now, before in pairs if id(before) in violated):
+        return True
+    more = _survived(then.fewest) > broken.fewest.case.survives
+    return more and id(broken.fewest) in violated
+
+
+def _rank(found: Judged) -> tuple[int, Fraction, int]:
     """Return what verdicts are ordered by, the best first."""
-    losses = [
-        (each.case.found is None, each.case.loss(each.kind).upper)
-        for each in found.worst
-        if each.kind
-    ]
     return (
-        found.pending,
         len(found.violations),
-        max(losses, default=(False, None)),
-        -found.fewest.case.survives,
+        max(map(_at_most, found.worst), default=Fraction(0)),
+        -_survived(found.fewest),
     )
 
 
-def _changes(
-    broken: Judged, templates: Sequence[Template], failing: Failing
-) -> Iterator[tuple[str, list[Template], GatedService]]:
-    """Give changes with what they say, the mildest first."""
+def _loss(found: Found) -> Fraction:
+    """Return what the worst placement that was found loses."""
+    assert found.kind is not None  # of a failure
+    if found.case.found is None:
+        return Fraction(1)
+    return found.case.loss(found.kind).upper.as_fraction()
+
+
+def _at_most(found: Found) -> Fraction:
+    """Return what no placement exceeds."""
+    return _loss(found) if found.most is None else max(found.most, _loss(found))
+
+
+def _survived(found: Found) -> int:
+    """Return the number of nodes that are survived for sure."""
+    return found.case.survives if found.is_proven else found.surely
+
+
+# --- what is tried -----------------------------------------------------------
+
+
+def _changes(broken: Judged, templates: Sequence[Template], failing: Failing) -> Iterator[_Change]:
+    """Give changes, the mildest first."""
     service = broken.service
-    own = [g for g in service.groups if templates[g].workload is not None]
-    if broken.pending and any(_is_counting_taints(templates[g]) for g in own):
-        honest = [_honouring(each) if g in own else each for g, each in enumerate(templates)]
-        yield "nodeTaintsPolicy Honor in its topologySpreadConstraints", honest, service
+    every = [templates[g].workload for g in service.groups]
+    own = [*{id(each): each for each in every if each is not None}.values()]
+    counting = [each for each in own if _is_counting_taints(each)]
+    if broken.pending and counting:
+        changed = templates
+        patches = []
+        for each in counting:
+            honest = _honouring(each)
+            changed = remade(changed, each, replace(each, spec=_with(each, honest)))
+            patches.append(_patch_of(each, honest, 0))
+        says = "nodeTaintsPolicy Honor in its topologySpreadConstraints"
+        yield _Change(says=says, templates=changed, service=service, patches=tuple(patches))
     near = at(service.item, "spec", "trafficDistribution")
     if near:
         spec = {k: v for k, v in service.item["spec"].items() if k != "trafficDistribution"}
-        without = replace(service, item={**service.item, "spec": spec})
-        yield f"without trafficDistribution {near}", [*templates], without
-    if not all(_is_scalable(templates[g]) for g in own) or not own:
+        yield _Change(
+            says=f"without trafficDistribution {near}",
+            templates=templates,
+            service=replace(service, item={**service.item, "spec": spec}),
+            patches=(Patch(service.manifest, {"spec": {"trafficDistribution": None}}),),
+        )
+    if not own or not all(each.kind in _SCALABLE for each in own):
         return
-    keys = [(HOSTNAME,)] + ([(ZONE, HOSTNAME)] if len(failing.zones) > 1 else [])
-    for more in range(3):
-        for which in keys:
-            changed = [*templates]
-            for g in own:
-                changed[g] = _spread(templates[g], which, more)
-            yield _says([templates[g] for g in own], which, more), changed, service
+    keys: list[tuple[str, ...]] = [(), (HOSTNAME,)]
+    if len(failing.zones) > 1:
+        keys += [(ZONE,), (ZONE, HOSTNAME)]
+    for more, which in itertools.product(range(_MOST_MORE + 1), keys):
+        if more or which:
+            yield _spread(service, templates, own, which, more)
 
 
-def _is_counting_taints(template: Template) -> bool:
+def _is_counting_taints(workload: Workload) -> bool:
     """Tell whether nodes that its pods do not tolerate count as empty domains."""
-    constraints = elements(template.spec, "topologySpreadConstraints")
+    constraints = elements(workload.spec, "topologySpreadConstraints")
     return any(at(each, "nodeTaintsPolicy") != "Honor" for each in constraints)
 
 
-def _honouring(template: Template) -> Template:
-    constraints = [
+def _honouring(workload: Workload) -> list[Any]:
+    return [
         {**each, "nodeTaintsPolicy": "Honor"}
-        for each in elements(template.spec, "topologySpreadConstraints")
+        for each in elements(workload.spec, "topologySpreadConstraints")
     ]
-    return replace(template, spec={**template.spec, "topologySpreadConstraints": constraints})
 
 
-def _is_scalable(template: Template) -> bool:
-    return template.workload is not None and template.workload.kind in _SCALABLE
+def _spread(
+    service: GatedService,
+    templates: Sequence[Template],
+    own: Sequence[Workload],
+    keys: Sequence[str],
+    more: int,
+) -> _Change:
+    """Return the change that gives workloads constraints on these keys, and replicas more."""
+    patches: list[Patch] = []
+    for each in own:
+        constraints = _constraints(each, keys) if keys else None
+        spec = each.spec if constraints is None else _with(each, constraints)
+        least = (each.replicas or 0) + more
+        changed = replace(each, spec=spec, replicas=least, most=max(least, each.most))
+        templates = remade(templates, each, changed)
+        of_workload = 0 if each.scaler is not None else more
+        if constraints is not None or of_workload:
+            patches.append(_patch_of(each, constraints, of_workload))
+        if more and each.scaler is not None:
+            patches.append(_patch_of_scaler(each.scaler, least, max(least, each.most)))
+    says = _says(own, keys, more)
+    return _Change(says=says, templates=templates, service=service, patches=tuple(patches))
 
 
-def _says(templates: Sequence[Template], keys: Sequence[str], more: int) -> str:
-    named = " and ".join(keys)
-    told = [f"{(each.number or 0) + more}" for each in templates]
-    if len(templates) > 1:
-        told = [f"{n} for {each.name}" for n, each in zip(told, templates, strict=True)]
-    number = f"replicas {', '.join(told)} and " if more else ""
-    kind = "a topologySpreadConstraint" if len(keys) == 1 else "topologySpreadConstraints"
-    return f"{number}{kind} on {named} (maxSkew 1, DoNotSchedule, nodeTaintsPolicy Honor)"
+def _says(own: Sequence[Workload], keys: Sequence[str], more: int) -> str:
+    told = []
+    for each in own if more else ():
+        what = "replicas" if each.scaler is None else "minReplicas"
+        number = f"{what} {(each.replicas or 0) + more:,}"
+        told.append(number if len(own) == 1 else f"{number} for {each.name}")
+    if keys:
+        kind = "a topologySpreadConstraint" if len(keys) == 1 else "topologySpreadConstraints"
+        named = " and ".join(keys)
+        told.append(f"{kind} on {named} (maxSkew 1, DoNotSchedule, nodeTaintsPolicy Honor)")
+    return " and ".join([", ".join(told[:-1]), told[-1]] if told[1:] else told)
 
 
-def _spread(template: Template, keys: Sequence[str], more: int) -> Template:
-    """Return pods with constraints on these keys, in place of those that they have on them."""
-    selector: Mapping[str, Any] = (
-        at(template.workload.manifest.item, "spec", "selector") if template.workload else None
-    ) or {"matchLabels": dict(template.labels)}
+def _constraints(workload: Workload, keys: Sequence[str]) -> list[Any]:
+    """Return constraints on these keys, in place of those that there are on them."""
     kept = [
         each
-        for each in elements(template.spec, "topologySpreadConstraints")
+        for each in elements(workload.spec, "topologySpreadConstraints")
         if at(each, "topologyKey") not in keys
     ]
     added = [
@@ -152,12 +243,25 @@ def _spread(template: Template, keys: Sequence[str], more: int) -> Template:
             "topologyKey": key,
             "whenUnsatisfiable": "DoNotSchedule",
             "nodeTaintsPolicy": "Honor",
-            "labelSelector": selector,
+            "labelSelector": workload.manifest.item["spec"]["selector"],
         }
         for key in keys
     ]
-    return replace(
-        template,
-        spec={**template.spec, "topologySpreadConstraints": [*kept, *added]},
-        number=(template.number or 0) + more,
-    )
+    return [*kept, *added]
+
+
+def _with(workload: Workload, constraints: Sequence[Any]) -> Mapping[str, Any]:
+    return {**workload.spec, "topologySpreadConstraints": constraints}
+
+
+def _patch_of(workload: Workload, constraints: Sequence[Any] | None, more: int) -> Patch:
+    spec: dict[str, Any] = {"replicas": (workload.replicas or 0) + more} if more else {}
+    if constraints is not None:
+        template = {"spec": {"topologySpreadConstraints": constraints}}
+        is_pod = workload.kind == "Pod"
+        spec = {**spec, **(template["spec"] if is_pod else {"template": template})}
+    return Patch(workload.manifest, {"spec": spec})
+
+
+def _patch_of_scaler(scaler: Manifest, least: int, most: int) -> Patch:
+    return Patch(scaler, {"spec": {"minReplicas": least, "maxReplicas": most}})

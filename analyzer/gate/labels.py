@@ -79,20 +79,21 @@ def meets(expression: object, labels: Labels) -> bool:
             return has and _compared(labels[key], operator, values, key)
         case _:
             raise ValueError(
-                f"{key}: the operator {operator!r} is none of In, NotIn, Exists, DoesNotExist, "
+                f"{key}: the operator {operator!r} is not one of In, NotIn, Exists, DoesNotExist, "
                 "Gt and Lt"
             )
 
 
 def _compared(label: str, operator: str, values: list[str], key: str) -> bool:
-    if len(values) != 1 or not _is_integer(values[0]):
+    if len(values) != 1 or not is_integer(values[0]):
         raise ValueError(f"{key}: {operator} takes one value, an integer")
-    if not _is_integer(label):
+    if not is_integer(label):
         return False
     return int(label) > int(values[0]) if operator == "Gt" else int(label) < int(values[0])
 
 
-def _is_integer(given: str) -> bool:
+def is_integer(given: str) -> bool:
+    """Tell whether a text is an integer of the API, which has 64 bits."""
     digits = given.removeprefix("-")
     return digits.isascii() and digits.isdecimal() and len(digits) < 19  # noqa: PLR2004  # of int64
 

@@ -134,6 +134,8 @@ def _of_container(container: object) -> dict[str, int]:
 def _amounts(given: object) -> Iterator[tuple[str, int]]:
     if isinstance(given, dict):
         for key, each in given.items():
+            if each is None:
+                continue
             try:
                 yield key, quantity(key, each)
             except ValueError as error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ZONE: Final = "topology.kubernetes.io/zone"
 HOSTNAME: Final = "kubernetes.io/hostname"
 _CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
-_GROUP: Final = re.compile(r"(\d{1,4})x(.+)?", re.DOTALL)
+_GROUP: Final = re.compile(r"([0-9]+)x(.+)?", re.DOTALL)
 _MOST: Final = 5_000
 _RESOURCES: Final = ("cpu", "memory", "pods")
 #: Of labels that everybody knows by their last part.
@@ -69,16 +69,15 @@ def described(groups: Sequence[str]) -> list[Object]:
     numbers: dict[str, int] = {}
     for group in groups:
         parts = _GROUP.fullmatch(group)
-        if parts is None or not int(parts[1]):
+        if parts is None or not parts[1].strip("0"):
             raise UsageError(
                 f"--nodes {group}: neither a file nor a description of nodes, for example "
                 "3xzone=a,3xzone=b"
             )
-        words = (parts[2] or "").split("+") if parts[2] else []
-        for _ in range(int(parts[1])):
-            found.append(_node(group, words, numbers))
-            if len(found) > _MOST:
-                raise UsageError(f"--nodes: more than {_MOST:,} nodes are described")
+        if len(parts[1]) > len(str(_MOST)) or len(found) + int(parts[1]) > _MOST:
+            raise UsageError(f"--nodes {group}: more than {_MOST:,} nodes are described")
+        words = parts[2].split("+") if parts[2] else []
+        found += [_node(group, words, numbers) for _ in range(int(parts[1]))]
     return found
 
 
@@ -159,9 +158,13 @@ def _scheduling_node(item: Object, name: str) -> SchedulingNode:
         name=name,
         labels=labels_of(at(item, "metadata", "labels"), "its labels"),
         taints=tuple(dict.fromkeys(_taints(item))),
-        room={k: quantity(k, each) for k, each in room.items()} if isinstance(room, dict) else None,
+        room=_room(room) if isinstance(room, dict) else None,
         item=item,
     )
+
+
+def _room(given: Mapping[str, object]) -> dict[str, int]:
+    return {key: quantity(key, each) for key, each in given.items() if each is not None}
 
 
 def _taints(node: Object) -> Iterator[Taint]:

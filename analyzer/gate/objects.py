@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from analyzer.gate.compiling import Template
+    from analyzer.gate.templates import Template
 
 _OF_SERVICE: Final = "kubernetes.io/service-name"
 _FAMILIES: Final = {"IPv4": 4, "IPv6": 6}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from analyzer.model.value import value
+from analyzer.gate.templates import numbered
+from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,6 +100,11 @@ class Group:
     stuck: str = ""
 
     @property
+    def asked(self) -> int:
+        """How many pods there are to be: those to place, and those that are there already."""
+        return self.number + sum(self.fixed.values())
+
+    @property
     def related(self) -> frozenset[int]:
         """Groups whose pods matter to where these may be, besides by what they request."""
         found = set(self.conflicting) | set(self.affine or ())
@@ -110,10 +116,32 @@ class Group:
 
 
 @value(kw_only=True)
+class Scale:
+    """A workload whose number an autoscaler changes.
+
+    Attributes:
+        least: the number that its groups have to begin with.
+        groups: of its pods, each with its place where it is one pod of a StatefulSet.
+    """
+
+    workload: Workload
+    least: int
+    most: int
+    groups: Mapping[int, int | None]
+
+    def numbers(self, replicas: int) -> Iterator[tuple[int, int]]:
+        """Give how many pods each of its groups has of so many replicas."""
+        apart = [each for each in self.groups.values() if each is not None]
+        for g, place in self.groups.items():
+            yield g, numbered(place, apart, replicas)
+
+
+@value(kw_only=True)
 class Problem:
     """What is to be placed where.
 
     Attributes:
+        scales: workloads whose numbers may be others; groups have the least of them.
         room: allocatable amounts of each node by resource, of resources that are judged.
         classes: nodes that nothing but their names tells apart have the same number.
     """
@@ -122,6 +150,32 @@ class Problem:
     groups: tuple[Group, ...]
     room: tuple[Mapping[str, int], ...]
     classes: tuple[int, ...]
+    scales: tuple[Scale, ...] = ()
+
+    def scaled(self, replicas: Sequence[int]) -> Problem:
+        """Return the same with other numbers of what is scaled, in the order of `scales`."""
+        groups = [*self.groups]
+        for scale, told in zip(self.scales, replicas, strict=True):
+            for g, number in scale.numbers(told):
+                group = groups[g]
+                # What names its node is there from the beginning.
+                fixed = dict.fromkeys(group.fixed, number)
+                groups[g] = replace(group, number=0 if fixed else number, fixed=fixed)
+        return replace(self, groups=tuple(groups))
+
+    @property
+    def fullest(self) -> Problem:
+        """The same with the most of all that is scaled."""
+        return self.scaled([each.most for each in self.scales])
+
+    def replicas(
+        self, counts: Sequence[Sequence[int]], left: Sequence[int]
+    ) -> Iterator[tuple[Scale, int]]:
+        """Give the numbers with which pods ended so, of what is scaled and was placed."""
+        for scale in self.scales:
+            number = sum(sum(counts[g]) + left[g] for g in scale.groups)
+            if number >= scale.least:
+                yield scale, number
 
     def zones(self) -> dict[str, list[int]]:
         """Return the nodes of each zone, by its name."""

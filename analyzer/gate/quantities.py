@@ -34,12 +34,12 @@ def quantity(resource: str, given: object) -> int:
     is_told = isinstance(given, (int, float, str)) and not isinstance(given, bool)
     found = _QUANTITY.fullmatch(str(given).strip()) if is_told else None
     if found is None:
-        raise ValueError(f"{given!r} is no quantity (for example 500m or 1Gi)")
+        raise ValueError(f"{given!r} is not a quantity (for example 500m or 1Gi)")
     number = Fraction(found[1].rstrip(".")) * (
         Fraction(10) ** int(found[2][1:]) if found[2] else _SUFFIXES[found[3] or ""]
     )
     if resource == _CPU:
         number *= 1000
     if number < 0:
-        raise ValueError(f"{given!r} is below 0")
+        raise ValueError(f"{given!r} is negative")
     return -(-number.numerator // number.denominator)

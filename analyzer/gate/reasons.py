@@ -23,7 +23,7 @@ def why_allowed(spec: Mapping[str, Any]) -> str:
     if required:
         return f"allowed by {' and '.join(required)}"
     if rather:
-        return f"{' and '.join(rather)}: a wish, which keeps no pod from a node"
+        return f"{' and '.join(rather)}: only a preference, which the scheduler may ignore"
     return "no required podAntiAffinity and no topologySpreadConstraints keep its pods apart"
 
 
@@ -55,5 +55,5 @@ def why_pending(problem: Problem, group: Group) -> str:
     told = Counter(group.refused.values()).most_common()
     parts = [f"{number:,} {why}" for why, number in told]
     if group.nodes:
-        parts.append(f"{len(group.nodes):,} taken as far as its constraints let them")
+        parts.append(f"{len(group.nodes):,} where its constraints allow no more")
     return f"of {every:,} nodes: {', '.join(parts)}"

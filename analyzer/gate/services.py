@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from analyzer.gate.compiling import Template
 from analyzer.gate.labels import labels_of, selects
 from analyzer.gate.ports import ports_of
+from analyzer.gate.templates import Template
 from analyzer.kubeproxy.generate.objects import is_name
 from analyzer.model.value import value
 from analyzer.parsers.api_objects import Object, at, elements, text
@@ -93,8 +93,11 @@ def services_of(
     for each in given:
         if each.kind != "Service":
             continue
-        if not is_name(each.name) or not is_name(each.namespace):
-            each.fail("its name or namespace is none that the API allows")
+        # The API puts five letters and digits where the star is.
+        if not is_name(each.name if each.is_named else f"{each.name[:-1]}x") or not is_name(
+            each.namespace
+        ):
+            each.fail("its name or namespace is not one that the API allows")
         why = _without_rules(each.item)
         if why:
             yield Unjudged(each, why, matters=False)
@@ -149,13 +152,13 @@ def _without_rules(item: Object) -> str:
     if at(spec, "clusterIP") == "None":
         return "headless: kube-proxy has no rules for it"
     if isinstance(labels, dict) and any(each in labels for each in _NOT_OURS):
-        return "its labels leave it to another proxy"
+        return "its labels assign it to another proxy"
     return ""
 
 
 def _unknown(item: Object, selector: dict[str, str]) -> str:
     if not selector:
-        return "no selector: its endpoints are made by hand"
+        return "no selector: its endpoints are managed by hand"
     annotations = at(item, "metadata", "annotations")
     mode = next((text(at(annotations, key)) for key in _MODES if at(annotations, key)), None)
     if mode is not None and mode.lower() != "disabled":

@@ -12,8 +12,9 @@ from analyzer.gate.every import Ended
 from analyzer.gate.expected import expected_end
 from analyzer.gate.failing import Failing
 from analyzer.gate.problem import Problem
+from analyzer.gate.scaling import scaled_placements
 from analyzer.gate.services import GatedService
-from analyzer.gate.worst import Placements, candidates, placements
+from analyzer.gate.worst import Placements, candidates
 from analyzer.model.probability import ALWAYS
 from analyzer.model.value import value
 
@@ -109,7 +110,9 @@ def judged(
     for each in services:
         if each.groups not in known:
             want_every = each.groups in odd
-            known[each.groups] = placements(problem, each.groups, failing, want_every=want_every)
+            known[each.groups] = scaled_placements(
+                problem, each.groups, failing, want_every=want_every
+            )
     asked = [(each, end) for each in services for end in _asked(each, known[each.groups], expected)]
     cases = judge.cases(asked)
     of = {id(each): [case for case in cases if case.service is each] for each in services}
@@ -206,9 +209,7 @@ def _violations(found: Iterable[Found], thresholds: Thresholds) -> Iterator[Viol
         else:
             if thresholds.max_loss is None:
                 continue
-            # Each draw is off by up to half of 2**-31: half of four endpoints is no more than 50%.
-            limit = thresholds.max_loss + Fraction(sum(each.case.held), 1 << 31)
-            every = breaches(each.case.found, max_loss=limit)
+            every = breaches(each.case.found, max_loss=thresholds.max_loss)
             told = [breach for breach in every if breach.kind is each.kind]
             is_open = each.most is not None and each.most > thresholds.max_loss
         if told:

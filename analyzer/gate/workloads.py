@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from analyzer.gate.labels import labels_of, selects
+from analyzer.gate.labels import is_empty, labels_of, selects
 from analyzer.model.value import replace, value
-from analyzer.parsers.api_objects import Object, at, text
+from analyzer.parsers.api_objects import Object, at
 from analyzer.parsers.manifests import Manifest
 
 TYPE_CHECKING = False
@@ -23,7 +23,6 @@ KINDS: Final = frozenset((*_OF_TEMPLATE, "Pod"))
 #: Kinds that are read besides.
 OTHERS: Final = frozenset(("Service", "HorizontalPodAutoscaler", "Namespace"))
 _HASH: Final = "pod-template-hash"
-_MOST_REPLICAS: Final = 10_000
 _DAEMON_TOLERATES: Final = (
     ("not-ready", "NoExecute"),
     ("unreachable", "NoExecute"),
@@ -41,17 +40,18 @@ class Workload:
     Attributes:
         labels: of its pods, with those that its controller adds.
         spec: of its pods.
-        replicas: how many; of a DaemonSet None: one on each node that takes one.
-        scaled: what the number is by an autoscaler, in words; empty where none scales it.
-        most: how many pods its autoscaler may make of them, which are not judged; 0: no more.
+        replicas: how many, of an autoscaler's numbers the least; of a DaemonSet None: one on each
+            node that takes one.
+        most: the most that an autoscaler may make of them; `replicas` where none scales it.
+        scaler: the autoscaler.
     """
 
     manifest: Manifest
     labels: Mapping[str, str]
     spec: Mapping[str, Any]
     replicas: int | None
-    scaled: str = ""
     most: int = 0
+    scaler: Manifest | None = None
 
     @property
     def kind(self) -> str:
@@ -75,25 +75,29 @@ def workloads(given: Sequence[Manifest]) -> list[Workload]:
     Raises:
         ParseError: one of them is malformed.
     """
-    bounds = dict(_scaled(given))
-    found = []
-    for each in given:
-        if each.kind in KINDS:
-            made = _workload(each)
-            bound = bounds.get((each.kind, each.key))
-            if bound is not None and made.replicas is not None:
-                least, most = bound
-                says = f"{made.name}: {least} pods, the least that its autoscaler keeps"
-                more = most if most > least else 0
-                made = replace(made, replicas=least, scaled=says, most=more)
-            found.append(made)
-    return found
+    scalers = _scalers(given)
+    return [_scaled(_workload(each), scalers) for each in given if each.kind in KINDS]
+
+
+def _scaled(workload: Workload, scalers: Mapping[object, Manifest]) -> Workload:
+    """Return a workload with the numbers that its autoscaler may make of it.
+
+    Source: pkg/controller/podautoscaler/horizontal.go, ``reconcileAutoscaler``: of no replicas none
+    are made, unless it may keep none.
+    """
+    found = scalers.get((workload.kind, workload.manifest.key))
+    if found is None or workload.replicas is None:
+        return workload
+    least, most = _numbers_of(found)
+    if workload.replicas == 0 and least:
+        return workload
+    return replace(workload, replicas=least, most=most, scaler=found)
 
 
 def _workload(given: Manifest) -> Workload:
     item = given.item
-    if not given.name:
-        given.fail("no name in its metadata")
+    # Of workloads whose names the API is to make, each has its own.
+    own = given.name if given.is_named else f"{given.name} {id(given.item)}"
     is_pod = given.kind == "Pod"
     template: Object = item if is_pod else at(item, "spec", "template")
     spec = at(template, "spec")
@@ -104,15 +108,18 @@ def _workload(given: Manifest) -> Workload:
         is_own = is_pod or selects(at(item, "spec", "selector"), labels)
     except ValueError as error:
         given.fail(str(error))
+    if not is_pod and is_empty(at(item, "spec", "selector")):
+        given.fail("spec.selector: empty; the API requires one that selects its pods")
     if not is_own:
-        given.fail("its selector does not select its own pods")
+        given.fail("spec.selector does not match the labels of its own pods")
     if given.kind in {"Deployment", "ReplicaSet"}:
-        labels.setdefault(_HASH, given.name)
+        labels.setdefault(_HASH, own)
     if given.kind == "StatefulSet":
-        labels.setdefault("controller-revision-hash", given.name)
+        labels.setdefault("controller-revision-hash", own)
     if given.kind == "DaemonSet":
         spec = {**spec, "tolerations": [*_daemon_tolerations(spec)]}
-    return Workload(manifest=given, labels=labels, spec=spec, replicas=_replicas(given))
+    number = _replicas(given)
+    return Workload(manifest=given, labels=labels, spec=spec, replicas=number, most=number or 0)
 
 
 def _replicas(given: Manifest) -> int | None:
@@ -121,11 +128,7 @@ def _replicas(given: Manifest) -> int | None:
     if given.kind == "Pod":
         return 1
     number = at(given.item, "spec", "replicas")
-    if number is None:
-        return 1
-    if type(number) is not int or not 0 <= number <= _MOST_REPLICAS:
-        given.fail(f"replicas: expected a number from 0 to {_MOST_REPLICAS:,}, not {number!r}")
-    return number
+    return 1 if number is None else int(number)
 
 
 def _daemon_tolerations(spec: Mapping[str, Any]) -> Iterator[object]:
@@ -138,20 +141,29 @@ def _daemon_tolerations(spec: Mapping[str, Any]) -> Iterator[object]:
         yield {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
 
 
-def _scaled(
-    given: Sequence[Manifest],
-) -> Iterator[tuple[tuple[str, tuple[str, str]], tuple[int, int]]]:
-    """Give the least and the most pods that autoscalers keep, by a workload's kind and key."""
+def _scalers(given: Sequence[Manifest]) -> dict[object, Manifest]:
+    """Return autoscalers by the kind and key of what they scale.
+
+    Raises:
+        ParseError: two scale the same; the controller then scales by none of them.
+    """
+    found: dict[object, Manifest] = {}
     for each in given:
         if each.kind == "HorizontalPodAutoscaler":
-            target = at(each.item, "spec", "scaleTargetRef")
-            least = at(each.item, "spec", "minReplicas")
-            least = 1 if least is None else least
-            if type(least) is not int or not 0 <= least <= _MOST_REPLICAS:
-                each.fail(f"minReplicas: expected a number, not {least!r}")
-            most = at(each.item, "spec", "maxReplicas")
-            if type(most) is not int or not max(1, least) <= most:
-                each.fail(f"maxReplicas: expected a number, at least minReplicas, not {most!r}")
-            kind, name = text(at(target, "kind")), text(at(target, "name"))
-            if kind and name:
-                yield (kind, (each.namespace, name)), (least, most)
+            target = each.item["spec"]["scaleTargetRef"]
+            key = target["kind"], (each.namespace, target["name"])
+            first = found.setdefault(key, each)
+            if first is not each:
+                each.fail(f"scales {target['kind']} {target['name']}, as does {first.title}")
+            _numbers_of(each)
+    return found
+
+
+def _numbers_of(scaler: Manifest) -> tuple[int, int]:
+    """Return the least and the most pods that an autoscaler keeps."""
+    spec = scaler.item["spec"]
+    least, most = at(spec, "minReplicas"), spec["maxReplicas"]
+    least = 1 if least is None else least
+    if most < least:
+        scaler.fail(f"spec.maxReplicas: {most:,} is less than minReplicas, {least:,}")
+    return least, most

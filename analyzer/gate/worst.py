@@ -28,7 +28,7 @@ _MOST_SURVIVED: Final = 4
 #: Pods of all groups together of which all placements are tried, where room is scarce.
 _MOST_CROWDED: Final = 12
 #: Ends that are judged one by one.
-_MOST_ENDS: Final = 400
+MOST_ENDS: Final = 400
 
 
 @value
@@ -85,7 +85,7 @@ def placements(
 
     `want_every`: all placements are wanted, be the worst known without them or not.
     """
-    groups = _bound_to(problem, ends)
+    groups = bound_to(problem, ends)
     is_closed = all(is_free(problem, g) for g in groups)
     found = _adverse(problem, groups, ends, failing)
     if not is_closed:
@@ -103,11 +103,34 @@ def placements(
     return _Known(problem, ends, failing, all_ends).judged_of_all(every)
 
 
+@value
+class Bounded:
+    """What is known of all placements without a look for any.
+
+    Attributes:
+        parts: by kind of failure, the part of the pods on nodes that fail which none exceeds.
+        surely: so many nodes never hold all pods.
+        left: how many pods no node takes at most; None where it is not known.
+    """
+
+    parts: Mapping[Kind, Fraction]
+    surely: int
+    left: int | None
+
+
+def bounds_of(problem: Problem, ends: Sequence[int], failing: Failing, fewest: int) -> Bounded:
+    """Return what holds of all placements of the pods of `ends`; `surely` is below `fewest`."""
+    known = _Known(problem, ends, failing, ())
+    least = sum(least_placed(problem, g) for g in ends)
+    parts = {kind: known.bound(kind, least) for kind in failing.kinds}
+    return Bounded(parts, known.surely(least, fewest), known.left(least))
+
+
 def _is_proven(found: Placements) -> bool:
     return found.is_fewest_proven and all(each.is_proven for each in found.worst.values())
 
 
-def _bound_to(problem: Problem, ends: Iterable[int]) -> tuple[int, ...]:
+def bound_to(problem: Problem, ends: Iterable[int]) -> tuple[int, ...]:
     """Return these groups and all that matter to where they may be, besides by their requests."""
     found = set(ends)
     waiting = [*found]
@@ -126,14 +149,14 @@ def _adverse(
     found: dict[Ended, None] = {}
     for size in range(1, _MOST_SURVIVED + 1):
         sets = sets_of(problem, size) or [] if size <= len(problem.nodes) else []
-        for each in sets[: _MOST_ENDS // size]:
+        for each in sets[: MOST_ENDS // size]:
             for end in adverse_ends(problem, groups, ends, each):
                 found.setdefault(end)
         if any(sum(each.held(ends)) and _nodes(each, ends) <= size for each in found):
             break
     for kind in failing.kinds:
         if kind is not Kind.NODE:
-            for each in [*(failing.sets(kind, problem) or ())][:_MOST_ENDS]:
+            for each in [*(failing.sets(kind, problem) or ())][:MOST_ENDS]:
                 for end in adverse_ends(problem, groups, ends, each):
                     found.setdefault(end)
     return [*found]
@@ -142,7 +165,7 @@ def _adverse(
 def _crowded(problem: Problem, ends: Sequence[int], failing: Failing) -> list[Ended]:
     """Return placements in which pods of all others came first, and kept some nodes free."""
     sets = [each for kind in failing.kinds for each in failing.sets(kind, problem) or ()]
-    return [crowded_end(problem, ends, each) for each in dict.fromkeys(sets[:_MOST_ENDS])]
+    return [crowded_end(problem, ends, each) for each in dict.fromkeys(sets[:MOST_ENDS])]
 
 
 def _nodes(end: Ended, ends: Sequence[int]) -> int:
@@ -160,9 +183,7 @@ class _Known:
         self._ends = ends
         self._failing = failing
         self._found = found
-        self._number = sum(
-            problem.groups[g].number + sum(problem.groups[g].fixed.values()) for g in ends
-        )
+        self._number = sum(problem.groups[g].asked for g in ends)
 
     def judged(self, groups: tuple[int, ...]) -> Placements:
         """Return what is known where only some placements were looked at."""
@@ -170,12 +191,10 @@ class _Known:
         worst = {}
         for kind in self._failing.kinds:
             end, part = self._worst(kind)
-            worst[kind] = Worst(end, part, max(part, self._bound(kind, least)))
+            worst[kind] = Worst(end, part, max(part, self.bound(kind, least)))
         fewest = min(self._found, key=self._rank)
         number = _nodes(fewest, self._ends)
-        surely = 0
-        while surely < number - 1 and self._holds_none(surely + 1, least):
-            surely += 1
+        surely = self.surely(least, number)
         every = range(len(self._problem.nodes))
         return Placements(
             groups=groups,
@@ -183,10 +202,7 @@ class _Known:
             fewest=(fewest, number),
             surely=surely,
             every=None,
-            pending=(
-                max(0, self._number - self._most_on(every)),
-                self._number - least if least or not self._number else None,
-            ),
+            pending=(max(0, self._number - self._most_on(every)), self.left(least)),
         )
 
     def judged_of_all(self, groups: tuple[int, ...]) -> Placements:
@@ -203,7 +219,7 @@ class _Known:
             worst=worst,
             fewest=(fewest, number),
             surely=max(0, number - 1),
-            every=tuple(self._found) if len(self._found) <= _MOST_ENDS else None,
+            every=tuple(self._found) if len(self._found) <= MOST_ENDS else None,
             pending=(min(left), max(left)),
         )
 
@@ -229,7 +245,8 @@ class _Known:
         end = max(self._found, key=part)
         return end, part(end)
 
-    def _bound(self, kind: Kind, least: int) -> Fraction:
+    def bound(self, kind: Kind, least: int) -> Fraction:
+        """Return the part of the pods that no placement exceeds, of so many pods at least."""
         sets = self._failing.sets(kind, self._problem)
         if sets is None:
             return Fraction(1)
@@ -237,6 +254,20 @@ class _Known:
         if not most and least:
             return Fraction(0)
         return min(Fraction(1), Fraction(most, least)) if least else Fraction(1)
+
+    def left(self, least: int) -> int | None:
+        """Return how many find no node at most, where so many do at least."""
+        return self._number - least if least or not self._number else None
+
+    def surely(self, least: int, most: int) -> int:
+        """Return how many nodes, fewer than `most`, never hold all of so many pods."""
+        # Whatever so many nodes never hold, fewer do not: the most is mostly it.
+        if most > 1 and self._holds_none(most - 1, least):
+            return most - 1
+        surely = 0
+        while surely < most - 1 and self._holds_none(surely + 1, least):
+            surely += 1
+        return surely
 
     def _most_on(self, nodes: Collection[int]) -> int:
         return sum(most_on(self._problem, g, nodes) for g in self._ends)

@@ -21,8 +21,8 @@ _KINDS: Final = ("svc/", "service/", "services/")
 _DOMAIN: Final = ("svc", "cluster", "local")
 
 
-def select(view: View, wanted: str) -> tuple[ServicePort, ...]:
-    """Return what one word names.
+def select(view: View, wanted: str, place: str = "this dump") -> tuple[ServicePort, ...]:
+    """Return what one word names; `place` is what the view is of, in words.
 
     Raises:
         UsageError: nothing of that name; the message says what is similar.
@@ -38,15 +38,18 @@ def select(view: View, wanted: str) -> tuple[ServicePort, ...]:
         return found
     if wanted.startswith("KUBE-"):
         raise UsageError(
-            f"no Service of chain {wanted} in this dump; chains are told by the names of Services: "
+            f"no Service of chain {wanted} in {place}; chains are told by the names of Services: "
             "where rules have no comments, pass --objects, or give the Service's address"
         )
     hint = suggestion(wanted, {s.name.text for s in view.services})
-    raise UsageError(f"no Service {wanted} in this dump{hint}")
+    raise UsageError(f"no Service {wanted} in {place}{hint}")
 
 
 def narrow(
-    view: View, services: Collection[str] = (), namespaces: Collection[str] = ()
+    view: View,
+    services: Collection[str] = (),
+    namespaces: Collection[str] = (),
+    place: str = "this dump",
 ) -> tuple[ServicePort, ...]:
     """Return the ServicePorts of any of these names and namespaces, as far as either is given.
 
@@ -55,7 +58,7 @@ def narrow(
     """
     found = view.services
     if services:
-        meant = {id(each) for wanted in services for each in select(view, wanted)}
+        meant = {id(each) for wanted in services for each in select(view, wanted, place)}
         found = tuple(each for each in found if id(each) in meant)
     if not namespaces:
         return found
@@ -64,7 +67,7 @@ def narrow(
         if not any(_is_in(each, namespace) for each in found):
             which = f" named {', '.join(services)}" if services else ""
             hint = "" if services else suggestion(namespace, known)
-            raise UsageError(f"no Service{which} in namespace {namespace} of this dump{hint}")
+            raise UsageError(f"no Service{which} in namespace {namespace} of {place}{hint}")
     return tuple(each for each in found if any(_is_in(each, name) for name in namespaces))
 
 

@@ -51,8 +51,15 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        """Its name; empty where it has none."""
-        return text(at(self.item, "metadata", "name")) or ""
+        """Its name; of one that the API is to make the beginning, with a star; empty: none."""
+        told = text(at(self.item, "metadata", "name"))
+        begins = text(at(self.item, "metadata", "generateName"))
+        return told or (f"{begins}*" if begins else "")
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it has a name of its own: with ``generateName`` there may be any number."""
+        return text(at(self.item, "metadata", "name")) is not None
 
     @property
     def namespace(self) -> str:
@@ -64,15 +71,22 @@ class Manifest:
         """Namespace and name."""
         return self.namespace, self.name
 
+    @property
+    def title(self) -> str:
+        """Kind, namespace and name, for messages."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
     def fail(self, message: str) -> NoReturn:
         """Refuse it.
 
         Raises:
             ParseError: with the place of its document.
         """
-        said = f"{self.kind} {self.namespace}/{self.name}: {message}"
         raise ParseError(
-            said, location=self.place, line=self.line, span=(0, max(1, len(self.line)))
+            f"{self.title}: {message}",
+            location=self.place,
+            line=self.line,
+            span=(0, max(1, len(self.line))),
         )
 
 
@@ -109,7 +123,7 @@ def _of_file(file: str, data: bytes) -> Iterator[Manifest]:
             if not _TEMPLATE.search(error.line):
                 raise
             raise ParseError(
-                "a template that is not rendered; helm template CHART | kubeodds gate -",
+                "an unrendered template; try helm template CHART | kubeodds gate -",
                 location=error.location,
                 line=error.line,
                 span=error.span,

@@ -6,17 +6,21 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from analyzer.errors import InputError, UsageError
-from analyzer.gate.compiling import Template, problem_of, template_of
+from analyzer.errors import InputError, ParseError, UsageError
+from analyzer.gate.api_shapes import UnknownField, check_manifest, check_of_cluster, explained
+from analyzer.gate.compiling import problem_of
 from analyzer.gate.labels import labels_of, selects
 from analyzer.gate.nodes import SchedulingNode, described, is_description, scheduling_nodes
 from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService, Unjudged, services_of
+from analyzer.gate.shapes import MalformedError
+from analyzer.gate.templates import Template, templates_of
 from analyzer.gate.workloads import KINDS, OTHERS, Workload, workloads
 from analyzer.inputs.files import files_of_objects
-from analyzer.model.value import value
+from analyzer.model.value import replace, value
 from analyzer.parsers.api_objects import Object, at, decode, elements, is_ready, text
 from analyzer.parsers.manifests import Manifest, manifests
+from analyzer.parsers.objects.text import GO_ON
 from analyzer.parsers.pods import has_ended
 
 TYPE_CHECKING = False
@@ -34,6 +38,7 @@ class Given:
     """What was read.
 
     Attributes:
+        unknown: fields of manifests that nothing is known of: misspelt ones, or new ones.
         ignored: kinds that say nothing of where pods are, with their number.
         replaced: how many pods that run are those of a workload of the manifests.
     """
@@ -45,8 +50,9 @@ class Given:
     services: tuple[GatedService, ...]
     unjudged: tuple[Unjudged, ...]
     workloads: tuple[Workload, ...]
-    ignored: Mapping[str, int]
     replaced: int
+    unknown: tuple[UnknownField, ...] = ()
+    ignored: Mapping[str, int] = {}  # never changed: values are not
 
     def problem(self, templates: Sequence[Template]) -> Problem:
         """Return the problem that templates make on these nodes."""
@@ -75,15 +81,36 @@ def given_of(
     """
     every = manifests(files)
     found = _unique([each for each in every if _is_looked_at(each)])
+    unknown = [field for each in found for field in check_manifest(each)]
+    try:
+        given = _given(found, items, is_described=is_described)
+    except ParseError as error:
+        raise _explained(error, unknown) from None
+    ignored = Counter(_kind(each) for each in every if not _is_looked_at(each))
+    return replace(given, unknown=tuple(unknown), ignored=ignored)
+
+
+def _explained(error: ParseError, unknown: Iterable[UnknownField]) -> ParseError:
+    """Return an error with the unknown fields at its place, one of which may be the cause."""
+    paths = [each.path for each in unknown if each.manifest.place == error.location]
+    said = explained(error.message, paths)
+    return ParseError(said, location=error.location, line=error.line, span=error.span)
+
+
+def _given(found: list[Manifest], items: Sequence[Object], *, is_described: bool) -> Given:
     try:
         nodes = scheduling_nodes(items)
     except ValueError as error:
         raise InputError(f"--nodes: {error}") from None
     if not nodes:
-        raise UsageError("--nodes: there is no Node in it; kubectl get nodes -o json")
+        raise UsageError("--nodes: no Node in it; expected the output of kubectl get nodes -o json")
     own = workloads(found)
     running, replaced = _running(items, own)
-    templates = (*map(template_of, own), *running)
+    others = [each.item for each in found if each.kind == "Service"]
+    templates = (
+        *templates_of(own, [*others, *(i for i in items if i.get("kind") == "Pod")]),
+        *running,
+    )
     services: list[GatedService] = []
     unjudged: list[Unjudged] = []
     for each in services_of(found, templates):
@@ -100,7 +127,6 @@ def given_of(
         services=tuple(services),
         unjudged=tuple(unjudged),
         workloads=tuple(own),
-        ignored=Counter(_kind(each) for each in every if not _is_looked_at(each)),
         replaced=replaced,
     )
 
@@ -123,10 +149,10 @@ def _unique(found: list[Manifest]) -> list[Manifest]:
     """
     seen: dict[tuple[str, tuple[str, str]], Manifest] = {}
     for each in found:
-        if each.name:
+        if each.is_named:
             first = seen.setdefault((each.kind, each.key), each)
             if first is not each:
-                each.fail(f"for the second time; first at {first.place}")
+                each.fail(f"defined twice; first at {first.place}")
     return found
 
 
@@ -135,10 +161,46 @@ def _nodes(options: SimpleNamespace) -> tuple[list[Object], bool]:
     groups = [each for each in options.nodes if is_description(each)]
     if groups and len(groups) < len(options.nodes):
         other = next(each for each in options.nodes if each not in groups)
-        raise UsageError(f"--nodes {other}: a file beside a description of nodes; which of both?")
+        raise UsageError(
+            f"--nodes {other}: a file and a description of nodes together; give one of them"
+        )
     if groups:
         return described(groups), True
-    return decode(list(files_of_objects(options.nodes, options.max_input))), False
+    return [*_of_cluster(files_of_objects(options.nodes, options.max_input))], False
+
+
+def _of_cluster(files: Iterable[tuple[str, bytes]]) -> Iterator[Object]:
+    """Give the objects of files of a cluster.
+
+    Raises:
+        AnalyzerError: they cannot be read, or one of them is malformed.
+    """
+    for file, data in files:
+        for item in _decoded(file, data):
+            kind = text(item.get("kind")) or ""
+            try:
+                check_of_cluster(item, kind)
+            except MalformedError as error:
+                name = text(at(item, "metadata", "name")) or ""
+                namespace = text(at(item, "metadata", "namespace"))
+                whole = f"{namespace}/{name}" if namespace else name
+                raise InputError(f"{file}: {kind} {whole}: {error}") from None
+            yield item
+
+
+def _decoded(file: str, data: bytes) -> list[Object]:
+    """Return the objects of a file; where kubectl had nothing to say nodes may be described."""
+    try:
+        return decode([(file, data)])
+    except ParseError:
+        raise
+    except InputError as error:
+        said = str(error)
+        if GO_ON not in said:
+            raise
+        raise InputError(
+            said.replace(GO_ON, "describe the nodes: --nodes 3xzone=a,3xzone=b")
+        ) from None
 
 
 def _namespaces(items: Iterable[Object]) -> Iterator[tuple[str, Labels]]:
@@ -224,7 +286,6 @@ def narrowed(given: Given, names: Collection[str], namespaces: Collection[str]) 
     from analyzer.kubeproxy.names import service_name
     from analyzer.kubeproxy.select import narrow
     from analyzer.kubeproxy.view import ServicePort, View
-    from analyzer.model.value import replace
 
     if not names and not namespaces:
         return given
@@ -239,7 +300,7 @@ def narrowed(given: Given, names: Collection[str], namespaces: Collection[str]) 
             of[id(made)] = each
             ports.append(made)
     view = View(services=tuple(ports), mode="none", node=None, diagnostics=())
-    kept = [of[id(each)] for each in narrow(view, names, namespaces)]
+    kept = [of[id(each)] for each in narrow(view, names, namespaces, "these manifests")]
     return replace(
         given,
         services=tuple(each for each in given.services if any(each is k for k in kept)),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from analyzer.errors import suggestion
 from analyzer.failure.whatif import Kind
+from analyzer.gate.api_shapes import UnknownField
 from analyzer.gate.cases import Case
 from analyzer.gate.failing import Failing
 from analyzer.gate.fixes import Fix
 from analyzer.gate.problem import Group, Problem
 from analyzer.gate.reasons import why_allowed
-from analyzer.gate.services import Unjudged
+from analyzer.gate.services import GatedService, Unjudged
 from analyzer.gate.verdict import Found, Judged, Thresholds, Violation
+from analyzer.gate.workloads import Workload
 from analyzer.kubeproxy.predict.cluster import Prediction
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.value import value
@@ -50,6 +53,7 @@ class GateAnswer:
     Attributes:
         fixes: what would help, by the place of a Service in `judged`.
         unjudged: Services without an answer, with or without rules.
+        unknown: fields of manifests of which nothing is known.
         ignored: kinds of objects that say nothing of where pods are, with their number.
         assumed: what the answer rests on, in words.
         checked: how many predictions were held against walks of generated rules.
@@ -64,6 +68,7 @@ class GateAnswer:
     thresholds: Thresholds
     problem: Problem
     failing: Failing
+    unknown: tuple[UnknownField, ...]
     ignored: Mapping[str, int]
     assumed: tuple[str, ...]
     prediction: Prediction
@@ -79,11 +84,11 @@ class GateAnswer:
 
     @property
     def is_broken(self) -> bool:
-        """Whether what was asked for is not so, or not known to be so; or pods find no node."""
+        """Whether what was asked for is not so, or not known to be so; or pods stay Pending."""
         if any(each.violations for each in self.judged) or any(p.least for p in self.pending):
             return True
         return self.thresholds.are_any and (
-            bool(self.not_judged) or self.is_faulty or self.is_empty
+            bool(self.not_judged or self.unknown) or self.is_faulty or self.is_empty
         )
 
     @property
@@ -96,15 +101,15 @@ class GateAnswer:
 
 
 def failing_names(case: Case, kind: Kind) -> str:
-    """Return what fails, in words: ``node a-1``."""
+    """Return what fails, in words: ``node a-1 fails``."""
     failure = case.failure(kind)
     if failure is None:
         return ""
     if kind is Kind.CONTROL_PLANE:
-        return f"the control plane ({listed(failure.names)})"
+        return f"the control plane fails ({listed(failure.names)})"
     if kind is Kind.SET:
-        return " + ".join(failure.names)
-    return f"{kind.value} {failure.names[0]}"
+        return f"{listed(failure.names)} fail"
+    return f"{kind.value} {failure.names[0]} fails"
 
 
 def loss_words(found: Found) -> str:
@@ -124,57 +129,87 @@ def placed_words(answer: GateAnswer, case: Case, most: int = _NODES_SHOWN) -> st
     return ", ".join(told) + (f" and {count(more, 'node')} more" if more > 0 else "")
 
 
+def replicas_of(answer: GateAnswer, case: Case) -> list[tuple[Workload, int]]:
+    """Return the numbers of pods at a placement, of workloads that an autoscaler scales."""
+    told = answer.problem.replicas(case.end.counts, case.end.left)
+    return [(scale.workload, number) for scale, number in told]
+
+
+def replicas_words(answer: GateAnswer, case: Case) -> str:
+    """Return at which number of pods that is, where an autoscaler changes it; else nothing."""
+    found = replicas_of(answer, case)
+    if not found:
+        return ""
+    if len(found) == 1 and len(workloads_of(answer, case.service)) == 1:
+        return f" at {count(found[0][1], 'replica')}"
+    told = [f"{count(number, 'replica')} of {workload.name}" for workload, number in found]
+    return f" at {listed(told)}"
+
+
+def workloads_of(answer: GateAnswer, service: GatedService) -> list[Workload]:
+    """Return the workloads behind a Service, each once."""
+    known = (answer.problem.groups[g].workload for g in service.groups)
+    return [*{id(each): each for each in known if each is not None}.values()]
+
+
 def violation_words(answer: GateAnswer, judged: Judged, violation: Violation) -> str:
     """Return a violation as a sentence without its end."""
     found, limits = violation.found, answer.thresholds
     name = judged.service.name
     if found.case.found is None:
-        return f"{name} may be without any pod that runs"
+        return f"{name} may have no running pod"
     if found.kind is None:
         survives = found.case.survives if violation.breach else found.surely
         surely = "" if violation.breach else "is only known to "
         verb = "survives" if violation.breach else "survive"
-        many = f"any {count(survives, 'node')}" if survives else "no loss of a node"
-        wanted = f"any {count(limits.min_survives or 0, 'node')}"
-        return f"{name} {surely}{verb} {many}; asked for: {wanted}"
+        many = f"the loss of any {count(survives, 'node')}" if survives else "no node failure"
+        many += replicas_words(answer, found.case) if violation.breach else ""
+        wanted = f"the loss of any {count(limits.min_survives or 0, 'node')}"
+        return f"{name} {surely}{verb} {many}; required: {wanted}"
     assert limits.max_loss is not None  # it is broken
     most = fraction_percent(limits.max_loss)
     if violation.breach is None:
         assert found.most is not None  # else it is proven
         return (
-            f"{name} may lose up to {fraction_percent(found.most)} with a failure of a "
-            f"{found.kind.value}: the worst placement is not known; allowed: {most}"
+            f"{name} may lose up to {fraction_percent(found.most)} if a {found.kind.value} fails: "
+            f"the worst placement is not known; allowed: {most}"
         )
     what = failing_names(found.case, found.kind)
-    return (
-        f"{name} loses {bounds_percent(found.case.loss(found.kind))} with {what}; allowed: {most}"
-    )
+    at = replicas_words(answer, found.case)
+    loss = bounds_percent(found.case.loss(found.kind))
+    return f"{name} loses {loss} if {what}{at}; allowed: {most}"
 
 
 def allowed_words(answer: GateAnswer, judged: Judged) -> Iterator[str]:
     """Give why the placement is allowed, for each workload behind a Service."""
-    workloads = [answer.problem.groups[g].workload for g in judged.service.groups]
-    known = [each for each in workloads if each is not None]
-    for each in known:
+    for each in workloads_of(answer, judged.service):
         if each.kind == "DaemonSet":
             says = "one pod on each node that takes one"
-        elif each.replicas == 1:
+        elif _most_of(answer, judged.service, each) == 1:
             says = "a single pod"
         else:
             says = why_allowed(each.spec)
         yield f"{each.name}: {says}"
 
 
+def _most_of(answer: GateAnswer, service: GatedService, workload: Workload) -> int:
+    """Return how many pods of a workload the Service has at most."""
+    groups = answer.problem.fullest.groups
+    own = [groups[g] for g in service.groups]
+    return sum(each.asked for each in own if each.workload is workload)
+
+
 def fix_words(fix: Fix) -> str:
     """Return a fix as a sentence without its end, with what is left of the loss."""
     told = [
-        f"{loss_words(each)} with {_one(each.kind)}"
+        f"{loss_words(each)} if {_one(each.kind)} fails"
         for each in fix.then.worst
         if each.kind is not None and each.case.loss(each.kind).upper
     ]
-    left = ", ".join(told) or "nothing is lost"
+    left = f"then loses {', '.join(told)}" if told else "then loses nothing"
     nodes = fix.then.fewest.case.survives
-    survives = f"survives any {count(nodes, 'node')}" if nodes > 0 else "survives no node"
+    survives = f"survives the loss of any {count(nodes, 'node')}"
+    survives = survives if nodes > 0 else "survives no node failure"
     enough = "" if fix.is_enough else " (not enough)"
     return f"{fix.says}: {left}; {survives}{enough}"
 
@@ -188,8 +223,14 @@ def _one(kind: Kind) -> str:
     }[kind]
 
 
+def unknown_words(each: UnknownField) -> str:
+    """Return that a field is not known, and what may be meant."""
+    last = each.path.rpartition(".")[2]
+    return f"{each.manifest.title}: {each.path}: unknown field{suggestion(last, each.known)}"
+
+
 def pending_words(each: Pending) -> str:
     """Return that pods find no node, as a sentence without its end."""
     number, whole = each.least or each.expected, each.group.number
-    surely = "find" if each.least else "may find"
-    return f"{each.group.name}: {number:,} of {count(whole, 'pod')} {surely} no node: {each.why}"
+    surely = "stay" if each.least else "may stay"
+    return f"{each.group.name}: {number:,} of {count(whole, 'pod')} {surely} Pending: {each.why}"

@@ -18,7 +18,9 @@ from analyzer.reports.gate_answer import (
     GateAnswer,
     Pending,
     allowed_words,
+    replicas_of,
     violation_words,
+    workloads_of,
 )
 from analyzer.reports.predicted_json import prediction
 from analyzer.reports.whatif_json import rounded
@@ -58,6 +60,18 @@ def render(answer: GateAnswer) -> Iterator[str]:
                 )
                 for each in answer.unjudged
             ),
+            "unknown_fields": (
+                values.encode(
+                    {
+                        "kind": each.manifest.kind,
+                        "namespace": each.manifest.namespace,
+                        "name": each.manifest.name,
+                        "path": each.path,
+                        **_place(each.manifest),
+                    }
+                )
+                for each in answer.unknown
+            ),
             "ignored": (
                 values.encode({"kind": kind, "number": number})
                 for kind, number in sorted(answer.ignored.items())
@@ -77,7 +91,6 @@ def _place(given: Manifest) -> dict[str, Any]:
 
 def _service(answer: GateAnswer, number: int, judged: Judged) -> dict[str, Any]:
     namespace, name = judged.service.key
-    workloads = [answer.problem.groups[g].workload for g in judged.service.groups]
     fix = answer.fixes.get(number)
     return {
         "namespace": namespace,
@@ -85,9 +98,13 @@ def _service(answer: GateAnswer, number: int, judged: Judged) -> dict[str, Any]:
         "ports": list(judged.service.ports),
         **_place(judged.service.manifest),
         "workloads": [
-            {"name": w.name, "replicas": w.replicas, **_place(w.manifest)}
-            for w in workloads
-            if w is not None
+            {
+                "name": each.name,
+                "replicas": each.replicas,
+                "most_replicas": None if each.replicas is None else each.most,
+                **_place(each.manifest),
+            }
+            for each in workloads_of(answer, judged.service)
         ],
         "worst": [_worst(answer, each) for each in judged.worst],
         "survives": _survives(answer, judged.fewest),
@@ -137,6 +154,7 @@ def _worst(answer: GateAnswer, found: Found) -> dict[str, Any]:
         "loss": _loss(found.case, found.kind),
         "proven": found.is_proven,
         "at_most": None if found.most is None else float(found.most),
+        "replicas": _replicas(answer, found.case),
         "pods": _pods(answer, found.case),
     }
 
@@ -147,8 +165,14 @@ def _survives(answer: GateAnswer, found: Found) -> dict[str, Any]:
         "nodes": found.case.survives,
         "proven": found.is_proven,
         "at_least": max(0, surely),
+        "replicas": _replicas(answer, found.case),
         "pods": _pods(answer, found.case),
     }
+
+
+def _replicas(answer: GateAnswer, case: Case) -> list[dict[str, Any]]:
+    """Return the numbers at which that is so, of workloads that are scaled."""
+    return [{"workload": w.name, "number": number} for w, number in replicas_of(answer, case)]
 
 
 def _pods(answer: GateAnswer, case: Case) -> list[dict[str, Any]]:
@@ -160,6 +184,15 @@ def _fix(answer: GateAnswer, fix: Fix) -> dict[str, Any]:
     return {
         "says": fix.says,
         "enough": fix.is_enough,
+        "patches": [
+            {
+                "kind": each.manifest.kind,
+                "namespace": each.manifest.namespace,
+                "name": each.manifest.name,
+                "merge": each.merge,
+            }
+            for each in fix.patches
+        ],
         "worst": [
             {
                 "failure": each.kind.value,

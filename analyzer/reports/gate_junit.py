@@ -13,6 +13,7 @@ from analyzer.reports.gate_answer import (
     loss_words,
     pending_words,
     placed_words,
+    unknown_words,
     violation_words,
 )
 from analyzer.reports.junit import Case, suite
@@ -44,7 +45,13 @@ def render(answer: GateAnswer) -> Iterator[str]:
     outcome = "failure" if answer.thresholds.are_any else "skipped"
     yield from suite(
         "not judged",
-        [Case("/".join(each.manifest.key), outcome, each.why) for each in answer.not_judged],
+        [
+            *[Case("/".join(each.manifest.key), outcome, each.why) for each in answer.not_judged],
+            *[
+                Case(f"{each.manifest.title} {each.path}", outcome, unknown_words(each))
+                for each in answer.unknown
+            ],
+        ],
     )
     yield "</testsuites>\n"
 
@@ -66,4 +73,4 @@ def _fares(found: Found) -> str:
     if found.kind is None:
         return f"survives {count(max(0, found.case.survives), 'node')}"
     failing = failing_names(found.case, found.kind)
-    return f"loses {loss_words(found)}" + (f" with {failing}" if failing else "")
+    return f"loses {loss_words(found)}" + (f" if {failing}" if failing else "")

@@ -19,7 +19,9 @@ from analyzer.reports.gate_answer import (
     fix_words,
     pending_words,
     placed_words,
+    unknown_words,
     violation_words,
+    workloads_of,
 )
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -28,6 +30,7 @@ _RULES: Final = {
     "min-survives": "A Service does not survive the loss of enough nodes",
     "pending": "Pods find no node",
     "not-judged": "A Service was not judged",
+    "unknown-field": "A field of a manifest is not known",
 }
 
 
@@ -68,8 +71,7 @@ def _violations(answer: GateAnswer) -> Iterator[dict[str, Any]]:
             says += f" {allowed}."
             if number in answer.fixes:
                 says += f" Fix: {fix_words(answer.fixes[number])}."
-            workloads = [answer.problem.groups[g].workload for g in judged.service.groups]
-            behind = next((w.manifest for w in workloads if w is not None), None)
+            behind = next((w.manifest for w in workloads_of(answer, judged.service)), None)
             kind = "survives" if each.found.kind is None else each.found.kind.value
             found = judged.service.manifest
             yield _result(rule, says, behind or found, found, f"{judged.service.name} {kind}")
@@ -89,6 +91,10 @@ def _not_judged(answer: GateAnswer) -> Iterator[dict[str, Any]]:
         name = "/".join(each.manifest.key)
         says = f"{name} was not judged: {each.why}."
         made = _result("not-judged", says, each.manifest, each.manifest, name)
+        yield {**made, "level": level}
+    for field in answer.unknown:
+        place = f"{field.manifest.title} {field.path}"
+        made = _result("unknown-field", unknown_words(field), field.manifest, field.manifest, place)
         yield {**made, "level": level}
 
 

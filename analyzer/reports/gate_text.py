@@ -16,6 +16,7 @@ from analyzer.reports.gate_answer import (
     loss_words,
     pending_words,
     placed_words,
+    unknown_words,
     violation_words,
 )
 from analyzer.reports.numbers import bounds_percent, fraction_percent
@@ -59,43 +60,48 @@ def _summary(answer: GateAnswer) -> Iterator[Line]:
         says = says.replace(" fail:", " fails:") if len(broken) == 1 else says
         yield Line((Span(says, Style.BAD),))
     elif answer.is_empty and answer.thresholds.are_any:
-        says = "No Service is in the manifests, so the gate fails."
+        says = "The manifests have no Service, so the gate fails."
         yield Line((Span(says, Style.BAD),))
     elif not answer.judged:
         yield Line((Span("No Service was judged.", Style.WARNING),))
     elif answer.not_judged and answer.thresholds.are_any:
         yield Line((Span("Not every Service was judged, so the gate fails.", Style.BAD),))
+    elif answer.unknown and answer.thresholds.are_any:
+        says = "Some fields of the manifests are unknown, so the gate fails."
+        yield Line((Span(says, Style.BAD),))
     elif answer.thresholds.are_any and not stuck:
         says = f"{number:,} Services pass, wherever the scheduler puts their pods."
         if number == 1:
             says = "1 Service passes, wherever the scheduler puts its pods."
         if any(each.dropping for each in answer.judged):
-            says = f"{says[:-1]}; with nothing dead some nodes drop flows, see below."
+            says = f"{says[:-1]}; but some nodes drop flows even if nothing fails, see below."
             yield Line((Span(says, Style.WARNING),))
         else:
             yield Line((Span(says, Style.GOOD),))
     else:
         yield Line((Span(_worst_of_all(answer), Style.STRONG),))
     if stuck:
-        says = f"Without a node for all of its pods: {listed(stuck)}."
+        says = f"Pods stay Pending: {listed(stuck)}."
         yield Line((Span(says, Style.BAD),))
     for each in answer.not_judged:
         says = f"Not judged: {'/'.join(each.manifest.key)}: {each.why}."
         yield Line((Span(says, Style.WARNING),))
+    for field in answer.unknown:
+        yield Line((Span(f"Not judged: {unknown_words(field)}", Style.WARNING),))
 
 
 def _worst_of_all(answer: GateAnswer) -> str:
     every = [(f, each) for each in answer.judged for f in each.worst if f.kind and f.case.found]
     if not every and answer.failing.kinds:
-        return "No pod of any Service runs."
+        return "No Service has a running pod."
     if not every:
-        return "No failure of nodes to judge: there is one node alone."
+        return "There is only one node, so there is no failure to judge."
     found, judged = max(every, key=lambda e: e[0].case.loss(e[0].kind or Kind.NODE).upper)
     kind = found.kind or Kind.NODE
     if not found.case.loss(kind).upper:
-        return "No failure costs any Service anything, wherever its pods are."
+        return "No failure causes any loss, wherever the pods are."
     what = failing_names(found.case, kind)
-    return f"Worst: {judged.service.name} loses {loss_words(found)} with {what}."
+    return f"Worst: {judged.service.name} loses {loss_words(found)} if {what}."
 
 
 def _scope(answer: GateAnswer) -> Iterator[Line]:
@@ -105,10 +111,10 @@ def _scope(answer: GateAnswer) -> Iterator[Line]:
     if answer.thresholds.max_loss is not None:
         asked.append(f"at most {fraction_percent(answer.thresholds.max_loss)} lost")
     if answer.thresholds.min_survives is not None:
-        asked.append(f"any {count(answer.thresholds.min_survives, 'node')} survived")
-    told = f" Asked for: {', '.join(asked)}." if asked else ""
+        asked.append(f"survives the loss of any {count(answer.thresholds.min_survives, 'node')}")
+    told = f" Required: {', '.join(asked)}." if asked else ""
     says = (
-        "Of new flows, by the worst route, at the worst placement that the constraints allow on "
+        "Share of new flows lost on the worst route, at the worst placement that is allowed on "
         f"{count(len(answer.problem.nodes), 'node')}{where}.{told}"
     )
     yield Line((Span(says, Style.FAINT),))
@@ -132,15 +138,25 @@ def _table(answer: GateAnswer) -> Table:
 
 
 def _row(answer: GateAnswer, judged: Judged) -> tuple[Cell, ...]:
-    number = sum(judged.fewest.case.held)
     return (
         judged.service.name,
-        f"{number:,}",
+        _pods(answer, judged),
         *[_loss(each) for each in judged.worst],
         _survives(judged.fewest),
         _expected(answer, judged),
         _verdict(answer, judged),
     )
+
+
+def _pods(answer: GateAnswer, judged: Judged) -> str:
+    """Return how many pods are placed; of what is scaled how many at least and at most."""
+    scales = [s for s in answer.problem.scales if s.groups.keys() & {*judged.service.groups}]
+    if not scales:
+        return f"{sum(judged.fewest.case.held):,}"
+    fullest = answer.problem.fullest
+    of = judged.service.groups
+    least, most = (sum(each.groups[g].asked for g in of) for each in (answer.problem, fullest))
+    return f"{least:,} to {most:,}"
 
 
 def _loss(found: Found) -> Span:
@@ -195,25 +211,24 @@ def _broken(answer: GateAnswer, number: int) -> Iterator[Line]:
         where = placed_words(answer, each.found.case)
         if where and where not in told:
             told.add(where)
-            yield Line((f"    with its pods on {where}",))
+            yield Line((f"    pods on {where}",))
     if judged.pending:
         pods = judged.pending + sum(judged.fewest.case.held)
-        says = f"  {judged.pending:,} of its {count(pods, 'pod')} find no node."
+        says = f"  {judged.pending:,} of its {count(pods, 'pod')} stay Pending."
         yield Line((Span(says, Style.BAD),))
     elif judged.placements.pending[1] != 0:
-        says = "  Pods of it may find no node: others may take the room, or their places, first."
+        says = "  Some of its pods may stay Pending: other pods may take the room first."
         yield Line((Span(says, Style.WARNING),))
     for says in allowed_words(answer, judged):
         yield Line((f"  {says}.",))
     where = placed_words(answer, judged.expected)
     if where:
-        yield Line(
-            (f"  Expected: on {where}; {_expected(answer, judged) or 'nothing'} lost at most.",)
-        )
+        lost = _expected(answer, judged) or "nothing"
+        yield Line((f"  Expected: pods on {where}; at most {lost} lost.",))
     if number in answer.fixes:
         yield Line((Span(f"  Fix: {fix_words(answer.fixes[number])}.", Style.GOOD),))
     else:
-        yield Line(("  No constraint or replica that was tried is better.",))
+        yield Line(("  No fix found: nothing that was tried is proven to lose less.",))
 
 
 # --- the last lines ----------------------------------------------------------
@@ -232,7 +247,7 @@ def _rest(answer: GateAnswer) -> Iterator[Line]:
             nodes = count(len(answer.problem.nodes), "node")
             says = (
                 f"{each.service.name}: up to {number:,} of {nodes} "
-                "have no endpoint of their own and drop its flows whatever fails (Local policies)."
+                "have no local endpoint and drop its flows even if nothing fails (Local policies)."
             )
             yield Line((Span(says, Style.WARNING),))
     if answer.ignored:

@@ -3,7 +3,8 @@
 Columns: the Service; the kind of failure; lower and upper bound of the worst loss; whether it is
 proven that no placement is worse; the loss at the expected placement; how many nodes it survives at
 the placement on fewest nodes; the nodes of the worst placement with their pods; the verdict; the
-file and line of the Service.
+file and line of the Service; the numbers of replicas at which it is so, of workloads that an
+autoscaler scales.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 
 from analyzer.failure.whatif import Kind
 from analyzer.gate.verdict import Found, Judged
-from analyzer.reports.gate_answer import GateAnswer
+from analyzer.reports.gate_answer import GateAnswer, replicas_of
 from analyzer.reports.tsv import cell
 
 _HEADINGS = (
@@ -26,6 +27,7 @@ _HEADINGS = (
     "pods",
     "verdict",
     "place",
+    "replicas",
 )
 
 
@@ -53,7 +55,8 @@ def _row(answer: GateAnswer, judged: Judged, found: Found, kind: Kind) -> str:
         f"{float(judged.expected.loss(kind).upper):.9g}",
         str(judged.fewest.case.survives),
         ",".join(f"{name}={number}" for name, number in places),
-        "fails" if broken else "passes",
+        "fails" if broken else "passes" if answer.thresholds.are_any else "",
         str(judged.service.manifest.place),
+        ",".join(f"{w.name}={n}" for w, n in replicas_of(answer, found.case)),
     )
     return "\t".join(map(cell, cells)) + "\n"

@@ -12,7 +12,7 @@ from analyzer.gate.cases import Judge
 from analyzer.gate.expected import expected_end
 from analyzer.gate.failing import Failing, failing_of
 from analyzer.gate.fixes import fix_of
-from analyzer.gate.problem import Problem
+from analyzer.gate.problem import Group, Problem
 from analyzer.gate.reasons import why_pending
 from analyzer.gate.verdict import Judged, Thresholds, judged
 from analyzer.kubeproxy.predict.assumptions import Said
@@ -21,7 +21,7 @@ from analyzer.output import DONE, finish, show
 from analyzer.parsers.api_objects import at, elements
 from analyzer.parsers.roles import roles_of
 from analyzer.questions.gating import Given, narrowed, read
-from analyzer.reports.gate_answer import GateAnswer, Pending
+from analyzer.reports.gate_answer import GateAnswer, Pending, unknown_words
 from analyzer.reports.phrases import count, listed
 from analyzer.reports.progress import progress
 
@@ -65,6 +65,7 @@ def answer_of(options: SimpleNamespace, given: Given) -> GateAnswer:
         thresholds=thresholds,
         problem=problem,
         failing=failing,
+        unknown=given.unknown,
         ignored=given.ignored,
         assumed=tuple(_assumed(given, problem)),
         prediction=judge.prediction,
@@ -99,16 +100,16 @@ def _failing(options: SimpleNamespace, given: Given, problem: Problem) -> Failin
             raise UsageError(f"--only {kind.value}: {_LACKING[kind]}")
     if options.depth > 1 and options.depth >= len(names):
         raise UsageError(
-            f"--depth {options.depth}: there are {count(len(names), 'node')}, and some have to live"
+            f"--depth {options.depth}: there are {count(len(names), 'node')}, and one must be left"
         )
     return found
 
 
 _LACKING = {
-    Kind.NODE: "there is one node alone",
-    Kind.ZONE: "the nodes are not in two zones or more",
-    Kind.CONTROL_PLANE: "no node has its role label; name them with --control-plane",
-    Kind.SET: "say of how many nodes with --depth",
+    Kind.NODE: "there is only one node",
+    Kind.ZONE: "the nodes are not in two or more zones",
+    Kind.CONTROL_PLANE: "no node has its role label; name its nodes with --control-plane",
+    Kind.SET: "give the number of nodes with --depth",
 }
 
 
@@ -148,41 +149,59 @@ def _objects_of(options: SimpleNamespace, given: Given) -> int:
 
 
 def _pending(problem: Problem, found: Sequence[Judged]) -> Iterator[Pending]:
-    """Give the workloads whose pods find no node, certainly or where the scores lead."""
+    """Give the workloads whose pods find no node, certainly or where the scores lead.
+
+    Of those that an autoscaler makes more of also how many more of these find none.
+    """
+    known = {each.service.groups: each.placements.pending[0] for each in found}
+    told = set()
+    for g, group, least, left in _waiting(problem):
+        certain = max(least, known.get((g,), 0))
+        if certain or left:
+            told.add(g)
+            yield Pending(group, certain, left, why_pending(problem, group))
+    if problem.scales:
+        fullest = problem.fullest
+        scaled = {g for each in problem.scales for g in each.groups}
+        for g, group, least, left in _waiting(fullest):
+            if g in scaled - told and (least or left):
+                yield Pending(group, 0, max(least, left), why_pending(fullest, group))
+
+
+def _waiting(problem: Problem) -> Iterator[tuple[int, Group, int, int]]:
+    """Give groups of pods with how many find no node for sure, and where the scores lead."""
     expected = expected_end(problem)
     every = range(len(problem.nodes))
-    known = {each.service.groups: each.placements.pending[0] for each in found}
     for g, group in enumerate(problem.groups):
-        if group.workload is None:
-            continue
-        least = max(0, group.number + sum(group.fixed.values()) - most_on(problem, g, every))
-        least = max(least, known.get((g,), 0))
-        left = group.number if group.stuck else expected.left[g]
-        if least or left:
-            yield Pending(group, least, left, why_pending(problem, group))
+        if group.workload is not None:
+            least = max(0, group.asked - most_on(problem, g, every))
+            yield g, group, least, group.number if group.stuck else expected.left[g]
 
 
 def _assumed(given: Given, problem: Problem) -> Iterator[str]:
     """Give what the answer rests on, in words."""
-    yield "new pods are ready; a first rollout, so that no pods of an older revision count"
+    yield "new pods are ready, and no pods of an older revision are left"
     for each in given.workloads:
-        if each.scaled:
-            yield each.scaled
+        if each.scaler is not None and each.most > (each.replicas or 0):
+            yield (
+                f"{each.name} has {each.replicas:,} to {count(each.most, 'pod')}, as its "
+                "autoscaler allows; losses are those of the worst number"
+            )
     bound = [each.name for each in given.workloads if _has_claims(each.manifest.item, each.spec)]
     if bound:
-        yield f"volumes keep no pod from a node ({listed(bound)})"
+        yield f"volumes do not restrict where pods run ({listed(bound)})"
     if given.is_described:
         known = frozenset(key for room in problem.room for key in room)
         asked = {key for t in problem.groups for key in t.requests} - {"pods"}
         if asked - known:
             yield (
-                f"nodes have room for what pods request of {listed(sorted(asked - known))}, "
-                "which --nodes does not say"
+                f"nodes have enough {listed(sorted(asked - known))} for all requests; --nodes "
+                "gives no amounts"
             )
     if given.replaced:
-        says = count(given.replaced, "pod that runs is", "pods that run are")
+        says = count(given.replaced, "running pod is", "running pods are")
         yield f"{says} replaced by those of the manifests"
-    yield "no pod is preempted or evicted for another"
+    yield "no pod is preempted or evicted"
 
 
 def _has_claims(item: object, spec: object) -> bool:
@@ -204,18 +223,16 @@ def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
                 line=each.manifest.place.line,
                 partial=True,
             )
-    for scaled in given.workloads:
-        if scaled.most:
-            least = count(scaled.replicas or 0, "pod")
-            yield Diagnostic(
-                severity=Severity.WARNING,
-                code="autoscaled",
-                message=f"{scaled.name} was judged with {least}; with more, up to {scaled.most:,} "
-                "by its autoscaler, a node or a zone may cost more",
-                file=scaled.manifest.place.file,
-                line=scaled.manifest.place.line,
-                partial=True,
-            )
+    for field in given.unknown:
+        place = field.manifest.place
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code="unknown-field",
+            message=unknown_words(field),
+            file=place.file,
+            line=place.line,
+            partial=True,
+        )
     if judge.differing:
         yield Diagnostic(
             severity=Severity.WARNING,

@@ -135,7 +135,11 @@ class _Page:
                 sys.stdout.write(part.decode())
             sys.stdout.flush()
         else:
-            _replace(self._options.into, page)
+            try:
+                _replace(self._options.into, page)
+            except OSError as error:
+                # Of the file that was asked for, not of the one that would have become it.
+                raise OSError(error.errno, error.strerror, self._options.into) from None
 
 
 def _replace(path: str, parts: tuple[bytes, ...]) -> None:

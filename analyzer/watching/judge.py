@@ -16,6 +16,7 @@ from fractions import Fraction
 
 from analyzer.cluster.content import Encoder
 from analyzer.errors import AnalyzerError, InputError, UsageError
+from analyzer.failure.limits import allowed
 from analyzer.failure.loss import service_losses
 from analyzer.failure.models import Dead
 from analyzer.inputs.whole import read_whole, rules_of
@@ -202,7 +203,11 @@ def _of(lost: ServiceLoss, most: Fraction, since: float | None) -> Seen:
         dead=len(lost.dead),
         loss=lost.worst,
         beyond=any(each.is_lost_beyond(most) for each in lost.routes),
-        surely=any(each.loss.lower.as_fraction() > most for each in lost.routes if each.loss.lower),
+        surely=any(
+            each.loss.lower.as_fraction() > allowed(most, len(each.route.shares))
+            for each in lost.routes
+            if each.loss.lower
+        ),
         since=since,
     )
 

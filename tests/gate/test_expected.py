@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from analyzer.gate.compiling import problem_of, template_of
+from analyzer.gate.compiling import problem_of
 from analyzer.gate.expected import expected_end
 from analyzer.gate.nodes import described, scheduling_nodes
+from analyzer.gate.templates import templates_of
 from analyzer.gate.workloads import workloads
 from analyzer.model.diagnostics import Location
 from analyzer.parsers.manifests import Manifest
@@ -20,7 +21,7 @@ _RATHER = "preferredDuringSchedulingIgnoredDuringExecution"
 def _placed(nodes: str, *items: Any) -> list[list[int]]:
     found = workloads([Manifest(item, Location("m", 1), "") for item in items])
     known = scheduling_nodes(described(nodes.split(",")))
-    problem = problem_of([*map(template_of, found)], known, {}, is_described=True)
+    problem = problem_of(templates_of(found), known, {}, is_described=True)
     return [list(row) for row in expected_end(problem).counts]
 
 

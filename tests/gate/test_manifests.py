@@ -23,10 +23,7 @@ def test_the_gate_says_of_a_manifest_what_a_person_would(name: str, command: Com
     words = ("gate", str(path), "--nodes", NODES, *THRESHOLDS, "--seed", "1", "-o", "json")
     result = command(*words)
     assert result.status == int(not expected.passes)
-    # More pods than an autoscaler's least are not judged.
-    is_scaled = "HorizontalPodAutoscaler" in path.read_text()
-    assert ("a node or a zone may cost more" in result.err) is is_scaled
-    assert is_scaled or result.err == ""
+    assert result.err == ""
     found = json.loads(result.out)
     (service,) = found["services"]
     assert f"{service['namespace']}/{service['service']}" == expected.service

@@ -53,5 +53,5 @@ def test_a_cordoned_node_has_a_taint() -> None:
 
 def test_a_node_with_an_odd_amount_is_named() -> None:
     item = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "x"}}}
-    with pytest.raises(ValueError, match=r"^node n: 'x' is no quantity"):
+    with pytest.raises(ValueError, match=r"^node n: 'x' is not a quantity"):
         scheduling_nodes([item])

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from analyzer.gate.compiling import Template
 from analyzer.gate.nodes import described, scheduling_nodes
 from analyzer.gate.objects import Addresses, alone, completed_service, families_of, slices
 from analyzer.gate.ports import ports_of
+from analyzer.gate.templates import Template
 from tests.support.gated import service, template
 
 

@@ -51,17 +51,27 @@ def test_json_between_document_markers_is_yaml() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("kind: Pod\n---\nkind: {{ .Values.kind }}\n", 3, "a template that is not rendered"),
+        ("kind: Pod\n---\nkind: {{ .Values.kind }}\n", 3, "an unrendered template"),
         ("kind: Pod\n---\n- kind: Pod\n", 3, "expected an object"),
         ("kind: Pod\n---\nname: x\n", 3, "expected an object"),
         ("kind: Pod\n---\nkind: Pod\n  a: b\n", 4, "not YAML"),
-        ("a: &x 1\nkind: Pod\nb: *x\n", 3, "an alias"),
+        ("kind: &x Pod\n---\nkind: Pod\nb: *x\n", 4, "an alias without an anchor &x before it"),
     ],
 )
 def test_what_is_no_manifest_is_refused_with_its_line(text: str, line: int, says: str) -> None:
     with pytest.raises(ParseError, match=says) as refused:
         manifests([("m.yaml", text.encode())])
     assert refused.value.location.line == line
+
+
+def test_what_an_alias_stands_for_is_each_ones_own() -> None:
+    pod = "&p\n  kind: Pod\n  metadata: {name: p}"
+    text = f"kind: List\nitems:\n- {pod}\n- *p\n- <<: *p\n  kind: Node\n"
+    one, two, three = manifests([("m.yaml", text.encode())])
+    assert [(m.kind, m.name) for m in (one, two, three)] == [
+        ("Pod", "p"), ("Pod", "p"), ("Node", "p"),
+    ]  # fmt: skip
+    assert one.item["metadata"] is not two.item["metadata"] is not three.item["metadata"]
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "\0"])

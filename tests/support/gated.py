@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from analyzer.failure.whatif import Kind
 from analyzer.gate.cases import Judge
-from analyzer.gate.compiling import problem_of, template_of
-from analyzer.gate.failing import failing_of
-from analyzer.gate.nodes import scheduling_nodes
-from analyzer.gate.services import GatedService, services_of
+from analyzer.gate.failing import Failing, failing_of
+from analyzer.gate.fixes import Fix, fix_of
+from analyzer.gate.problem import Problem
 from analyzer.gate.verdict import Judged, Thresholds, judged
-from analyzer.gate.workloads import workloads
 from analyzer.kubeproxy.predict.assumptions import Said
-from analyzer.parsers.manifests import manifests
-from tests.support.naive.scheduling import every_end
+from analyzer.questions.gating import Given, given_of
+from tests.support.naive.scheduling import called, every_end, matches
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
 APP = "a"
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+POD_INDEX = "apps.kubernetes.io/pod-index"
 _KINDS = (Kind.NODE, Kind.ZONE)
 
 
@@ -76,51 +76,98 @@ def service(app: str = APP, **spec: Any) -> Any:
     }
 
 
+def stateful(app: str, replicas: int, made: Any) -> Any:
+    return {**workload(app, replicas, made), "kind": "StatefulSet"}
+
+
+def scaler(app: str, least: int | None, most: int, kind: str = "Deployment") -> Any:
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": app},
+        "spec": {
+            **({} if least is None else {"minReplicas": least}),
+            "maxReplicas": most,
+            "scaleTargetRef": {"kind": kind, "name": app},
+        },
+    }
+
+
 @dataclass(frozen=True)
 class World:
-    """Nodes, workloads as app, replicas and template, and the Service of the first app."""
+    """Nodes, workloads as app, replicas and template, and a Service.
+
+    Of those in `most` there may be up to so many pods; those in `stateful` are StatefulSets.
+    """
 
     nodes: Sequence[Any]
     apps: Sequence[tuple[str, int | None, Any]]
     service: Any
+    most: Mapping[str, int] = field(default_factory=dict)
+    stateful: frozenset[str] = frozenset()
+
+    def items(self) -> list[Any]:
+        """Return the manifests."""
+        found = []
+        for app, replicas, made in self.apps:
+            is_stateful = app in self.stateful
+            made_of = stateful if is_stateful else workload
+            found.append(made_of(app, replicas, made))  # type: ignore[arg-type]  # it has replicas
+            if app in self.most:
+                kind = "StatefulSet" if is_stateful else "Deployment"
+                found.append(scaler(app, replicas, self.most[app], kind))
+        return [*found, self.service]
 
     def verdict(self, thresholds: Thresholds | None = None) -> Judged:
         """Return what the gate says."""
-        items = [*(workload(*each) for each in self.apps), self.service]
-        found = manifests([("m.json", json.dumps({"kind": "List", "items": items}).encode())])
-        nodes = scheduling_nodes(self.nodes)
-        templates = [template_of(each) for each in workloads(found)]
-        problem = problem_of(templates, nodes, {}, is_described=True)
-        failing = failing_of(problem, (), _KINDS, 1)
-        (gated,) = services_of(found, templates)
-        assert isinstance(gated, GatedService)
-        judge = Judge(problem, templates, [gated], failing, (), Said(), 1)
-        (verdict,) = judged(problem, [gated], failing, judge, thresholds or Thresholds())
-        assert not judge.differing
-        return verdict
+        return verdict_of(self.items(), self.nodes, thresholds)[0]
 
-    def pods(self) -> list[Any]:
+    def problem(self) -> tuple[Problem, Failing, tuple[int, ...]]:
+        """Return what is to be placed, what fails, and the groups of the Service."""
+        given = _given(self.items(), self.nodes)
+        problem = given.problem(given.templates)
+        return problem, failing_of(problem, (), _KINDS, 1), given.services[0].groups
+
+    def numbers(self) -> Iterator[dict[str, int | None]]:
+        """Give how many replicas each app may have, the least first."""
+        ranges = [
+            [None] if n is None else range(n, self.most.get(app, n) + 1) for app, n, _ in self.apps
+        ]
+        for each in itertools.product(*ranges):
+            yield dict(zip((app for app, _, _ in self.apps), each, strict=True))
+
+    def pods(self, numbers: Mapping[str, int | None]) -> list[Any]:
         """Return each pod; those of a DaemonSet are each for one node."""
         found = []
-        for _, replicas, made in self.apps:
-            if replicas is not None:
+        for app, _, made in self.apps:
+            replicas = numbers[app]
+            if replicas is None:
+                for each in self.nodes:
+                    name = each["metadata"]["name"]
+                    found.append({**made, "spec": {**made["spec"], "only": name}})
+            elif app in self.stateful:
+                for n in range(replicas):
+                    named = {POD_NAME: f"{app}-{n}", POD_INDEX: str(n)}
+                    labels = {**made["metadata"]["labels"], **named}
+                    found.append({**made, "metadata": {"labels": labels}})
+            else:
                 found += [made] * replicas
-                continue
-            for each in self.nodes:
-                name = each["metadata"]["name"]
-                found.append({**made, "spec": {**made["spec"], "only": name}})
         return found
 
-    def ends(self) -> list[dict[str, int]]:
-        """Return how many pods of the Service each node has, for each end there is."""
+    def ends(self, numbers: Mapping[str, int | None]) -> list[tuple[dict[str, int], int]]:
+        """Return how many pods of the Service each node has at an end, and how many wait."""
+        pods = self.pods(numbers)
+        selector = {"matchLabels": self.service["spec"]["selector"]}
+        own = {called(each) for each in pods if matches(selector, each)}
         found = []
-        for end in every_end(self.pods(), self.nodes):
+        for end in every_end(pods, self.nodes):
             held: dict[str, int] = {}
-            for app, name in end:
-                if app == APP and name is not None:
-                    held[name] = held.get(name, 0) + 1
-            if held not in found:
-                found.append(held)
+            for name, node_name in end:
+                if name in own and node_name is not None:
+                    held[node_name] = held.get(node_name, 0) + 1
+            left = sum(matches(selector, each) for each in pods) - sum(held.values())
+            if (held, left) not in found:
+                found.append((held, left))
         return found
 
     def failures(self, kind: Kind) -> Iterator[frozenset[str]]:
@@ -172,11 +219,34 @@ class World:
         return len(self.nodes)
 
 
+def verdict_of(
+    items: Sequence[Any], nodes: Sequence[Any], thresholds: Thresholds | None = None
+) -> tuple[Judged, Fix | None]:
+    """Return what the gate says of manifests with one Service, and what it advises."""
+    given = _given(items, nodes)
+    problem = given.problem(given.templates)
+    failing = failing_of(problem, (), _KINDS, 1)
+    (gated,) = given.services
+    judge = Judge(problem, given.templates, [gated], failing, (), Said(), 1)
+    asked = thresholds or Thresholds()
+    (verdict,) = judged(problem, [gated], failing, judge, asked)
+    assert not judge.differing
+    fix = fix_of(verdict, given.templates, given.problem, failing, judge, asked)
+    return verdict, fix
+
+
+def _given(items: Sequence[Any], nodes: Sequence[Any]) -> Given:
+    file = ("m.json", json.dumps({"kind": "List", "items": [*items]}).encode())
+    return given_of([file], nodes, is_described=True)
+
+
 # --- random ones ---------------------------------------------------------------
 
 
 @st.composite
-def worlds(draw: st.DrawFn, *, places: bool = False) -> World:
+def worlds(
+    draw: st.DrawFn, *, places: bool = False, scaled: bool = False, stateful_ones: bool = False
+) -> World:
     """Give clusters of up to four nodes with up to four pods of one or two workloads."""
     number = draw(st.integers(2, 4))
     zoned = draw(st.booleans())
@@ -200,7 +270,20 @@ def worlds(draw: st.DrawFn, *, places: bool = False) -> World:
                 [{"internalTrafficPolicy": "Local"}, {"trafficDistribution": "PreferClose"}]
             )
         )
-    return World(nodes, apps, service(**spec))
+    most = {}
+    if scaled:
+        app, replicas, _ = draw(st.sampled_from([each for each in apps if each[1] is not None]))
+        most[app] = (replicas or 0) + draw(st.integers(1, 2))
+    named = draw(st.booleans()) and stateful_ones
+    if named:
+        key, value = draw(
+            st.sampled_from([(POD_NAME, f"{APP}-0"), (POD_NAME, f"{APP}-1"), (POD_INDEX, "0")])
+        )
+        spec["selector"] = {key: value}
+        if int(value[-1]) >= (apps[0][1] or 0):
+            spec["selector"] = {"app": APP}
+    kinds = frozenset({APP} if stateful_ones else ())
+    return World(nodes, apps, service(**spec), most, kinds)
 
 
 @st.composite

@@ -18,7 +18,7 @@ _shtab_kubeodds_commands() {
     completion:'print what completes this command line in a shell'
     diff:'what changes from one dump to another, for whom; exit with 1 if so'
     explore:'mark nodes dead on a terminal, and watch losses move'
-    gate:'manifests before they are deployed: what their worst placement loses'
+    gate:'what manifests lose at worst, before they are deployed'
     lab:'Replay new flows through a dump'"'"'s rules in network namespaces of this machine, and hold the counts against the prediction. The host'"'"'s own network is left before anything else is done.'
     loss:'the share of new flows that is lost: on dead endpoints, or to rules'
     pinned:'which flows stay at dead or stale endpoints, and what frees them'
@@ -28,7 +28,7 @@ _shtab_kubeodds_commands() {
     timeline:'what an outage costs as time goes on: frozen, or healing'
     trace:'where one packet can end, and the rules on its way'
     tree:'the probability tree of a Service, rule by rule'
-    watch:'look at a node'"'"'s rules every so often, for a monitoring system'
+    watch:'check a node'"'"'s rules regularly, for a monitoring system'
     whatif:'what every node, zone and pair of nodes would cost'
   )
   _describe 'kubeodds commands' _commands
@@ -36,7 +36,7 @@ _shtab_kubeodds_commands() {
 
 _shtab_kubeodds_cluster_commands() {
   local _commands=(
-    build:'read the dumps of all nodes into tables; go on where it stopped'
+    build:'read the dumps of all nodes into tables; resume an unfinished build'
     drift:'which nodes'"'"' rules are not those of their cluster; exit with 1 if any'
     loss:'what each Service loses, seen from every node that lives'
     sql:'ask the tables in SQL'
@@ -177,14 +177,14 @@ _shtab_kubeodds_cluster_defaults_added=0
 
 _shtab_kubeodds_cluster_build_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--into[the folder of tables to make, or to go on with]:DIR:_files -/"
+  "--into[folder for the tables\; an unfinished build in it is resumed]:DIR:_files -/"
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; files or folders\; DIR keeps them]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
-  "--name-from[what finds a node\'s name in the path of its dump\: its one group, or all of it]:REGEX:"
+  "--name-from[finds a node\'s name in the path of its dump\: its one group, or the whole match]:REGEX:"
   "--engine[processes of this machine (the default), serial, or the address of a Dask scheduler (tcp\:\/\/HOST\:8786), whose workers see the same files]:ENGINE:"
   "--workers[processes (default\: one for each core)]:N:"
-  "--worker-memory[what a process may take at most\: K, M, G (default\: 2G)]:SIZE:"
-  "--alone[read each dump by itself, and compare none with those before it\: the same, slower]"
+  "--worker-memory[memory limit of each process\: K, M, G (default\: 2G)]:SIZE:"
+  "--alone[read each dump on its own, reusing none before it\: the same result, slower]"
   "--input-format[how to read each DUMP (default\: by its text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "--all[name every node, not just failed ones]"
   "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
@@ -205,13 +205,13 @@ _shtab_kubeodds_cluster_build_defaults_added=0
 
 _shtab_kubeodds_cluster_drift_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*--objects[API objects to go by, where they are not those of the build]:FILE:_files"
+  "*--objects[API objects to use in place of those of the build]:FILE:_files"
   "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--against[what says what a node should have\: what kube-proxy would write by the objects, or what most nodes have (default\: objects, where there are any)]:against:(objects majority)"
   "*--only[only differences of these kinds]:CODE:"
-  "--all[all of them, one by one]"
+  "--all[list every one]"
   "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
   "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
   "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
@@ -231,7 +231,7 @@ _shtab_kubeodds_cluster_drift_defaults_added=0
 
 _shtab_kubeodds_cluster_loss_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*--objects[API objects to go by, where they are not those of the build]:FILE:_files"
+  "*--objects[API objects to use in place of those of the build]:FILE:_files"
   "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
@@ -275,8 +275,8 @@ _shtab_kubeodds_cluster_timeline_options=(
   "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; each file is the objects at one time]:FILE:_files"
   "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
   "--node[all dumps are of this node]:NAME:"
-  "--name-from[what finds a node\'s name in the path of a dump\: its one group, or all of it]:REGEX:"
-  "--time-from[what finds the time in the path of a dump or of objects\: its one group, or all of it (default\: the time in a bundle, or above the rules\; else when the file was written)]:REGEX:"
+  "--name-from[finds a node\'s name in the path of a dump\: its one group, or the whole match]:REGEX:"
+  "--time-from[finds the time in the path of a dump or of objects\: its group, or the whole match (default\: the time in a bundle, or above the rules\; else when the file was written)]:REGEX:"
   "*--dead[an endpoint that answered no more\; or a CIDR, or a pod\'s ns\/name\; all the time, or FROM and TO such times (2026-11-20T09\:00\:00Z)]:IP[:PORT][@FROM..TO]:"
   "*--dead-node[a node that was gone\; all the time, or FROM and TO such times (2026-11-20T09\:00\:00Z)]:NODE[@FROM..TO]:"
   "*--dead-zone[a zone that was gone\; all the time, or FROM and TO such times (2026-11-20T09\:00\:00Z)]:ZONE[@FROM..TO]:"
@@ -284,7 +284,7 @@ _shtab_kubeodds_cluster_timeline_options=(
   "--max-lost[exit with 1 if a ServicePort may have lost more than this time\'s worth of new flows, or not all was read]:TIME:"
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
-  "--all[all of them, one by one]"
+  "--all[list every one]"
   "--input-format[how to read each DUMP (default\: by text)]:input_format:(iptables-list iptables-save nft nft-json)"
   "--assume[what the rules do not tell (default\: reverse-path\=pass, bridge-port\=none, pod-interface\=usual, cluster-ip\=not-local, limits\=under, policy\=none, socket\=none, source-port\=ephemeral)\; of each also unknown, of reverse-path fail, of limits over\; printed where an answer rests on it]:NAME=VALUE:"
   "--pod-interface[devices that belong to pods, for example cali\+ (default\: as network plugins name them)\; the same as --assume pod-interface\=PATTERN]:PATTERN:"
@@ -309,7 +309,7 @@ _shtab_kubeodds_cluster_timeline_defaults_added=0
 
 _shtab_kubeodds_cluster_whatif_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*--objects[API objects to go by, where they are not those of the build]:FILE:_files"
+  "*--objects[API objects to use in place of those of the build]:FILE:_files"
   "*--node-of[as of \`cluster build\`]:CIDR=NODE:"
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
@@ -422,25 +422,25 @@ _shtab_kubeodds_gate_options=(
   "--output[write there, not to stdout]:FILE:_files"
   "--color[colours, and a table as wide as the terminal (default\: auto, on a terminal only\; NO_COLOR, FORCE_COLOR and TERM\=dumb count)]:color:(auto always never)"
   "--no-color[--color never]"
-  "*--nodes[kubectl get nodes -o json, with pods,namespaces -A also what runs already\; or a description\: 3xzone\=a,3xzone\=b\+cpu\=4\+memory\=16Gi,1xcontrol-plane]:FILE|NODES:"
+  "*--nodes[output of kubectl get nodes -o json (of nodes,pods,namespaces -A\: with what runs already), or a description\: 3xzone\=a,3xzone\=b\+cpu\=4\+memory\=16Gi,1xcontrol-plane]:FILE|NODES:"
   "*--only[node, zone, control-plane, or set (of several nodes)\; default\: all of them]:KIND:"
   "--max-loss[exit with 1 if a failure may cost a ServicePort more (for example 60\%), or not all is judged]:PERCENT:"
   "--min-survives[exit with 1 if a ServicePort may not survive the loss of any K nodes, or not all is judged]:K:"
   "--depth[also judge the loss of any K nodes together (default\: 1)]:K:"
-  "*--control-plane[its nodes (default\: those with the role label)]:NODE:"
-  "--objects-of[print that placement of the Services as a v1 List\: kubeodds whatif --from-objects reads it]:objects_of:(worst expected)"
-  "--all[tell of each Service that fails]"
+  "*--control-plane[the control plane\'s nodes (default\: those with its role label)]:NODE:"
+  "--objects-of[print the objects of that placement as a v1 List, for kubeodds whatif --from-objects]:objects_of:(worst expected)"
+  "--all[show every Service that fails in full]"
   "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
   "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
   "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
   "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
   "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
   "--max-input[refuse an input of more bytes, packed or unpacked\: K, M, G (default\: 2G)]:SIZE:"
-  "--strict[exit with 3 if not all Services were judged]"
+  "--strict[exit with 3 if not every Service was judged]"
   {-v,--verbose}"[also print what is only informative]"
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
-  "(*):YAML or JSON, rendered by helm or kustomize before\; files or folders, - for stdin:"
+  "(*):YAML or JSON, already rendered by helm or kustomize\: files, folders, or - for stdin:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -966,12 +966,12 @@ _shtab_kubeodds_tree_defaults_added=0
 
 _shtab_kubeodds_watch_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*--rules[a dump that somebody writes anew\: output of iptables-save or \`nft list ruleset\`]:FILE:_files"
-  "*--command[what prints the rules, run without a shell each time, for example iptables-save\; repeated for several programs of one node]:COMMAND:"
-  "--timeout[end a command that takes longer (default\: 10s)]:TIME:"
-  "--max-input[refuse more bytes of a file or command\: K, M, G (default\: 256M)]:SIZE:"
-  "--max-age[take files of rules and objects that are older for ones that nobody writes any more\: the look has failed]:TIME:"
-  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; read again when that changes]:FILE:_files"
+  "*--rules[a dump that another program rewrites\: output of iptables-save or \`nft list ruleset\`]:FILE:_files"
+  "*--command[command that prints the rules, run each time without a shell, for example iptables-save\; repeat it for several programs of one node]:COMMAND:"
+  "--timeout[end a command that runs longer (default\: 10s)]:TIME:"
+  "--max-input[refuse larger files and outputs of commands\: K, M, G (default\: 256M)]:SIZE:"
+  "--max-age[take rules and objects in files older than this for stale\: such a check has failed]:TIME:"
+  "*--objects[kubectl get services,endpointslices,nodes,pods -A -o json\; read again when the file changes]:FILE:_files"
   "*--node-of[which node\'s pods have addresses of a network, where no objects say it]:CIDR=NODE:"
   "--node[the node whose rules these are (default\: this machine, if the objects have it)]:NAME:"
   "*--node-ip[that node\'s addresses, where no objects say them]:IP:"
@@ -982,23 +982,23 @@ _shtab_kubeodds_watch_options=(
   "*--dead[an endpoint that answers no more\; or a CIDR, or a pod\'s ns\/name]:IP[:PORT]:"
   "*--dead-node[a node that is gone (needs --objects or --node-of)]:NODE:"
   "*--dead-zone[a zone that is gone (needs --objects)]:ZONE:"
-  "--dead-file[who is dead, a value of --dead in each line, or node NAME, or zone NAME\; read again when it changes]:FILE:_files"
+  "--dead-file[what is dead, one per line\: a value of --dead, node NAME, or zone NAME\; read again when it changes]:FILE:_files"
   "*--service[only these\: ns\/name\:port, a part of that, IP\[\:PORT\], kube\*, or a chain\'s name]:NAME:"
   "*"{-n,--namespace}"[only Services of these namespaces]:NAME:"
   "--max-loss[what a ServicePort may lose (for example 10\%\; default\: nothing)]:PERCENT:"
-  "--no-drift[do not hold the rules against the objects]"
-  "--allow-drift[tell of differences to the objects, and let them be no fault]"
+  "--no-drift[do not compare the rules with the objects]"
+  "--allow-drift[report differences to the objects, but not as a problem]"
   "--kube-proxy[its version, for example 1.30 (default\: that of the nodes\' kubelets)]:VERSION:"
   "--mode[--proxy-mode (default\: iptables)]:mode:(iptables nftables)"
   "*--cluster-cidr[as kube-proxy is given it (default\: the smallest network around all podCIDRs)]:CIDR:"
   "--detect-local-mode[as kube-proxy is given it (default\: ClusterCIDR)]:detect_local_mode:(ClusterCIDR NodeCIDR)"
   "--seed[draws the nodes and Services whose rules are walked as a check (default\: random)]:N:"
-  "--every[from one look to the next (default\: 30s)]:TIME:"
-  "--max-cpu[wait longer where looks take more than this share of one CPU (default\: 10\%)]:PERCENT:"
-  "--once[look once and end, as a timer has it]"
-  "--npd[look once, and print a line for the node-problem-detector]"
-  "--into[write metrics there, for the textfile collector of the node exporter\; whole or not at all (default\: stdout)]:FILE:_files"
-  "--print[print a file that goes with it, and end\: rules for alerts, a dashboard of Grafana, a DaemonSet, a service and a timer of systemd, the configuration of a plugin of the node-problem-detector]:print:(alerts dashboard daemonset service timer npd)"
+  "--every[time between two checks (default\: 30s)]:TIME:"
+  "--max-cpu[wait longer if checks use more than this share of one CPU (default\: 10\%)]:PERCENT:"
+  "--once[check once and exit, for use with a timer]"
+  "--npd[check once and print one line for the node-problem-detector]"
+  "--into[write metrics to this file, replaced as a whole, for the node exporter\'s textfile collector (default\: stdout)]:FILE:_files"
+  "--print[print a file for use with it, and exit\: alerting rules, a Grafana dashboard, a DaemonSet, a systemd service or timer, the configuration of a plugin of the node-problem-detector]:print:(alerts dashboard daemonset service timer npd)"
   "--per-service[which ServicePorts have metrics of their own (default\: all)]:per_service:(all affected no)"
 )
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 #: What a message about a file that is something else ends with.
 WANTED: Final = "expected the output of `kubectl get services,endpointslices,nodes,pods -A -o json`"
 
-_GO_ON: Final = "is the API down? Go on with --node-of CIDR=NODE"
+#: What a message ends with where kubectl had nothing to say.
+GO_ON: Final = "is the API down? Go on with --node-of CIDR=NODE"
 _MARK: Final = "\ufeff"
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 #: Lines before the objects: warnings and the log of client-go, which ``2>&1`` brings along, and
@@ -46,12 +47,12 @@ def object_text(data: bytes) -> str:
     if before is not None:
         text = re.sub(r"[^\n]", " ", before[0]) + text[before.end() :]
     if not text or text.isspace():
-        raise InputError(f"kubectl printed nothing: {_GO_ON}")
+        raise InputError(f"kubectl printed nothing: {GO_ON}")
     if "\0" in text:
         raise InputError(f"a binary file; {WANTED}")
     begins = re.match(r"\s*([^\n]{0,200})", text)
     if begins is not None and begins[1].startswith(_FAILED):
-        raise InputError(f"kubectl printed no objects but: {begins[1].strip()}; {_GO_ON}")
+        raise InputError(f"kubectl printed no objects but: {begins[1].strip()}; {GO_ON}")
     return text
 
 

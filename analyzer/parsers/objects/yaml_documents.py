@@ -2,10 +2,12 @@
 
 The library, loaded for this form only, gives events; what they spell is put together here. So
 depth is bounded, nothing but maps, lists and plain values is ever made, and text stays text (a
-time, a version ``1.10``). An alias is refused: kubectl writes none, and a few lines of them can
-stand for any number of objects.
+time, a version ``1.10``). An alias is a copy of what it stands for; since a few lines of them can
+stand for any number of objects, all copies of a file together are bounded.
 
-Source: YAML 1.2.2, 10.3 (core schema); go-yaml v2, resolve.go, for ``yes`` and ``no``.
+Source: YAML 1.2.2, 7.1 (aliases), 10.3 (core schema); go-yaml v2, resolve.go, for ``yes`` and
+``no``, decode.go, ``merge``: what a map itself says goes before what it merges, and of several
+that are merged the first.
 """
 
 from __future__ import annotations
@@ -23,6 +25,9 @@ _BEGINS: Final = re.compile(r"^[\"']?(?:apiVersion|kind|items)[\"']?[ \t]*:(?:\s
 _DEEPEST: Final = 200
 #: Of a number, in digits: more than of any that the API has.
 _LONGEST: Final = 1_000
+#: Values that aliases of one file stand for, in all.
+_MOST_COPIED: Final = 100_000
+_MERGE: Final = "<<"
 _NUMBER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _WORDS: Final = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -42,7 +47,8 @@ def parse(text: str, file: str) -> Iterator[object]:
     Raises:
         InputError: the library is missing, the text has odd characters, a number that is too long,
             or is nested too deeply.
-        ParseError: a part is no YAML, or is not taken: an alias, a key that is no text.
+        ParseError: a part is no YAML, or is not taken: a key that is no text, an alias without an
+            anchor or of what it is in, more copies than are taken.
     """
     try:
         yaml: Any = importlib.import_module("yaml")
@@ -66,20 +72,46 @@ def parse(text: str, file: str) -> Iterator[object]:
         raise _error(f"not YAML ({why})", plain, file, mark) from None
 
 
+class _Open:
+    """A map or a list that is not whole yet.
+
+    Attributes:
+        key: of a map, that whose value comes next; None: a key comes next.
+        merged: what a map takes in, and where that is said.
+    """
+
+    def __init__(self, made: dict[str, object] | list[object], event: Any) -> None:
+        self.made = made
+        self.event = event
+        self.key: str | None = None
+        self.is_merge = False
+        self.merged: list[tuple[object, Any]] = []
+
+
+class _Anchored:
+    """A value that has an anchor; it may be null."""
+
+    def __init__(self, given: object) -> None:
+        self.value = given
+
+
 class _Documents:
     """Puts values together; those that are open stand in a list, not on the stack of calls."""
 
     def __init__(self, text: str, file: str) -> None:
         self._text = text
         self._file = file
-        self._open: list[dict[str, object] | list[object]] = []
-        #: Of each open map the key whose value comes next; None: a key comes next.
-        self._keys: list[str | None] = []
+        self._open: list[_Open] = []
+        #: Values by their anchor; None: it is open.
+        self._anchors: dict[str, _Anchored | None] = {}
+        self._copied = 0
 
     def of(self, events: Iterable[Any]) -> Iterator[object]:
         """Give the value of each document."""
         for event in events:
             match type(event).__name__:
+                case "DocumentStartEvent":
+                    self._anchors = {}
                 case "MappingStartEvent":
                     self._begin({}, event)
                 case "SequenceStartEvent":
@@ -89,12 +121,12 @@ class _Documents:
                 case "ScalarEvent":
                     yield self._scalar(event)
                 case "AliasEvent":
-                    self._fail("an alias; kubectl writes none, write what it stands for", event)
+                    self._add_alias(event)
                 case "MappingEndEvent" | "SequenceEndEvent":
-                    self._keys.pop()
                     done = self._open.pop()
+                    self._end(done)
                     if not self._open:
-                        yield done
+                        yield done.made
                 case _:  # where documents and the stream begin and end
                     pass
 
@@ -102,30 +134,90 @@ class _Documents:
         if self._open:
             self._put(made, event)
         if len(self._open) == _DEEPEST:
-            raise InputError(f"{self._file}: nested too deeply to be API objects")
-        self._open.append(made)
-        self._keys.append(None)
+            raise self._too_deep()
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        self._open.append(_Open(made, event))
+
+    def _end(self, done: _Open) -> None:
+        made = done.made
+        if isinstance(made, dict):
+            for merged in self._maps(done):
+                for key, each in merged.items():
+                    if key not in made:
+                        made[key] = self._copy(each, done.event, len(self._open) + 1)
+        if done.event.anchor is not None:
+            self._anchors[done.event.anchor] = _Anchored(made)
 
     def _add(self, event: Any) -> None:
-        if isinstance(self._open[-1], dict) and self._keys[-1] is None:
-            # << takes in another map: read as a key it would hide what that says.
-            if event.value == "<<" and event.implicit[0]:
-                self._fail("a merge key; kubectl writes none, write what it stands for", event)
-            self._keys[-1] = event.value
+        into = self._open[-1]
+        if isinstance(into.made, dict) and into.key is None:
+            into.key = self._key(event.value, event)
+            into.is_merge = event.value == _MERGE and event.implicit[0]
+            made: object = event.value
         else:
-            self._put(self._scalar(event), event)
+            made = self._scalar(event)
+            self._put(made, event)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchored(made)
+
+    def _add_alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            self._fail(f"an alias without an anchor &{event.anchor} before it", event)
+        found = self._anchors[event.anchor]
+        if found is None:
+            self._fail("an alias inside what it stands for", event)
+        made = self._copy(found.value, event, len(self._open))
+        into = self._open[-1]
+        if isinstance(into.made, dict) and into.key is None:
+            into.key = self._key(made, event)
+        else:
+            self._put(made, event)
+
+    def _copy(self, given: object, event: Any, depth: int) -> object:
+        """Return a value for another place, so that who changes the one leaves the other."""
+        self._copied += 1
+        if self._copied > _MOST_COPIED:
+            self._fail(f"aliases stand for more than {_MOST_COPIED:,} values", event)
+        if depth > _DEEPEST:
+            raise self._too_deep()
+        if isinstance(given, dict):
+            return {key: self._copy(each, event, depth + 1) for key, each in given.items()}
+        if isinstance(given, list):
+            return [self._copy(each, event, depth + 1) for each in given]
+        return given
+
+    def _key(self, given: object, event: Any) -> str:
+        if not isinstance(given, str):
+            self._fail("expected a key that is text", event)
+        return given
 
     def _put(self, made: object, event: Any) -> None:
-        into, key = self._open[-1], self._keys[-1]
-        if isinstance(into, list):
-            into.append(made)
+        into = self._open[-1]
+        key = into.key
+        if isinstance(into.made, list):
+            into.made.append(made)
         elif key is None:
             self._fail("expected a key that is text", event)
-        elif key in into:
+        elif into.is_merge:
+            into.merged.append((made, event))
+            into.key, into.is_merge = None, False
+        elif key in into.made:
             self._fail(f"the key {key!r} for the second time", event)
         else:
-            into[key] = made
-            self._keys[-1] = None
+            into.made[key] = made
+            into.key = None
+
+    def _maps(self, into: _Open) -> Iterator[dict[str, object]]:
+        """Give the maps that a map takes in, now that all of them are whole."""
+        for given, event in into.merged:
+            for each in given if isinstance(given, list) else [given]:
+                if not isinstance(each, dict):
+                    self._fail("expected a map, or a list of maps, to merge", event)
+                yield each
+
+    def _too_deep(self) -> InputError:
+        return InputError(f"{self._file}: nested too deeply to be API objects")
 
     def _scalar(self, event: Any) -> object:
         text: str = event.value

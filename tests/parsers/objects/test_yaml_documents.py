@@ -75,6 +75,43 @@ def test_what_the_library_writes_is_read_as_it_was(given: list[Any]) -> None:
     assert list(parse(yaml.dump_all(given, Dumper=Dumper, allow_unicode=True), "f")) == given
 
 
+@st.composite
+def shared(draw: st.DrawFn) -> Any:
+    """Give values of which some stand at several places."""
+    made = [draw(st.dictionaries(texts, values, min_size=1, max_size=2))]
+    for _ in range(draw(st.integers(0, 4))):
+        some = st.lists(st.sampled_from(made), min_size=1, max_size=3)
+        made.append({"a": draw(some), "b": draw(st.sampled_from(made)), "c": draw(values)})
+    return made[-1]
+
+
+@given(shared())
+def test_aliases_stand_for_what_the_library_takes_them_for(given: Any) -> None:
+    yaml = pytest.importorskip("yaml")
+    text = yaml.safe_dump(given, allow_unicode=True)
+    assert list(parse(text, "f")) == [given]
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(0, 9)), min_size=1, max_size=3))
+def test_merged_maps_are_what_the_library_makes_of_them(maps: list[dict[str, int]]) -> None:
+    yaml = pytest.importorskip("yaml")
+    lines = [f"m{n}: &m{n} {json.dumps(each)}" for n, each in enumerate(maps)]
+    named = ", ".join(f"*m{n}" for n in range(len(maps)))
+    text = "\n".join([*lines, "one: {<<: *m0, a: 5}", f"all: {{b: 6, <<: [{named}]}}", ""])
+    assert list(parse(text, "f")) == [yaml.safe_load(text)]
+
+
+def test_few_lines_that_stand_for_many_values_are_refused() -> None:
+    pytest.importorskip("yaml")
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    with pytest.raises(ParseError, match="aliases stand for more than 100,000 values"):
+        list(parse("\n".join(["kind: Pod", *lines]), "f"))
+    deep = ["a0: &a0 [x]", *(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 300))]
+    with pytest.raises(InputError, match="nested too deeply"):
+        list(parse("\n".join(["kind: Pod", *deep]), "f"))
+
+
 @given(values)
 def test_json_is_yaml_too(given: Any) -> None:
     pytest.importorskip("yaml")
@@ -94,8 +131,11 @@ def test_documents_are_apart_and_empty_ones_are_none() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
-        ("kind: &a Node\nname: *a\n", 2, 7, "an alias"),
-        ("kind: Node\n<<: {a: b}\n", 2, 1, "a merge key"),
+        ("kind: Node\nname: *a\n", 2, 7, "an alias without an anchor &a before it"),
+        ("kind: &a [Node, *a]\n", 1, 17, "an alias inside what it stands for"),
+        ("kind: &a 7\n*a : b\n", 2, 1, "expected a key that is text"),
+        ("kind: Node\n<<: b\n", 2, 5, "expected a map, or a list of maps, to merge"),
+        ("kind: Node\n<<: [{a: b}, c]\n", 2, 5, "expected a map, or a list of maps"),
         ("kind: Node\nkind: Pod\n", 2, 7, "the key 'kind' for the second time"),
         ("kind: Node\n? [a]\n: b\n", 2, 3, "expected a key that is text"),
         ("kind: Node\n  name: {{ .Values.x }}\n", 2, 7, "not YAML"),

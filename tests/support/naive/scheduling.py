@@ -21,13 +21,13 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 def every_end(
     pods: Sequence[Pod], nodes: Sequence[Node]
 ) -> set[tuple[tuple[str, str | None], ...]]:
-    """Return the ends, each as the sorted pairs of a pod's ``app`` and its node."""
+    """Return the ends, each as the sorted pairs of a pod's `called` and its node."""
     ends: set[tuple[tuple[str, str | None], ...]] = set()
     seen: set[tuple[tuple[str, str | None], ...]] = set()
     waiting: list[Places] = [(None,) * len(pods)]
     while waiting:
         places = waiting.pop()
-        key = tuple(sorted(((_app(p), n) for p, n in zip(pods, places, strict=True)), key=str))
+        key = tuple(sorted(((called(p), n) for p, n in zip(pods, places, strict=True)), key=str))
         if key in seen:
             continue
         seen.add(key)
@@ -48,8 +48,10 @@ def _running(pods: Sequence[Pod], places: Places) -> list[tuple[Pod, str]]:
     return [(p, n) for p, n in zip(pods, places, strict=True) if n is not None]
 
 
-def _app(pod: Pod) -> str:
-    return str(pod["metadata"]["labels"]["app"])
+def called(pod: Pod) -> str:
+    """Return what tells a pod from those that are not alike: of a StatefulSet's its name."""
+    labels = pod["metadata"]["labels"]
+    return str(labels.get("statefulset.kubernetes.io/pod-name", labels["app"]))
 
 
 def _labels(node: Node) -> dict[str, str]:
@@ -57,7 +59,8 @@ def _labels(node: Node) -> dict[str, str]:
     return found
 
 
-def _matches(selector: Any, pod: Pod) -> bool:
+def matches(selector: Any, pod: Pod) -> bool:
+    """Tell whether a selector by ``matchLabels`` selects a pod."""
     wanted = selector["matchLabels"].items()
     return all(pod["metadata"]["labels"].get(k) == v for k, v in wanted)
 
@@ -114,7 +117,7 @@ def _keeps_apart(pod: Pod, node: Node, placed: Sequence[tuple[Pod, dict[str, str
                 if (
                     mine is not None
                     and labels.get(key) == mine
-                    and _matches(term["labelSelector"], two)
+                    and matches(term["labelSelector"], two)
                 ):
                     return False
     return True
@@ -126,9 +129,9 @@ def _is_beside(pod: Pod, node: Node, placed: Sequence[tuple[Pod, dict[str, str]]
         return True
     if any(t["topologyKey"] not in _labels(node) for t in terms):
         return False
-    meant = [(p, w) for p, w in placed if all(_matches(t["labelSelector"], p) for t in terms)]
+    meant = [(p, w) for p, w in placed if all(matches(t["labelSelector"], p) for t in terms)]
     if not meant:
-        return all(_matches(t["labelSelector"], pod) for t in terms)
+        return all(matches(t["labelSelector"], pod) for t in terms)
     return all(
         any(w.get(t["topologyKey"]) == _labels(node)[t["topologyKey"]] for _, w in meant)
         for t in terms
@@ -159,12 +162,12 @@ def _is_spread(
             for p, at in running:
                 if not each["labelSelector"]:  # {} matches all, and counts none of them
                     continue
-                if at == other["metadata"]["name"] and _matches(each["labelSelector"], p):
+                if at == other["metadata"]["name"] and matches(each["labelSelector"], p):
                     numbers[_labels(other)[key]] += 1
         least = min(numbers.values(), default=0)
         if len(numbers) < each.get("minDomains", 1):
             least = 0
-        own = bool(each["labelSelector"]) and _matches(each["labelSelector"], pod)
+        own = bool(each["labelSelector"]) and matches(each["labelSelector"], pod)
         if numbers.get(_labels(node)[key], 0) + own - least > each["maxSkew"]:
             return False
     return True

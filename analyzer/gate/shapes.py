@@ -1,0 +1,196 @@
+"""What may stand where in an API object: checks that are put together, and say where they fail.
+
+A check is given a value and its path, such as ``spec.template.spec.containers[0].ports``. What is
+null is as if it were not there, as for the API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from analyzer.gate.labels import is_integer
+from analyzer.gate.quantities import quantity
+from analyzer.model.addresses import address_from_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final, TypeAlias
+
+    #: Looks at a value with its path; adds the paths of unknown fields, with those that are known.
+    Check: TypeAlias = Callable[[object, str, "Unknown"], None]
+    Unknown: TypeAlias = list[tuple[str, Collection[str]]]
+
+_MOST_SHOWN: Final = 40
+
+
+class MalformedError(ValueError):
+    """A value is none that the API takes; the message begins with its path."""
+
+
+def fail(path: str, wanted: str, given: object) -> None:
+    """Refuse a value.
+
+    Raises:
+        MalformedError: always.
+    """
+    raise MalformedError(f"{path}: expected {wanted}, not {shown(given)}")
+
+
+def shown(given: object) -> str:
+    """Return a value in few words: texts between quotes, maps and lists by their kind."""
+    if isinstance(given, (dict, list)):
+        return "a map" if isinstance(given, dict) else "a list"
+    if isinstance(given, bool):
+        return "true" if given else "false"
+    if given is None:
+        return "null"
+    told = repr(given)
+    return told if len(told) <= _MOST_SHOWN else f"{told[:_MOST_SHOWN]}..."
+
+
+def fields(needed: Collection[str] = (), /, **known: Check) -> Check:
+    """Return the check of a map with these fields; `needed` ones have to be there."""
+
+    def check(given: object, path: str, unknown: Unknown) -> None:
+        if not isinstance(given, dict):
+            fail(path, "a map", given)
+            return
+        unknown += [(_below(path, key), known) for key in given if key not in known]
+        for key in needed:
+            if given.get(key) is None:
+                raise MalformedError(f"{_below(path, key)}: missing")
+        for key, each in given.items():
+            if key in known and each is not None:
+                known[key](each, _below(path, key), unknown)
+
+    return check
+
+
+def list_of(check: Check) -> Check:
+    """Return the check of a list of such values."""
+
+    def check_all(given: object, path: str, unknown: Unknown) -> None:
+        if not isinstance(given, list):
+            fail(path, "a list", given)
+            return
+        for n, each in enumerate(given):
+            check({} if each is None else each, f"{path}[{n}]", unknown)
+
+    return check_all
+
+
+def map_of(check: Check) -> Check:
+    """Return the check of a map of such values, whatever its keys; null is none of them."""
+
+    def check_all(given: object, path: str, unknown: Unknown) -> None:
+        if not isinstance(given, dict):
+            fail(path, "a map", given)
+            return
+        for key, each in given.items():
+            check(each, _below(path, key), unknown)
+
+    return check_all
+
+
+def one_of(*words: str) -> Check:
+    """Return the check of a text that is one of these."""
+
+    def check(given: object, path: str, _: Unknown) -> None:
+        if given not in words or not isinstance(given, str):
+            fail(path, _either([each for each in words if each]), given)
+
+    return check
+
+
+def number(least: int, most: int = (1 << 31) - 1) -> Check:
+    """Return the check of an integer within bounds."""
+
+    def check(given: object, path: str, _: Unknown) -> None:
+        if type(given) is not int or not least <= given <= most:
+            wanted = f"an integer from {least:,}"
+            fail(path, wanted if most >= (1 << 31) - 1 else f"{wanted} to {most:,}", given)
+
+    return check
+
+
+def text(given: object, path: str, _: Unknown) -> None:
+    """Check that it is a text, which may be empty."""
+    if not isinstance(given, str):
+        hint = "" if given is None or isinstance(given, (dict, list)) else "; put quotes around it"
+        raise MalformedError(f"{path}: expected text, not {shown(given)}{hint}")
+
+
+def name(given: object, path: str, unknown: Unknown) -> None:
+    """Check that it is a text that is not empty."""
+    text(given, path, unknown)
+    if not given:
+        raise MalformedError(f"{path}: empty")
+
+
+def boolean(given: object, path: str, _: Unknown) -> None:
+    """Check that it is true or false."""
+    if not isinstance(given, bool):
+        fail(path, "true or false", given)
+
+
+def amount(given: object, path: str, _: Unknown) -> None:
+    """Check that it is a quantity, of any resource; null is none of it."""
+    if given is None:
+        return
+    try:
+        quantity("", given)
+    except ValueError as error:
+        raise MalformedError(f"{path}: {error}") from None
+
+
+def port(given: object, path: str, _: Unknown) -> None:
+    """Check that it is the number of a port, or a port's name."""
+    if isinstance(given, str) or (type(given) is int and 0 <= given <= 65_535):  # noqa: PLR2004  # of a port
+        return
+    fail(path, "a port's number or name", given)
+
+
+def address(given: object, path: str, unknown: Unknown) -> None:
+    """Check that it is an IP address, or a word in place of one: empty, or ``None``."""
+    text(given, path, unknown)
+    if given not in ("", "None") and address_from_text(str(given)) is None:
+        fail(path, "an IP address", given)
+
+
+def expression(*operators: str) -> Check:
+    """Return the check of one of ``matchExpressions`` with one of these operators."""
+    check_fields = fields(
+        ("key", "operator"), key=name, operator=one_of(*operators), values=list_of(text)
+    )
+
+    def check(given: object, path: str, unknown: Unknown) -> None:
+        check_fields(given, path, unknown)
+        assert isinstance(given, dict)  # it is a map
+        operator, values = given["operator"], given.get("values") or []
+        if operator in ("Gt", "Lt"):
+            if len(values) != 1 or not is_integer(values[0]):
+                raise MalformedError(f"{path}.values: {operator} takes one integer, as text")
+        elif bool(values) is not (operator in ("In", "NotIn")):
+            wanted = "no value" if values else "a value at least"
+            raise MalformedError(f"{path}.values: {operator} takes {wanted}")
+
+    return check
+
+
+def map_(given: object, path: str, _: Unknown) -> None:
+    """Check that it is a map, whatever is in it."""
+    if not isinstance(given, dict):
+        fail(path, "a map", given)
+
+
+def anything(given: object, path: str, unknown: Unknown) -> None:
+    """Check nothing: what says nothing of where pods are may be anything."""
+
+
+def _below(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _either(words: Collection[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
