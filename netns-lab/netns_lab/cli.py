@@ -53,6 +53,13 @@ def _parted(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _run(options: SimpleNamespace) -> int:
+    if options.pcap is not None:
+        if is_asked(options):
+            raise UsageError("--pcap: a capture has its own time: leave out --for")
+        of_capture: int = importlib.import_module("netns_lab.pcap_run").run(options)
+        return of_capture
+    if options.timing is not None:
+        raise UsageError("--timing: of which capture? Give --pcap FILE")
     if is_asked(options):
         leave_host()
         status: int = importlib.import_module("netns_lab.phased").run(options)

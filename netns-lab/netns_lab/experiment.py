@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 
 from analyzer.clients.fates import Fate
@@ -42,6 +43,7 @@ class Question:
     """What the lab is asked: the rules, the cluster around them, who is dead, how many flows.
 
     Attributes:
+        clients: addresses of each kind of sources that are welcome, if more than flows need.
         routes: those that will be measured; what others need is not there then.
         others: the node's other rules, which other programs wrote.
         nodes: other nodes whose rules are known: what comes for their pods goes through these.
@@ -59,6 +61,7 @@ class Question:
     dead: Dead
     backend: str
     flows: int
+    clients: int = 0
     routes: tuple[tuple[ServicePort, Route], ...] = ()
     others: tuple[Rules, ...] = ()
     nodes: tuple[OtherNode, ...] = ()
@@ -84,6 +87,7 @@ class Lab:
             question.cluster,
             replace(lasting, endpoints=lasting.endpoints - question.refusing),
             flows=min(question.flows, CONNTRACK_ROOM),
+            clients=question.clients,
             routes=question.routes,
             pod_device=question.pod_device,
             visitors=question.visitors,
@@ -322,6 +326,14 @@ class Lab:
         namespace = self._where.get(endpoint.address)
         lives = endpoint not in self.question.dead.endpoints
         return lives and namespace not in (None, self.topology.node)
+
+    def sends(self, address: Address) -> bool:
+        """Tell whether an endpoint's address is there, and one of its ports lives."""
+        return address in self._senders
+
+    @cached_property
+    def _senders(self) -> frozenset[Address]:
+        return frozenset(e.address for e in self.question.view.endpoints if self._sends(e))
 
     def place_of(self, address: Address) -> tuple[Host, str]:
         """Return the host of an endpoint, and the MAC to which it sends."""
