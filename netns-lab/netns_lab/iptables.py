@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from analyzer.model.diagnostics import partial_warning
@@ -27,6 +27,7 @@ from netns_lab.errors import LabError
 from netns_lab.ipsets import make_sets
 from netns_lab.nft import Nft
 from netns_lab.nft_counters import RuleCounters
+from netns_lab.recent import RecentLists
 from netns_lab.restoring import RefusedError, restore
 from netns_lab.wanted import Wanted, check_same
 from netns_lab.xt_entries import Entries
@@ -240,13 +241,12 @@ class Iptables(Backend):
         return found
 
     def forget_clients(self) -> None:
-        """Empty the lists of xt_recent.
+        """Empty the lists of xt_recent."""
+        self._recent.flush()
 
-        Source: Linux, net/netfilter/xt_recent.c, ``recent_mt_proc_write``.
-        """
-        with self.namespace:
-            for each in Path("/proc/thread-self/net/xt_recent").glob("*"):
-                each.write_text("/", encoding="ascii")
+    @cached_property
+    def _recent(self) -> RecentLists:
+        return RecentLists(self.namespace)
 
     @abstractmethod
     def _table(self, name: str) -> Entries | RuleCounters:

@@ -339,19 +339,24 @@ class AffineRun(RouteRun):
             lab.backend.forget_clients()
             if turn * clients % _AFFINE_ROOM < clients:
                 lab.forget_flows()
-            first = self._turn(2 * turn, count)
+            if count == clients:  # a turn stands right behind the one before
+                self._send(2 * turn * clients, 2 * clients)
+            else:
+                for each in (2 * turn, 2 * turn + 1):
+                    self._send(each * clients, count)
+            self._wait_for_the_rest(2 * count)
+            first, second = self._came(2 * turn, count), self._came(2 * turn + 1, count)
+            for client in range(count):
+                tag = tag_of(client, self._flows.ports[2 * turn + 1])
+                self._landed.pop(tag, None)
+                self._answered.pop(tag, None)
             self._settle()
-            second = self._turn(2 * turn + 1, count)
             self._repeated.update(map(door_of, filter(None, second)))
             self._strayed += sum(a != b for a, b in zip(first, second, strict=True))
-            self._landed.clear()
-            self._answered.clear()
             progress(count)
 
-    def _turn(self, turn: int, count: int) -> list[RawDoor]:
-        """Let each client send one flow, and return where each came to."""
-        self._send(turn * len(self._flows.clients), count)
-        self._wait_for_the_rest(count)
+    def _came(self, turn: int, count: int) -> list[RawDoor]:
+        """Return where each client's flow of a turn came to."""
         port = self._flows.ports[turn]
         return [self._landed.get(tag_of(client, port), ()) for client in range(count)]
 
