@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from tests.support.documents import schema
 from tests.support.effort import PROFILE, some_of
-from tests.support.lab.running import NFT_CASES, ROOT, SWAPPED, Case, kubeodds, lab_run, python
+from tests.support.lab.running import ROOT, SWAPPED, Case, kubeodds, lab_run, python
 
 inet = pytest.importorskip("scapy.layers.inet")
 inet6 = pytest.importorskip("scapy.layers.inet6")
@@ -161,7 +161,7 @@ def test_flows_of_any_link_type_and_with_their_timing(tmp_path: Path, link: Any)
 def test_what_is_cut_off_is_read_as_far_as_it_goes_and_said(tmp_path: Path) -> None:
     path = Path(saved(tmp_path / "cut.pcap", mixed()))
     path.write_bytes(path.read_bytes()[:-10])
-    status, found, errors = lab_run(*EXAMPLE, "--pcap", str(path), "--strict")
+    status, found, errors = lab_run(*EXAMPLE, "--pcap", str(path))
     assert status == 3
     assert found["cut"] == f"it ends in the middle of packet {len(mixed())}"
     assert "read as far as it goes" in errors
@@ -198,7 +198,7 @@ def test_a_capture_without_flows_to_services_says_what_is_in_it(tmp_path: Path) 
 FEATURES = [
     Case(ROOT / "fixtures/captures/1.36.2-iptables-legacy/two-node@worker1"),
     Case(ROOT / "fixtures/captures/1.36.2-iptables-nft/two-node"),
-    NFT_CASES[-1],
+    Case(ROOT / "fixtures/captures/1.36.2-nftables/two-node@worker1"),
 ]
 
 
@@ -226,7 +226,7 @@ def test_flows_of_every_route_that_the_lab_measures(given: Case, tmp_path: Path)
         packets += [make(client, 20_000 + 100 * number + n, to, int(port)) for n in range(40)]
     path = saved(tmp_path / "every.pcap", packets)
     status, found, errors = lab_run(*given.given, "--dead-node", given.victim, "--pcap", path)
-    assert status == 0, (errors, found)
+    assert status == (3 if found["not_judged"] else 0), (errors, found)
     routes = {(e["service"], e["frontend"], e["source"]) for e in found["measurements"]}
     assert asked <= routes
     assert found["counter_difference"] == found["conntrack_difference"] == 0
@@ -250,7 +250,7 @@ def test_flows_of_ipv6_and_with_affinity_are_replayed_too(captures: Path, tmp_pa
             ETHER / of / layer(sport=20_000 + 100 * number + n, dport=int(port)) for n in range(40)
         ]
     status, found, errors = lab_run(*given, "--pcap", saved(tmp_path / "six.pcap", packets))
-    assert status == 0, (errors, found)
+    assert (status, found["agrees"]) == (3, True), (errors, found)
     assert {each["protocol"] for each in found["flows"]} <= {"tcp", "udp"}
     # A client that session affinity knows from one frontend is not judged at another.
     assert len(found["flows"]) + found["not_judged"] == len(packets)
@@ -266,10 +266,9 @@ def test_a_client_with_session_affinity_stays(captures: Path, tmp_path: Path) ->
     packets = [tcp(c, 2000 + n, "10.96.7.1", 80) for n in range(3) for c in clients]
     path = saved(tmp_path / "affine.pcap", [ETHER / each for each in packets])
     status, found, _ = lab_run(*given, "--pcap", path)
-    assert status == 0
+    assert (status, found["agrees"]) == (3, True)
     (measured,) = found["measurements"]
     assert (measured["flows"], measured["repeated"], measured["strayed"]) == (100, 200, 0)
     assert Counter(each["repeated"] for each in found["flows"]) == {False: 100, True: 200}
     # iptables forgets clients beyond 100: nothing is said of those.
     assert found["not_judged"] == 30
-    assert lab_run(*given, "--pcap", path, "--strict")[0] == 3
