@@ -71,6 +71,7 @@ def _run(options: SimpleNamespace) -> int:
     flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
         for lab, routes in labs:
+            lab.in_a_row = True
             for service, route in routes:
                 told = up_to(flows, advance)
                 verdicts += [judge(each) for each in lab.measure(service, route, told)]
@@ -203,6 +204,7 @@ def _verify(options: SimpleNamespace) -> int:
     found = []
     with progress("new flows") as advance:
         for lab, routes in labs:
+            lab.in_a_row = True
             for service, route in routes:
                 told = up_to(sum(flows.values()), advance)
                 wanted = flows[id(route)] * _measurements(route)

@@ -19,7 +19,7 @@ from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from netns_lab.arriving import Beyond
-from netns_lab.backend import Backend
+from netns_lab.backend import Backend, Door
 from netns_lab.backends import BACKENDS, backend_of, load_beside
 from netns_lab.beyond import OtherNode, lost_beyond
 from netns_lab.count import BATCH, Answers, Captures, close_all
@@ -111,6 +111,9 @@ class Lab:
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
+        #: Whether nothing but routes, one after the other, sends flows or changes rules.
+        self.in_a_row = False
+        self._last_counters: Counter[Door] | None = None
         self.dying = Dying(self)
         self._kinds: dict[Endpoint, Death] = {}
         for death in question.deaths:
@@ -283,6 +286,16 @@ class Lab:
         if key not in self._sockets:
             self._sockets[key] = self.topology.node.socket(FAMILIES[version], SOCK_RAW, IPPROTO_RAW)
         return self._sockets[key]
+
+    def counters_before(self) -> Counter[Door]:
+        """Return what rules have counted; of routes in a row, what they had behind the last one."""
+        kept = self._last_counters if self.in_a_row else None
+        return self.backend.counters() if kept is None else kept
+
+    def counters_after(self) -> Counter[Door]:
+        """Return what rules have counted by now."""
+        self._last_counters = self.backend.counters()
+        return self._last_counters
 
     @contextmanager
     def muted(self) -> Iterator[None]:

@@ -153,12 +153,12 @@ class RouteRun:
         lab, flows = self._lab, self._count_of_flows
         with lab.muted(), without_collector():
             lab.forget_flows()
-            before = lab.backend.counters()
+            before = lab.counters_before()
             ends = lab.endings() if self._predicted.ended.upper else None
             begun = time.monotonic()
             self._send_all(flows, progress or _nobody)
             seconds = time.monotonic() - begun
-            after = lab.backend.counters()
+            after = lab.counters_after()
             if ends is not None:
                 self._ended_by = +((lab.endings() or Counter()) - ends)
             counted = after - before
