@@ -39,6 +39,10 @@ ANSWERS: Final = "answers of Services"
 TO_ENDPOINTS: Final = "to an endpoint itself: direct, or captured behind DNAT"
 OF_ENDPOINTS: Final = "from an endpoint itself"
 ELSEWHERE: Final = "to no Service of the dump"
+PERHAPS: Final = (
+    "perhaps to a NodePort: the node's addresses are not known; pass --objects with --node, or "
+    "--node-ip"
+)
 BEYOND: Final = f"of flows behind the first {MOST_FLOWS:,}"
 NOT_ASKED: Final = "to Services that --service does not name"
 NOT_FROM: Final = "from sources that --from does not name"
@@ -107,6 +111,13 @@ class Capture:
         }
         self._addresses = {at: {e.address for e in each} for at, each in endpoints.items()}
         self._listening = {port for _, _, port in self._endpoints}
+        #: Of NodePorts whose address nobody told.
+        self._node_ports = {
+            (service.protocol, frontend.port)
+            for service in given.view.services
+            for frontend in service.frontends
+            if _is_of_node(frontend) and not _own_addresses(service, given)
+        }
         self._seen: set[tuple[str, tuple[bytes, int], tuple[bytes, int]]] = set()
         self._of: dict[Address, Source] = {}
         self._routes: dict[tuple[int, Source], list[tuple[Route, str | None]]] = {}
@@ -165,6 +176,8 @@ class Capture:
             self._pass(TO_ENDPOINTS, _named(to))
         elif of in self._endpoints:
             self._pass(OF_ENDPOINTS)
+        elif found.opens and (found.protocol, found.destination[1]) in self._node_ports:
+            self._pass(PERHAPS, _named(to), is_judged=False)
         else:
             self._pass(ELSEWHERE, _named(to))
 
@@ -287,12 +300,19 @@ def _doors(given: Input) -> Iterator[tuple[_Place, tuple[ServicePort, Frontend]]
         for frontend in service.frontends:
             if frontend.port is None:
                 continue
-            of_node = frontend.kind is FrontendKind.NODE_PORT and frontend.address is None
-            version = service.version
-            own = [each for each in given.own if version in (None, each.version)]
-            for address in own if of_node else [frontend.address]:
+            own = _own_addresses(service, given)
+            for address in own if _is_of_node(frontend) else [frontend.address]:
                 if address is not None:
                     yield (service.protocol, address.packed, frontend.port), (service, frontend)
+
+
+def _is_of_node(frontend: Frontend) -> bool:
+    return frontend.kind is FrontendKind.NODE_PORT and frontend.address is None
+
+
+def _own_addresses(service: ServicePort, given: Input) -> list[Address]:
+    """Return the node's addresses at which a ServicePort has its NodePorts, as far as known."""
+    return [each for each in given.own if service.version in (None, each.version)]
 
 
 def _has(route: Route, client: Address) -> bool:

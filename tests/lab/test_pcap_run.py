@@ -187,6 +187,20 @@ def test_a_capture_without_flows_to_services_says_what_is_in_it(tmp_path: Path) 
     assert "4 packets, and no flow to replay: 4 to no Service of the dump" in done.stderr
 
 
+@of_ci
+def test_what_may_be_to_a_nodeport_is_not_passed_over_in_silence(
+    captures: Path, tmp_path: Path
+) -> None:
+    dump = str(captures / "1.36.2-iptables-legacy/features/iptables-legacy-save.txt.gz")
+    packets = [tcp("198.51.100.4", 2000 + n, "192.168.10.11", 30702) for n in range(3)]
+    packets += [tcp("10.244.0.9", 2000 + n, "10.96.1.3", 80) for n in range(40)]
+    path = saved(tmp_path / "ports.pcap", [ETHER / each for each in packets])
+    status, found, errors = lab_run(dump, "--pcap", path)
+    assert (status, found["agrees"], found["not_judged"]) == (3, True, 3)
+    assert "3 not replayed: perhaps to a NodePort" in errors
+    assert len(lab_run(dump, "--node-ip", "192.168.10.11", "--pcap", path)[1]["flows"]) == 43
+
+
 #: Every route of these is asked for by flows of every source.
 FEATURES = [
     Case(ROOT / "fixtures/captures/1.36.2-iptables-legacy/two-node@worker1"),
