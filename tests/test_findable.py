@@ -453,6 +453,11 @@ ANALYZER: Final = (
         "lab/test_phases.py lab/test_schedule.py reports/test_renderers.py",
         "what a run in which things happen found, as it is run and as it is judged",
     ),
+    Row(
+        "model/lab_pcap reports/lab_pcap_answer reports/lab_pcap_json",
+        "lab/test_pcap_run.py reports/test_lab_pcap_text.py reports/test_renderers.py",
+        "what a replay of a capture found, as it is run",
+    ),
     Row("model/flow_trace", "lab/test_traced.py", "what the kernel told of a flow"),
     Row("reports/not_judged", "test_cli_loss.py", "what is not judged, by the lines that say so"),
     Row(
@@ -476,6 +481,11 @@ LAB: Final = (
         "parts of a run in which things happen, which is run whole",
     ),
     Row("expecting", "lab/test_schedule.py", "connections, beside a naive kernel that doubles"),
+    Row(
+        "captured captured_run replaying standing",
+        "lab/test_pcap_run.py",
+        "parts of a replay of a capture, which is run whole on the kernel",
+    ),
     Row("beyond gates", "lab/test_two_nodes.py", "flows through the rules of two nodes"),
     Row("arriving", "lab/test_two_nodes.py lab/test_loading.py", "losses behind the DNAT"),
     Row("restoring", "lab/test_loading.py", "what does not load as it stands"),

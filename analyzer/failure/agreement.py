@@ -77,7 +77,7 @@ def judge(
         for each in measurement.endpoints
     ]
     # Flows that pass unchanged are one more outcome, with what the endpoints leave.
-    passes = _passing(measurement)
+    passes = passing(measurement)
     of_passed = p_value_within(measurement.passed, measurement.flows, passes)
     # So are those that rules end; where none may be, each that is seen nowhere is a fault.
     ended = measurement.rejected + measurement.unaccounted
@@ -103,7 +103,7 @@ def judge(
     return Verdict(measurement, endpoints, rate, tuple(faults))
 
 
-def _passing(measurement: Measurement) -> Bounds:
+def passing(measurement: Measurement) -> Bounds:
     """Bound the share of flows that no endpoint gets, and that no rule ends."""
     others = [measurement.ended, *(e.predicted for e in measurement.endpoints)]
     lower = capped_sum(each.lower for each in others)

@@ -46,6 +46,7 @@ class LabPhasesAnswer:
     Attributes:
         rate: new flows a second.
         false_alarm_rate: how often, at most, the whole is called wrong when it is right.
+        interrupted: the second in which somebody ended the run; None: it took its time.
     """
 
     dead: str
@@ -56,6 +57,7 @@ class LabPhasesAnswer:
     buckets: tuple[Bucket, ...]
     connections: tuple[Connection, ...]
     false_alarm_rate: float
+    interrupted: float | None = None
     left_out: tuple[LeftOut, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
@@ -68,6 +70,11 @@ class LabPhasesAnswer:
         wrong = any(each.agrees is False for each in self.connections)
         told = [each.verdict.agrees for each in self.phases if each.predicted]
         return not wrong and bool(told) and all(told)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each phase is judged."""
+        return all(each.predicted for each in self.phases)
 
     @property
     def unaccounted(self) -> int:

@@ -23,6 +23,9 @@ def render(answer: LabPhasesAnswer) -> Iterator[str]:
             "seconds": values.encode(answer.seconds),
             "rate": values.encode(answer.rate),
             "false_alarm_rate": values.encode(answer.false_alarm_rate),
+            "interrupted": values.encode(
+                None if answer.interrupted is None else round(answer.interrupted, 4)
+            ),
             "unaccounted": values.encode(answer.unaccounted),
             "events": (
                 values.encode(

@@ -160,6 +160,9 @@ def _fared(each: Connection) -> str:
 
 
 def _end(answer: LabPhasesAnswer) -> Iterator[Line]:
+    if answer.interrupted is not None:
+        says = f"Interrupted at {answer.interrupted:.2f}s of {answer.seconds:g}s: what follows is"
+        yield Line((Span(f"{says} of that part.", Style.WARNING),))
     for each in answer.phases:
         for fault in each.verdict.faults if each.predicted else ():
             yield Line((Span(f"{each.begins:.2f}s to {each.ends:.2f}s: {fault}", Style.BAD),))

@@ -127,6 +127,11 @@ RENDERERS: Final[Mapping[str, Mapping[str, str]]] = {
         "json": "lab_phases_json",
         "markdown": "lab_phases_text as markdown",
     },
+    "lab run --pcap": {
+        "text": "lab_pcap_text",
+        "json": "lab_pcap_json",
+        "markdown": "lab_pcap_text as markdown",
+    },
     "lab judge": {
         "text": "lab_text",
         "json": "lab_json",

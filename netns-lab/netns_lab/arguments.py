@@ -25,6 +25,8 @@ EXAMPLES: Final = {
         "kubeodds lab run dump.txt --dead 10.244.0.7:reject,10.244.1.9:slow=20 --service app",
         "kubeodds lab run dump.txt --objects objects.json --node worker1 --service app --for 2s "
         "--kill master@1s",
+        "kubeodds lab run dump.txt --objects objects.json --node worker1 --dead-node master "
+        "--pcap flows.pcap",
     ),
     "clients": (
         "kubeodds lab clients dump.txt --dead 10.244.0.7 --service app",
@@ -87,7 +89,8 @@ def parser() -> argparse.ArgumentParser:
         "against `kubeodds trace`",
     )
     _add_schedule(run)
-    _add_sources(run, "pod")
+    _add_capture(run)
+    _add_sources(run, "pod; of a capture, all of them")
     clients = _verb(verbs, "clients", "run real programs (nc, dig) in a pod")
     clients.add_argument(
         "--runs", type=_flows, default=60, help="runs of each program (default: 60)"
@@ -256,6 +259,22 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         default=_CONNECTIONS,
         metavar="N",
         help=f"connections of TCP to keep open, each of a byte at a time (default: {_CONNECTIONS})",
+    )
+
+
+def _add_capture(parser: argparse.ArgumentParser) -> None:
+    capture = parser.add_argument_group("flows of a capture", "in place of --flows")
+    capture.add_argument(
+        "--pcap",
+        metavar="FILE",
+        help="replay the flows to Services in a capture taken elsewhere, pcap or pcapng: each from "
+        "what stands for its client in the lab, and from its own port",
+    )
+    capture.add_argument(
+        "--timing",
+        choices=("kept", "flat"),
+        help="kept: flows leave as far apart as they were captured; flat: one right after the "
+        "other (default: flat)",
     )
 
 

@@ -27,6 +27,7 @@ from netns_lab.reasons import passes_by, why_not
 from netns_lab.sources import version_of
 
 _Routes = list[tuple[ServicePort, Route]]
+_AskedRoutes = Iterator[tuple[ServicePort, Route]]
 
 
 class SetUp(NamedTuple):
@@ -52,8 +53,18 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
     """
     leave_host()
     given = read_input(options)
-    dead, deaths = deaths_of(options, given)
     routes, left_out = replayable(options, given)
+    return labs_for(options, given, routes, flows)._replace(left_out=left_out)
+
+
+def labs_for(
+    options: SimpleNamespace, given: Input, routes: _Routes, flows: int, clients: int = 0
+) -> SetUp:
+    """Build the labs for some routes, with so many flows of each or `clients` of each kind.
+
+    The host's network has been left.
+    """
+    dead, deaths = deaths_of(options, given)
     # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
     experiment = importlib.import_module("netns_lab.experiment")
     labs: list[tuple[Any, _Routes]] = []
@@ -73,12 +84,13 @@ def set_up(options: SimpleNamespace, flows: int) -> SetUp:
             deaths=without_flapping(deaths),
             backend=options.backend or backend_of(part.ruleset),
             flows=flows,
+            clients=clients,
             # A program may ask others on its way, the cluster's DNS before all.
             routes=() if getattr(options, "client", None) else tuple(own),
             pod_device=pod_device(given.every_ruleset, given.assumed),
         )
         labs.append((experiment.Lab(question), own))
-    return SetUp(labs, given, dead, deaths, left_out, tuple(told))
+    return SetUp(labs, given, dead, deaths, [], tuple(told))
 
 
 def other_nodes(
@@ -178,21 +190,25 @@ def notes(made: SetUp) -> list[Diagnostic]:
     return list(dict.fromkeys([*made.told, *found]))
 
 
-def routes_of(options: SimpleNamespace, given: Input) -> Iterator[tuple[ServicePort, Route]]:
+def routes_of(options: SimpleNamespace, given: Input) -> _AskedRoutes:
     """Give the routes that are asked about, those of refused frontends with their refusal."""
     for service in narrow(given.view, options.service):
-        refusals = dict(service.refusals)
         for source in Source:
-            if source.value not in (options.sources or ["pod"]):
-                continue
-            for route in service.every_route(source):
-                how = refusals.get(route.frontend)
-                nowhere = not route.shares and not route.astray
-                if how is not None and nowhere and not passes_by(route, given.every_ruleset):
-                    refused = Ending(kind=EndKind.REFUSED, how=how)
-                    yield service, replace(route, astray=((refused, Bounds(ALWAYS, ALWAYS)),))
-                else:
-                    yield service, route
+            if source.value in (options.sources or ["pod"]):
+                yield from routes_to(service, source, given)
+
+
+def routes_to(service: ServicePort, source: Source, given: Input) -> _AskedRoutes:
+    """Give the routes to one ServicePort, those of refused frontends with their refusal."""
+    refusals = dict(service.refusals)
+    for route in service.every_route(source):
+        how = refusals.get(route.frontend)
+        nowhere = not route.shares and not route.astray
+        if how is not None and nowhere and not passes_by(route, given.every_ruleset):
+            refused = Ending(kind=EndKind.REFUSED, how=how)
+            yield service, replace(route, astray=((refused, Bounds(ALWAYS, ALWAYS)),))
+        else:
+            yield service, route
 
 
 def place_of(service: ServicePort, route: Route) -> tuple[Any, ...]:

@@ -37,6 +37,8 @@ def lost_beyond(lab: Lab, others: tuple[OtherNode, ...], client: Address | None)
     `client`; None: the node itself is the client. Where rules there do anything else but let it
     pass, drop or reject it, nothing is told.
     """
+    if not others:  # nor need anybody look at all endpoints
+        return lambda _: Bounds(NEVER, NEVER)
     question = lab.question
     by_name = {each.name: each for each in others}
 

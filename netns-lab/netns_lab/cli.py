@@ -53,6 +53,13 @@ def _parted(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _run(options: SimpleNamespace) -> int:
+    if options.pcap is not None:
+        if is_asked(options):
+            raise UsageError("--pcap: a capture has its own time: leave out --for")
+        of_capture: int = importlib.import_module("netns_lab.pcap_run").run(options)
+        return of_capture
+    if options.timing is not None:
+        raise UsageError("--timing: of which capture? Give --pcap FILE")
     if is_asked(options):
         leave_host()
         status: int = importlib.import_module("netns_lab.phased").run(options)
@@ -64,6 +71,7 @@ def _run(options: SimpleNamespace) -> int:
     flows = len(made.routes) * options.flows
     with progress("new flows") as advance:
         for lab, routes in labs:
+            lab.in_a_row = True
             for service, route in routes:
                 told = up_to(flows, advance)
                 verdicts += [judge(each) for each in lab.measure(service, route, told)]
@@ -196,6 +204,7 @@ def _verify(options: SimpleNamespace) -> int:
     found = []
     with progress("new flows") as advance:
         for lab, routes in labs:
+            lab.in_a_row = True
             for service, route in routes:
                 told = up_to(sum(flows.values()), advance)
                 wanted = flows[id(route)] * _measurements(route)

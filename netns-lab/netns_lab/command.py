@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -86,6 +86,28 @@ def run(
         said = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
         raise LabError(f"{' '.join(arguments)} in {namespace.name}: {said}")
     return done
+
+
+def lines_of(namespace: Namespace, arguments: Sequence[str]) -> Iterator[str]:
+    """Run a program to its end, and give the lines that it prints, which may be a million.
+
+    Raises:
+        LabError: it is not installed, or it fails; the message quotes it.
+    """
+    encoding, errors = _AS_TEXT
+    out = os.memfd_create("out", 0)
+    with os.fdopen(out, "r", encoding=encoding, errors=errors, newline="\n") as lines:
+        with _spawn(namespace, arguments, subprocess.DEVNULL, subprocess.PIPE, stdout=out) as made:
+            try:
+                said = made.communicate(timeout=_DEADLINE)[1].decode(encoding, errors)
+            except BaseException:
+                made.kill()
+                raise
+        if made.returncode:
+            says = said.strip() or f"exit status {made.returncode}"
+            raise LabError(f"{' '.join(arguments)} in {namespace.name}: {says}")
+        lines.seek(0)
+        yield from lines
 
 
 def start(namespace: Namespace, arguments: Sequence[str]) -> subprocess.Popen[str]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 
 from analyzer.clients.fates import Fate
@@ -18,7 +19,7 @@ from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from netns_lab.arriving import Beyond
-from netns_lab.backend import Backend
+from netns_lab.backend import Backend, Door
 from netns_lab.backends import BACKENDS, backend_of, load_beside
 from netns_lab.beyond import OtherNode, lost_beyond
 from netns_lab.count import BATCH, Answers, Captures, close_all
@@ -42,6 +43,7 @@ class Question:
     """What the lab is asked: the rules, the cluster around them, who is dead, how many flows.
 
     Attributes:
+        clients: addresses of each kind of sources that are welcome, if more than flows need.
         routes: those that will be measured; what others need is not there then.
         others: the node's other rules, which other programs wrote.
         nodes: other nodes whose rules are known: what comes for their pods goes through these.
@@ -59,6 +61,7 @@ class Question:
     dead: Dead
     backend: str
     flows: int
+    clients: int = 0
     routes: tuple[tuple[ServicePort, Route], ...] = ()
     others: tuple[Rules, ...] = ()
     nodes: tuple[OtherNode, ...] = ()
@@ -84,6 +87,7 @@ class Lab:
             question.cluster,
             replace(lasting, endpoints=lasting.endpoints - question.refusing),
             flows=min(question.flows, CONNTRACK_ROOM),
+            clients=question.clients,
             routes=question.routes,
             pod_device=question.pod_device,
             visitors=question.visitors,
@@ -107,6 +111,9 @@ class Lab:
         self._sockets: dict[tuple[Namespace, str], socket] = {}
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
+        #: Whether nothing but routes, one after the other, sends flows or changes rules.
+        self.in_a_row = False
+        self._last_counters: Counter[Door] | None = None
         self.dying = Dying(self)
         self._kinds: dict[Endpoint, Death] = {}
         for death in question.deaths:
@@ -280,6 +287,16 @@ class Lab:
             self._sockets[key] = self.topology.node.socket(FAMILIES[version], SOCK_RAW, IPPROTO_RAW)
         return self._sockets[key]
 
+    def counters_before(self) -> Counter[Door]:
+        """Return what rules have counted; of routes in a row, what they had behind the last one."""
+        kept = self._last_counters if self.in_a_row else None
+        return self.backend.counters() if kept is None else kept
+
+    def counters_after(self) -> Counter[Door]:
+        """Return what rules have counted by now."""
+        self._last_counters = self.backend.counters()
+        return self._last_counters
+
     @contextmanager
     def muted(self) -> Iterator[None]:
         """Let the client's kernel be silent for a while."""
@@ -322,6 +339,14 @@ class Lab:
         namespace = self._where.get(endpoint.address)
         lives = endpoint not in self.question.dead.endpoints
         return lives and namespace not in (None, self.topology.node)
+
+    def sends(self, address: Address) -> bool:
+        """Tell whether an endpoint's address is there, and one of its ports lives."""
+        return address in self._senders
+
+    @cached_property
+    def _senders(self) -> frozenset[Address]:
+        return frozenset(e.address for e in self.question.view.endpoints if self._sends(e))
 
     def place_of(self, address: Address) -> tuple[Host, str]:
         """Return the host of an endpoint, and the MAC to which it sends."""

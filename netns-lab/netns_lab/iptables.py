@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from analyzer.model.diagnostics import partial_warning
@@ -22,11 +22,12 @@ from analyzer.parsers.iptables_save import parse
 from analyzer.reports.phrases import listed
 from analyzer.semantics.base_chains import Rules
 from netns_lab.backend import Backend, Door
-from netns_lab.command import run
+from netns_lab.command import lines_of, run
 from netns_lab.errors import LabError
 from netns_lab.ipsets import make_sets
 from netns_lab.nft import Nft
 from netns_lab.nft_counters import RuleCounters
+from netns_lab.recent import RecentLists
 from netns_lab.restoring import RefusedError, restore
 from netns_lab.wanted import Wanted, check_same
 from netns_lab.xt_entries import Entries
@@ -37,7 +38,7 @@ _FEW_DESTINATIONS: Final = 1000
 _RuleCounters = Mapping[tuple[str, int], int]
 #: A rule as ``-c`` prints it: packets and chain.
 _COUNTS: Final = re.compile(r" \[\d+:\d+\]$")
-_COUNTED: Final = re.compile(r"^\[(\d+):\d+\] -A (\S+)", re.MULTILINE)
+_COUNTED: Final = re.compile(r"\[(\d+):\d+\] -A (\S+)")
 
 
 class Iptables(Backend):
@@ -240,13 +241,12 @@ class Iptables(Backend):
         return found
 
     def forget_clients(self) -> None:
-        """Empty the lists of xt_recent.
+        """Empty the lists of xt_recent."""
+        self._recent.flush()
 
-        Source: Linux, net/netfilter/xt_recent.c, ``recent_mt_proc_write``.
-        """
-        with self.namespace:
-            for each in Path("/proc/thread-self/net/xt_recent").glob("*"):
-                each.write_text("/", encoding="ascii")
+    @cached_property
+    def _recent(self) -> RecentLists:
+        return RecentLists(self.namespace)
 
     @abstractmethod
     def _table(self, name: str) -> Entries | RuleCounters:
@@ -269,8 +269,7 @@ class LegacyIptables(Iptables):
 
     def _rule_counters(self) -> _RuleCounters:
         if self._entries is None:
-            self._entries = Entries(self.namespace, self.family)
-            self._entries.keep(self._destinations)
+            self._entries = Entries(self.namespace, self.family, rules=self._destinations)
         return self._entries.packets()
 
     def _forget_counters(self) -> None:
@@ -313,13 +312,13 @@ class LegacyIptables(Iptables):
 
     def _saved_counters(self) -> _RuleCounters:
         command = [f"{self._program}-save", "-c", "-t", "nat"]
-        saved = run(self.namespace, command).stdout
         counters: dict[tuple[str, int], int] = {}
         position: Counter[str] = Counter()
-        for packets, chain in _COUNTED.findall(saved):
-            if chain in self._chains:
-                counters[chain, position[chain]] = int(packets)
-                position[chain] += 1
+        for line in lines_of(self.namespace, command):
+            found = _COUNTED.match(line)
+            if found is not None and found[2] in self._chains:
+                counters[found[2], position[found[2]]] = int(found[1])
+                position[found[2]] += 1
         return counters
 
 

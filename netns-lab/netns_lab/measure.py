@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CONNTRACK_ROOM: Final = 100_000
 #: The same where all leave with the node's address: it has 64,512 ports to give, and the kernel
 #: looks for a free one 128 times at random (nf_nat_core.c), so half of them must stay free.
-_MASQUERADE_ROOM: Final = 28_000
+MASQUERADE_ROOM: Final = 28_000
 #: The same of clients with session affinity, of whose flows each counts twice.
 _AFFINE_ROOM: Final = 10_000
 #: Seconds to wait, at the end, for what has not come yet.
@@ -69,18 +69,9 @@ class RouteRun:
         clients, host, gateway = self._clients()
         self._room = self._flows_at_once(len(clients))
         from_node = route.source is Source.NODE
-        self._flows = Flows(
-            self._layout,
-            self._to,
-            clients,
-            (gateway, host.mac),
-            self._prepared(len(clients)),
-            # Through the node's own IP stack, so that the packet begins at OUTPUT.
-            to=_socket_address(address) if from_node else None,
-            # An endpoint that asks must not take an answer for a question to itself.
-            avoid=lab.endpoint_ports if sender is not None else frozenset(),
-            in_turn=self.in_turn,
-        )
+        # Through the node's own IP stack, so that the packet begins at OUTPUT.
+        to = _socket_address(address) if from_node else None
+        self._flows = self._packets(clients, (gateway, host.mac), to)
         if service.protocol == "sctp":
             # Its checksum is none that copies of a packet could share: nobody looks at it.
             lab.topology.node.set("net/netfilter/nf_conntrack_checksum", 0)
@@ -105,6 +96,22 @@ class RouteRun:
         self._in_flight: Counter[Door] = Counter()
         self._ended_by: Counter[str] | None = None
 
+    def _packets(
+        self, clients: Sequence[Address], macs: tuple[str, str], to: bytes | None
+    ) -> Flows:
+        """Return the first packets of the flows, built."""
+        return Flows(
+            self._layout,
+            self._to,
+            clients,
+            macs,
+            self._prepared(len(clients)),
+            to=to,
+            # An endpoint that asks must not take an answer for a question to itself.
+            avoid=self._lab.endpoint_ports if self._sender is not None else frozenset(),
+            in_turn=self.in_turn,
+        )
+
     def _flows_at_once(self, clients: int) -> int:
         """Return how many flows are sent before the node has to forget them.
 
@@ -113,7 +120,7 @@ class RouteRun:
         """
         most = min(CONNTRACK_ROOM, clients * len(CLIENT_PORTS))
         if self._sender is not None or any(s.masquerade is not False for s in self._route.shares):
-            most = min(most, _MASQUERADE_ROOM)
+            most = min(most, MASQUERADE_ROOM)
         return most // BATCH * BATCH
 
     def _clients(self) -> tuple[tuple[Address, ...], Host, str]:
@@ -144,14 +151,14 @@ class RouteRun:
     def measure(self, progress: Progress | None) -> Measurement:
         """Send all flows and return what was counted."""
         lab, flows = self._lab, self._count_of_flows
-        with lab.muted(), _without_collector():
+        with lab.muted(), without_collector():
             lab.forget_flows()
-            before = lab.backend.counters()
+            before = lab.counters_before()
             ends = lab.endings() if self._predicted.ended.upper else None
             begun = time.monotonic()
             self._send_all(flows, progress or _nobody)
             seconds = time.monotonic() - begun
-            after = lab.backend.counters()
+            after = lab.counters_after()
             if ends is not None:
                 self._ended_by = +((lab.endings() or Counter()) - ends)
             counted = after - before
@@ -332,19 +339,24 @@ class AffineRun(RouteRun):
             lab.backend.forget_clients()
             if turn * clients % _AFFINE_ROOM < clients:
                 lab.forget_flows()
-            first = self._turn(2 * turn, count)
+            if count == clients:  # a turn stands right behind the one before
+                self._send(2 * turn * clients, 2 * clients)
+            else:
+                for each in (2 * turn, 2 * turn + 1):
+                    self._send(each * clients, count)
+            self._wait_for_the_rest(2 * count)
+            first, second = self._came(2 * turn, count), self._came(2 * turn + 1, count)
+            for client in range(count):
+                tag = tag_of(client, self._flows.ports[2 * turn + 1])
+                self._landed.pop(tag, None)
+                self._answered.pop(tag, None)
             self._settle()
-            second = self._turn(2 * turn + 1, count)
             self._repeated.update(map(door_of, filter(None, second)))
             self._strayed += sum(a != b for a, b in zip(first, second, strict=True))
-            self._landed.clear()
-            self._answered.clear()
             progress(count)
 
-    def _turn(self, turn: int, count: int) -> list[RawDoor]:
-        """Let each client send one flow, and return where each came to."""
-        self._send(turn * len(self._flows.clients), count)
-        self._wait_for_the_rest(count)
+    def _came(self, turn: int, count: int) -> list[RawDoor]:
+        """Return where each client's flow of a turn came to."""
         port = self._flows.ports[turn]
         return [self._landed.get(tag_of(client, port), ()) for client in range(count)]
 
@@ -362,7 +374,7 @@ def seen_from(service: ServicePort, route: Route, own: Share) -> Route:
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
+def without_collector() -> Iterator[None]:
     """Make no pauses to look for cycles: of some 100,000 tuples none is part of one."""
     was_on = gc.isenabled()
     gc.disable()

@@ -54,6 +54,8 @@ class Messages:
         control: int = 0,
     ) -> None:
         self.count = count = len(buffer) // size
+        #: Numbers of messages that the sender's own stack kept back.
+        self.kept_back: list[int] = []
         self.buffer = buffer
         base = address_of(buffer) + skip
         vectors = array("Q", bytes(_VECTOR * count))
@@ -102,6 +104,7 @@ class Messages:
             if sent < 0:
                 sent = _after(ctypes.get_errno(), _KEPT_BACK)
                 kept += sent
+                self.kept_back += range(at, at + sent)
             at += sent
         return kept
 

@@ -13,10 +13,11 @@ from analyzer.inputs.recognised import Input, read_input
 from analyzer.kubeproxy.view import FrontendKind, Route, ServicePort, Source
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.value import replace
-from analyzer.output import finish
+from analyzer.output import DONE, INTERRUPTED, PARTLY, finish
 from analyzer.questions.judging import dead_of
 from analyzer.reports.answers import LeftOut
 from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase, lost_of
+from analyzer.reports.phrases import count
 from analyzer.reports.progress import progress, up_to
 from analyzer.reports.renderers import RENDERERS
 from netns_lab.asked import left_out_of, other_nodes, place_of, replayable, said
@@ -86,6 +87,8 @@ def run(options: SimpleNamespace) -> int:
     )
     with progress("new flows") as advance:
         kept = course.go(up_to(flows, advance))
+    if not any(span.first < span.last for span in course.spans):
+        raise KeyboardInterrupt
     answer = _answer(options, course, runner, kept, planned, further)
     answer = replace(
         answer,
@@ -103,10 +106,22 @@ def run(options: SimpleNamespace) -> int:
             *lab.notes,
             *said(left_out, given),
             *(_untold(file, service) for file, found in later.items() if found is None),
+            *_unchecked(course, given),
         ),
     )
     lab.close()
-    return finish(options, "lab run --for", answer, answer.diagnostics, no=not answer.agrees)
+    status = finish(options, "lab run --for", answer, answer.diagnostics, no=not answer.agrees)
+    if course.is_interrupted:
+        return INTERRUPTED
+    # Of what was judged in part nobody is to think that all of it was found good.
+    return PARTLY if status == DONE and not answer.is_whole else status
+
+
+def _unchecked(course: Any, given: Input) -> list[Diagnostic]:
+    if not course.unchecked:
+        return []
+    says = f"interrupted before the rules were read back: {count(course.unchecked, 'change')}"
+    return [partial_warning("rules-not-checked", says, given.ruleset.file)]
 
 
 def _one(options: SimpleNamespace, given: Input) -> tuple[_Place, list[LeftOut]]:
@@ -228,7 +243,8 @@ def _answer(
                 interval=interval(lost_of(each), each.flows) if answered or each.flows else None,
             )
         )
-    happened = list(zip(planned.events, course.events, strict=True))
+    # Of a run that was interrupted the last have not happened.
+    happened = list(zip(planned.events, course.events, strict=False))
     losing = any(
         share.lost or route.unresolved
         for each in further.values()
@@ -255,4 +271,5 @@ def _answer(
             for each in kept.all
         ),
         false_alarm_rate=FALSE_ALARM_RATE,
+        interrupted=course.ended if course.is_interrupted else None,
     )

@@ -35,6 +35,7 @@ from netns_lab.count import RawDoor, door_of, raw_door, tag_of
 from netns_lab.deaths import Death, Kind
 from netns_lab.errors import LabError
 from netns_lab.experiment import Lab
+from netns_lab.interrupting import interruptible
 from netns_lab.measure import Progress, RouteRun
 from netns_lab.schedule import Planned, Schedule
 
@@ -197,6 +198,8 @@ class Course:
         self.events: list[Event] = []
         #: When the last flow was sent, in seconds.
         self.ended = 0.0
+        #: Whether somebody ended it before its time.
+        self.is_interrupted = False
 
     def clock(self) -> float:
         """Return the seconds since the run began."""
@@ -221,21 +224,36 @@ class Course:
                 self._zero = time.monotonic()
                 kept.begin()
                 self._begin(0.0)
-                self._traffic(kept, progress)
+                with interruptible(self._stop):
+                    self._traffic(kept, progress)
                 self._wait(kept)
             finally:
                 kept.close()
                 if self._changing is not None:
                     self._changing[1].close()
+        if self.is_interrupted:  # what a terminal ends, it ends with all of our programs
+            for _, listing in self._listings:
+                listing.close()
+            return kept
         for ruleset, listing in self._listings:
             while (text := listing.ended()) is None:
                 time.sleep(_TICK)
             lab.backend.check(ruleset, text)
         return kept
 
+    @property
+    def unchecked(self) -> int:
+        """How many changes of rules nobody has checked, since the run was ended before."""
+        return len(self._listings) if self.is_interrupted else 0
+
+    def _stop(self) -> None:
+        self.is_interrupted = True
+
     def _traffic(self, kept: Connections, progress: Progress | None) -> None:
         seconds = self._plan.seconds
         while (now := self.clock()) < seconds or self._changing is not None:
+            if self.is_interrupted:
+                break
             self._happen(now)
             due = int(min(self.clock(), seconds) * self._rate) - self._run.sent
             count = min(_AT_ONCE, due)

@@ -125,6 +125,7 @@ def plan(
     dead: Dead,
     *,
     flows: int,
+    clients: int = 0,
     routes: Sequence[tuple[ServicePort, Route]] = (),
     pod_device: str = "veth+",
     visitors: Sequence[Source] = (),
@@ -132,8 +133,9 @@ def plan(
 ) -> Plan:
     """Return the namespaces that a lab at the node of `view` needs for so many flows.
 
-    Where `routes` are given, only what those need, and for `visitors` a client each. Nodes with
-    rules of their own are in `pod_devices`, with the pattern of their pods' devices.
+    More `clients` of each kind are there as far as there are addresses. Where `routes` are given,
+    only what those need, and for `visitors` a client each. Nodes with rules of their own are in
+    `pod_devices`, with the pattern of their pods' devices.
 
     Raises:
         LabError: the node is dead itself.
@@ -170,7 +172,7 @@ def plan(
         ),
         others=tuple(others),
         clients={
-            each: choosing.of(each, welcome)
+            each: choosing.of(each, max(welcome, clients))
             for each, welcome in _sendings(routes, versions, visitors).items()
         },
         endpoints_send=Source.HAIRPIN in {*visitors, *(route.source for _, route in routes)},

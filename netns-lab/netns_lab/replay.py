@@ -1,4 +1,4 @@
-"""New flows as packets: built once by scapy, then patched and sent. The one file with scapy.
+"""New flows as packets: built once by scapy, then patched and sent. Only `pcap` has scapy too.
 
 scapy builds one packet for each client address; copies of it get their source ports and tags in
 two strokes, and all stand ready before the first is sent. Flow number i has its own source address
@@ -110,16 +110,71 @@ class Flows:
         return bytes(self.frames[number * self.size : (number + 1) * self.size])
 
     def _templates(
-        self, destination: tuple[Address, int], macs: tuple[str, str]
+        self, destination: tuple[Address, int], macs: tuple[str, str], step: int = 1
     ) -> Iterator[bytes]:
         """Give for each client a packet of even length whose port and tag are still to be put in.
 
-        Port 0 and 0xffff in its tag add up to what any port and its inverted one do.
+        Tags have the number of the client, times `step`. Port 0 and 0xffff in its tag add up to
+        what any port and its inverted one do.
         """
         for number, client in enumerate(self.clients):
-            tag = _MOST << 16 | number << 1
+            tag = _MOST << 16 | step * number << 1
             packet = _packet(self._layout, client, destination, macs, tag)
             yield bytes(packet)
+
+
+class ChosenFlows(Flows):
+    """The first packets of flows whose clients and ports somebody else has chosen.
+
+    Args:
+        flows: of each its client, its port, and a number by which it differs from all others that
+            have this port: its tag has both.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        destination: tuple[Address, int],
+        macs: tuple[str, str],
+        flows: Sequence[tuple[Address, int, int]],
+        to: bytes | None = None,
+    ) -> None:
+        self._layout = layout
+        self.room = len(flows)
+        self.clients = tuple(dict.fromkeys(client for client, _, _ in flows))
+        self._chosen = flows
+        templates = dict(zip(self.clients, self._templates(destination, macs, 0), strict=True))
+        self.frames = bytearray()
+        for client, port, number in flows:
+            frame = bytearray(templates[client])
+            self._patch(frame, port, number)
+            self.frames += frame
+        self.size = len(self.frames) // len(flows)
+        self.messages = Messages(self.frames, self.size, skip=LINK if to else 0, to=to)
+
+    def _patch(self, frame: bytearray, port: int, number: int) -> None:
+        """Put in port and tag, of which the number alone changes the sum.
+
+        Source: RFC 1624, equation 3.
+        """
+        layout = self._layout
+        at = LINK + layout.source_port
+        frame[at : at + 2] = port.to_bytes(2)
+        at = LINK + layout.tag
+        frame[at : at + 4] = (port ^ _MOST).to_bytes(2) + (number << 1).to_bytes(2)
+        if layout.protocol == "sctp":  # nobody looks at its checksum
+            return
+        at = LINK + layout.checksum
+        total = (int.from_bytes(frame[at : at + 2]) ^ _MOST) + (number << 1)
+        found = ((total & _MOST) + (total >> 16)) ^ _MOST
+        if layout.protocol == "udp":
+            found = found or _MOST  # 0 would say that there is none
+        frame[at : at + 2] = found.to_bytes(2)
+
+    def source(self, number: int) -> tuple[Address, int]:
+        """Return the address and port that flow `number` comes from."""
+        client, port, _ = self._chosen[number]
+        return client, port
 
 
 @cache

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from analyzer.model.addresses import IPV4
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace
 from netns_lab.nft import Nft
@@ -136,11 +137,12 @@ class KernelTrace(ABC, Generic[T]):
 
 
 class LegacyTrace(KernelTrace[Met]):
-    """Of iptables-legacy."""
+    """Of iptables-legacy, or of ip6tables-legacy."""
 
-    def __init__(self, namespace: Namespace) -> None:
+    def __init__(self, namespace: Namespace, version: int = IPV4) -> None:
         super().__init__(namespace)
-        namespace.set("net/netfilter/nf_log/2", "nfnetlink_log")
+        family = socket.AF_INET if version == IPV4 else socket.AF_INET6
+        namespace.set(f"net/netfilter/nf_log/{int(family)}", "nfnetlink_log")
         # Bind to group 0, copy no bytes of the packet, and tell of each at once.
         for kind, value in (
             (1, struct.pack("=B", 1)),

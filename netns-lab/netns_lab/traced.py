@@ -24,7 +24,6 @@ from analyzer.parsers.xt.rule import render_rule
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.tree import AnyRule, BySource, Chance, Either, Leaf, Tree
 from netns_lab.command import run
-from netns_lab.errors import LabError
 from netns_lab.experiment import Lab
 from netns_lab.measure import RouteRun
 from netns_lab.nft import Nft
@@ -156,8 +155,12 @@ class _Listener:
 
 
 class _Legacy(_Listener):
+    @property
+    def _version(self) -> int:
+        return 6 if ":" in self._which[1] else IPV4
+
     def begin(self) -> None:
-        self._trace = LegacyTrace(self._node)
+        self._trace = LegacyTrace(self._node, self._version)
         self._change("I")
         self._trace.met()
 
@@ -177,7 +180,8 @@ class _Legacy(_Listener):
         rule = f"-s {source} -p {protocol} -m {protocol} --sport {port} -j TRACE"
         lines = [f"-{how} {chain} {rule}" for chain in ("PREROUTING", "OUTPUT")]
         text = "\n".join(["*raw", *lines, "COMMIT"]) + "\n"
-        run(self._node, ["iptables-legacy-restore", "--noflush"], text)
+        program = "iptables" if self._version == IPV4 else "ip6tables"
+        run(self._node, [f"{program}-legacy-restore", "--noflush"], text)
 
 
 class _Nft(_Listener):
@@ -206,8 +210,6 @@ def _listener(lab: Lab, protocol: str, source: tuple[Address, int]) -> _Listener
     which = protocol, str(source[0]), str(source[1])
     if lab.question.backend != "legacy":
         return _Nft(lab, which)
-    if source[0].version != IPV4:
-        raise LabError("--trace: of iptables-legacy the kernel's trace is read for IPv4 alone")
     return _Legacy(lab, which)
 
 

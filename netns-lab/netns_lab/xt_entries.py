@@ -13,7 +13,7 @@ import ctypes
 import os
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +25,8 @@ _HEAD: Final = 40
 _NAME: Final = 32
 #: The hooks in the order in which a table tells where their chains begin.
 _HOOKS: Final = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
+#: Bytes of a table for which room is kept from reading to reading.
+_SMALL: Final = 1 << 24
 _ERROR_TARGET: Final = b"ERROR\0"
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
@@ -48,9 +50,19 @@ _FORMS: Final = {
 
 
 class Entries:
-    """One table of iptables-legacy in one namespace; its rules stay as they are."""
+    """One table of iptables-legacy in one namespace; its rules stay as they are.
 
-    def __init__(self, namespace: Namespace, family: str, table: str = "nat") -> None:
+    Args:
+        rules: read no others than these, by chain and number there from 0; None: read all.
+    """
+
+    def __init__(
+        self,
+        namespace: Namespace,
+        family: str,
+        table: str = "nat",
+        rules: Container[tuple[str, int]] | None = None,
+    ) -> None:
         self._form = _FORMS[family]
         kind = socket.AF_INET if family == "ip" else socket.AF_INET6
         self._socket = namespace.socket(kind, socket.SOCK_RAW, socket.IPPROTO_RAW)
@@ -61,8 +73,8 @@ class Entries:
         begins = struct.unpack_from("=5I", info, _NAME + 4)
         (self._size,) = struct.unpack_from("=I", info, _INFO_SIZE - 4)
         hooks = {begins[at]: name for at, name in enumerate(_HOOKS) if valid >> at & 1}
-        self._blob = bytearray(_HEAD + self._size)
-        self._where = dict(self._walk(hooks))
+        self._blob = bytearray()
+        self._where = {rule: at for rule, at in self._walk(hooks) if rules is None or rule in rules}
 
     def _ask(self, option: int, into: bytearray) -> None:
         into[: len(self._table)] = self._table
@@ -74,9 +86,12 @@ class Entries:
             raise OSError(number, f"getsockopt: {os.strerror(number)}")
 
     def _read(self) -> bytearray:
-        struct.pack_into("=I", self._blob, _NAME, self._size)
-        self._ask(_GET_ENTRIES, self._blob)
-        return self._blob
+        blob = self._blob or bytearray(_HEAD + self._size)
+        struct.pack_into("=I", blob, _NAME, self._size)
+        self._ask(_GET_ENTRIES, blob)
+        if self._size <= _SMALL:  # to make one anew takes longer than to read it
+            self._blob = blob
+        return blob
 
     def _walk(self, hooks: Mapping[int, str]) -> Iterator[tuple[tuple[str, int], int]]:
         """Give the place of each rule's counter; a chain's own end counts as its last rule."""

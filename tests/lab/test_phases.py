@@ -130,7 +130,7 @@ def test_rules_that_do_not_know_the_service_are_not_judged(tmp_path: Path) -> No
     other = tmp_path / "other.txt"
     gone = [r for r in text.splitlines() if "default/app" not in r and "NZGXMBVUFMQ6OBBQ" not in r]
     other.write_text("\n".join(gone) + "\n")
-    words = ["--for", "1.5s", "--replace-rules", f"{other}@0.7s", "--strict", "-o", "json"]
+    words = ["--for", "1.5s", "--replace-rules", f"{other}@0.7s", "-o", "json"]
     done = kubeodds("lab", "run", *EXAMPLE, *words)
     assert done.returncode == 3, done.stderr
     assert "it does not tell what becomes of flows to default/app: not judged" in done.stderr

@@ -60,6 +60,36 @@ def test_every_patched_packet_has_the_checksums_that_scapy_computes(
     assert bytes(packet) == frame
 
 
+@given(
+    st.sampled_from([4, 6]),
+    st.sampled_from(["tcp", "udp"]),
+    st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 65_535), st.integers(0, 2**15 - 1)),
+        min_size=1,
+        max_size=5,
+    ),
+)
+def test_a_flow_whose_port_was_chosen_has_its_tag_and_its_checksums(
+    version: int, protocol: str, chosen: list[tuple[int, int, int]]
+) -> None:
+    layout = Layout(version, protocol)
+    wanted = [(CLIENTS[version][at], port, number) for at, port, number in chosen]
+    made = replay.ChosenFlows(layout, (TO[version], 53), MACS, wanted)
+    for at, (client, port, number) in enumerate(wanted):
+        frame = made.frame(at)
+        packet = l2.Ether(frame)
+        segment = packet[inet.UDP if protocol == "udp" else inet.TCP]
+        layer = packet[inet.IP if version == 4 else inet6.IPv6]
+        assert (layer.src, segment.sport, segment.dport) == (str(client), port, 53)
+        tag = segment.seq.to_bytes(4) if protocol == "tcp" else bytes(segment.payload)[:4]
+        assert tag_of(number, port) == int.from_bytes(tag, sys.byteorder)
+        assert made.source(at) == (client, port)
+        if version == 4:
+            del layer.chksum
+        del segment.chksum
+        assert bytes(packet) == frame
+
+
 def test_no_two_flows_share_a_source_or_a_tag() -> None:
     made = flows(4, "udp", 53)
     numbers = range(made.room)

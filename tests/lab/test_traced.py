@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -110,3 +111,14 @@ def test_the_kernel_goes_the_ways_that_trace_tells(given: Case) -> None:
     for each in found["traces"]:
         assert each["differs"] is None
         assert len(each["matched"]) > 3
+
+
+@pytest.mark.lab
+@pytest.mark.skipif(PROFILE == "quick", reason="the ways of IPv6 are CI's")
+def test_the_kernel_tells_of_ip6tables_too(captures: Path) -> None:
+    folder = captures / "1.36.2-iptables-legacy/dual-stack"
+    given = [str(folder / "ip6tables-legacy-save.txt"), "--objects", str(folder / "objects.json")]
+    status, found, errors = lab_run(*given, "--node", "node-a1", "--trace", "--flows", "100")
+    assert (status, found["agrees"]) == (0, True), (errors, found["traces"])
+    assert len(found["traces"]) > 10
+    assert all(len(each["matched"]) > 1 for each in found["traces"])

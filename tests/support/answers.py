@@ -74,6 +74,7 @@ from tests.support.cluster_answers import build_answer, course_answer, drift_ans
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
 from tests.support.flows import flows_answer
 from tests.support.gate_answers import gate_answer
+from tests.support.pcap_answer import PCAP
 from tests.support.phases_answer import PHASES
 from tests.support.predicted_answers import advise_answer, loss_cluster_answer
 from tests.support.repairs import repair_answer
@@ -278,6 +279,8 @@ class Answers:
                 return replace(LAB, diagnostics=view.diagnostics)
             case "lab run --for":
                 return replace(PHASES, diagnostics=view.diagnostics)
+            case "lab run --pcap":
+                return replace(PCAP, diagnostics=view.diagnostics)
             case "lab repair":
                 return replace(LAB_REPAIR, diagnostics=view.diagnostics)
             case "lab clients":

@@ -16,6 +16,7 @@ SCHEMAS = ROOT / "analyzer" / "reports" / "schemas"
 _NAMES = {
     "lab run": "lab",
     "lab run --for": "lab-phases",
+    "lab run --pcap": "lab-pcap",
     "lab judge": "lab",
     "lab verify": "lab",
     "lab clients": "clients",
@@ -29,7 +30,7 @@ _NAMES = {
 #: Documents of verbs that came later begin with version 1.
 _LATER = (
     *("whatif", "loss-nodes", "loss-cluster", "components", "timeline", "client", "advise"),
-    *("gate", "repair", "lab-repair", "lab-phases", "suspects", "pinned"),
+    *("gate", "repair", "lab-repair", "lab-phases", "lab-pcap", "suspects", "pinned"),
     "anonymise-map",
     *("cluster-build", "cluster-drift", "cluster-sql", "cluster-timeline"),
 )

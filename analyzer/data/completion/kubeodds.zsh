@@ -574,7 +574,9 @@ _shtab_kubeodds_lab_run_options=(
   "*--resync[write kube-proxy\'s rules anew, as its full sync does]:@TIME:"
   "--rate[new flows a second (default\: 200)]:N:"
   "--connections[connections of TCP to keep open, each of a byte at a time (default\: 8)]:N:"
-  "*--from[where the flows come from (default\: pod)]:{pod,pod-elsewhere,node,external,hairpin}:"
+  "--pcap[replay the flows to Services in a capture taken elsewhere, pcap or pcapng\: each from what stands for its client in the lab, and from its own port]:FILE:_files"
+  "--timing[kept\: flows leave as far apart as they were captured\; flat\: one right after the other (default\: flat)]:timing:(kept flat)"
+  "*--from[where the flows come from (default\: pod\; of a capture, all of them)]:{pod,pod-elsewhere,node,external,hairpin}:"
   "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several of one node are told apart by content\; loss, and client with --balancer\: also of several nodes:_files"
 )
 

@@ -1,0 +1,48 @@
+"""What ``lab run --pcap`` answers."""
+
+from __future__ import annotations
+
+from analyzer.failure.agreement import Verdict
+from analyzer.model.diagnostics import Diagnostic
+from analyzer.model.lab_pcap import PassedOver, ReplayedFlow, StandIn
+from analyzer.model.value import value
+
+
+@value(kw_only=True)
+class LabPcapAnswer:
+    """Of ``lab run --pcap``: each flow, and each route judged.
+
+    Attributes:
+        packets: of the capture: flows that were replayed and packets passed over sum to them.
+        cut: why the capture has no more; empty where it ends with a whole packet.
+        timing: ``kept`` or ``flat``.
+        counters, conntrack: packets, or flows, by which other ways of counting differ from what
+            was seen; None: they were not read.
+        false_alarm_rate: how often, at most, the whole is called wrong when it is right.
+    """
+
+    file: str
+    packets: int
+    cut: str
+    dead: str
+    timing: str
+    node: str | None
+    verdicts: tuple[Verdict, ...]
+    flows: tuple[ReplayedFlow, ...]
+    stand_ins: tuple[StandIn, ...]
+    passed_over: tuple[PassedOver, ...]
+    counters: int | None
+    conntrack: int | None
+    false_alarm_rate: float
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the kernel did what was predicted on every route, as everybody counted."""
+        same = not self.counters and not self.conntrack
+        return same and bool(self.verdicts) and all(each.agrees for each in self.verdicts)
+
+    @property
+    def not_judged(self) -> int:
+        """Flows to Services of the dump of which nothing is said."""
+        return sum(each.packets for each in self.passed_over if not each.judged)

@@ -1,0 +1,332 @@
+"""The flows of a capture that go to Services of a dump: which route each takes, or why none does.
+
+Each packet is of a flow that is replayed, or counted under one reason. Of flows to Services the
+ends are kept, so that no later packet is taken for the first; of all others nothing is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from types import SimpleNamespace
+from typing import Final
+
+from analyzer.errors import ParseError
+from analyzer.inputs.recognised import Input
+from analyzer.kubeproxy.select import narrow
+from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, Share, Source
+from analyzer.model.addresses import Address
+from analyzer.model.lab_pcap import PassedOver
+from analyzer.model.region import holds
+from netns_lab.asked import routes_to
+from netns_lab.decoding import Segment
+from netns_lab.measure import seen_from
+from netns_lab.pcap import Packet
+from netns_lab.reasons import why_not
+from netns_lab.sources import AFFINE_CLIENTS
+
+#: Flows that are replayed, and so kept in memory, at most.
+MOST_FLOWS: Final = 100_000
+#: Destinations of one reason that are told apart, and that are named.
+_MOST_PLACES: Final = 10_000
+_NAMED: Final = 5
+
+LATER: Final = "later packets of flows to Services"
+AGAIN: Final = "first packets once more: sent again, captured twice, or a port used again"
+ANSWERS: Final = "answers of Services"
+TO_ENDPOINTS: Final = "to an endpoint itself: direct, or captured behind DNAT"
+OF_ENDPOINTS: Final = "from an endpoint itself"
+ELSEWHERE: Final = "to no Service of the dump"
+PERHAPS: Final = (
+    "perhaps to a NodePort: the node's addresses are not known; pass --objects with --node, or "
+    "--node-ip"
+)
+BEYOND: Final = f"of flows behind the first {MOST_FLOWS:,}"
+NOT_ASKED: Final = "to Services that --service does not name"
+NOT_FROM: Final = "from sources that --from does not name"
+FORGOTTEN: Final = (
+    f"of more than {AFFINE_CLIENTS} clients with session affinity, of which iptables forgets some"
+)
+TWO_DOORS: Final = "of a client that session affinity knows from another frontend or network"
+LISTENING: Final = "from an endpoint, and from a port on which endpoints listen"
+
+_Place = tuple[str, bytes, int]
+
+
+@dataclass(slots=True)
+class CapturedFlow:
+    """The first packet of a flow.
+
+    Attributes:
+        number: of the packet in the capture, from 1.
+        at: seconds since 1970.
+        to: as captured.
+    """
+
+    number: int
+    at: float
+    client: Address
+    port: int
+    to: tuple[Address, int]
+
+
+@dataclass(slots=True)
+class CapturedRoute:
+    """Flows that take one route; of hairpin routes, those of one endpoint, the `sender`."""
+
+    service: ServicePort
+    route: Route
+    sender: Address | None
+    flows: list[CapturedFlow] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Reason:
+    packets: int = 0
+    is_judged: bool = True
+    places: Counter[str] = field(default_factory=Counter)
+
+
+class Capture:
+    """Sorts the packets of a capture by the routes of a dump.
+
+    Args:
+        forgets: the node forgets clients with session affinity beyond the first so many.
+    """
+
+    def __init__(self, options: SimpleNamespace, given: Input, *, forgets: bool) -> None:
+        self._given = given
+        self._forgets = forgets
+        self._asked = {id(service) for service in narrow(given.view, options.service)}
+        self._sources = set(options.sources or [source.value for source in Source])
+        self._by_nodes = bool(options.rules)
+        self._doors = dict(_doors(given))
+        endpoints = {id(service): service.endpoints for service in given.view.services}
+        self._endpoints = {
+            (service.protocol, each.address.packed, each.port)
+            for service in given.view.services
+            for each in endpoints[id(service)]
+        }
+        self._addresses = {at: {e.address for e in each} for at, each in endpoints.items()}
+        self._listening = {port for _, _, port in self._endpoints}
+        #: Of NodePorts whose address nobody told.
+        self._node_ports = {
+            (service.protocol, frontend.port)
+            for service in given.view.services
+            for frontend in service.frontends
+            if _is_of_node(frontend) and not _own_addresses(service, given)
+        }
+        self._seen: set[tuple[str, tuple[bytes, int], tuple[bytes, int]]] = set()
+        self._of: dict[Address, Source] = {}
+        self._routes: dict[tuple[int, Source], list[tuple[Route, str | None]]] = {}
+        self._groups: dict[tuple[object, ...], CapturedRoute] = {}
+        self._affine: dict[int, dict[Address, tuple[object, ...]]] = {}
+        self._passed: dict[str, _Reason] = {}
+        self.packets = 0
+
+    @property
+    def routes(self) -> list[CapturedRoute]:
+        """The routes that flows take, in the order of the first flow of each."""
+        return list(self._groups.values())
+
+    @property
+    def passed_over(self) -> tuple[PassedOver, ...]:
+        """What is not replayed, the most packets first."""
+        found = sorted(self._passed.items(), key=lambda each: -each[1].packets)
+        return tuple(
+            PassedOver(
+                reason=reason,
+                packets=each.packets,
+                judged=each.is_judged,
+                examples=tuple(name for name, _ in each.places.most_common(_NAMED)),
+            )
+            for reason, each in found
+        )
+
+    def take(self, packets: Iterable[Packet]) -> None:
+        """Sort them."""
+        for packet in packets:
+            self.packets += 1
+            if isinstance(packet.is_, str):
+                self._pass(packet.is_)
+            else:
+                self._segment(packet, packet.is_)
+
+    def leave_out(self, flow: CapturedFlow, of: CapturedRoute, reason: str) -> None:
+        """Count a flow under a reason after all; it is taken out of its route by the caller."""
+        place = f"{_door(*flow.to)} ({of.service.protocol}, {of.service.name.text})"
+        self._pass(reason, place, is_judged=False)
+
+    def _pass(self, reason: str, place: str | None = None, *, is_judged: bool = True) -> None:
+        each = self._passed.setdefault(reason, _Reason(is_judged=is_judged))
+        each.packets += 1
+        if place is not None and (place in each.places or len(each.places) < _MOST_PLACES):
+            each.places[place] += 1
+
+    def _segment(self, packet: Packet, found: Segment) -> None:
+        to: _Place = (found.protocol, *found.destination)
+        of: _Place = (found.protocol, *found.source)
+        if to in self._doors:
+            self._to_service(packet, found, *self._doors[to])
+        elif of in self._doors:
+            self._pass(ANSWERS)
+        elif to in self._endpoints:
+            self._pass(TO_ENDPOINTS, _named(to))
+        elif of in self._endpoints:
+            self._pass(OF_ENDPOINTS)
+        elif found.opens and (found.protocol, found.destination[1]) in self._node_ports:
+            self._pass(PERHAPS, _named(to), is_judged=False)
+        else:
+            self._pass(ELSEWHERE, _named(to))
+
+    def _to_service(
+        self, packet: Packet, found: Segment, service: ServicePort, frontend: Frontend
+    ) -> None:
+        if not found.opens:
+            self._pass(LATER)
+            return
+        ends = found.protocol, found.source, found.destination
+        if ends in self._seen:
+            self._pass(LATER if found.protocol == "udp" else AGAIN)
+            return
+        place = _named((found.protocol, *found.destination))
+        if len(self._seen) >= MOST_FLOWS:
+            self._pass(BEYOND, place, is_judged=False)
+            return
+        self._seen.add(ends)
+        if id(service) not in self._asked:
+            self._pass(NOT_ASKED, place)
+            return
+        client, to = ip_address(found.source[0]), ip_address(found.destination[0])
+        source = self._source_of(service, client)
+        if source.value not in self._sources:
+            self._pass(NOT_FROM, place)
+            return
+        flow = CapturedFlow(
+            packet.number, packet.at, client, found.source[1], (to, found.destination[1])
+        )
+        reason = self._take(service, frontend, source, flow)
+        if reason is not None:
+            self._pass(reason, f"{place}, {service.name.text}", is_judged=False)
+
+    def _take(
+        self, service: ServicePort, frontend: Frontend, source: Source, flow: CapturedFlow
+    ) -> str | None:
+        """Put a flow to others of its route, or return why it is not replayed."""
+        found = self._route(service, frontend, source, flow.client)
+        if found is None:
+            return "of which the dump tells no route from there"
+        route, why = found
+        if why is not None:
+            return why
+        key: tuple[object, ...] = id(service), frontend, source, route.network
+        sender = None
+        if source is Source.HAIRPIN:
+            if flow.port in self._listening:
+                return LISTENING
+            sender, key = flow.client, (*key, flow.client)
+            route = seen_from(service, route, _share_of(route, flow.client))
+        if service.affinity is not None:
+            known = self._affine.setdefault(id(service), {})
+            if known.setdefault(flow.client, key) != key:
+                return TWO_DOORS
+            if self._forgets and len(known) > AFFINE_CLIENTS:
+                del known[flow.client]
+                return FORGOTTEN
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = CapturedRoute(service, route, sender)
+        group.flows.append(flow)
+        return None
+
+    def _route(
+        self, service: ServicePort, frontend: Frontend, source: Source, client: Address
+    ) -> tuple[Route, str | None] | None:
+        """Return the route from an address, and why it cannot be replayed."""
+        key = id(service), source
+        if key not in self._routes:
+            self._routes[key] = [
+                (route, why_not(service, route, by_nodes=self._by_nodes))
+                for _, route in routes_to(service, source, self._given)
+            ]
+        found = [
+            each
+            for each in self._routes[key]
+            if each[0].frontend == frontend
+            and (each[0].network is None or client in each[0].network)
+        ]
+        if source is Source.HAIRPIN:
+            found = [(r, why) for r, why in found if _has(r, client)]
+        return max(
+            found,
+            key=lambda each: -1 if each[0].network is None else each[0].network.prefixlen,
+            default=None,
+        )
+
+    def _source_of(self, service: ServicePort, client: Address) -> Source:
+        """Return what a client is to the node, as far as anything tells; else a pod."""
+        if client not in self._of:
+            self._of[client] = source_of(self._given, client)
+        found = self._of[client]
+        if found is not Source.NODE and client in self._addresses[id(service)]:
+            return Source.HAIRPIN
+        return found
+
+
+def source_of(given: Input, client: Address) -> Source:
+    """Return what a client is to the node: a pod, where nothing says that it is none."""
+    if client in given.own:
+        return Source.NODE
+    parts = given.parts or (given,)
+    part = next((each for each in parts if client.version in each.versions), parts[0])
+    recogniser = part.recogniser
+    places = recogniser.places(client.version)  # type: ignore[union-attr]  # of one part it is none of several
+    if holds(places.here, int(client)):
+        return Source.POD
+    if holds(places.elsewhere, int(client)):
+        return Source.POD_ELSEWHERE
+    try:
+        is_outside = recogniser.is_outside(client)  # type: ignore[union-attr]  # as above
+    except ParseError:
+        is_outside = False
+    return Source.EXTERNAL if is_outside else Source.POD
+
+
+def _doors(given: Input) -> Iterator[tuple[_Place, tuple[ServicePort, Frontend]]]:
+    """Give the addresses and ports by which Services are reached; a NodePort has the node's."""
+    for service in given.view.services:
+        for frontend in service.frontends:
+            if frontend.port is None:
+                continue
+            own = _own_addresses(service, given)
+            for address in own if _is_of_node(frontend) else [frontend.address]:
+                if address is not None:
+                    yield (service.protocol, address.packed, frontend.port), (service, frontend)
+
+
+def _is_of_node(frontend: Frontend) -> bool:
+    return frontend.kind is FrontendKind.NODE_PORT and frontend.address is None
+
+
+def _own_addresses(service: ServicePort, given: Input) -> list[Address]:
+    """Return the node's addresses at which a ServicePort has its NodePorts, as far as known."""
+    return [each for each in given.own if service.version in (None, each.version)]
+
+
+def _has(route: Route, client: Address) -> bool:
+    return any(share.endpoint.address == client for share in route.shares)
+
+
+def _share_of(route: Route, client: Address) -> Share:
+    return next(share for share in route.shares if share.endpoint.address == client)
+
+
+def _named(place: _Place) -> str:
+    protocol, address, port = place
+    return f"{_door(ip_address(address), port)} ({protocol})"
+
+
+def _door(address: Address, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in str(address) else f"{address}:{port}"

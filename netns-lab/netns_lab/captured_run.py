@@ -1,0 +1,176 @@
+"""The flows of a capture that take one route: sent, heard of, and told apart at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.addresses import Address
+from analyzer.model.lab_pcap import ReplayedFlow
+from analyzer.model.measurement import ANSWERED, Measurement
+from analyzer.model.probability import Bounds, capped_sum
+from netns_lab.arriving import NOTHING
+from netns_lab.backend import Door
+from netns_lab.count import BATCH, RawDoor, door_of, tag_of
+from netns_lab.layout import Layout
+from netns_lab.measure import RouteRun
+from netns_lab.replay import ChosenFlows, Flows
+from netns_lab.standing import Standing
+
+if TYPE_CHECKING:
+    from netns_lab.experiment import Lab
+
+#: Where a flow came to, and whether its client was answered.
+Fate = tuple[RawDoor | None, bool | None]
+
+
+class CapturedRun(RouteRun):
+    """The flows of one route.
+
+    Args:
+        numbers: of each flow, what its tag has besides its port.
+    """
+
+    def __init__(self, lab: Lab, standing: Standing, numbers: Sequence[int]) -> None:
+        self.standing = standing
+        self._numbers = numbers
+        self._chosen = [
+            (address, flow.port, number)
+            for (flow, address), number in zip(standing.flows, numbers, strict=True)
+        ]
+        of = standing.of
+        super().__init__(lab, of.service, of.route, len(standing.flows), of.sender)
+
+    def _packets(
+        self, clients: Sequence[Address], macs: tuple[str, str], to: bytes | None
+    ) -> Flows:
+        del clients  # those of the route; which of them a flow has was settled before
+        return ChosenFlows(self._layout, self._to, macs, self._chosen, to)
+
+    @property
+    def layout(self) -> Layout:
+        """Of its packets."""
+        return self._layout
+
+    @property
+    def to(self) -> tuple[Address, int]:
+        """Where its flows go in the lab."""
+        return self._to
+
+    @property
+    def ended(self) -> Bounds:
+        """The share of its flows that rules end."""
+        return self._predicted.ended
+
+    def share_in(self, landed: dict[int, RawDoor], answered: dict[int, bool]) -> None:
+        """Keep what is heard together with all others of the same protocol."""
+        self._landed, self._answered = landed, answered
+
+    def send(self, first: int, count: int) -> None:
+        """Send some, and hear what comes of it."""
+        most = BATCH if self._sender is None else BATCH // 4  # as of every hairpin route
+        for at in range(first, first + count, most):
+            self._send(at, min(most, first + count - at))
+            if self._sender is not None:
+                # Answers to an endpoint come where flows do: no other route is to take them in.
+                self._drain()
+
+    def drain(self) -> None:
+        """Hear what has come."""
+        self._drain()
+
+    def dropped(self) -> int:
+        """Return how many packets the captures had no room for since this was asked last."""
+        return self._dropped()
+
+    def fate(self, number: int) -> Fate:
+        """Return where a flow came to, and whether its client was answered."""
+        tag = tag_of(self._numbers[number], self._chosen[number][1])
+        return self._landed.get(tag), self._answered.get(tag)
+
+    @property
+    def kept_back(self) -> frozenset[int]:
+        """The flows that the node's own stack did not let out."""
+        return frozenset(self._flows.messages.kept_back)
+
+    def waits(self, number: int) -> bool:
+        """Tell whether anything is still to come of a flow, if no rule ended it."""
+        door, answered = self.fate(number)
+        if answered is not None:
+            return False
+        return door is None or self._is_answered_at(door)
+
+    def _is_answered_at(self, door: RawDoor) -> bool:
+        """Tell whether somebody answers there; the world does not."""
+        lives = self._endpoint(door) not in self._dead and not self._is_own(door)
+        return lives and self._service.protocol in ANSWERED
+
+    def _endpoint(self, door: RawDoor) -> Endpoint:
+        address, port = door_of(door)
+        return Endpoint(type(self._to[0])(address), port)
+
+    def _is_own(self, door: RawDoor) -> bool:
+        """Tell whether a flow that came there was not translated."""
+        return door == self._door and door_of(door) not in self._predicted.shares
+
+    def flow(self, number: int, begun: float) -> ReplayedFlow:
+        """Return what became of a flow; `begun` is when the first of the capture was sent."""
+        flow, address = self.standing.flows[number]
+        outcome, endpoint, predicted = self._outcome(number)
+        _, answered = self.fate(number)
+        return ReplayedFlow(
+            packet=flow.number,
+            at=max(0.0, flow.at - begun),
+            client=str(flow.client),
+            client_port=flow.port,
+            stands_as=str(address),
+            to=str(Endpoint(*flow.to)),
+            protocol=self._service.protocol,
+            service=self._service.name.text,
+            frontend=f"{self._route.frontend.kind.value} {self._route.frontend}",
+            source=self._route.source.value,
+            outcome=outcome,
+            endpoint=None if endpoint is None else str(endpoint),
+            answered=answered,
+            predicted=predicted,
+            repeated=number in self.standing.repeated,
+        )
+
+    def _outcome(self, number: int) -> tuple[str, Endpoint | None, Bounds]:
+        """Return how a flow ended, where, and which share of the route's flows is to end so."""
+        door, answered = self.fate(number)
+        if door is None:
+            is_told = answered is False or number in self.kept_back
+            return ("rejected" if is_told else "dropped"), None, self._predicted.ended
+        if self._is_own(door):
+            others = [self._predicted.ended, *self._predicted.shares.values()]
+            lower = capped_sum(each.lower for each in others)
+            upper = capped_sum(each.upper for each in others)
+            return "unchanged", None, Bounds(~upper, ~lower)
+        endpoint = self._endpoint(door)
+        share = self._predicted.shares.get(door_of(door), NOTHING)
+        return ("dead-endpoint" if endpoint in self._dead else "endpoint"), endpoint, share
+
+    def measured(self, dropped: int, seconds: float) -> Measurement:
+        """Return what was counted: of flows that are drawn for, and of those that have to stay."""
+        again = self.standing.repeated
+        fates = [self.fate(number) for number in range(len(self.standing.flows))]
+        drawn = [number for number in range(len(fates)) if number not in again]
+        self._fates = Counter(fates[number] for number in drawn)
+        self._kept_back = len(self.kept_back - again.keys())
+        came = [door_of(door) for door in (fates[n][0] for n in again) if door is not None]
+        # Those that came nowhere have strayed, too.
+        self._repeated = Counter(came)
+        self._strayed = sum(fates[n][0] != fates[first][0] for n, first in again.items())
+        return self._measurement(len(drawn), None, dropped, seconds)
+
+    def landed(self) -> Counter[Door]:
+        """Return how many flows came to each endpoint."""
+        doors = (self.fate(number)[0] for number in range(len(self.standing.flows)))
+        return Counter(door_of(d) for d in doors if d is not None and not self._is_own(d))
+
+    def lost(self) -> set[Door]:
+        """Return the endpoints of whose flows rules behind the DNAT end some."""
+        return {door for door, share in self._predicted.lost.items() if share.upper}

@@ -1,0 +1,24 @@
+"""A run that somebody ends before its time tells what it has measured by then."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def interruptible(stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` at the first Ctrl-C in place of raising KeyboardInterrupt; the second raises."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def first(_: int, __: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        stop()
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,180 @@
+"""``kubeodds lab run --pcap``: the flows of a capture, through the rules of a dump."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any, Final, TypeVar
+
+from analyzer.errors import UsageError
+from analyzer.failure.agreement import FALSE_ALARM_RATE, judge
+from analyzer.inputs.recognised import Input, read_input
+from analyzer.model.diagnostics import Diagnostic, partial_warning
+from analyzer.model.lab_pcap import ReplayedFlow
+from analyzer.output import DONE, PARTLY, finish
+from analyzer.reports.lab_pcap_answer import LabPcapAnswer
+from analyzer.reports.phrases import count
+from analyzer.reports.progress import progress, up_to
+from analyzer.reports.renderers import RENDERERS
+from netns_lab.asked import labs_for, names, notes
+from netns_lab.backends import backend_of
+from netns_lab.errors import LabError
+from netns_lab.namespace import leave_host
+from netns_lab.schedule import LONGEST
+
+#: Addresses of one kind of sources that stand for clients; there may be room for fewer.
+_MOST_CLIENTS: Final = 1_000
+#: Packets between two words of progress.
+_AT_ONCE: Final = 1_000
+
+T = TypeVar("T")
+
+
+def run(options: SimpleNamespace) -> int:
+    """Replay a capture, show what came of it, and return the exit status.
+
+    Raises:
+        AnalyzerError: bad input, or a lab that cannot start.
+    """
+    if options.format not in RENDERERS["lab run --pcap"]:
+        formats = ", ".join(RENDERERS["lab run --pcap"])
+        raise UsageError(f"--format {options.format}: a run with --pcap is shown as {formats}")
+    if options.trace:
+        raise UsageError("--trace: of a run without --pcap, which sends one flow of each route")
+    options.timing = options.timing or "flat"
+    leave_host()
+    given = read_input(options)
+    reading, capture = _sorted(options, given)
+    routes = capture.routes
+    if not routes:
+        raise LabError(_nothing(options.pcap, capture))
+    clients = min(_MOST_CLIENTS, len({flow.client for each in routes for flow in each.flows}))
+    wanted = [(each.service, each.route) for each in routes]
+    made = labs_for(options, given, wanted, 0, clients)
+    for death in made.deaths:
+        if death.kind.name == "slow":
+            raise UsageError(
+                f"--dead {death.what}:{death.kind}: a replay does not wait for what is late; "
+                "--for does"
+            )
+    replaying = importlib.import_module("netns_lab.replaying")
+    standing = importlib.import_module("netns_lab.standing")
+    replays, stand_ins = [], []
+    for lab, own in made.labs:
+        mine = {id(route) for _, route in own}
+        standing_in = standing.StandIns(lab)
+        stands = [standing_in.stand(each, capture) for each in routes if id(each.route) in mine]
+        stands = [each for each in stands if each.flows]
+        if stands:
+            replays.append(replaying.Replay(lab, stands, is_timed=options.timing == "kept"))
+            stand_ins += standing_in.table
+    flows = sum(len(r.standing.flows) for each in replays for r in each.runs)
+    if not flows:
+        raise LabError(_nothing(options.pcap, capture))
+    _check_length(options, replays)
+    with progress("new flows") as advance:
+        told = up_to(flows, advance)
+        for each in replays:
+            each.go(told)
+    answer = _answer(options, given, made, replays, tuple(stand_ins), reading, capture)
+    for lab, _ in made.labs:
+        lab.backend.cross_check()
+        lab.close()
+    status = finish(options, "lab run --pcap", answer, answer.diagnostics, no=not answer.agrees)
+    # Of what was judged in part nobody is to think that all of it was found good.
+    is_whole = not answer.not_judged and not answer.cut
+    return PARTLY if status == DONE and not is_whole else status
+
+
+def _sorted(options: SimpleNamespace, given: Input) -> tuple[Any, Any]:
+    """Return what read the capture, and its flows by routes."""
+    # Only now: scapy looks at interfaces when it is imported, and must not see the host's.
+    pcap = importlib.import_module("netns_lab.pcap")
+    captured = importlib.import_module("netns_lab.captured")
+    loaded = {options.backend or backend_of(each) for each in given.every_ruleset}
+    capture = captured.Capture(options, given, forgets=loaded != {"nftables"})
+    reading = pcap.Reading(options.pcap, options.max_input)
+    with progress("packets") as advance:
+        capture.take(_told(reading, up_to(None, advance)))
+    return reading, capture
+
+
+def _told(packets: Iterable[T], advance: Callable[[int], None] | None) -> Iterator[T]:
+    """Give packets, and tell how many were read."""
+    for number, each in enumerate(packets, 1):
+        if advance is not None and number % _AT_ONCE == 0:
+            advance(_AT_ONCE)
+        yield each
+
+
+def _nothing(file: str, capture: Any) -> str:
+    """Return what to say where no flow can be replayed."""
+    why = "; ".join(f"{each.packets:,} {each.reason}" for each in capture.passed_over)
+    return f"{file}: {count(capture.packets, 'packet')}, and no flow to replay: {why}"
+
+
+def _check_length(options: SimpleNamespace, replays: list[Any]) -> None:
+    """Raise a UsageError where to keep the timing would take all day."""
+    at = [flow.at for each in replays for r in each.runs for flow, _ in r.standing.flows]
+    if options.timing == "kept" and max(at) - min(at) > LONGEST:
+        raise UsageError(
+            f"--timing kept: its flows are spread over {max(at) - min(at):,.0f}s, more than "
+            f"{LONGEST:,.0f}s; replay them flat, or a part of the capture (editcap -A, -B)"
+        )
+
+
+def _answer(
+    options: SimpleNamespace,
+    given: Input,
+    made: Any,
+    replays: list[Any],
+    stand_ins: tuple[Any, ...],
+    reading: Any,
+    capture: Any,
+) -> LabPcapAnswer:
+    measured = [each for replay in replays for each in replay.measurements()]
+    runs = [run for replay in replays for run in replay.runs]
+    begun = min(flow.at for run in runs for flow, _ in run.standing.flows)
+    flows: list[ReplayedFlow] = [
+        run.flow(number, begun) for run in runs for number in range(len(run.standing.flows))
+    ]
+    witnesses = [each.witnesses() for each in replays]
+    rate = FALSE_ALARM_RATE / len(measured)
+    return LabPcapAnswer(
+        file=options.pcap,
+        packets=reading.packets,
+        cut=reading.cut,
+        dead=names(made.dead, made.deaths),
+        timing=options.timing,
+        node=given.view.node,
+        verdicts=tuple(judge(each, rate) for each in measured),
+        flows=tuple(sorted(flows, key=lambda each: each.packet)),
+        stand_ins=stand_ins,
+        passed_over=capture.passed_over,
+        counters=_total([each.counters for each in witnesses]),
+        conntrack=_total([each.conntrack for each in witnesses]),
+        false_alarm_rate=FALSE_ALARM_RATE,
+        diagnostics=(
+            *given.view.diagnostics,
+            *notes(made),
+            *_warnings(options.pcap, reading, capture),
+        ),
+    )
+
+
+def _total(numbers: list[int | None]) -> int | None:
+    known = [each for each in numbers if each is not None]
+    return sum(known) if len(known) == len(numbers) else None
+
+
+def _warnings(file: str, reading: Any, capture: Any) -> list[Diagnostic]:
+    """Return what makes the answer one of a part of the capture."""
+    found = [
+        partial_warning("not-replayed", f"{each.packets:,} not replayed: {each.reason}", file)
+        for each in capture.passed_over
+        if not each.judged
+    ]
+    if reading.cut:
+        found.append(partial_warning("capture-cut", f"{reading.cut}: read as far as it goes", file))
+    return found

@@ -1,0 +1,46 @@
+"""The lists of xt_recent in a namespace, by which iptables mode keeps session affinity.
+
+Files stay open: to look them up for each client that is forgotten takes longer than all else.
+
+Source: Linux, net/netfilter/xt_recent.c, ``recent_mt_proc_write``.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from netns_lab.namespace import Namespace
+
+_FOLDER: Final = "/proc/thread-self/net/xt_recent"
+_FLUSH: Final = b"/"
+
+
+class RecentLists:
+    """All lists that rules of a namespace have."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
+        self._folder: int | None = None
+        self._files: dict[str, int] = {}
+
+    def flush(self) -> None:
+        """Empty them: each client is as one that has never been here."""
+        if self._folder is None:
+            try:
+                with self._namespace:
+                    self._folder = os.open(_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except FileNotFoundError:  # no rule has loaded the match
+                return
+        for name in os.listdir(self._folder):  # noqa: PTH208  # pathlib takes no descriptor
+            if name not in self._files:
+                self._files[name] = self._opened(name)
+            try:
+                os.write(self._files[name], _FLUSH)
+            except OSError:  # another list has taken the place of the one that was opened
+                os.close(self._files[name])
+                self._files[name] = self._opened(name)
+                os.write(self._files[name], _FLUSH)
+
+    def _opened(self, name: str) -> int:
+        return os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=self._folder)

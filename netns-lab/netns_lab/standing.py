@@ -1,0 +1,117 @@
+"""Which addresses of the lab stand for the clients of a capture.
+
+A client keeps its address in all of its flows of one kind of sources, and its ports. Where there
+are more clients than addresses some share one, unless a Service with session affinity tells them
+apart, or two of their flows would be the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import Address
+from analyzer.model.lab_pcap import StandIn
+from netns_lab.captured import Capture, CapturedFlow, CapturedRoute
+from netns_lab.sources import Sending, sending_of, version_of
+
+if TYPE_CHECKING:
+    from netns_lab.experiment import Lab
+
+NOBODY: Final = "of which the lab has no address that stands for their client"
+TAKEN: Final = "whose port another client sends from that stands at the same address of the lab"
+SHARED: Final = "with session affinity, of more clients than the lab has addresses"
+GONE: Final = "from an endpoint that is dead, or not there by itself"
+ENDED: Final = "of a client that session affinity knows, where rules end some of its flows"
+
+
+@dataclass(slots=True)
+class Standing:
+    """The flows of one route, each with the address that it is sent from.
+
+    Attributes:
+        repeated: of flows for which nothing is drawn, since session affinity keeps them at the
+            endpoint of an earlier one, the number of that.
+    """
+
+    of: CapturedRoute
+    flows: list[tuple[CapturedFlow, Address]]
+    repeated: Mapping[int, int]
+
+
+class StandIns:
+    """Gives clients of a capture addresses of one lab."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._plan = lab.topology.plan
+        self._given: dict[tuple[Sending, Address], tuple[Address, bool]] = {}
+        self._number: Counter[Sending] = Counter()
+        self._flows: Counter[tuple[Address, Source, Address]] = Counter()
+        self._ends: set[tuple[object, ...]] = set()
+
+    @property
+    def table(self) -> tuple[StandIn, ...]:
+        """Who stands for whom."""
+        return tuple(
+            StandIn(client=str(client), source=source.value, stands_as=str(to), flows=number)
+            for (client, source, to), number in self._flows.items()
+        )
+
+    def stand(self, of: CapturedRoute, capture: Capture) -> Standing:
+        """Return the flows of a route that can be sent; the others are counted in `capture`."""
+        flows: list[tuple[CapturedFlow, Address]] = []
+        first: dict[Address, int] = {}
+        repeated: dict[int, int] = {}
+        drawn = any(share.share.upper for share in of.route.shares)
+        kept = of.service.affinity is not None and drawn
+        for flow in sorted(of.flows, key=lambda each: each.at):
+            address, reason = self._address(of, flow, kept=kept)
+            if kept and flow.client in first and of.route.astray:
+                reason = ENDED
+            if address is None or reason:
+                capture.leave_out(flow, of, reason)
+                continue
+            if kept:
+                begun = first.setdefault(flow.client, len(flows))
+                if begun != len(flows):
+                    repeated[len(flows)] = begun
+            flows.append((flow, address))
+            self._flows[flow.client, of.route.source, address] += 1
+        return Standing(of, flows, repeated)
+
+    def _address(
+        self, of: CapturedRoute, flow: CapturedFlow, *, kept: bool
+    ) -> tuple[Address | None, str]:
+        """Return what stands for a flow's client, and why it cannot be sent."""
+        address, is_shared = self._place(of, flow)
+        if address is None:
+            return None, GONE if of.sender is not None else NOBODY
+        if is_shared and kept:
+            return None, SHARED
+        ends = of.service.protocol, address, flow.port, flow.to
+        if ends in self._ends:
+            return None, TAKEN
+        self._ends.add(ends)
+        return address, ""
+
+    def _place(self, of: CapturedRoute, flow: CapturedFlow) -> tuple[Address | None, bool]:
+        """Return an address, and whether it stands for others too."""
+        version = version_of(of.service, of.route)
+        if of.sender is not None:
+            return (of.sender if self._lab.sends(of.sender) else None), False
+        if of.route.source is Source.NODE:
+            return self._plan.node_address(version), False
+        sending = sending_of(of.service, of.route, version)
+        key = sending, flow.client
+        if key not in self._given:
+            pool = self._plan.clients[sending]
+            if not pool:
+                return None, False
+            at = self._number[sending]
+            self._number[sending] += 1
+            self._given[key] = pool[at % len(pool)], at >= len(pool)
+        return self._given[key]

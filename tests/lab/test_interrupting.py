@@ -1,0 +1,54 @@
+"""A run that somebody ends before its time."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from netns_lab.interrupting import interruptible
+from tests.support.documents import schema
+from tests.support.lab.running import KUBEODDS, ROOT, environment
+
+
+def test_the_first_signal_stops_and_the_second_raises() -> None:
+    stopped = []
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), interruptible(lambda: stopped.append(1)):  # noqa: PT012  # the block is what is interrupted
+        signal.raise_signal(signal.SIGINT)
+        assert stopped == [1]
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.lab
+def test_what_was_measured_by_then_is_told_and_judged(tmp_path: Path) -> None:
+    answer = tmp_path / "answer.json"
+    words = [str(ROOT / "examples/dump.txt"), "--objects", str(ROOT / "examples/objects.json")]
+    words += ["--node", "worker1", "--service", "default/app", "--for", "60s", "--rate", "500"]
+    words += ["--kill", "master@0.5s", "--revive", "master@50s", "-o", "json"]
+    run = subprocess.Popen(
+        [*KUBEODDS, "lab", "run", *words, "--output", str(answer)],
+        cwd=ROOT,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(3)  # the time that a person lets pass
+    run.send_signal(signal.SIGINT)
+    _, errors = run.communicate(timeout=30)
+    assert run.returncode == 130, errors
+    found = json.loads(answer.read_text())
+    Draft202012Validator(schema("lab-phases")).validate(found)
+    assert 0.5 < found["interrupted"] < 5
+    assert found["agrees"]
+    assert [each["says"] for each in found["events"]] == ["kill master (silent)"]
+    whole = [each for each in found["phases"] if not each["at_event"]]
+    assert [each["lost_predicted"]["upper"]["value"] for each in whole] == [0.0, 0.5]
+    flows = sum(each["measurement"]["flows"] for each in found["phases"])
+    assert flows == sum(each["flows"] for each in found["buckets"]) > 100

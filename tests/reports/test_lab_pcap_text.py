@@ -1,0 +1,53 @@
+"""What ``lab run --pcap`` tells people of flows of which nothing is said, and of witnesses."""
+
+from __future__ import annotations
+
+import pytest
+
+from analyzer.model.value import replace
+from analyzer.reports.lab_pcap_answer import LabPcapAnswer
+from analyzer.reports.lab_pcap_text import render
+from analyzer.reports.plain import render_plain
+from tests.support.pcap_answer import PCAP
+
+
+def _text(answer: LabPcapAnswer) -> str:
+    return render_plain(render(answer))
+
+
+def test_flows_that_were_not_judged_stand_beside_the_verdict() -> None:
+    assert "; 3 flows to Services not judged (" in _text(PCAP)
+    judged = tuple(each for each in PCAP.passed_over if each.judged)
+    assert "not judged" not in _text(replace(PCAP, passed_over=judged))
+
+
+@pytest.mark.parametrize("name", ["counters", "conntrack"])
+def test_a_witness_that_counted_otherwise_makes_it_disagree(name: str) -> None:
+    assert PCAP.agrees
+    other = replace(PCAP, **{name: 2})
+    assert not other.agrees
+    assert "DISAGREES" in _text(other)
+    assert "2 off what was seen" in _text(other)
+
+
+def test_nothing_measured_agrees_with_nothing() -> None:
+    assert not replace(PCAP, verdicts=()).agrees
+
+
+def test_packets_sum_to_those_of_the_capture() -> None:
+    assert "20 packets: 5 began flows that were replayed, 15 did not." in _text(PCAP)
+
+
+def test_where_each_flow_ended_is_told() -> None:
+    text = _text(PCAP)
+    for said in ("10.0.0.2:80 dead", "rejected", "dropped", "unchanged", "a refusal", "an answer"):
+        assert said in text
+
+
+def test_a_capture_that_is_not_whole_is_said_to_be() -> None:
+    assert "The capture is not whole: it ends in the middle of packet 21." in _text(PCAP)
+
+
+def test_of_many_flows_some_are_shown_and_the_rest_is_counted() -> None:
+    many = replace(PCAP, flows=PCAP.flows * 9)
+    assert "... and 25 flows more: --format json has all." in _text(many)
