@@ -7,8 +7,8 @@ chains ask alike (`nft_frame`); one of each such class is walked from each kind 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property
 
 from analyzer.kubeproxy.explored import Explored, known
 from analyzer.kubeproxy.flows import FlowWalks
@@ -130,9 +130,13 @@ class PlainServices:
                 return None
         self._every.append(drawn)
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
+
+        @cache
+        def is_quiet() -> bool:
+            return self._is_quiet(kind, service)
+
         return PlainRoutes(
-            lambda source: self._made(kind, source, place, service),
-            lambda: self._is_quiet(kind, service),
+            lambda source: self._made(kind, source, place, service, is_quiet), is_quiet
         )
 
     @property
@@ -283,16 +287,23 @@ class PlainServices:
         return all(self._walks.is_told_by_mark(packet, source) for packet in arrived)
 
     def _made(
-        self, kind: Kind, source: Source, place: PlainPlace, service: PlainService
+        self,
+        kind: Kind,
+        source: Source,
+        place: PlainPlace,
+        service: PlainService,
+        is_quiet: Callable[[], bool],
     ) -> Iterator[Route]:
         if source is Source.HAIRPIN:
-            shares = PlainShares(service, self._judge_hairpin(kind, place))
+            shares = PlainShares(service, self._judge_hairpin(kind, place), is_quiet)
             yield Route(place.frontend, source, shares, NEVER)
             return
         ways = self._ways_of(kind, source, place, service.drawn)
         parts = [(way.network, way.address, self._judge(source, way, place)) for way in ways]
         for network, _, judge in told_otherwise(service, parts):
-            yield Route(place.frontend, source, PlainShares(service, judge), NEVER, network)
+            yield Route(
+                place.frontend, source, PlainShares(service, judge, is_quiet), NEVER, network
+            )
 
     # --- behind the DNAT ---
 

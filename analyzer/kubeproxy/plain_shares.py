@@ -134,14 +134,25 @@ def _answer(judge: Judge, protocol: str, endpoint: Endpoint) -> Judged:
 
 
 class PlainShares(Sequence[Share]):
-    """Shares of one route, each made when it is looked at."""
+    """Shares of one route, each made when it is looked at.
 
-    __slots__ = ("_judge", "_lost", "_service")
+    `is_quiet` may tell, quicker than all of them, that no flow is lost behind its DNAT.
+    """
 
-    def __init__(self, service: PlainService, judge: Judge) -> None:
+    __slots__ = ("_is_quiet", "_judge", "_lost", "_masquerades", "_service")
+
+    def __init__(
+        self,
+        service: PlainService,
+        judge: Judge,
+        is_quiet: Callable[[], bool] | None = None,
+    ) -> None:
         self._service = service
         self._judge = judge
+        self._is_quiet = is_quiet
+        # Reports ask for both, and more than once.
         self._lost: Sequence[Endings] | None = None
+        self._masquerades: Sequence[bool | None] = ()
 
     def _share(self, endpoint: Endpoint, draw: Bounds) -> Share:
         found = _answer(self._judge, self._service.protocol, endpoint)
@@ -175,20 +186,27 @@ class PlainShares(Sequence[Share]):
         """Return of each endpoint whether its flows are masqueraded, without making a `Share`."""
         if isinstance(self._judge, Judged):
             return (self._judge.masquerade,) * len(self)
-        return tuple([each.masquerade for each in self._judged()])
+        if self._lost is None:
+            self._ask()
+        return self._masquerades
 
     def losses(self) -> Sequence[Endings]:
         """Return of each endpoint how its flows are lost; empty where none of any is."""
         if isinstance(self._judge, Judged):
             return (self._judge.lost,) * len(self) if self._judge.lost else ()
-        if self._lost is None:  # reports ask more than once
-            lost = tuple([each.lost for each in self._judged()])
-            self._lost = lost if any(lost) else ()
-        return self._lost
+        if self._lost is None:
+            if self._is_quiet is not None and self._is_quiet():
+                return ()
+            self._ask()
+        return self._lost or ()
 
-    def _judged(self) -> Iterator[Judged]:
-        protocol = self._service.protocol
-        return (_answer(self._judge, protocol, each) for each in self._service.drawn.endpoints)
+    def _ask(self) -> None:
+        """Ask of each endpoint what becomes of its flows."""
+        judge, protocol = self._judge, self._service.protocol
+        every = [_answer(judge, protocol, each) for each in self._service.drawn.endpoints]
+        lost = tuple([each.lost for each in every])
+        self._lost = lost if any(lost) else ()
+        self._masquerades = tuple([each.masquerade for each in every])
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PlainShares) and self._service is other._service:
