@@ -61,7 +61,7 @@ class _Destinations:
         self._held: list[tuple[Intervals, OnwardBySource | Packet, int]] = []
         self._alone: dict[int, OnwardBySource] = {}
         assert wide.destinations is not None
-        self._version = wide.destinations.version
+        self.version = wide.destinations.version
         self._keep(wide, wide, 0)
 
     def _keep(self, packet: Packet, told: OnwardBySource | Packet, depth: int) -> None:
@@ -93,7 +93,7 @@ class _Destinations:
 
     def _to(self, packet: Packet, address: int) -> Packet:
         """Return a packet to one of its destinations; with what comes back it comes from there."""
-        known = IPv4Address(address) if self._version == IPV4 else IPv6Address(address)
+        known = IPv4Address(address) if self.version == IPV4 else IPv6Address(address)
         if packet.sources is packet.destinations:
             return replace(packet, source=known, sources=None, destination=known, destinations=None)
         return replace(packet, destination=known, destinations=None)
@@ -132,11 +132,19 @@ class _Paired:
     that do not: what it tells of all sources is that of a destination's own address.
     """
 
-    def __init__(self, version: int, apart: _Destinations, itself: _Destinations) -> None:
-        self._all = (everything(version),)
+    def __init__(
+        self,
+        apart: _Destinations,
+        itself: _Destinations,
+        of_all_ports: dict[int, OnwardBySource],
+    ) -> None:
+        self._all = (everything(apart.version),)
         self._apart = apart
         self._itself = itself
+        self._of_all_ports = of_all_ports
         self._known: dict[int, OnwardBySource] = {}
+        # With what they are like, so that no other gets its identity.
+        self._alike: dict[int, tuple[OnwardBySource, OnwardBySource]] = {}
 
     def of(self, address: int) -> OnwardBySource:
         """Return what becomes of packets to an address."""
@@ -146,19 +154,26 @@ class _Paired:
         return found
 
     def _both(self, address: int) -> OnwardBySource:
-        others = self._apart.of(address)
-        own, asked = self._itself.of(address)
+        others, back = self._apart.of(address), self._itself.of(address)
+        own, asked = back
         itself = one_of(held for _, held in own)
         parts, asked_apart = others
+        of_all_ports = id(others) in self._of_all_ports and id(back) in self._of_all_ports
         if all(held == itself for where, held in parts if holds(where, address)):
-            return others
+            if of_all_ports or id(others) not in self._of_all_ports:
+                return others
+            # Of what comes back another port may tell more.
+            return self._alike.setdefault(id(others), (others, (parts, asked_apart)))[1]
         here = ((address, address),)
         found: list[tuple[Intervals | None, Onward]] = [(here, itself)]
         for where, held in parts:
             left = without(self._all if where is None else where, here)
             if left:
                 found.append((left, held))
-        return tuple(found), asked_apart | asked | {here}
+        both = tuple(found), asked_apart | asked | {here}
+        if of_all_ports:
+            self._of_all_ports[id(both)] = both
+        return both
 
     def all(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
         """Return what becomes of packets to each part; None: there are more than `most`."""
@@ -187,6 +202,8 @@ class Leaving:
         self._apart = Apart(version, (everything(version),), self._everywhere)
         self._known: dict[Packet, _Destinations | _Paired] = {}
         self._towards: dict[Packet, Towards] = {}
+        #: By identity, what was told of packets of which no rule asked for the port.
+        self._of_all_ports: dict[int, OnwardBySource] = {}
 
     def by_source(self, packet: Packet) -> OnwardBySource:
         """Tell what becomes of a packet that was sent to its destination, by its source.
@@ -213,7 +230,8 @@ class Leaving:
         def told(address: int, port: int | None) -> OnwardBySource:
             found = of_any_port.of(address)
             if id(found) not in certain:
-                certain[id(found)] = found, all(onward.is_certain for _, onward in found[0])
+                is_certain = all(onward.is_certain for _, onward in found[0])
+                certain[id(found)] = found, is_certain or id(found) in self._of_all_ports
             if certain[id(found)][1]:
                 return found  # whatever the port
             if port not in of_port:
@@ -260,7 +278,10 @@ class Leaving:
         return not any(onward.lost for _, onward in parts)
 
     def _walked(self, packet: Packet) -> OnwardBySource:
-        return self._hooks.onward(packet, made_here=packet.in_interface == "")
+        found = self._hooks.onward(packet, made_here=packet.in_interface == "")
+        if not self._hooks.asked_port:
+            self._of_all_ports[id(found)] = found
+        return found
 
     def _asking(self, packet: Packet) -> OnwardBySource:
         # Of a packet with another mark it may make the difference that it does not make here.
@@ -293,4 +314,5 @@ class Leaving:
         back = Itself(version, (everything(version),))
         apart = replace(wide, sources=self._apart)
         itself = replace(wide, sources=back, destinations=back)
-        return _Paired(version, _Destinations(apart, walk), _Destinations(itself, walk))
+        known = self._of_all_ports
+        return _Paired(_Destinations(apart, walk), _Destinations(itself, walk), known)

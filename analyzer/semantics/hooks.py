@@ -83,7 +83,10 @@ class Hooks:
         routes: Routes | None = None,
         asked_bits: Callable[[], int] = lambda: ALL_BITS,
     ) -> None:
+        situation = replace(situation, noted_port=self._note_port)
         self._situation = situation
+        #: Whether a rule asked, since a walk began, which port a packet is sent to.
+        self.asked_port = False
         self._routes = routes or Routes()
         self._effort = Effort(asked_bits)
         self._stages = base_chains(rulesets, family, situation, self._effort)
@@ -96,8 +99,12 @@ class Hooks:
         walkers = [walker for each in self._base_chains() for walker in (each.walker, each.again)]
         return {kind for walker in walkers for kind in walker.judged}
 
+    def _note_port(self) -> None:
+        self.asked_port = True
+
     def _begin(self) -> None:
         """Begin with another packet."""
+        self.asked_port = False
         self._is_behind = False
         self._effort.begin()
         for chain in self._base_chains():

@@ -214,6 +214,8 @@ def _transport(
     match: MatchTcp | MatchUdp | MatchSctp, packet: Packet, situation: Situation
 ) -> Ternary:
     names = {MatchTcp: "tcp", MatchUdp: "udp", MatchSctp: "sctp"}
+    if match.destination_port is not None:
+        situation.ask_port()
     ports = _all(
         # The kernel refuses these matches without the -p of the same name.
         _protocol(packet, names[type(match)]),
@@ -297,6 +299,7 @@ def _iprange(match: MatchIprange, packet: Packet, _: Situation) -> Ternary:
 
 
 def _in_set(match: MatchSet, packet: Packet, situation: Situation) -> Ternary:
+    situation.ask_port()  # as some sets do
     if situation.ipsets is None:
         return Ternary.UNKNOWN
 

@@ -200,8 +200,10 @@ def _address(address: Address | None, among: Region | None) -> Bits | Region:
 
 
 def _port(packet: Packet, field: str, situation: Situation | None = None) -> Bits:
-    if field == "sport" and situation is not None:
-        return situation.source_port(packet)
+    if situation is not None:
+        if field == "sport":
+            return situation.source_port(packet)
+        situation.ask_port()
     port = packet.source_port if field == "sport" else packet.destination_port
     return ANY if port is None else Bits(port)
 
@@ -272,6 +274,7 @@ def _ct(key: str, direction: str | None, packet: Packet, family: str, situation:
         case "protocol":
             return Read(applies, _protocol(packet), _NUMBERS)
         case _ if first:
+            situation.ask_port()  # as some of these do
             return Read(applies, _tuple(key, direction, packet, situation.flow))
         case _:
             return Read(applies, ANY, names.CT_STATUSES if key == "status" else _NONE)

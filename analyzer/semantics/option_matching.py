@@ -53,6 +53,7 @@ def multiport(match: MatchMultiport, packet: Packet, situation: Situation) -> Te
         return _source_port_in(packet, option.value, situation)
 
     def destination(option: Option[tuple[Range, ...]]) -> Ternary:
+        situation.ask_port()
         port = packet.destination_port
         if port is None:
             return Ternary.UNKNOWN

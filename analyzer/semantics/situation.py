@@ -45,6 +45,7 @@ class Situation:
         devices: what tells by which devices flows pass; None: nothing does.
         ipsets: what the node's ipsets hold; None: nobody told.
         noted: called when a rule asks whether a packet comes from the node itself.
+        noted_port: called when a rule asks which port a packet is sent to.
     """
 
     local_addresses: frozenset[Address] | None = None
@@ -58,6 +59,7 @@ class Situation:
     devices: NodeDevices | None = None
     ipsets: NodeIpsets | None = None
     noted: Callable[[], None] | None = None
+    noted_port: Callable[[], None] | None = None
 
     def is_local(self, packet: Packet) -> Ternary:
         """Tell whether `packet` goes to an address of the node, loopback included."""
@@ -80,6 +82,11 @@ class Situation:
         """Note that a match would rest on an assumption, were its packet one that it is made of."""
         if self.assumed is not None:
             self.assumed.wanted.add(name)
+
+    def ask_port(self) -> None:
+        """Note that a rule asks which port a packet is sent to."""
+        if self.noted_port is not None:
+            self.noted_port()
 
     def source_port(self, packet: Packet) -> Bits:
         """Return the port that `packet` comes from; `EPHEMERAL` itself: that is assumed."""

@@ -123,6 +123,10 @@ class Counting:
         self.walks = 0
         self._hooks = hooks
 
+    @property
+    def asked_port(self) -> bool:
+        return self._hooks.asked_port
+
     def onward(self, *given: Any, **more: Any) -> OnwardBySource:
         self.walks += 1
         return self._hooks.onward(*given, **more)

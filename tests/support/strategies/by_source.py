@@ -46,6 +46,8 @@ _OTHERS: Final = st.sampled_from(
         "-m mark ! --mark 0x2/0x2",
         "-m statistic --mode random --probability 0.5",
         "-m statistic --mode random --probability 0.25",
+        "-p tcp -m tcp --dport 80",
+        "-p tcp -m multiport --dports 80,443",
         "-m made-up",
         "",
     ]
