@@ -92,7 +92,8 @@ class Place:
         self, words: Sequence[str], stdin: int = subprocess.DEVNULL
     ) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [*UNSHARE, *words],
+            # Under nohup a hang-up is ignored, and so it would be here.
+            ["env", "--default-signal=HUP", *UNSHARE, *words],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
