@@ -26,7 +26,7 @@ from analyzer.model.region import Intervals, Region, networks_of
 from analyzer.model.targets import Dnat, NatRange
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
-from analyzer.semantics.onward import UNKNOWN, Onward, OnwardBySource, one_of
+from analyzer.semantics.onward import UNKNOWN, Onward, OnwardBySource, asked_of_others, one_of
 from analyzer.semantics.parts import Asked, Parts, at, holds, union
 from analyzer.semantics.tree import Leaf, Shares, Tree, any_of, shares_by_source
 
@@ -208,13 +208,15 @@ class Explored:
     def networks(self, region: Region | None) -> frozenset[Network]:
         """Return the networks of sources in a region that fare otherwise than others there.
 
-        Flows of an endpoint to itself are left aside. None: where sources are is not known.
+        Flows of an endpoint to itself are left aside, unless they are lost where others' are not.
+        None: where sources are is not known.
         """
         labels, behind = list(self._by_shares), set[Intervals]()
         for endpoint in self.packets:
             arriving = self._arriving(endpoint)
             number = int(endpoint.address)
-            behind.update({w for _, _, asked in arriving for w in asked} - {((number, number),)})
+            for _, parts, asked in arriving:
+                behind |= asked_of_others((parts, asked), number)
             if len({parts for _, parts, _ in arriving}) > 1:
                 labels += [(where, number) for where, _, _ in arriving if where is not None]
         return self._networks(region, labels) | self._named(behind)

@@ -15,7 +15,7 @@ from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.devices import Side
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
-from analyzer.model.region import Intervals, Region, networks_of
+from analyzer.model.region import Intervals, Region, everything, networks_of
 from analyzer.model.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import BRIDGE_PORT, DEFAULTS, POD_INTERFACE, Assumed
@@ -108,7 +108,8 @@ class FlowWalks:
         self._effort = Effort(self._asked_bits)
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
         self.trees_used: set[str] = set()
-        self._leaving = Leaving(self._hooks, family, asks_pairs=asks_pairs(rulesets))
+        self._asks_pairs = asks_pairs(rulesets)
+        self._leaving = Leaving(self._hooks, family, asks_pairs=self._asks_pairs)
         self._towards: dict[tuple[Source, str, Mark, Side | None], Towards] = {}
         # With the parts, so that no others get their identity.
         self._told: dict[tuple[int, Address | None], tuple[Parts[Onward], Onward]] = {}
@@ -322,7 +323,9 @@ class FlowWalks:
 
         None: these rules tell more than `most` destinations apart.
         """
-        asked = self._leaving.asked(self._sent(source, None, UNKNOWN_MARK), most)
+        every = (everything(VERSIONS[self._family]),)
+        loses = self._asks_pairs and not self.spares(source, None, UNKNOWN_MARK, every)
+        asked = self._leaving.asked(self._sent(source, None, UNKNOWN_MARK), most, loses=loses)
         return None if asked is None else self.networks(asked)
 
     def spares_all(self, mark: Mark, most: int) -> bool:
@@ -333,7 +336,9 @@ class FlowWalks:
         ways = (self._sent(source, None, mark) for source in Source)
         return all(self._leaving.spares_all(each, most) for each in ways)
 
-    def spares(self, source: Source, protocol: str, mark: Mark, addresses: Intervals) -> bool:
+    def spares(
+        self, source: Source, protocol: str | None, mark: Mark, addresses: Intervals
+    ) -> bool:
         """Tell whether no flow is lost that nat sends on to one of some addresses.
 
         False, too, where that takes more than one walk to tell, or something to be assumed.

@@ -245,17 +245,21 @@ class Leaving:
         from_all = replace(packet, source=None, sources=self._sources)
         return self._hooks.behind_nat(from_all, made_here=packet.in_interface == "")
 
-    def asked(self, packet: Packet, most: int) -> set[Intervals] | None:
+    def asked(self, packet: Packet, most: int, *, loses: bool = False) -> set[Intervals] | None:
         """Return the sources that rules ask for, wherever the packet is sent to.
 
-        Without those that are asked for only towards themselves (hairpin). None: rules tell more
-        than `most` destinations apart.
+        Without those that are asked for only towards themselves (hairpin), but where such packets
+        may be lost, as `loses` tells. None: rules tell more than `most` destinations apart.
         """
-        every = self._told_by(self._wide(packet), self._asking).elsewhere(most)
+        wide = self._wide(packet)
+        if loses:  # what comes back may be, where the same from others is not
+            every = _Destinations(wide, self._asking).all(most)
+        else:
+            every = self._told_by(wide, self._asking).elsewhere(most)
         if every is None:
             return None
         pairs = ((to, where) for to, (_, asked) in every for where in asked)
-        return {where for to, where in pairs if not (where == to and is_one(where))}
+        return {where for to, where in pairs if loses or not (where == to and is_one(where))}
 
     def spares_all(self, packet: Packet, most: int) -> bool:
         """Tell whether no such packet is lost, wherever it comes from and is sent to.

@@ -31,7 +31,7 @@ from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
 from analyzer.model.region import Intervals, Region, everything, joined
 from analyzer.model.value import value
-from analyzer.semantics.onward import Onward, one_of
+from analyzer.semantics.onward import Onward, asked_of_others, one_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class PlainServices:
             towards = self._walks.towards(source, protocol, mark)
             for endpoint in drawn.endpoints:
                 number = int(endpoint.address)
-                found |= towards(number, endpoint.port)[1] - {((number, number),)}
+                found |= asked_of_others(towards(number, endpoint.port), number)
         return found
 
     def _anybody(self, place: PlainPlace) -> Region | None:

@@ -84,9 +84,10 @@ class Pair:
         """Return the addresses that elements hold twice, and those that they may."""
         places = self._one, self._other
         rest = tuple(part for at, part in enumerate(self._held) if at not in places)
-        if rest not in self._index.twice:
-            self._index.twice[rest] = self._held_twice(candidates)
-        return self._index.twice[rest]
+        key = *places, rest
+        if key not in self._index.twice:
+            self._index.twice[key] = self._held_twice(candidates)
+        return self._index.twice[key]
 
     def _held_twice(self, candidates: Sequence[int]) -> tuple[Intervals, Intervals] | None:
         if not isinstance(self._words, tuple):

@@ -14,7 +14,7 @@ from analyzer.model.rules import Rule
 from analyzer.model.targets import Drop, Reject
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
-from analyzer.semantics.parts import Asked, Parts, of_all
+from analyzer.semantics.parts import Asked, Parts, holds, of_all
 from analyzer.semantics.tree import Leaf, PolicyDrop, Shares, Tree, shares_by_source
 
 
@@ -68,6 +68,20 @@ def _goes_on(packet: Packet, sent: Packet) -> bool:
         sent.destination,
         sent.destination_port,
     ) and (packet.destinations is None) is (sent.destinations is None)
+
+
+def asked_of_others(told: OnwardBySource, address: int) -> Asked:
+    """Return what rules asked of the sources of flows to an address, it itself left aside.
+
+    Where its own flows come back lost, and those of others do not so, it is one of the sources.
+    """
+    parts, asked = told
+    own = ((address, address),)
+    if own not in asked:
+        return asked
+    itself = {held.lost for where, held in parts if holds(where, address)}
+    others = {held.lost for where, held in parts if where != own}
+    return asked if itself - others else asked - {own}
 
 
 def one_of(given: Iterable[Onward]) -> Onward:

@@ -15,7 +15,7 @@ from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.hooks import Hooks
-from analyzer.semantics.onward import UNKNOWN, Onward, OnwardBySource
+from analyzer.semantics.onward import UNKNOWN, Onward, OnwardBySource, asked_of_others
 from analyzer.semantics.parts import at
 from analyzer.semantics.situation import Situation
 from tests.support.effort import examples
@@ -168,3 +168,33 @@ chain postrouting { type nat hook postrouting priority 100; ip saddr 10.0.0.0/8 
 
 def test_where_a_flow_goes_to_may_not_be_known() -> None:
     assert at(masquerading().by_source(SENT)[0], by_source.FIRST) == [UNKNOWN]
+
+
+def test_one_set_may_be_asked_for_pairs_in_two_ways() -> None:
+    keys = (
+        "ip saddr . ip daddr . ct original ip daddr",
+        "ip saddr . ct original ip daddr . ip daddr",
+    )
+    elements = "10.0.0.1 . 10.0.0.6 . 10.0.0.1"
+    for first, second in (keys, reversed(keys)):
+        text = f"""table ip t {{
+set three {{ type ipv4_addr . ipv4_addr . ipv4_addr; elements = {{ {elements} }}; }}
+chain forward {{ type filter hook forward priority 0;
+{first} @three counter accept
+{second} @three counter drop }}
+}}"""
+        check(text, Situation(local_addresses=frozenset()), asks_pairs=True)
+
+
+def test_what_comes_back_and_is_lost_is_asked_for() -> None:
+    text = """table ip t {
+map back { type ipv4_addr . ipv4_addr : verdict; elements = { 10.0.0.3 . 10.0.0.3 : drop }; }
+chain forward { type filter hook forward priority 0; ip saddr . ip daddr vmap @back }
+}"""
+    leaving = Leaving(hooks_of(text, Situation(local_addresses=frozenset())), "ip", asks_pairs=True)
+    to = by_source.FIRST + 3
+    told = leaving.by_source(replace(SENT, destination=to))
+    assert asked_of_others(told, int(to)) == {alone(int(to))}
+    other = leaving.by_source(replace(SENT, destination=to + 1))
+    assert asked_of_others(other, int(to) + 1) == set()
+    assert leaving.asked(SENT, 10, loses=True) == {alone(int(to))}
