@@ -123,7 +123,7 @@ ANALYZER: Final = (
     ),
     Row(
         "verbs/gate arguments/gate questions/gating gate/reasons gate/services gate/ports "
-        "gate/api_shapes",
+        "gate/api_shapes gate/unseen",
         "test_cli_gate.py test_cli_gate_input.py test_cli_gate_nodes.py test_cli_gate_workloads.py "
         "gate/test_manifests.py gate/test_shapes.py",
         "manifests and nodes as people give them, and what is said of them",

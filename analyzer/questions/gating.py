@@ -15,6 +15,7 @@ from analyzer.gate.problem import Problem
 from analyzer.gate.services import GatedService, Unjudged, services_of
 from analyzer.gate.shapes import MalformedError
 from analyzer.gate.templates import Template, templates_of
+from analyzer.gate.unseen import adrift, judged_or_not
 from analyzer.gate.workloads import KINDS, OTHERS, Workload, workloads
 from analyzer.inputs.files import files_of_objects
 from analyzer.model.value import replace, value
@@ -41,6 +42,7 @@ class Given:
         unknown: fields of manifests that nothing is known of: misspelt ones, or new ones.
         ignored: kinds that say nothing of where pods are, with their number.
         replaced: how many pods that run are those of a workload of the manifests.
+        adrift: autoscalers that scale nothing of the manifests, and what they would scale.
     """
 
     templates: tuple[Template, ...]
@@ -52,6 +54,7 @@ class Given:
     workloads: tuple[Workload, ...]
     replaced: int
     unknown: tuple[UnknownField, ...] = ()
+    adrift: tuple[tuple[Manifest, str], ...] = ()
     ignored: Mapping[str, int] = {}  # never changed: values are not
 
     def problem(self, templates: Sequence[Template]) -> Problem:
@@ -86,8 +89,16 @@ def given_of(
         given = _given(found, items, is_described=is_described)
     except ParseError as error:
         raise _explained(error, unknown) from None
-    ignored = Counter(_kind(each) for each in every if not _is_looked_at(each))
-    return replace(given, unknown=tuple(unknown), ignored=ignored)
+    unseen = [each for each in every if not _is_looked_at(each)]
+    told = [judged_or_not(each, unseen, given.templates) for each in given.services]
+    return replace(
+        given,
+        services=tuple(each for each in told if isinstance(each, GatedService)),
+        unjudged=(*given.unjudged, *(each for each in told if isinstance(each, Unjudged))),
+        unknown=tuple(unknown),
+        ignored=Counter(map(_kind, unseen)),
+        adrift=tuple(adrift(found, given.workloads)),
+    )
 
 
 def _explained(error: ParseError, unknown: Iterable[UnknownField]) -> ParseError:

@@ -223,6 +223,15 @@ def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
                 line=each.manifest.place.line,
                 partial=True,
             )
+    for scaler, target in given.adrift:
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code="autoscaler-without-target",
+            message=f"{scaler.title} scales {target}, which is not in these manifests",
+            file=scaler.place.file,
+            line=scaler.place.line,
+            partial=True,
+        )
     for field in given.unknown:
         place = field.manifest.place
         yield Diagnostic(
