@@ -59,9 +59,7 @@ def sentences(services: Iterable[ServicePort]) -> Iterator[Line]:
     """Say which ServicePorts lose flows with nothing dead, the most certain and greatest first."""
     groups: dict[tuple[Ending, Bounds, str], list[ServiceLoss]] = {}
     for loss in _losing(services):
-        route = loss.otherwise
-        if route is not None:
-            ending, counted = max(route.otherwise, key=lambda each: (each[1].lower, each[1].upper))
+        for route, ending, counted in _told(loss):
             astray = dict(route.route.astray).get(ending, counted)
             # Of some it is certain what becomes of them, and not whether that is a loss.
             is_open = counted == Bounds(NEVER, astray.upper)
@@ -75,6 +73,19 @@ def sentences(services: Iterable[ServicePort]) -> Iterator[Line]:
     if others:
         says = f"{count(len(others), 'more ServicePort')} with such losses: --format json has them"
         yield Line((Span(says, Style.WARNING),))
+
+
+def _told(loss: ServiceLoss) -> Iterator[tuple[RouteLoss, Ending, Bounds]]:
+    """Give how most flows are lost for certain, and how more of them may be, if they may."""
+    route = loss.otherwise
+    if route is None:
+        return
+    first = max(route.otherwise, key=lambda each: (each[1].lower, each[1].upper))
+    yield route, *first
+    every = [(each, *ending) for each in loss.routes for ending in each.otherwise]
+    most = max(every, key=lambda each: each[2].upper)
+    if most[2].upper > first[1].upper:
+        yield most
 
 
 def _sentence(ending: Ending, share: Bounds, where: str, losses: Sequence[ServiceLoss]) -> Line:
