@@ -31,7 +31,7 @@ def gate_answer(text: str) -> GateAnswer:
         service("many", trafficDistribution="PreferClose"),
         workload("none", 1, template("none", nodeSelector={"disk": odd})),
         service("none"),
-        service("elsewhere"),
+        service("elsewhere", externalTrafic=odd),
         service("headless", clusterIP="None"),
         {
             **service("web"),
