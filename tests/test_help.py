@@ -54,6 +54,16 @@ def test_an_example_of_the_help_does_what_it_says(command: Command, line: str) -
     assert "kubeodds:" not in done.err
 
 
+def _capture(path: Path) -> None:
+    """Write what somebody may have captured: flows of one pod to a Service of the example."""
+    inet, utils = import_module("scapy.layers.inet"), import_module("scapy.utils")
+    flow = inet.IP(src="10.244.1.77", dst="10.96.18.52") / inet.TCP(dport=80, flags="S")
+    packets = [flow.copy() for _ in range(200)]
+    for at, packet in enumerate(packets):
+        packet[inet.TCP].sport = 40_000 + at
+    utils.wrpcap(str(path), packets)
+
+
 def _of_the_lab() -> list[list[str]]:
     """Return the examples in groups: what one writes another reads, clients wait for long."""
     every = [
@@ -67,6 +77,7 @@ def _of_the_lab() -> list[list[str]]:
 @pytest.mark.lab
 @pytest.mark.parametrize("lines", _of_the_lab(), ids=lambda lines: lines[0])
 def test_the_examples_of_the_labs_help_do_what_they_say(lines: list[str], tmp_path: Path) -> None:
+    _capture(tmp_path / "flows.pcap")
     for line in lines:
         # In a process of its own: the lab leaves the host's network.
         done = kubeodds(*words_of(line, tmp_path), where=tmp_path)
