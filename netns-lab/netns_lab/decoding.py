@@ -12,9 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from analyzer.model.addresses import IPV4, IPV6
 from netns_lab.layout import PROTOCOLS
 
 _IPV4, _IPV6, _ARP = 0x0800, 0x86DD, 0x0806
+#: Bytes of a header: the least, and all but what extensions add.
+_IPV4_HEADER, _IPV6_HEADER = 20, 40
 _VLANS: Final = frozenset({0x8100, 0x88A8, 0x9100, 0x9200})
 #: Of BSD's loopback: the number of AF_INET6 is another one in each system.
 _FAMILIES: Final = {2: _IPV4, 10: _IPV6, 24: _IPV6, 28: _IPV6, 30: _IPV6}
@@ -83,7 +86,7 @@ def _loopback(frame: bytes) -> Segment | str:
 
 def _raw(frame: bytes) -> Segment | str:
     version = frame[0] >> 4 if frame else 0
-    return _network(frame, 0, {4: _IPV4, 6: _IPV6}.get(version, 0))
+    return _network(frame, 0, {IPV4: _IPV4, IPV6: _IPV6}.get(version, 0))
 
 
 def _network(frame: bytes, at: int, kind: int) -> Segment | str:
@@ -98,7 +101,7 @@ def _network(frame: bytes, at: int, kind: int) -> Segment | str:
 
 def _ipv4(frame: bytes, at: int) -> Segment | str:
     header = 4 * (frame[at] & 0x0F)
-    if len(frame) < at + header or header < 20 or frame[at] >> 4 != 4:  # noqa: PLR2004
+    if len(frame) < at + header or header < _IPV4_HEADER or frame[at] >> 4 != IPV4:
         return CUT
     if int.from_bytes(frame[at + 6 : at + 8]) & _MORE_OR_OFFSET:
         return FRAGMENTS
@@ -107,7 +110,7 @@ def _ipv4(frame: bytes, at: int) -> Segment | str:
 
 
 def _ipv6(frame: bytes, at: int) -> Segment | str:
-    if len(frame) < at + 40 or frame[at] >> 4 != 6:  # noqa: PLR2004
+    if len(frame) < at + _IPV6_HEADER or frame[at] >> 4 != IPV6:
         return CUT
     ends = frame[at + 8 : at + 24], frame[at + 24 : at + 40]
     protocol, at = frame[at + 6], at + 40

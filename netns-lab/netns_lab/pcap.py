@@ -103,7 +103,7 @@ class Reading:
         file.begin(has_blocks=is_ng)
         try:
             # Not by its iterator, which takes a broken block for the end.
-            found: tuple[bytes, Any] = reader._read_packet()  # noqa: SLF001
+            found: tuple[bytes, Any] = reader._read_packet()  # noqa: SLF001  # no public name
         except EOFError as error:
             says = str(error) or next(iter(self._told), "") or file.damage
             if says or file.is_short:
