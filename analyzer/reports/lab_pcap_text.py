@@ -11,7 +11,7 @@ from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.probability import Bounds
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.lab_pcap_answer import LabPcapAnswer
-from analyzer.reports.lab_text import BACKENDS, judged
+from analyzer.reports.lab_text import BACKENDS, judged, verdict_of_all
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import SOURCES, assumed, count
 
@@ -202,18 +202,8 @@ def _end(answer: LabPcapAnswer) -> Iterator[Line]:
         for name, off in read
     )
     yield Line((says,))
-    yield Line(
-        (
-            "Verdict: ",
-            judged(agrees=answer.agrees),
-            Span(_as_far(answer), Style.WARNING),
-            Span(
-                " (exact binomial tests, Holm-corrected; false-alarm rate "
-                f"{answer.false_alarm_rate:.0e} for all routes together)",
-                Style.FAINT,
-            ),
-        )
-    )
+    as_far, rate = _as_far(answer), answer.false_alarm_rate
+    yield verdict_of_all(agrees=answer.agrees, as_far=as_far, rate=rate, of="routes")
 
 
 def _as_far(answer: LabPcapAnswer) -> str:

@@ -9,7 +9,7 @@ from analyzer.model.lab_phases import Bucket, Connection
 from analyzer.model.measurement import ANSWERED
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, Table
 from analyzer.reports.lab_phases_answer import LabPhasesAnswer, Phase, lost_of
-from analyzer.reports.lab_text import BACKENDS, judged
+from analyzer.reports.lab_text import BACKENDS, judged, verdict_of_all
 from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import SOURCES, assumed, count
 
@@ -176,18 +176,8 @@ def _end(answer: LabPhasesAnswer) -> Iterator[Line]:
             f"in flight; unaccounted for: {answer.unaccounted}.",
         )
     )
-    yield Line(
-        (
-            "Verdict: ",
-            judged(agrees=answer.agrees),
-            Span(_as_far(answer), Style.WARNING),
-            Span(
-                " (exact binomial tests, Holm-corrected; false-alarm rate "
-                f"{answer.false_alarm_rate:.0e} for all phases together)",
-                Style.FAINT,
-            ),
-        )
-    )
+    as_far, rate = _as_far(answer), answer.false_alarm_rate
+    yield verdict_of_all(agrees=answer.agrees, as_far=as_far, rate=rate, of="phases")
 
 
 def _as_far(answer: LabPhasesAnswer) -> str:

@@ -100,6 +100,16 @@ def judged(*, agrees: bool) -> Span:
     return Span("agrees", Style.GOOD) if agrees else Span("DISAGREES", Style.BAD)
 
 
+def verdict_of_all(*, agrees: bool, as_far: str, rate: float, of: str) -> Line:
+    """Return the verdict on all that was measured.
+
+    `of` says what that is, for example ``routes``, and `as_far` what was not judged, if anything.
+    """
+    tests = "exact binomial tests, Holm-corrected; false-alarm rate"
+    how = Span(f" ({tests} {rate:.0e} for all {of} together)", Style.FAINT)
+    return Line(("Verdict: ", judged(agrees=agrees), Span(as_far, Style.WARNING), how))
+
+
 def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.2f}%"
 
