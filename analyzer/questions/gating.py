@@ -94,11 +94,16 @@ def given_of(
     return replace(
         given,
         services=tuple(each for each in told if isinstance(each, GatedService)),
-        unjudged=(*given.unjudged, *(each for each in told if isinstance(each, Unjudged))),
+        unjudged=(*given.unjudged, *_once(each for each in told if isinstance(each, Unjudged))),
         unknown=tuple(unknown),
         ignored=Counter(map(_kind, unseen)),
         adrift=tuple(adrift(found, given.workloads)),
     )
+
+
+def _once(given: Iterable[Unjudged]) -> Iterable[Unjudged]:
+    """Return each Service once: its ports may lead to other pods, of which one is enough."""
+    return {each.manifest.key: each for each in given}.values()
 
 
 def _explained(error: ParseError, unknown: Iterable[UnknownField]) -> ParseError:
