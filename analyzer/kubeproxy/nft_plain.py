@@ -214,7 +214,9 @@ class PlainServices:
         if self._odd.get(kind, 0) > _MOST_ODD:
             return None
         region = self._anybody(place) if source is Source.HAIRPIN else self._parts.region(source)
-        ways = self._walks.explored(place.frontend, place.protocol, source, region)
+        # Of sources of which nobody knows where they are rules may ask more than once.
+        every = region or Region(self._parts.version, (everything(self._parts.version),))
+        ways = self._walks.explored(place.frontend, place.protocol, source, every)
         asked = ways.networks_before(region)
         found = _Walked(ways, drawn, asked, self._all_marks(ways, drawn))
         parts = () if source is Source.HAIRPIN else self._parts.of(source, asked)

@@ -45,13 +45,19 @@ class PlainService:
     drawn: Drawn
 
     def is_judged_alike(self, one: Judge, other: Judge, address: Address) -> bool:
-        """Tell whether two judges agree on its flows, but for those from `address` to itself."""
+        """Tell whether two judges agree on its flows.
+
+        Of those from `address` to itself only on what is lost: they are masqueraded, or not, to
+        come back.
+        """
         if not callable(one) and not callable(other):
             return one == other
-        others = (end for end in self.drawn.endpoints if end.address != address)
-        return all(
-            _answer(one, self.protocol, end) == _answer(other, self.protocol, end) for end in others
-        )
+
+        def told(judge: Judge, end: Endpoint) -> Judged | Endings:
+            found = _answer(judge, self.protocol, end)
+            return found.lost if end.address == address else found
+
+        return all(told(one, end) == told(other, end) for end in self.drawn.endpoints)
 
 
 def told_otherwise(service: PlainService, parts: Sequence[JudgedPart]) -> Iterator[JudgedPart]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.plain_shares import PlainRoutes
-from analyzer.kubeproxy.view import View
+from analyzer.kubeproxy.view import Source, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.nft import NftRuleset
 from analyzer.parsers.formats import read_ruleset
@@ -43,6 +44,8 @@ def check(path: Path, others: str = "") -> int:
             for route, other in zip(mine.routes, theirs.routes, strict=True):
                 assert route == other
                 assert tuple(route.shares) == tuple(other.shares)
+                lost = tuple(share.lost for share in other.shares)
+                assert tuple(route.losses()) == (lost if any(lost) else ())
                 assert [*map(list, route.columns())] == [*map(list, other.columns())]
         assert quick == slow
     return plain
@@ -71,6 +74,32 @@ ASKED = (
     ["", "tcp dport 8080 ", "meta l4proto udp ", "tcp dport 80 "],
     ["", "meta mark & 0x4000 == 0x4000 ", "ct mark & 0x10 == 0x10 ", "meta mark & 0x10 == 0x0 "],
 )
+#: Sets and a map of sources with destinations: of what comes back to its endpoint, and of others.
+PAIRS = """\
+\tset own {
+\t\ttype ipv4_addr . ipv4_addr
+\t\telements = { 10.244.1.9 . 10.244.1.9,
+\t\t\t     10.244.0.7 . 10.244.0.7 }
+\t}
+
+\tset any {
+\t\ttype ipv4_addr . ipv4_addr . inet_service
+\t\telements = { 10.244.1.9 . 10.244.1.9 . 8080,
+\t\t\t     10.244.1.4 . 10.244.0.7 . 8080 }
+\t}
+
+\tmap end {
+\t\ttype ipv4_addr . ipv4_addr : verdict
+\t\telements = { 10.244.1.9 . 10.244.1.9 : drop }
+\t}
+
+"""
+FORWARDED = (
+    ["", "ip saddr . ip daddr @own ", "ip saddr . ip daddr != @own ", "ip daddr . ip saddr @own "],
+    ["", "ip saddr . ip daddr . th dport @any ", "ip daddr 10.244.0.7 ", "tcp dport 8080 "],
+    ["", "ip saddr 10.244.1.0/24 ", "meta mark & 0x4000 == 0x4000 "],
+    ["accept", "drop", "reject", "ip saddr . ip daddr vmap @end", "meta mark set 0x4000"],
+)
 BEFORE = ["accept", "meta mark set meta mark | 0x10", "ct mark set 0x10", "meta mark set 0x4000"]
 BEHIND = ["accept", "masquerade", "snat to 192.0.2.1", "meta mark set 0x0", "meta mark set 0x4000"]
 
@@ -80,22 +109,32 @@ def rules(actions: list[str]) -> st.SearchStrategy[list[str]]:
     return st.lists(st.builds("".join, words), max_size=2)
 
 
-def others(early: list[str], late: list[str]) -> str:
+def others(early: list[str], late: list[str], forwarded: Sequence[str] = ()) -> str:
     heads = {
         "pre": "type filter hook prerouting priority -150",
         "out": "type filter hook output priority -150",
         "post": "type nat hook postrouting priority 90",
+        "fwd": "type filter hook forward priority 0",
     }
-    held = {"pre": early, "out": early, "post": late}
+    held = {"pre": early, "out": early, "post": late, "fwd": forwarded}
+    # As nft lists them: rows of a text that it did not list are not read as plain ones.
     chains = [
-        f"chain {name} {{\n{head}; policy accept;\n" + "\n".join(held[name]) + "\n}\n"
+        f"\tchain {name} {{\n\t\t{head}; policy accept;\n"
+        + "".join(f"\t\t{rule.strip()}\n" for rule in held[name])
+        + "\t}\n"
         for name, head in heads.items()
     ]
-    return f"table ip x {{\n{''.join(chains)}}}\n"
+    joined = "\n".join(chains)
+    return f"table ip x {{\n{PAIRS}{joined}}}\n"
+
+
+def test_beside_rules_of_others_rows_are_plain() -> None:
+    assert check(TWO_NODES, others([], []))
+    assert check(TWO_NODES, others(["meta mark set 0x4000"], [], ["tcp dport 8080 drop"]))
 
 
 @pytest.mark.deep
-@examples(3, 1_000)
+@examples(3, 300)
 @given(rules(BEFORE), rules(BEHIND))
 @example(["tcp dport 80 ct mark set 0x10"], ["ct mark & 0x10 == 0x10 snat to 192.0.2.1"])
 @example([], ["ip saddr 10.9.9.9 meta mark & 0x4000 == 0x4000 accept"])
@@ -103,3 +142,27 @@ def test_plain_rows_say_what_walks_find_beside_rules_of_others(
     early: list[str], late: list[str]
 ) -> None:
     check(TWO_NODES, others(early, late))
+
+
+@examples(4, 300)
+@given(st.lists(st.builds("".join, st.tuples(*map(st.sampled_from, FORWARDED))), max_size=3))
+@example(["ip saddr . ip daddr vmap @end"])
+def test_plain_rows_say_what_walks_find_of_flows_that_come_back(forwarded: list[str]) -> None:
+    check(TWO_NODES, others([], [], forwarded))
+
+
+@pytest.mark.parametrize("plainly", [True, False])
+@pytest.mark.parametrize("rule", ["ip saddr . ip daddr @own drop", "ip saddr . ip daddr vmap @end"])
+def test_an_endpoint_whose_own_flows_are_dropped_is_a_source_of_its_own(
+    rule: str, plainly: bool
+) -> None:
+    found = view(TWO_NODES, plainly=plainly, objects=True, others=others([], [], [rule]))
+    app = next(each for each in found.services if each.name.text == "default/app")
+    route = next(
+        each
+        for each in app.routes
+        if each.source is Source.POD and str(each.network) == "10.244.1.9/32"
+    )
+    lost = {str(share.endpoint): share.lost for share in route.shares}
+    assert lost["10.244.1.9:8080"]
+    assert not lost["10.244.0.7:8080"]
