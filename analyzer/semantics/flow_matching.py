@@ -52,10 +52,10 @@ def conntrack(match: MatchConntrack, packet: Packet, situation: Situation) -> Te
     if not packet.tracked or not situation.has_entry:
         # Without an entry only the state is looked at, and must be asked for.
         return Ternary.FALSE if match.state is None else judged
-    situation.ask_port()  # as some of these do
     first, flow = situation.state in FIRST, situation.flow
     if not first or flow is None:
         return judged & Ternary.UNKNOWN
+    situation.ask_port()  # as some of these do
     # A reply goes from where the packet is sent to where it comes from, by the rules so far.
     parts = [
         _address(match.original_source, flow.source),

@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.model.matches import MatchSet
-from analyzer.model.options import Option
-from analyzer.model.packet import Packet
 from analyzer.model.region import Parted, Region
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
@@ -18,6 +15,7 @@ from analyzer.parsers.ipset_save import parse_ipsets
 from analyzer.semantics.ipsets import NodeIpsets
 from analyzer.semantics.matching import judge
 from analyzer.semantics.situation import Situation
+from tests.support.ipset_packets import match, packet_of
 from tests.support.naive.ipset import Sent, is_in
 from tests.support.strategies.ipsets import FLAGS, packets, saved
 
@@ -28,22 +26,6 @@ flags = st.sampled_from(FLAGS)
 def node(text: str, *changed: str) -> Situation:
     sets = parse_ipsets(text.encode(), "sets")
     return Situation(ipsets=NodeIpsets(sets, lambda: frozenset(changed)))
-
-
-def packet_of(sent: Sent) -> Packet:
-    return Packet(
-        protocol=sent.protocol,
-        source=ip_address(sent.source),
-        source_port=sent.source_port,
-        destination=ip_address(sent.destination),
-        destination_port=sent.destination_port,
-        in_interface=sent.device,
-        out_interface="",
-    )
-
-
-def match(name: str, sides: str, *, negated: bool = False) -> MatchSet:
-    return MatchSet(match_set=Option((name, sides), negated=negated))
 
 
 @given(saved(), flags, packets, st.booleans())
