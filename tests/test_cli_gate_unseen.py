@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.commands import Command
 from tests.support.gate_commands import TWO_ZONES, manifest, spread, web
-from tests.support.gated import ZONE, scaler, service
+from tests.support.gated import ZONE, scaler, service, template, workload
 
 _HALF = ("--max-loss", "50%")
 _PODS = {
@@ -87,3 +87,20 @@ def test_an_autoscaler_that_scales_nothing_here_is_named(command: Command) -> No
     assert says in result.err
     assert result.status == 0
     assert command("gate", file, *TWO_ZONES, *_HALF, "--strict").status == 3
+
+
+def test_a_service_whose_ports_lead_to_other_pods_is_named_once(command: Command) -> None:
+    other = template("web")
+    other["spec"]["containers"][0]["ports"][0]["name"] = "admin"
+    ports = [
+        {"name": "http", "port": 80, "targetPort": "http"},
+        {"name": "admin", "port": 81, "targetPort": "admin"},
+    ]
+    apart = {**workload("admin", 3, other), "spec": {**workload("web", 3, other)["spec"]}}
+    rollout = _object("Rollout", "argoproj.io", {"replicas": 20, "template": _PODS})
+    served = web(2), apart, service("web", ports=ports)
+    both = command("gate", manifest(command, *served), *TWO_ZONES).out
+    assert "http" in both
+    assert "admin" in both
+    out = command("gate", manifest(command, *served, rollout), *TWO_ZONES).out
+    assert out.count("Not judged: default/web: ") == 1

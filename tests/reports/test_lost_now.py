@@ -54,6 +54,21 @@ def test_what_only_may_be_lost_is_said_so(command: Command) -> None:
     assert re.search(r": up to 100.0% of new flows from .* may be dropped now \(", out)
 
 
+def test_more_that_may_be_lost_is_said_beside_what_is(command: Command) -> None:
+    """Of the node's flows half are lost; of what others send, nobody knows how much."""
+    text = (NOISE / "base.txt").read_text()
+    lost = re.findall(r"default/app -> ([\d.]+):", text)[0]
+    rules = f"-A OUTPUT -d {lost} -j DROP\n-A FORWARD -m made-up -j DROP\n"
+    text = re.sub(r"(?m)^(:FORWARD )(.*\n(?::.*\n)*)", rf"\1\2{rules}", text, count=1)
+    done = command("services", command.file("dump.txt", text), *KNOWN, "--service", "default/app")
+    certain, perhaps = done.out.splitlines()[:2]
+    assert re.match(r"default/app: 50.0% of new flows from node are dropped now \(", certain)
+    most = (
+        r"default/app: up to 100.0% of new flows from pod, pod-elsewhere, external may be dropped "
+    )
+    assert re.match(most + r"now \(.*: -A FORWARD -m made-up -j DROP\)\.", perhaps)
+
+
 def test_a_threshold_counts_what_is_dropped_and_may_leave_it_out(command: Command) -> None:
     asked = str(NOISE / "ufw.txt"), *KNOWN, "--dead", "10.244.0.3", "--service", "app"
     assert command("loss", *asked, "--max-loss", "99%").status == 1

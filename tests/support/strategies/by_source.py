@@ -48,6 +48,8 @@ _OTHERS: Final = st.sampled_from(
         "-m statistic --mode random --probability 0.25",
         "-p tcp -m tcp --dport 80",
         "-p tcp -m multiport --dports 80,443",
+        "-m conntrack --ctorigdstport 80",
+        "-m conntrack --ctreplsrcport 90",
         "-m made-up",
         "",
     ]
@@ -103,6 +105,8 @@ _NFT_OTHERS: Final = st.sampled_from(
         "numgen random mod 2 == 0",
         'xt match "made-up"',
         "th dport 80",
+        "ct original proto-dst 80",
+        "ct reply proto-src 90",
         "counter",
     ]
 )
