@@ -55,10 +55,12 @@ bench-cluster: setup
 bench-watch: setup
 	@PYTHONPATH=.:netns-lab $(BIN)/python -m netns_lab.bench_watch $(WATCH)
 
-# For MINUTES, with SEED for other seeds' seed; ONLY=kernel for parts whose names begin so.
+# For MINUTES, with SEED for other seeds' seed; ONLY=kernel for parts whose names begin so;
+# ONLY=properties PROPERTY=by_source for properties whose tests' names have that.
 soak: setup
 	@$(BIN)/python -m tests.support.soak --minutes $(or $(MINUTES),60) \
-	    $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only '$(ONLY)')
+	    $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only '$(ONLY)') \
+	    $(if $(PROPERTY),--property '$(PROPERTY)')
 
 # N rulesets for each backend of iptables and for nft; SEED for others than last time's.
 kernel-check: setup

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import quick_check, soak
+from tests.support import quick_check, soak, soak_parts
 from tests.support.quick_check import Part as Check
-from tests.support.soak import Part, Soak, amount, table
+from tests.support.soak import Soak, amount, table
+from tests.support.soak_parts import Part
 
 
 def part(name: str, program: str, weight: int = 1) -> Part:
@@ -57,7 +58,7 @@ def test_a_failure_is_kept_with_the_command_that_repeats_it(
 
 
 def test_what_the_programs_print_is_counted() -> None:
-    found = {each.name: each for each in soak.parts(["a property"], Path())}
+    found = {each.name: each for each in soak_parts.parts(["a property"], Path())}
     assert amount(found["kernel, nft"], '{\n "packets": 750,\n') == 750
     trip = '{"iptables-nft": {"accepted": {"MatchHl": 5, "Drop": 1}, "refused": {"Dnat": 3}}}'
     assert amount(found["round trips of iptables-nft"], trip) == 6
@@ -66,6 +67,23 @@ def test_what_the_programs_print_is_counted() -> None:
     assert amount(found["fuzzer"], "Done 1234 runs in 60 second(s)\n") == 1234
     assert amount(found["seeded faults"], "3 of 111 seeded faults searched for, 0 not") == 3
     assert amount(found["properties"], "    - 1000 passing, 0 failing\n    - 7 passing") == 1007
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (["--only", "typo"], "no part's name begins with 'typo': "),
+        (["--property", "typo"], "no property has 'typo' in its name"),
+    ],
+)
+def test_what_is_asked_for_and_not_there_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: list[str], says: str
+) -> None:
+    monkeypatch.setattr(soak, "properties", lambda: ["tests/a.py::test_b"])
+    with pytest.raises(SystemExit) as ended:
+        soak.main(asked)
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
 
 
 def test_the_quick_check_says_what_each_part_took() -> None:
