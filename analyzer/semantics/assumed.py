@@ -97,8 +97,8 @@ ASSUMPTIONS: Final = (
     Assumption(
         LIMITS,
         {
-            "under": "the traffic is within the rates of limit and hashlimit",
-            "over": "the traffic is beyond the rates of limit and hashlimit",
+            "under": "the traffic is within the limits of limit, hashlimit and connlimit",
+            "over": "the traffic is beyond the limits of limit, hashlimit and connlimit",
         },
     ),
     Assumption(POLICY, {"none": "no IPsec policy applies to the packet (-m policy, ipsec)"}),

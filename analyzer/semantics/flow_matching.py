@@ -135,8 +135,18 @@ def limit(match: MatchLimit | MatchHashlimit, situation: Situation) -> Ternary:
     return ~under if above else under
 
 
+def connection_limit(most: int, situation: Situation) -> Ternary:
+    """Tell whether there are no more than `most` connections, the packet's own among them.
+
+    How many there are is assumed or not known.
+
+    Source: Linux, net/netfilter/nf_conncount.c, ``nf_conncount_count``: it adds the packet's own.
+    """
+    return is_under_limits(situation) if most else Ternary.FALSE
+
+
 def is_under_limits(situation: Situation) -> Ternary:
-    """Tell whether buckets of tokens have some left."""
+    """Tell whether buckets of tokens have some left, and connections are not too many."""
     return _UNDER.get(situation.assume(LIMITS) or "", Ternary.UNKNOWN)
 
 

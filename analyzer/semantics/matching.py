@@ -60,6 +60,7 @@ from analyzer.model.region import Parted, Region, span
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.flow_matching import (
+    connection_limit,
     conntrack,
     flow_mark,
     limit,
@@ -68,7 +69,7 @@ from analyzer.semantics.flow_matching import (
 )
 from analyzer.semantics.node_matching import physdev, policy, rpfilter, socket
 from analyzer.semantics.option_matching import multiport, port, signed, source_port
-from analyzer.semantics.situation import FIRST, Situation
+from analyzer.semantics.situation import Situation
 
 T = TypeVar("T")
 
@@ -226,11 +227,10 @@ def _transport(
         case MatchTcp(tcp_option=option, flags=flags):
             # A new flow begins with SYN and none of ACK, RST and FIN.
             syn = flags and frozenset({"SYN"}) & flags.value.mask == flags.value.flags
-            first = situation.state in FIRST
             return _all(
                 ports,
                 signed(option, Ternary.UNKNOWN),
-                signed(flags, Ternary.of(bool(syn)) if first else Ternary.UNKNOWN),
+                signed(flags, Ternary.of(bool(syn)) if situation.opens_flow else Ternary.UNKNOWN),
             )
         case MatchSctp(chunk_types=chunks):
             return _all(ports, signed(chunks, Ternary.UNKNOWN))
@@ -293,6 +293,12 @@ def _limited(match: MatchLimit | MatchHashlimit, _: Packet, situation: Situation
     return limit(match, situation)
 
 
+def _connections(match: MatchConnlimit, _: Packet, situation: Situation) -> Ternary:
+    if match.above is not None:
+        return ~connection_limit(match.above, situation)
+    return Ternary.UNKNOWN if match.up_to is None else connection_limit(match.up_to, situation)
+
+
 def _iprange(match: MatchIprange, packet: Packet, _: Situation) -> Ternary:
     from_there = _in_range(packet.source, packet.sources, match.source)
     return from_there & _in_range(packet.destination, packet.destinations, match.destination)
@@ -344,6 +350,7 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchRecent: lambda match, _, situation: recent(match, situation),
     MatchLimit: _limited,
     MatchHashlimit: _limited,
+    MatchConnlimit: _connections,
     MatchConnmark: lambda match, packet, situation: flow_mark(match.mark, packet, situation),
     MatchIcmp: lambda match, packet, _: _icmp(match, packet),
     MatchIcmp6: lambda match, packet, _: _icmp(match, packet),
@@ -361,7 +368,6 @@ JUDGES: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchPkttype: _is_unknown,
     MatchString: _is_unknown,
     MatchTcpmss: _is_unknown,
-    MatchConnlimit: _is_unknown,
     MatchIpvs: _is_unknown,
     MatchUnknown: _is_unknown,
 }

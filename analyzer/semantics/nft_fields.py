@@ -169,10 +169,9 @@ def _payload(protocol: str, field: str, packet: Packet, family: str, situation: 
                 return Read(Ternary.TRUE, ANY)  # whatever stands there
             return Read(Ternary.TRUE, _port(packet, field, situation))
         case "tcp", "flags":
-            first = situation.state in FIRST
             flags = names.TCP_FLAGS
             open_ = sum(bit for word, bit in flags.items() if word not in _NOT_FIRST) & ~_SYN
-            held = Bits(_SYN, open_) if first else ANY
+            held = Bits(_SYN, open_) if situation.opens_flow else ANY
             return Read(_is(packet, "tcp"), held, flags)
         case "icmp", _:
             of_icmp = _is(packet, "icmp") & Ternary.of(family == "ip")

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from analyzer.model import matches as m
 from analyzer.model import targets
 from analyzer.model.nft import Rule
 from analyzer.model.nft_expressions import (
@@ -54,7 +53,7 @@ from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
-from analyzer.semantics.flow_matching import is_under_limits
+from analyzer.semantics.flow_matching import connection_limit, is_under_limits
 from analyzer.semantics.matching import MatchResult
 from analyzer.semantics.nft_asks import asks, asks_affinity
 from analyzer.semantics.nft_changes import reject_name
@@ -65,6 +64,7 @@ from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved,
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.semantics.nft_traverse import NftTraversal
+    from analyzer.semantics.situation import Situation
 
 _CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 #: Statements that let every packet pass as it is.
@@ -95,6 +95,13 @@ class _Behind:
     """The walk goes on behind the rule, whether the rest of it is met or not."""
 
     packet: Packet
+
+
+def limited(given: Limit | CtCount, situation: Situation) -> Ternary:
+    """Judge a rate or a number of connections, of which is assumed how far it is reached."""
+    most = given.count if isinstance(given, CtCount) else None
+    under = is_under_limits(situation) if most is None else connection_limit(most, situation)
+    return ~under if given.over else under
 
 
 class RuleWalk:
@@ -234,10 +241,8 @@ class RuleWalk:
     def _holds(self, given: Statement, packet: Packet) -> Ternary:
         """Judge a statement that only holds or not."""
         match given:
-            case Limit():
-                self._walks.judged.add(m.MatchLimit)
-                under = is_under_limits(self._walks.situation)
-                return ~under if given.over else under
+            case Limit() | CtCount():
+                return limited(given, self._walks.situation)
             case ObjectRef(kind, MapLookup() as name) if kind in _PASSING_OBJECTS:
                 found = self._walks.lookups.find(name, packet)
                 some = Ternary.TRUE if found.is_sure else Ternary.UNKNOWN

@@ -61,6 +61,11 @@ class Situation:
     noted: Callable[[], None] | None = None
     noted_port: Callable[[], None] | None = None
 
+    @property
+    def opens_flow(self) -> bool:
+        """Whether the packet is a flow's first one, whether conntrack has looked at it or not."""
+        return self.is_first or self.state in FIRST
+
     def is_local(self, packet: Packet) -> Ternary:
         """Tell whether `packet` goes to an address of the node, loopback included."""
         if packet.to_node is not None:
@@ -93,7 +98,7 @@ class Situation:
         if packet.source_port is not None:
             return Bits(packet.source_port)
         is_own = packet.masqueraded is False and packet.is_port_own is True
-        is_first = (self.is_first or self.state in FIRST) and is_own
+        is_first = self.opens_flow and is_own
         is_assumed = self.assumed is not None and SOURCE_PORT in self.assumed.values
         return EPHEMERAL if is_first and is_assumed else ANY
 

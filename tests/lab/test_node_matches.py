@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import pytest
 
-from analyzer.model.nft_statements import Limit, Match
+from analyzer.model.nft_statements import CtCount, Limit, Match
 from analyzer.model.packet import Packet
 from analyzer.model.ternary import Ternary
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.semantics.assumed import DEFAULTS, Assumed
-from analyzer.semantics.flow_matching import is_under_limits
 from analyzer.semantics.matching import match_all
 from analyzer.semantics.nft_matching import Lookups
+from analyzer.semantics.nft_rule import limited
 from analyzer.semantics.situation import Situation
 from tests.support.lab.node_matches import IPTABLES, NFT, SENT, rows, ruleset
 from tests.support.lab.random_rules import NODE
@@ -65,9 +65,8 @@ def test_matches_of_nft_are_as_assumed(name: str, seen: Any) -> None:
         match rule.statements[0]:
             case Match() as given:
                 wanted.append(lookups.judge(given, packet).known)
-            case Limit(over=over):
-                under = is_under_limits(situation)
-                wanted.append(~under if over else under)
+            case Limit() | CtCount() as given:
+                wanted.append(limited(given, situation))
             case other:
                 raise AssertionError(other)
     assert Ternary.UNKNOWN not in wanted

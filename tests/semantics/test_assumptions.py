@@ -93,7 +93,7 @@ def test_what_was_assumed_beyond_the_rules_is_told_where_it_was_asked_for(
     situation = replace(FIRST, assumed=assumed)
     assert told(situation=situation) == told()
     assumed.take("limits")
-    assert f"{word} the rates" in told(situation=situation)
+    assert f"{word} the limits" in told(situation=situation)
     assert "reverse-path" not in told(situation=situation)
 
 

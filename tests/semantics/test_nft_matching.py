@@ -370,6 +370,7 @@ TO_CLUSTER_IP = replace(PACKET, cluster_ip=PACKET.destination)
         ("fib daddr type local", replace(TO_CLUSTER_IP, destination=POD), NOT_LOCAL, UNKNOWN),
         ("quota 3 bytes", PACKET, HERE, UNKNOWN),
         ("ct count 3", PACKET, HERE, UNKNOWN),
+        ("ct count over 0", PACKET, HERE, TRUE),
     ],
 )
 def test_what_is_assumed_of_the_flow_decides(

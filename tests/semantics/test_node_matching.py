@@ -31,6 +31,8 @@ TRUE, FALSE, UNKNOWN = Ternary.TRUE, Ternary.FALSE, Ternary.UNKNOWN
         (m.MatchNot(m.MatchSocket()), "socket", {"none": TRUE}),
         (m.MatchLimit(100), "limits", {"under": TRUE, "over": FALSE}),
         (m.MatchHashlimit(name="x", above="1/sec"), "limits", {"under": FALSE, "over": TRUE}),
+        (m.MatchConnlimit(above=9, mask=32), "limits", {"under": FALSE, "over": TRUE}),
+        (m.MatchConnlimit(up_to=9), "limits", {"under": TRUE, "over": FALSE}),
     ],
 )
 def test_a_match_is_what_is_assumed_and_that_is_told(

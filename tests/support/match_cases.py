@@ -52,6 +52,7 @@ from analyzer.model.packet import UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import Assumed
+from analyzer.semantics.base_chains import before_conntrack
 from analyzer.semantics.situation import Situation
 
 FALSE, UNKNOWN, TRUE = Ternary
@@ -174,6 +175,10 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
     (MatchTcp(flags=Option(ACK)), PACKET, HERE, FALSE),
     (MatchTcp(flags=Option(ACK, negated=True)), PACKET, HERE, TRUE),
     (MatchTcp(flags=Option(NO_FLAGS)), PACKET, HERE, TRUE),
+    # Before conntrack has looked at it, the first packet of a flow is the same.
+    (MatchTcp(flags=Option(SYN)), PACKET, before_conntrack(HERE), TRUE),
+    (MatchTcp(flags=Option(ACK)), PACKET, before_conntrack(HERE), FALSE),
+    (MatchTcp(flags=Option(SYN)), PACKET, BEFORE, UNKNOWN),
     (MatchTcp(tcp_option=Option(7)), PACKET, HERE, UNKNOWN),
     (MatchTcp(tcp_option=Option(7, negated=True)), PACKET, HERE, UNKNOWN),
     # ---- mark
@@ -244,6 +249,13 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
     (MatchHashlimit(name="x", up_to="1/sec"), PACKET, UNDER, TRUE),
     (MatchHashlimit(name="x", above="1/sec"), PACKET, UNDER, FALSE),
     (MatchHashlimit(name="x", above="1/sec"), PACKET, OVER, TRUE),
+    (MatchConnlimit(above=3), PACKET, UNDER, FALSE),
+    (MatchConnlimit(above=3), PACKET, OVER, TRUE),
+    (MatchConnlimit(up_to=3), PACKET, UNDER, TRUE),
+    (MatchConnlimit(up_to=3), PACKET, HERE, UNKNOWN),
+    # The packet's own connection is one of them.
+    (MatchConnlimit(above=0), PACKET, HERE, TRUE),
+    (MatchConnlimit(up_to=0), PACKET, UNDER, FALSE),
     (MatchConntrack(protocol=Option("6")), PACKET, HERE, UNKNOWN),
     (MatchConntrack(direction="ORIGINAL"), PACKET, HERE, UNKNOWN),
     (
@@ -324,5 +336,5 @@ CASES: list[tuple[Match, Packet, Situation, Ternary]] = [
 #: Sets, sockets, counters and payloads: what no dump and no packet of ours tells.
 BEYOND_THE_PACKET: list[type] = [
     *(MatchSet, MatchSocket, MatchRpfilter, MatchLength, MatchTtl, MatchHl, MatchMac, MatchPkttype),
-    *(MatchString, MatchTcpmss, MatchConnlimit, MatchPolicy, MatchIpvs),
+    *(MatchString, MatchTcpmss, MatchPolicy, MatchIpvs),
 ]

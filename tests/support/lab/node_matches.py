@@ -27,6 +27,10 @@ IPTABLES: Final = (
     "-m socket",
     "-m socket --transparent",
     "-m limit --limit 9/sec",
+    "-m connlimit --connlimit-above 0",
+    "-m connlimit --connlimit-above 1",
+    "-m connlimit --connlimit-upto 0",
+    "-m connlimit --connlimit-upto 1",
 )
 #: Matches of nft, in a chain at the hook prerouting.
 NFT: Final = (
@@ -42,6 +46,10 @@ NFT: Final = (
     "socket transparent 0",
     "limit rate 9/second",
     "limit rate over 9/second",
+    "ct count 0",
+    "ct count 1",
+    "ct count over 0",
+    "ct count over 1",
 )
 #: Packets by what the reverse-path check makes of them: the last says a pod's source by eth0.
 SENT: Final = {

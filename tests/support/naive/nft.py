@@ -178,7 +178,7 @@ class Walk:
                 return self.verdict(given)
             case s.Counter() | s.Log():
                 pass
-            case s.Limit():
+            case s.Limit() | s.CtCount():
                 self.holds(flow.under_limits is not given.over)
             case s.SetUpdate():
                 self.value(given.element.key)

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from analyzer.model.matches import (
     Match,
+    MatchConnlimit,
     MatchHashlimit,
     MatchLimit,
     MatchMark,
@@ -154,6 +155,8 @@ class Run(Scripted):
             case MatchLimit():
                 return self.fact("tokens left")
             case MatchHashlimit(above=above):
+                return self.fact("tokens left") is (above is None)
+            case MatchConnlimit(above=above):
                 return self.fact("tokens left") is (above is None)
             case _:
                 raise AssertionError(match)

@@ -44,6 +44,8 @@ node_matches: Final[st.SearchStrategy[m.Match]] = st.sampled_from(
         m.MatchNot(m.MatchLimit(100)),
         m.MatchHashlimit(name="x", up_to="1/sec"),
         m.MatchHashlimit(name="x", above="1/sec"),
+        m.MatchConnlimit(up_to=3),
+        m.MatchConnlimit(above=3),
     ]
 )
 

@@ -222,6 +222,7 @@ def changes(
     passing = [
         s.Counter(),
         s.Limit(rate=3, per="second"),
+        s.CtCount(3, over=True),
         s.MetaSet("priority", e.MapLookup(_TO_PORT[0], mapping((80, 1)))),
         *[
             s.SetUpdate(
