@@ -213,10 +213,11 @@ def test_objects_that_are_none_are_refused(command: Command, content: str, error
         ),
     ],
 )
-def test_bad_usage_is_told_with_the_usage(
+def test_bad_usage_is_told_with_where_the_usage_is(
     command: Command, arguments: Sequence[str], message: str
 ) -> None:
     done = command(*arguments)
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith("usage: kubeodds")
-    assert message in done.err.splitlines()[-1]
+    said, hint = done.err.splitlines()
+    assert message in said
+    assert said.startswith(f"{hint.removeprefix('See ').removesuffix(' --help.')}: error: ")

@@ -80,7 +80,8 @@ def test_the_narrowest_network_says_it(command: Command) -> None:
 def test_a_network_of_a_node_is_told_with_an_example(command: Command, given: str) -> None:
     done = command("services", DUMP, "--node-of", given)
     assert done.status == 2
-    assert done.err.endswith(f"{given!r} is not CIDR=NODE, for example 10.1.0.0/24=worker1\n")
+    said = f"{given!r} is not CIDR=NODE, for example 10.1.0.0/24=worker1"
+    assert done.err.splitlines()[0].endswith(said)
 
 
 def test_a_network_is_of_one_node_only(command: Command) -> None:

@@ -179,7 +179,7 @@ def test_a_limit_is_what_is_assumed(
     given = [str(dump), "--node-ip", "10.0.0.1", "--from", "9.9.9.9", "--to", "8.8.8.8:80"]
     found = traced(capsys, *given, *assume)
     assert {kind for kind, _, _ in ends(found)} == kinds
-    assert any("rates of limit" in each for each in found["assumptions"]) is (len(kinds) == 1)
+    assert any("limits of limit" in each for each in found["assumptions"]) is (len(kinds) == 1)
 
 
 def test_text_has_the_ends_the_journey_and_what_was_assumed(

@@ -149,14 +149,17 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(self._spelled_out(words), namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and which option may have been meant, and exit."""
+        """Say what is wrong and which option may have been meant, and exit with 2.
+
+        Of the usage, which fills a screen and pushes the message out of it, only where it is.
+        """
         head, _, rest = message.partition("unrecognized arguments: ")
         option = rest.split()[0].partition("=")[0] if rest and not head else ""
         if option.startswith("--"):
             known = [each for each in self._option_string_actions if each.startswith("--")]
             close = suggestion(option, known)
             message += close if "did you mean" in close else ""
-        super().error(message)
+        self.exit(2, f"{self.prog}: error: {message}\nSee {self.prog} --help.\n")
 
     def _spelled_out(self, words: list[str]) -> list[str]:
         """Return the words, the option repeated before each of its further values.
