@@ -219,14 +219,17 @@ def _to_itself(hairpin: Route, dead: Dead) -> RouteLoss | None:
     lost = hairpin.losses()
     if not lost:
         return None
-    found = [
-        part(endings, share.share)
-        for share, endings in zip(hairpin.shares, lost, strict=True)
-        if endings and share.endpoint not in dead.endpoints
-    ]
+    endpoints, shares = hairpin.draws()
+    # Of most endpoints it is the same: each once.
+    found = {
+        (id(endings), id(share)): (endings, share)
+        for endpoint, share, endings in zip(endpoints, shares, lost, strict=True)
+        if endings and endpoint not in dead.endpoints
+    }
     if not found:
         return None
-    most = max(found, key=lambda endings: _greatness(total(endings)))
+    every = [part(*each) for each in found.values()]
+    most = max(every, key=lambda endings: _greatness(total(endings)))
     loss = total(most)
     return RouteLoss(
         route=hairpin,

@@ -112,16 +112,19 @@ class Masquerade:
 
         #: By what walks told, which keep it: of many endpoints it is the same.
         known: dict[tuple[int, ...], Judged] = {}
-        onward_of = cache(lambda protocol, mark: walks.onward_of(source, protocol, mark, address))
 
-        def judge(protocol: str, endpoint: Endpoint) -> Judged:
-            own = endpoint.address == address
+        @cache
+        def onward_of(protocol: str, own: bool) -> list[Callable[[Endpoint], Onward]]:
             certain = marked | (Ternary.UNKNOWN if address is None else Ternary.of(own))
             marks = (
                 *([mark] if certain is not Ternary.FALSE else []),
                 *([None] if certain is not Ternary.TRUE else []),
             )
-            answers = [onward_of(protocol, m)(endpoint) for m in marks]
+            return [walks.onward_of(source, protocol, m, address) for m in marks]
+
+        def judge(protocol: str, endpoint: Endpoint) -> Judged:
+            onward = onward_of(protocol, endpoint.address == address)
+            answers = [tell(endpoint) for tell in onward]
             key = tuple(map(id, answers))
             if key not in known:
                 known[key] = _judged(one_of(answers))
