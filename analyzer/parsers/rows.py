@@ -125,8 +125,10 @@ _LOST: Final = LOST_ROWS
 #: Destination and port where nothing but the source stands before them, without ``!``.
 _KEY: Final = (
     r"(?:\[\d+:\d+\] )?-A \S+ (?:(?:! )?-s \S+ )?"
-    r"(?:-d ((?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2})(?=/32 )|[0-9a-f:.]+(?=/128 ))/\d+ )?"
-    r'(?:-p (?:tcp|udp|sctp) (?:-m comment --comment (?:"[^"\\]*"|[\w-]+) )?'
+    r"(?:-d ((?:(?:0|[1-9]\d{0,2})\.){3}(?:0|[1-9]\d{0,2})(?=/32 )|[0-9a-f:.]+(?=/128 ))/\d+ "
+    r"|(?:! )?-d \S+ )?"
+    r'(?:-p (?:tcp|udp|sctp) (?:-m comment --comment (?:"[^"\\]*"|[\w-]+) '
+    r"|-m addrtype (?:! )?--(?:src|dst)-type \S+ )*"
     r"-m (?:tcp|udp|sctp) --dport (\d{1,5})(?= ))?"
 )
 
