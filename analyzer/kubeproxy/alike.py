@@ -39,20 +39,20 @@ from analyzer.model.value import value
 from analyzer.parsers.rows import Chains, RuleRows
 
 _PREFIXES: Final = "|".join((names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES))
-_CHAIN: Final = rf"(?:{_PREFIXES})[^\s\"]+"
-_COMMENT: Final = r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|[^\s"]+)'
-_COUNTS: Final = r"(?m:^)\[\d+:\d+\] "
-_LEADS: Final = re.compile(rf" -[jg] ({_CHAIN})(?!\S)")
-_TO: Final = re.compile(r" --to-destination (\S+)")
+CHAIN: Final = rf"(?:{_PREFIXES})[^\s\"]+"
+COMMENT: Final = r' -m comment --comment (?:"(?:[^"\\]|\\.)*"|[^\s"]+)'
+COUNTS: Final = r"(?m:^)\[\d+:\d+\] "
+_LEADS: Final = re.compile(rf" -[jg] ({CHAIN})(?!\S)")
+TO: Final = re.compile(r" --to-destination (\S+)")
 #: What is replaced: comments and counts by nothing.
-_TOKENS: Final = re.compile(
-    rf"{_COMMENT}|{_COUNTS}|(?P<chain>{_CHAIN})|(?<= --to-destination )(?P<to>\S+)"
+TOKENS: Final = re.compile(
+    rf"{COMMENT}|{COUNTS}|(?P<chain>{CHAIN})|(?<= --to-destination )(?P<to>\S+)"
     r"|(?<= -s )(?P<from>[\da-f.:]+/(?:32|128))(?!\S)"
     r"|(?<= -d )(?P<host>[\da-f.:]+/(?:32|128))(?!\S)|(?<= --dport )(?P<port>\d+)(?!\S)"
 )
 #: Rows for one address, and for one port.
 _OF_HOST: Final = re.compile(
-    rf"(?:{_COUNTS})?-A \S+ (?:(?:! )?-s \S+ )?-d ([\d.]+/32|[\da-f:.]+/128) "
+    rf"(?:{COUNTS})?-A \S+ (?:(?:! )?-s \S+ )?-d ([\d.]+/32|[\da-f:.]+/128) "
 )
 _OF_PORT: Final = re.compile(r"(?<! !) --dport (\d+)(?!\S)")
 #: Chains that list rows of all Services.
@@ -108,20 +108,20 @@ class Closures:
         self._nat = nat if whole else None
         self._ruleset = ruleset
         self._own = frozenset(own)
+        self._own_hosts = frozenset(map(as_host, self._own))
+        self._last: tuple[Frontend, tuple[list[str], dict[str, str]] | None] | None = None
         self._pods = pods
 
     def of(self, frontend: Frontend, protocol: str) -> Closure | None:
         """Return what flows to a frontend may meet of its own; None: it is in no class."""
-        if self._nat is None or frontend.port is None or self._around is None:
+        met = self.met(frontend)
+        if met is None or self.around is None:
             return None
-        rows = self._rows(frontend)
-        chains = self._chains(rows)
-        if chains is None:
-            return None
+        rows, chains = met
         numbers = {name: at for at, name in enumerate(chains)}
         joined = "\n".join((*rows, *[f"\n{chains[name]}" for name in chains]))
-        to = list(dict.fromkeys(_TO.findall(joined)))
-        endpoints = [_endpoint(each) for each in to]
+        to = list(dict.fromkeys(TO.findall(joined)))
+        endpoints = [endpoint_of(each) for each in to]
         if None in endpoints:
             return None
         known = [each for each in endpoints if each is not None]
@@ -151,26 +151,44 @@ class Closures:
                 case _:
                     return ""
 
-        text = _TOKENS.sub(replaced, joined)
+        text = TOKENS.sub(replaced, joined)
         if '"' in text:
             return None  # what was left out as a comment may have been none
-        literals = self._around.and_of(text)
+        literals = self.around.and_of(text)
         ports = tuple(dict.fromkeys(each.port for each in known))
-        places, own, listed = list(hosts), set(map(as_host, self._own)), self._listed
+        places, listed = list(hosts), self.listed
         key = (
             *(frontend.kind, protocol, text, hosts.get(asked or "")),
-            None if frontend.address is None else self._relation(frontend.address, literals),
-            tuple([self._relation(each.address, literals) for each in known]),
+            None if frontend.address is None else self.relation(frontend.address, literals),
+            tuple([self.relation(each.address, literals) for each in known]),
             tuple([(places.index(as_host(e.address)), ports.index(e.port)) for e in known]),
             *(literals.of_port(each) for each in (frontend.port, *ports)),
-            tuple([each in own for each in others]),
+            tuple([self.is_own(each) for each in others]),
             # What is sent on may meet rows of others, if these are for its address or port.
             tuple([at for each in hosts for at in listed.by_host.get(each, ())]),
             tuple([at for each in ports for at in listed.by_port.get(each or 0, ())]),
         )
         return Closure(key, tuple(known), literals.told)
 
-    def _relation(self, address: Address, around: Around) -> Hashable:
+    def met(self, frontend: Frontend) -> tuple[list[str], dict[str, str]] | None:
+        """Return the rows of chains of all Services that flows to a frontend may meet.
+
+        With them comes the text of each chain that they lead to. None: these are not all known.
+        """
+        if self._nat is None or frontend.port is None or self.around is None:
+            return None
+        if self._last is None or self._last[0] != frontend:
+            rows = self._rows(frontend)
+            chains = self._chains(rows)
+            self._last = frontend, None if chains is None else (rows, chains)
+        return self._last[1]
+
+    def is_own(self, host: str) -> bool:
+        """Tell whether an address, as rows match on it, is one of the node's own."""
+        return host in self._own_hosts
+
+    def relation(self, address: Address, around: Around) -> Hashable:
+        """Return what rules, and what is known of the node and of pods, tell of an address."""
         pods = self._pods
         return (
             address in self._own or address.is_loopback,
@@ -184,7 +202,7 @@ class Closures:
 
         Before each stands of which chain it is, and how many rows of others are before it.
         """
-        listed = self._listed
+        listed = self.listed
         places = list(listed.by_port.get(frontend.port or 0, ()))
         if frontend.address is not None:
             places += listed.by_host.get(as_host(frontend.address), ())
@@ -192,13 +210,14 @@ class Closures:
             # It comes to some address of the node, which need not be known.
             places += listed.of_any_host.get(frontend.port or 0, ())
             places += listed.of_any_host.get(None, ())
-            for own in map(as_host, self._own):
+            for own in self._own_hosts:
                 places += listed.by_host.get(own, ())
         return [listed.rows[at] for at in sorted(set(places))]
 
     @cached_property
-    def _listed(self) -> _Listed:
-        found = _Listed([], {}, {}, {})
+    def listed(self) -> Listed:
+        """The rows for one Service each, of chains that list those of all."""
+        found = Listed([], {}, {}, {})
         for table, chain in _LISTS:
             held = self._ruleset.tables.get(table)
             rules = held.chains[chain].rules if held and chain in held.chains else ()
@@ -223,7 +242,7 @@ class Closures:
         return found
 
     @cached_property
-    def _around(self) -> Around | None:
+    def around(self) -> Around | None:
         """What all rows that are of no Service name; None: too much to tell who is alike."""
         pieces: list[str] = []
         for table in self._ruleset.tables.values():
@@ -233,13 +252,13 @@ class Closures:
         # With comments: one that names an address only tells more apart.
         text = "".join(pieces)
         literals = dict.fromkeys(_LITERAL.findall(text))
-        if len(literals) > MOST_NETWORKS or re.search(_CHAIN, text):
+        if len(literals) > MOST_NETWORKS or re.search(CHAIN, text):
             return None  # so flows to any frontend may come to a Service that is not its own
         return Around.of(literals, _PORTS.findall(text))
 
 
 @value
-class _Listed:
+class Listed:
     """Rows for one Service each, of chains that list those of all.
 
     Attributes:
@@ -263,7 +282,7 @@ class _Listed:
                 others += 1
                 continue
             at = len(self.rows)
-            self.rows.append(f"{chain} {others} {re.sub(_COUNTS, '', row)}")
+            self.rows.append(f"{chain} {others} {re.sub(COUNTS, '', row)}")
             if host is not None:
                 self.by_host.setdefault(host, []).append(at)
                 self.of_any_host.setdefault(port, []).append(at)
@@ -273,7 +292,7 @@ class _Listed:
 
 def _host_and_port(row: str) -> tuple[str | None, int | None]:
     """Return the one address and the one port that a row matches, as far as it plainly says."""
-    bare = re.sub(_COMMENT, "", row)
+    bare = re.sub(COMMENT, "", row)
     host, ports = _OF_HOST.match(row), _OF_PORT.findall(bare)
     # What stands between other quotes is no option.
     port = int(ports[0]) if len(ports) == 1 and '"' not in bare else None
@@ -375,7 +394,8 @@ class Around:
         return port if exact or odd else None
 
 
-def _endpoint(text: str) -> Endpoint | None:
+def endpoint_of(text: str) -> Endpoint | None:
+    """Return the endpoint of ``--to-destination``; None: it is no address with a port."""
     found = address_and_port_from_text(text)
     return None if found is None or found[1] is None else Endpoint(*found)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from analyzer.kubeproxy.alike import Closure
+    from analyzer.kubeproxy.families import Families, Told
     from analyzer.kubeproxy.source_routes import Way
 
     class Closures(Protocol):
@@ -27,18 +28,30 @@ if TYPE_CHECKING:
 class Classes:
     """The answers of frontends that were walked, for those that are alike.
 
-    `closures` tells who is; `is_taken` who has an address, which then stands for no other source.
+    `closures` tells who is; `is_taken` who has an address, which then stands for no other source;
+    `families` who is alike but for the number of endpoints.
     """
 
-    def __init__(self, closures: Closures, is_taken: Callable[[Address], bool]) -> None:
+    def __init__(
+        self,
+        closures: Closures,
+        is_taken: Callable[[Address], bool],
+        families: Families | None = None,
+    ) -> None:
         self._closures = closures
         self._is_taken = is_taken
+        self._families = families
         self._known: dict[Hashable, tuple[Closure, tuple[Way, ...]]] = {}
+        self._told: dict[Hashable, tuple[Told, ...]] = {}
 
     def ways(
         self, frontend: Frontend, protocol: str, walked: Callable[[], tuple[Way, ...]]
     ) -> tuple[Way, ...]:
         """Return the routes of a frontend, each with the address that stands for its sources."""
+        family = None if self._families is None else self._families.of(frontend, protocol)
+        if family is not None and family.key in self._told:
+            told = self._told[family.key]
+            return tuple([each.of(frontend, protocol, family) for each in told])
         closure = self._closures.of(frontend, protocol)
         if closure is None:
             return walked()
@@ -47,6 +60,12 @@ class Classes:
             ways = walked()
             if all(self._may_stand(way, closure, frontend) for way in ways):
                 self._known[closure.key] = closure, ways
+                if family is not None and all(_is_within(way, family.around) for way in ways):
+                    from analyzer.kubeproxy.families import read_off
+
+                    found = read_off(ways, family)
+                    if found is not None:
+                        self._told[family.key] = found
             return ways
         first, ways = known
         endpoints = dict(zip(first.endpoints, closure.endpoints, strict=True))
@@ -58,9 +77,15 @@ class Classes:
         return (
             not any(_is_own(ending, frontend, closure) for ending in ends)
             and all(share.endpoint in closure.endpoints for share in route.shares)
-            and (route.network is None or str(route.network) in closure.around)
+            and _is_within(way, closure.around)
             and (address is None or not self._is_taken(address))
         )
+
+
+def _is_within(way: Way, around: frozenset[str]) -> bool:
+    """Tell whether the network of a route's sources is one that all of a class have."""
+    network = way[0].network
+    return network is None or str(network) in around
 
 
 def _carried(route: Route, frontend: Frontend, endpoints: Mapping[Endpoint, Endpoint]) -> Route:

@@ -174,9 +174,10 @@ class Recogniser:
             return None
         from analyzer.kubeproxy.alike import Closures
         from analyzer.kubeproxy.classes import Classes
+        from analyzer.kubeproxy.families import Families
 
-        given = self._ruleset, self._own, self._pods, self._walks.tells
-        return Classes(Closures(*given), self._is_taken)
+        closures = Closures(self._ruleset, self._own, self._pods, self._walks.tells)
+        return Classes(closures, self._is_taken, Families(closures))
 
     @cached_property
     def _routes_of(self) -> SourceRoutes:

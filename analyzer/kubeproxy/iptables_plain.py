@@ -160,7 +160,7 @@ class PlainWays:
                 if network is not None and address is not None:
                     way = entrance.frontend, entrance.protocol, source, network
                     self.addresses[way] = address
-                shares = PlainShares(plain, judge)
+                shares = PlainShares(plain.drawn, plain.protocol, judge)
                 yield Route(entrance.frontend, source, shares, NEVER, network)
 
     def _judges(self, source: Source, unmarked: str | None) -> Iterator[JudgedPart]:

@@ -297,14 +297,20 @@ class PlainServices:
         is_quiet: Callable[[], bool],
     ) -> Iterator[Route]:
         if source is Source.HAIRPIN:
-            shares = PlainShares(service, self._judge_hairpin(kind, place), is_quiet)
+            shares = PlainShares(
+                service.drawn, service.protocol, self._judge_hairpin(kind, place), is_quiet
+            )
             yield Route(place.frontend, source, shares, NEVER)
             return
         ways = self._ways_of(kind, source, place, service.drawn)
         parts = [(way.network, way.address, self._judge(source, way, place)) for way in ways]
         for network, _, judge in told_otherwise(service, parts):
             yield Route(
-                place.frontend, source, PlainShares(service, judge, is_quiet), NEVER, network
+                place.frontend,
+                source,
+                PlainShares(service.drawn, service.protocol, judge, is_quiet),
+                NEVER,
+                network,
             )
 
     # --- behind the DNAT ---

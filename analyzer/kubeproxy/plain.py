@@ -278,11 +278,15 @@ class PlainTable:
         Equal texts give equal shares, and a cluster has few different ones.
         """
         if texts not in self._draws:
-            self._draws[texts] = _shares(texts)
+            self._draws[texts] = shares_of(texts)
         return self._draws[texts]
 
 
-def _shares(texts: tuple[str, ...]) -> tuple[Bounds, ...] | None:
+def shares_of(texts: tuple[str, ...]) -> tuple[Bounds, ...] | None:
+    """Return the exact shares of draws, given as iptables-save prints their probabilities.
+
+    One more takes what is left. None: one is not as kube-proxy writes it, or never drawn.
+    """
     if not all(text[1:2] == "." and len(text) in _LENGTHS for text in texts):
         return None
     try:

@@ -145,15 +145,17 @@ class PlainShares(Sequence[Share]):
     `is_quiet` may tell, quicker than all of them, that no flow is lost behind its DNAT.
     """
 
-    __slots__ = ("_is_quiet", "_judge", "_lost", "_masquerades", "_service")
+    __slots__ = ("_drawn", "_is_quiet", "_judge", "_lost", "_masquerades", "_protocol")
 
     def __init__(
         self,
-        service: PlainService,
+        drawn: Drawn,
+        protocol: str,
         judge: Judge,
         is_quiet: Callable[[], bool] | None = None,
     ) -> None:
-        self._service = service
+        self._drawn = drawn
+        self._protocol = protocol
         self._judge = judge
         self._is_quiet = is_quiet
         # Reports ask for both, and more than once.
@@ -161,7 +163,7 @@ class PlainShares(Sequence[Share]):
         self._masquerades: Sequence[bool | None] = ()
 
     def _share(self, endpoint: Endpoint, draw: Bounds) -> Share:
-        found = _answer(self._judge, self._service.protocol, endpoint)
+        found = _answer(self._judge, self._protocol, endpoint)
         return Share(endpoint, draw, found.masquerade, found.lost)
 
     if TYPE_CHECKING:
@@ -175,18 +177,18 @@ class PlainShares(Sequence[Share]):
         return tuple(self)[index]
 
     def __len__(self) -> int:
-        return len(self._service.drawn)
+        return len(self._drawn)
 
     def __iter__(self) -> Iterator[Share]:
-        return map(self._share, self._service.drawn.endpoints, self._service.drawn.draws)
+        return map(self._share, self._drawn.endpoints, self._drawn.draws)
 
     def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
         """Return the endpoints as they are printed, and their shares, without making a `Share`."""
-        return self._service.drawn.printed(), self._service.drawn.draws
+        return self._drawn.printed(), self._drawn.draws
 
     def draws(self) -> tuple[Sequence[Endpoint], Sequence[Bounds]]:
         """Return the endpoints and their shares, without making a `Share`."""
-        return self._service.drawn.endpoints, self._service.drawn.draws
+        return self._drawn.endpoints, self._drawn.draws
 
     def masquerades(self) -> Sequence[bool | None]:
         """Return of each endpoint whether its flows are masqueraded, without making a `Share`."""
@@ -208,14 +210,14 @@ class PlainShares(Sequence[Share]):
 
     def _ask(self) -> None:
         """Ask of each endpoint what becomes of its flows."""
-        judge, protocol = self._judge, self._service.protocol
-        every = [_answer(judge, protocol, each) for each in self._service.drawn.endpoints]
+        judge, protocol = self._judge, self._protocol
+        every = [_answer(judge, protocol, each) for each in self._drawn.endpoints]
         lost = tuple([each.lost for each in every])
         self._lost = lost if any(lost) else ()
         self._masquerades = tuple([each.masquerade for each in every])
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, PlainShares) and self._service is other._service:
+        if isinstance(other, PlainShares) and self._drawn is other._drawn:
             one, two = self._judge, other._judge
             if one is two or (isinstance(one, Judged) and isinstance(two, Judged)):
                 return one == two
