@@ -34,6 +34,7 @@ from analyzer.model.addresses import (
     address_to_text,
     network_from_text,
 )
+from analyzer.model.region import span
 from analyzer.model.rules import Ruleset, Table
 from analyzer.model.value import value
 from analyzer.parsers.rows import Chains, RuleRows
@@ -109,6 +110,7 @@ class Closures:
         self._ruleset = ruleset
         self._own = frozenset(own)
         self._own_hosts = frozenset(map(as_host, self._own))
+        self._places: dict[Address, Hashable] = {}
         self._last: tuple[Frontend, tuple[list[str], dict[str, str]] | None] | None = None
         self._pods = pods
 
@@ -189,13 +191,15 @@ class Closures:
 
     def relation(self, address: Address, around: Around) -> Hashable:
         """Return what rules, and what is known of the node and of pods, tell of an address."""
-        pods = self._pods
-        return (
-            address in self._own or address.is_loopback,
-            *(any(address in n for n in theirs) for theirs in (pods.here, pods.elsewhere)),
-            around.of_address(address),
-            self._tells(address),
-        )
+        place = self._places.get(address)
+        if place is None:
+            pods = self._pods
+            place = self._places[address] = (
+                address in self._own or address.is_loopback,
+                *(any(address in n for n in theirs) for theirs in (pods.here, pods.elsewhere)),
+                self._tells(address),
+            )
+        return place, around.of_address(address)
 
     def _rows(self, frontend: Frontend) -> list[str]:
         """Return the rows of chains of all Services that flows to a frontend may meet, in order.
@@ -317,13 +321,18 @@ def _outside(table: Table) -> Iterator[str]:
 
 @value
 class Around:
-    """Networks and ports that rules name."""
+    """Networks and ports that rules name.
+
+    Attributes:
+        spans: the IP version of each network, and its first and last address.
+    """
 
     hosts: frozenset[str]
     networks: tuple[Network, ...]
     ranges: tuple[tuple[Address, Address], ...]
     others: frozenset[str]
     ports: frozenset[str]
+    spans: tuple[tuple[int, int, int], ...]
 
     @classmethod
     def of(cls, literals: Iterable[str], ports: Iterable[str]) -> Around:
@@ -343,8 +352,14 @@ class Around:
                 ranges.append((ends[0][0], ends[-1][0]))
             elif "." in each or "/" in each:  # others, such as times of day, are no addresses
                 others.add(each)
+        spans = [(n.version, *span(n)) for n in networks]
         return cls(
-            frozenset(hosts), tuple(networks), tuple(ranges), frozenset(others), frozenset(ports)
+            frozenset(hosts),
+            tuple(networks),
+            tuple(ranges),
+            frozenset(others),
+            frozenset(ports),
+            tuple(spans),
         )
 
     def and_of(self, text: str) -> Around:
@@ -360,6 +375,7 @@ class Around:
             (*self.ranges, *found.ranges),
             self.others | found.others,
             self.ports | found.ports,
+            (*self.spans, *found.spans),
         )
 
     @property
@@ -369,20 +385,24 @@ class Around:
 
     def of_address(self, address: Address) -> Hashable:
         """Return what these rules can tell of an address."""
-        host = as_host(address)
-        if self.others or host in self.hosts:
-            return host
+        if self.others or self.hosts:
+            host = as_host(address)
+            if self.others or host in self.hosts:
+                return host
+        number = int(address)
         return (
-            tuple([at for at, network in enumerate(self.networks) if address in network]),
             tuple(
                 [
                     at
-                    for at, (low, high) in enumerate(self.ranges)
-                    if int(low) <= int(address) <= int(high)
+                    for at, (version, low, high) in enumerate(self.spans)
+                    if low <= number <= high and version == address.version
                 ]
-            )
-            if self.ranges
-            else (),
+            ),
+            tuple(
+                [at for at, (a, z) in enumerate(self.ranges) if int(a) <= number <= int(z)]
+                if self.ranges
+                else ()
+            ),
         )
 
     def of_port(self, port: int | None) -> Hashable:

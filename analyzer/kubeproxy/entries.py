@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.view import Frontend, FrontendKind
-from analyzer.model.addresses import Address, Network
+from analyzer.model.addresses import Address, Network, address_from_text
 from analyzer.model.matches import (
     MatchAddrtype,
     MatchComment,
@@ -91,6 +92,10 @@ _LIKELY: Final = {
 }
 
 
+#: Rows for one source.
+_FROM_HOST: Final = re.compile(
+    r"(?:\[\d+:\d+\] )?-A \S+ -s ([\d.]+|[\da-f:.]+(?=/128))/(?:32|128) "
+)
 #: Chains that are looked at Service by Service.
 _OF_SERVICES: Final = (*names.SERVICE_PREFIXES, names.ENDPOINT_PREFIX)
 
@@ -292,11 +297,22 @@ def network_of_pods(table: Table) -> Network | None:
 
 def endpoint_sources(table: Table, is_known: Callable[[str], bool]) -> set[Address]:
     """Return the addresses of endpoints whose KUBE-SEP chains are not known."""
-    return {
-        match.network.network_address
-        for name in table.chains
-        if name.startswith(names.ENDPOINT_PREFIX) and not is_known(name)
-        for rule in table.chains[name].rules
-        for match in rule.matches
-        if isinstance(match, MatchSource)
-    }
+    found: set[Address] = set()
+    for name in table.chains:
+        if name.startswith(names.ENDPOINT_PREFIX) and not is_known(name):
+            rules = table.chains[name].rules
+            if not isinstance(rules, RuleRows):
+                found.update(*map(_sources, rules))
+                continue
+            for at, line in enumerate(rules.lines):
+                plainly = _FROM_HOST.match(line)
+                host = None if plainly is None else address_from_text(plainly[1])
+                if host is not None:
+                    found.add(host)
+                elif " -s " in line:
+                    found.update(_sources(rules.understand(rules.number(at), line)))
+    return found
+
+
+def _sources(rule: Rule) -> list[Address]:
+    return [m.network.network_address for m in rule.matches if isinstance(m, MatchSource)]

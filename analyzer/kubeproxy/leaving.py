@@ -30,7 +30,7 @@ from analyzer.model.region import (
     without,
 )
 from analyzer.model.value import replace
-from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.hooks import Hooks, PortsAsked
 from analyzer.semantics.onward import ALL_UNKNOWN, Onward, OnwardBySource, one_of
 from analyzer.semantics.parts import holds
 from analyzer.semantics.tree import Tree
@@ -45,6 +45,10 @@ _MOST_ASKED: Final = 3
 #: them off the rest, at the cost of a look at all.
 _MOST_PARTED: Final = 16
 _ALONE: Final = 4
+
+
+#: Times that rules may ask for the port of a packet to any port.
+_MOST_PORTS: Final = 64
 
 
 class _Destinations:
@@ -227,18 +231,38 @@ class Leaving:
         # By identity, of what is kept with it: to many addresses it is the same.
         certain: dict[int, tuple[OnwardBySource, bool]] = {}
 
+        asks_ports = False
+
         def told(address: int, port: int | None) -> OnwardBySource:
-            found = of_any_port.of(address)
-            if id(found) not in certain:
-                is_certain = all(onward.is_certain for _, onward in found[0])
-                certain[id(found)] = found, is_certain or id(found) in self._of_all_ports
-            if certain[id(found)][1]:
-                return found  # whatever the port
+            nonlocal asks_ports
+            if not asks_ports:
+                try:
+                    found = self._within_ports(of_any_port, address)
+                except PortsAsked:  # and so they would of the next one
+                    asks_ports = True
+                else:
+                    if id(found) not in certain:
+                        is_certain = all(onward.is_certain for _, onward in found[0])
+                        certain[id(found)] = found, is_certain or id(found) in self._of_all_ports
+                    if certain[id(found)][1]:
+                        return found  # whatever the port
             if port not in of_port:
                 of_port[port] = self._destinations(replace(wide, destination_port=port))
             return of_port[port].of(address)
 
         return told
+
+    def _within_ports(self, told: _Destinations | _Paired, address: int) -> OnwardBySource:
+        """Return what becomes of packets to an address and any port, if few rules ask for that.
+
+        Raises:
+            PortsAsked: many do: what rules for each of many ports may do says little of one.
+        """
+        self._hooks.most_ports = _MOST_PORTS
+        try:
+            return told.of(address)
+        finally:
+            self._hooks.most_ports = None
 
     def passing(self, packet: Packet) -> Tree:
         """Return what becomes of a packet that no rule of nat sent on, from whatever source."""
@@ -283,7 +307,7 @@ class Leaving:
 
     def _walked(self, packet: Packet) -> OnwardBySource:
         found = self._hooks.onward(packet, made_here=packet.in_interface == "")
-        if not self._hooks.asked_port:
+        if not self._hooks.asked_ports:
             self._of_all_ports[id(found)] = found
         return found
 

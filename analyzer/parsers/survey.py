@@ -134,6 +134,7 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
 
 def _strange(table: Table, names: Iterable[str]) -> Iterator[Rule]:
     """Give the rules that name something we do not know; the others need not be understood."""
+    unfilled: dict[str, bool] = {}
     for name in names:
         rules = table.chains[name].rules
         if not isinstance(rules, RuleRows):
@@ -141,7 +142,9 @@ def _strange(table: Table, names: Iterable[str]) -> Iterator[Rule]:
         for at, line in enumerate(rules.lines):
             target = plain_target(line)
             known = target in table.chains or target in TARGETS_READ
-            if target is None or not known or _is_unfilled(table, target):
+            if target is not None and target not in unfilled:
+                unfilled[target] = _is_unfilled(table, target)
+            if target is None or not known or unfilled[target]:
                 yield rules.understand(rules.number(at), line)
 
 

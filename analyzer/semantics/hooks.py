@@ -68,6 +68,10 @@ _ENTERING: Final = frozenset({"PREROUTING", "OUTPUT"})
 _Then = Callable[[Packet], Tree] | str
 
 
+class PortsAsked(Exception):  # noqa: N818  # it ends a walk, and is no error
+    """Rules asked more often which port a packet is sent to than the walk was given."""
+
+
 class Hooks:
     """The ways of packets of one family through all base chains of one node, in one situation.
 
@@ -85,8 +89,10 @@ class Hooks:
     ) -> None:
         situation = replace(situation, noted_port=self._note_port)
         self._situation = situation
-        #: Whether a rule asked, since a walk began, which port a packet is sent to.
-        self.asked_port = False
+        #: How often rules asked, since a walk began, which port a packet is sent to.
+        self.asked_ports = 0
+        #: How often they may, before `PortsAsked` ends the walk; None: as often as they do.
+        self.most_ports: int | None = None
         self._routes = routes or Routes()
         self._effort = Effort(asked_bits)
         self._stages = base_chains(rulesets, family, situation, self._effort)
@@ -100,11 +106,13 @@ class Hooks:
         return {kind for walker in walkers for kind in walker.judged}
 
     def _note_port(self) -> None:
-        self.asked_port = True
+        self.asked_ports += 1
+        if self.most_ports is not None and self.asked_ports > self.most_ports:
+            raise PortsAsked
 
     def _begin(self) -> None:
         """Begin with another packet."""
-        self.asked_port = False
+        self.asked_ports = 0
         self._is_behind = False
         self._effort.begin()
         for chain in self._base_chains():

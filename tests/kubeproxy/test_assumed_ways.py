@@ -109,7 +109,7 @@ def test_what_is_assumed_behind_nat_of_nft_is_said_before_routes_are_made(hook: 
     text = f"{NFT.read_text()}\ntable ip theirs {{\n{chain}}}\n"
     assert check_both_ways(text)
     said = [d.message for d in read(text, DEFAULTS, (NODE,), plainly=True).diagnostics]
-    assert any("rates" in each for each in said)
+    assert any("limits of" in each for each in said)
 
 
 def test_what_is_assumed_of_cluster_ips_is_not_of_others_that_are_alike(captures: Path) -> None:

@@ -123,9 +123,11 @@ class Counting:
         self.walks = 0
         self._hooks = hooks
 
+        self.most_ports: int | None = None
+
     @property
-    def asked_port(self) -> bool:
-        return self._hooks.asked_port
+    def asked_ports(self) -> int:
+        return self._hooks.asked_ports
 
     def onward(self, *given: Any, **more: Any) -> OnwardBySource:
         self.walks += 1

@@ -1,7 +1,7 @@
 """What rests on the port that a packet is sent to says that a rule asked for it.
 
-What was found without that is kept for all ports (`Hooks.asked_port`): a match that does not say so
-would give packets to one port the answer of another.
+What was found without that is kept for all ports (`Hooks.asked_ports`): a match that does not say
+so would give packets to one port the answer of another.
 """
 
 from __future__ import annotations
