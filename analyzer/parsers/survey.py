@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.rules import Rule, Ruleset, Table
-from analyzer.parsers.rows import RuleRows
+from analyzer.parsers.rows import Chains, RuleRows
 from analyzer.parsers.xt.known import TARGETS_READ
 
 TYPE_CHECKING = False
@@ -44,6 +44,8 @@ _PLAIN: Final = (
 
 #: The chain that a row stands in.
 _CHAIN: Final = re.compile(r"-A (\S+)")
+#: Of more chains than these it is told at once whether all their rows are known.
+_MANY_CHAINS: Final = 100
 #: Of more missing chains than many only a few are told one by one.
 _MANY: Final = 12
 _FEW: Final = 3
@@ -135,7 +137,10 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
 def _strange(table: Table, names: Iterable[str]) -> Iterator[Rule]:
     """Give the rules that name something we do not know; the others need not be understood."""
     unfilled: dict[str, bool] = {}
-    for name in names:
+    held = list(names)
+    if len(held) > _MANY_CHAINS and _is_known(table):
+        return
+    for name in held:
         rules = table.chains[name].rules
         if not isinstance(rules, RuleRows):
             continue
@@ -146,6 +151,23 @@ def _strange(table: Table, names: Iterable[str]) -> Iterator[Rule]:
                 unfilled[target] = _is_unfilled(table, target)
             if target is None or not known or unfilled[target]:
                 yield rules.understand(rules.number(at), line)
+
+
+def _is_known(table: Table) -> bool:
+    """Tell whether all rows are of well-known options, and lead to chains that are there."""
+    if not isinstance(table.chains, Chains):
+        return False
+    block, targets = table.chains.block, set[str]()
+    for start, end in block.all_but():
+        found = re.findall(rf"(?m)^{_PLAIN}$", block.text[start:end])
+        # One that ran on into the next row leaves fewer of them than there are rows.
+        if len(found) != block.text.count("\n", start, end):
+            return False
+        targets.update(found)
+    return all(
+        each in TARGETS_READ or (each in table.chains and not _is_unfilled(table, each))
+        for each in targets
+    )
 
 
 def plain_target(line: str) -> str | None:

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
-import pytest
+import random
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.errors import AnalyzerError
+from analyzer.kubeproxy.generate import iptables_save, services
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.parsers import nft_text
+from analyzer.parsers import survey as parsers_survey
 from analyzer.parsers.iptables_save import parse
 from analyzer.parsers.survey import plain_target, survey, survey_any
+
+#: More chains than are looked at one by one.
+_MANY = iptables_save(list(services(30, endpoints=(3,))))
 
 
 def dump(*rows: str) -> str:
@@ -117,3 +127,36 @@ def test_a_ruleset_of_nft_is_looked_at_too() -> None:
     ruleset = nft_text.parse(text, "dump")
     assert [each.code for each in survey_any(ruleset, {"ip t": ["c"]})] == ["missing-chain"]
     assert list(survey_any(ruleset, {"ip t": []})) == []
+
+
+@given(st.randoms(use_true_random=False))
+def test_of_many_chains_the_same_is_told(chance: random.Random) -> None:
+    """Whether all is known is asked of them together first."""
+    lines = _MANY.split("\n")
+    for _ in range(chance.randint(0, 2)):
+        at = chance.randrange(len(lines))
+        match chance.randrange(5):
+            case 0:
+                lines[at] = lines[at].replace("-j KUBE-", "-j MISSING-")
+            case 1:
+                lines[at] = lines[at].replace(" -p tcp", " -m strange --x")
+            case 2:
+                del lines[at]
+            case 3:
+                lines[at] = lines[at].replace("0.5", '"0.5')
+            case _:
+                place = chance.randrange(len(lines[at]) + 1)
+                lines[at] = lines[at][:place] + chance.choice('"!- \\x') + lines[at][place:]
+    text = "\n".join(lines)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parsers_survey, "_MANY_CHAINS", 10**9)
+        apart = found(text)
+    assert found(text) == apart
+
+
+def found(text: str) -> list[Diagnostic] | str:
+    """Return what is told of a dump, or what is wrong with it."""
+    try:
+        return list(survey(parse(text, "dump")))
+    except AnalyzerError as error:
+        return str(error)
