@@ -307,10 +307,10 @@ def _host_and_port(row: str) -> tuple[str | None, int | None]:
 def _outside(table: Table) -> Iterator[str]:
     """Give the rows of a table but for those of one Service each."""
     of_services = (names.ENDPOINT_PREFIX, *names.SERVICE_PREFIXES)
-    for name, chain in table.chains.items():
-        rules = chain.rules
+    for name in table.chains:
         if table.name == "nat" and name.startswith(of_services):
             continue
+        rules = table.chains[name].rules
         if not isinstance(rules, RuleRows):
             yield "".join(f"{rule.raw}\n" for rule in rules)
         elif (table.name, name) in _LISTS:

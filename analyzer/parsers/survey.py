@@ -178,9 +178,12 @@ def plain_target(line: str) -> str | None:
 
 def _is_unfilled(table: Table, chain: str) -> bool:
     """Tell whether a chain is one that its writer fills before it jumps there."""
-    return (
-        chain.startswith(_FILLED) and chain in table.chains and not len(table.chains[chain].rules)
-    )
+    if not chain.startswith(_FILLED) or chain not in table.chains:
+        return False
+    if isinstance(table.chains, Chains):
+        start, end = table.chains.block.span_of(chain)
+        return start == end
+    return not len(table.chains[chain].rules)
 
 
 def _signature(rows: Iterable[str]) -> str:
