@@ -2,16 +2,19 @@
 
 A dataclass compiles six functions when its class is made, 0.4 ms each time the program starts,
 and brings `inspect` along; a hundred of them cost more than reading a dump of a thousand rules.
-Here one is, and `replace` when it is called. Type checkers see dataclasses.
+Here one ``__init__`` is compiled for each number of fields, which a class gets with the names of
+its own, and `replace` when it is called. Type checkers see dataclasses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
+from types import FunctionType
 
 TYPE_CHECKING = False  # as that of typing, which takes a tenth of the time of a small dump to load
 if TYPE_CHECKING:
+    from types import CodeType
     from typing import Any, Final, NoReturn, TypeVar, dataclass_transform, overload
 
     T = TypeVar("T")
@@ -23,6 +26,8 @@ else:
         return lambda made: made
 
 
+#: Code of ``__init__`` by how many fields it sets, whether by name alone, and whether more is done.
+_INITS: Final[dict[tuple[int, bool, bool], CodeType]] = {}
 #: What `replace` calls, by the class and the names of the fields that change.
 _REPLACING: Final[dict[tuple[object, ...], Callable[..., Any]]] = {}
 
@@ -99,7 +104,7 @@ def _make(cls: type, *, kw_only: bool) -> type:
         namespace.setdefault("__eq__", lambda self, other: self.__class__ is other.__class__)
         namespace.setdefault("__hash__", lambda self: hash(self.__class__))
     made = type(cls)(cls.__name__, cls.__bases__, namespace)
-    type.__setattr__(made, "__init__", _compile_init(made, names, defaults, kw_only=kw_only))
+    type.__setattr__(made, "__init__", _made_init(made, names, defaults, kw_only=kw_only))
     for function in cls.__dict__.values():
         _repair_class_cell(function, cls, made)
     return made
@@ -134,21 +139,39 @@ def _made(cls: Callable[..., object], *values: object) -> object:
     return cls(**dict(zip(names, values, strict=True)))
 
 
-def _compile_init(
+def _made_init(
     owner: type, names: tuple[str, ...], defaults: dict[str, object], *, kw_only: bool
 ) -> Callable[..., None]:
-    star = ["*"] if kw_only and names else []
-    parameters = [f"{n}=_d[{n!r}]" if n in defaults else n for n in names]
+    """Return ``__init__`` for a class whose fields are `names`, as if it had been written out."""
+    has_more = hasattr(owner, "__post_init__")
+    shape = len(names), kw_only, has_more
+    code = _INITS.get(shape)
+    if code is None:
+        code = _INITS[shape] = _compile_init(*shape)
     # A slot's own descriptor sets it; __setattr__ refuses.
-    lines = [f"    _set_{name}(self, {name})" for name in names]
-    if hasattr(owner, "__post_init__"):
-        lines.append("    self.__post_init__()")
-    head = f"def __init__({', '.join(['self', *star, *parameters])}):"
-    scope: dict[str, Any] = {f"_set_{name}": owner.__dict__[name].__set__ for name in names}
-    scope["_d"] = defaults
-    exec("\n".join([head, *(lines or ["    pass"])]), scope)  # noqa: S102  # our fields' names
-    made: Callable[..., None] = scope["__init__"]
+    scope = {f"_set_{at}": owner.__dict__[name].__set__ for at, name in enumerate(names)}
+    given = tuple([defaults[name] for name in names if name in defaults])
+    if not kw_only and any(name in defaults for name in names[: len(names) - len(given)]):
+        raise TypeError(f"a field of {owner.__name__} without a default follows one that has one")
+    code = code.replace(co_varnames=("self", *names), co_qualname=f"{owner.__qualname__}.__init__")
+    made = FunctionType(code, scope, "__init__", None if kw_only else given)
+    if kw_only:
+        made.__kwdefaults__ = defaults
     return made
+
+
+def _compile_init(count: int, kw_only: bool, has_more: bool) -> CodeType:
+    """Return the code of an ``__init__`` that sets so many fields, whatever their names."""
+    fields = [f"_{at}" for at in range(count)]
+    star = ["*"] if kw_only and fields else []
+    lines = [f"    _set{field}(self, {field})" for field in fields]
+    if has_more:
+        lines.append("    self.__post_init__()")
+    scope: dict[str, Any] = {}
+    head = f"def __init__({', '.join(['self', *star, *fields])}):"
+    exec("\n".join([head, *(lines or ["    pass"])]), scope)  # noqa: S102  # nothing of anybody's
+    code: CodeType = scope["__init__"].__code__
+    return code
 
 
 def _compile_replace(cls: type, names: tuple[str, ...]) -> Callable[..., Any]:

@@ -60,6 +60,34 @@ def test_a_value_needs_its_fields_and_no_others(arguments: tuple[int, ...]) -> N
         Point(*arguments)
 
 
+def test_classes_of_as_many_fields_are_told_apart() -> None:
+    @value
+    class Span:
+        first: int
+        last: int = 9
+
+    @value
+    class Named:
+        name: str
+        text: str = "none"
+
+    assert (Span(1).last, Named("a").text) == (9, "none")
+    assert Span(last=2, first=1) == Span(1, 2)
+    make: Any = Named  # to try what the types forbid
+    for name in ("first", "last"):
+        with pytest.raises(TypeError, match=rf"Named.__init__\(\) .* '{name}'"):
+            make(**{name: "a"})
+
+
+def test_a_field_without_a_default_stands_before_those_that_have_one() -> None:
+    class Each:
+        x: int = 1
+        y: int  # what dataclasses refuse, too
+
+    with pytest.raises(TypeError, match="a field of Each without a default follows"):
+        value(Each)
+
+
 def test_the_first_values_and_later_ones_are_made_alike() -> None:
     @value
     class Each:
