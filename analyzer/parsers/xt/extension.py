@@ -1,8 +1,13 @@
-"""What a row of MATCHES or TARGETS is."""
+"""What a row of MATCHES or TARGETS is, and how it is found when a rule first has it.
+
+Sixty files read what xtables knows, and the rules of one node have ten of these: to load the others
+would take longer than to evaluate a small node's rules.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Protocol, TypeVar
 
 from analyzer.parsers.words import Words
 
@@ -23,3 +28,35 @@ class Extension(Protocol[T]):
     def render(self, value: T) -> str:
         """Return the options as iptables-save prints them."""
         ...
+
+
+class Extensions(Mapping[str, Extension[Any]]):
+    """Extensions by the name that stands behind ``-m`` or ``-j``.
+
+    Each is a constant of that name in capitals, in the file of `package` that has the name, or of
+    which `files` says that it holds the extension.
+    """
+
+    def __init__(
+        self, package: str, names: Collection[str], files: Mapping[str, str] | None = None
+    ) -> None:
+        self._package = package
+        self._names = names
+        self._files = files or {}
+        self._loaded: dict[str, Extension[Any]] = {}
+
+    def __getitem__(self, name: str) -> Extension[Any]:
+        found = self._loaded.get(name)
+        if found is None:
+            if name not in self._names:
+                raise KeyError(name)
+            constant = name.upper()
+            file = f"{self._package}.{self._files.get(name, name.lower())}"
+            found = self._loaded[name] = getattr(__import__(file, fromlist=[constant]), constant)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._names))
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -4,18 +4,19 @@ import re
 from typing import Final
 
 from analyzer.model.matches import MatchString
+from analyzer.parsers.xt import values
 from analyzer.parsers.xt.options import Codec, Options, flag, negatable, plain
-from analyzer.parsers.xt.values import STRING, WORD, number
+from analyzer.parsers.xt.values import WORD, number
 
 #: Unlike other words it is printed with apostrophes as they are.
 _TEXT: Final = Codec(
-    read=STRING.read, write=lambda text: '"' + re.sub(r"([\\\"])", r"\\\1", text) + '"'
+    read=values.STRING.read, write=lambda text: '"' + re.sub(r"([\\\"])", r"\\\1", text) + '"'
 )
 #: Always between quotes, whatever is in it.
-_HEXADECIMAL: Final = Codec(read=STRING.read, write=lambda text: f'"{text}"')
+_HEXADECIMAL: Final = Codec(read=values.STRING.read, write=lambda text: f'"{text}"')
 _OFFSET: Final = number(most=0xFFFF)
 
-STRING_MATCH: Final = Options(
+STRING: Final = Options(
     MatchString,
     (
         negatable("--string", "text", _TEXT),
