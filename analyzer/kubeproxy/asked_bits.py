@@ -1,7 +1,10 @@
 """Which bits of marks any rule of a node matches on.
 
 What a rule sets that no other matches on makes no difference to a flow, so that walks need not
-tell apart the flows that it sets it on.
+tell apart the flows that it sets it on. A mark that is saved or restored is copied bit by bit, so
+that each bit makes a difference only where some rule matches on the same one.
+
+Source: Linux, net/netfilter/xt_connmark.c, ``connmark_tg_shift``; what shifts a mark is not read.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ from collections.abc import Collection, Iterable, Iterator
 from analyzer.model.matches import MatchConnmark, MatchMark, MatchNot
 from analyzer.model.packet import ALL_BITS
 from analyzer.model.rules import Rule, Ruleset, Table
-from analyzer.model.targets import CopyConnmark
 from analyzer.parsers.rows import Chains, RuleRows
 from analyzer.semantics.base_chains import Rules
 
@@ -20,8 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: What rows of iptables-save say of marks that are matched on, or that are copied.
-_IN_ROWS: Final = re.compile(r" --(?:mark (\S+)|(?:save|restore)-mark\b)")
+#: What rows of iptables-save say of marks that are matched on.
+_IN_ROWS: Final = re.compile(r" --mark (\S+)")
 
 
 def asked_bits(rulesets: Iterable[Rules], without: Collection[str] = ()) -> int:
@@ -32,6 +34,8 @@ def asked_bits(rulesets: Iterable[Rules], without: Collection[str] = ()) -> int:
     bits = 0
     for ruleset in rulesets:
         if isinstance(ruleset, Ruleset):
+            if any("mark" in each.kinds for each in (ruleset.ipsets or {}).values()):
+                return ALL_BITS
             for table in (t for t in ruleset.tables.values() if t.name not in without):
                 bits |= _of_text(text_of(table))
                 for rule in _other_rules(table):
@@ -71,13 +75,13 @@ def _of_text(rows: str) -> int:
         value, _, mask = mark.partition("/")
         try:
             bits |= int(mask or "0xffffffff", 0) | int(value, 0)
-        except ValueError:  # it is copied, so that other rules may match on what becomes of it
+        except ValueError:  # nobody knows which
             return ALL_BITS
     return bits
 
 
 def _of_rule(rule: Rule) -> int:
-    bits = ALL_BITS if isinstance(rule.target, CopyConnmark) else 0
+    bits = 0
     for match in rule.matches:
         match match:
             case MatchMark(mark) | MatchNot(MatchMark(mark)):

@@ -42,20 +42,18 @@ def _of_statement(statement: Statement) -> int:
     match statement:
         case Match(_, Binary("&", Meta("mark") | Ct("mark"), int() as mask), int()):
             return mask
-        case MetaSet("mark", operand) if _is_changed(operand, Meta("mark")):
-            return 0
-        case CtSet("mark", operand) if _is_changed(operand, Ct("mark")):
+        case MetaSet("mark", operand) | CtSet("mark", operand) if _is_of_marks(operand):
             return 0
         case _:
             return ALL_BITS if "mark" in repr(statement) else 0
 
 
-def _is_changed(given: Expression, mark: Expression) -> bool:
-    """Tell whether an operand is a constant, or the mark itself with some bits changed."""
+def _is_of_marks(given: Expression) -> bool:
+    """Tell whether an operand is a constant, or a mark with some bits changed where they stand."""
     match given:
-        case int():
+        case int() | Meta("mark") | Ct("mark"):
             return True
         case Binary("&" | "|" | "^", left, int()):
-            return left == mark or (isinstance(left, Binary) and _is_changed(left, mark))
+            return _is_of_marks(left)
         case _:
             return False

@@ -31,6 +31,8 @@ from analyzer.model.value import value
 _DEEPEST: Final = 1
 #: Kinds of sets that hold addresses and nothing else.
 _OF_ADDRESSES: Final = frozenset((("ip",), ("net",)))
+#: Kinds of entries that hold a port, or whatever sets hold that they name.
+_WITH_PORTS: Final = frozenset(("port", "set"))
 #: Protocols of which the kernel looks up the port in a set of ports alone.
 _OF_BITMAP: Final = frozenset(("tcp", "udp"))
 
@@ -71,6 +73,11 @@ class NodeIpsets:
     def hold_ports(self) -> bool:
         """Whether there is a set of ports alone."""
         return any(each.kinds == ("port",) for each in self._sets.values())
+
+    def may_hold_ports(self, name: str) -> bool:
+        """Tell whether what is known of a set may be that it holds ports."""
+        of = self._sets.get(name)
+        return of is not None and any(kind in _WITH_PORTS for kind in of.kinds)
 
     def holds(
         self, match: MatchSet, packet: Packet, device: Callable[[str], str | None]

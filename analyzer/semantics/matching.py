@@ -305,9 +305,10 @@ def _iprange(match: MatchIprange, packet: Packet, _: Situation) -> Ternary:
 
 
 def _in_set(match: MatchSet, packet: Packet, situation: Situation) -> Ternary:
-    situation.ask_port()  # as some sets do
     if situation.ipsets is None:
         return Ternary.UNKNOWN
+    if situation.ipsets.may_hold_ports(match.match_set.value[0]):
+        situation.ask_port()
 
     def device(flag: str) -> str | None:
         passes = situation.came_by if flag == "src" else situation.leaves_by
