@@ -10,7 +10,7 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.asked_devices import asked_devices, dispatched
 from analyzer.kubeproxy.asked_sets import asks_pairs, asks_sets, node_ipsets
 from analyzer.kubeproxy.explored import Explored
-from analyzer.kubeproxy.leaving import Leaving, Towards
+from analyzer.kubeproxy.leaving import Leaving, Towards, from_any_side
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.devices import Side
@@ -49,6 +49,8 @@ SIDES: Final = {
     Source.POD_ELSEWHERE: Side.ELSEWHERE,
     Source.EXTERNAL: Side.OUTSIDE,
 }
+#: What may be assumed of flows from one side, or to one.
+_OF_SIDES: Final = frozenset({BRIDGE_PORT, POD_INTERFACE})
 #: The address of a source is that of its kind.
 USUAL: Final = "usual"
 
@@ -67,7 +69,7 @@ class FlowWalks:
     `rulesets` are those of the node, `family` is ``ip`` or ``ip6``; `own` are the node's
     addresses, if known, and flows to a NodePort go to `node_port_address`, if that is.
     `assumed` is what is assumed beyond the rules; None: what is by default; `places` tells where
-    addresses live.
+    addresses live, `within` the addresses among which are the endpoints of plain flows; None: all.
 
     Attributes:
         trees_used: names of assumptions on which the trees rest that `whole` told of so far.
@@ -82,6 +84,7 @@ class FlowWalks:
         node_port_address: Address | None = None,
         assumed: Mapping[str, str] | None = None,
         places: Callable[[], PodPlaces] = PodPlaces,
+        within: Callable[[], Intervals | None] = lambda: None,
     ) -> None:
         self._rulesets = rulesets
         self._family = family
@@ -109,7 +112,9 @@ class FlowWalks:
         self._hooks = Hooks(rulesets, family, self._situation, asked_bits=self._asked_bits)
         self.trees_used: set[str] = set()
         self._asks_pairs = asks_pairs(rulesets)
-        self._leaving = Leaving(self._hooks, family, asks_pairs=self._asks_pairs)
+        pairs = self._asks_pairs
+        self._leaving = Leaving(self._hooks, family, asks_pairs=pairs, within=within)
+        self._spared: dict[tuple[Packet, Intervals], bool] = {}
         self._towards: dict[tuple[Source, str, Mark, Side | None], Towards] = {}
         # With the parts, so that no others get their identity.
         self._told: dict[tuple[int, Address | None], tuple[Parts[Onward], Onward]] = {}
@@ -319,20 +324,26 @@ class FlowWalks:
         return found
 
     def asked_behind(self, source: Source, most: int) -> frozenset[Network] | None:
-        """Return the sources that rules behind nat tell apart, of whatever flows they meet.
+        """Return the sources that rules behind nat tell apart, of plain flows that they meet.
 
         None: these rules tell more than `most` destinations apart.
         """
         every = (everything(VERSIONS[self._family]),)
         loses = self._asks_pairs and not self.spares(source, None, UNKNOWN_MARK, every)
         asked = self._leaving.asked(self._sent(source, None, UNKNOWN_MARK), most, loses=loses)
+        # Whether what is told of each side rests on them nobody knows before it is told.
+        assumed = self._assumed
+        assumed.used |= _OF_SIDES & assumed.wanted & assumed.values.keys()
         return None if asked is None else self.networks(asked)
 
     def spares_all(self, mark: Mark, most: int) -> bool:
-        """Tell whether no flow is lost that nat sends on with a mark.
+        """Tell whether no plain flow is lost that nat sends on with a mark.
 
         False, too, where rules tell more than `most` destinations apart.
         """
+        within = self._leaving.within
+        if all(self.spares(source, None, mark, within) for source in Source):
+            return True
         ways = (self._sent(source, None, mark) for source in Source)
         return all(self._leaving.spares_all(each, most) for each in ways)
 
@@ -341,17 +352,26 @@ class FlowWalks:
     ) -> bool:
         """Tell whether no flow is lost that nat sends on to one of some addresses.
 
-        False, too, where that takes more than one walk to tell, or something to be assumed.
+        False, too, where one walk or two do not tell, or something has to be assumed.
         """
-        assumed = self._assumed
-        before = assumed.used.copy(), assumed.wanted.copy()
-        exceeded = self._hooks.exceeded
-        found = self._leaving.spares(self._sent(source, protocol, mark), addresses)
-        is_sure = assumed.used == before[0] and exceeded == self._hooks.exceeded
-        # What was met on the way is no ground of any answer yet.
-        assumed.used, assumed.wanted = before
-        self._hooks.forget(exceeded)
-        return found and is_sure
+        # Most often one walk tells of all that come in, from whatever side.
+        sent = self._sent(source, protocol, mark)
+        ways = dict.fromkeys((from_any_side(sent), sent))
+        return any(self._spares(each, addresses) for each in ways)
+
+    def _spares(self, packet: Packet, addresses: Intervals) -> bool:
+        key = packet, addresses
+        if key not in self._spared:
+            assumed = self._assumed
+            before = assumed.used.copy(), assumed.wanted.copy()
+            exceeded = self._hooks.exceeded
+            found = self._leaving.spares(packet, addresses)
+            is_sure = assumed.used == before[0] and exceeded == self._hooks.exceeded
+            # What was met on the way is no ground of any answer yet.
+            assumed.used, assumed.wanted = before
+            self._hooks.forget(exceeded)
+            self._spared[key] = found and is_sure
+        return self._spared[key]
 
     def networks(self, asked: Iterable[Intervals]) -> frozenset[Network]:
         """Return the networks of what was asked of sources."""

@@ -140,7 +140,7 @@ class Recogniser:
         if self._entrances.unnamed:  # what is taken for a ClusterIP may be another address
             assumed = {name: of for name, of in assumed.items() if name != CLUSTER_IP}
         given = self._own, self._sources, assumed
-        return NatWalks(rulesets, self._ruleset, *given, self.places)
+        return NatWalks(rulesets, self._ruleset, *given, self.places, self._plain.within)
 
     def places(self, _: int | None = None) -> PodPlaces:
         """Return where addresses live, as far as it is known.

@@ -8,7 +8,7 @@ these come to KUBE-SERVICES untouched. What becomes of them behind the DNAT the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, reduce
+from functools import cached_property
 
 from analyzer.kubeproxy.iptables_entrances import Entrance
 from analyzer.kubeproxy.masquerade import Masquerade
@@ -16,7 +16,7 @@ from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.plain_shares import PlainShares, told_otherwise
 from analyzer.kubeproxy.sources import PodNetworks
 from analyzer.kubeproxy.view import Frontend, Route, Source
-from analyzer.model.addresses import Address, Network, network_from_text
+from analyzer.model.addresses import VERSIONS, Address, Network, network_from_text
 from analyzer.model.probability import NEVER
 from analyzer.model.rules import Ruleset, Table
 
@@ -123,16 +123,15 @@ class PlainWays:
             return None
         found = self._directly.get(protocol)
         if found is None:
-            from analyzer.model.region import common_of
+            from analyzer.model.region import everything
 
-            # A hairpin flow is one of a pod, of the node itself, or of somebody outside.
-            kinds = [source for source in Source if source is not Source.HAIRPIN]
-            regions = [self._parts().region(source) for source in kinds]
-            first, *others = [
-                self._walks().untouched(source, protocol, region)
-                for source, region in zip(kinds, regions, strict=True)
-            ]
-            found = self._directly[protocol] = reduce(common_of, others, first)
+            found = (everything(VERSIONS[self._ruleset.family]),)
+            for source in Source:
+                # A hairpin flow is one of a pod, of the node itself, or of somebody outside.
+                if source is not Source.HAIRPIN and found:
+                    region = self._parts().region(source)
+                    found = self._walks().untouched(source, protocol, region, found)
+            self._directly[protocol] = found
         return found
 
     @cached_property

@@ -11,192 +11,62 @@ of a dump. Destinations are told apart when one of them is asked about.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
-from ipaddress import IPv4Address, IPv6Address
+from functools import cached_property
 from typing import Final, TypeAlias
 
-from analyzer.model.addresses import IPV4, VERSIONS
+from analyzer.kubeproxy.destinations import Destinations, Paired
+from analyzer.model.addresses import VERSIONS
 from analyzer.model.packet import Packet
 from analyzer.model.region import (
     AnyOf,
     Apart,
     Intervals,
     Itself,
-    Parted,
     Region,
     everything,
     is_one,
-    without,
 )
 from analyzer.model.value import replace
 from analyzer.semantics.hooks import Hooks, PortsAsked
-from analyzer.semantics.onward import ALL_UNKNOWN, Onward, OnwardBySource, one_of
-from analyzer.semantics.parts import holds
+from analyzer.semantics.onward import ALL_UNKNOWN, OnwardBySource
+from analyzer.semantics.parts import Asked
 from analyzer.semantics.tree import Tree
 
 #: What tells of packets to an address and a port.
 Towards: TypeAlias = Callable[[int, int | None], OnwardBySource]
-
-#: Questions of rules by which one destination is told from others; it then is walked for alone.
-_MOST_ASKED: Final = 3
-#: Questions that part one and the same rest, and for how many that were walked for alone it is one
-#: more. Where rules name addresses one by one, as sets of hairpins do, each question takes one of
-#: them off the rest, at the cost of a look at all.
-_MOST_PARTED: Final = 16
-_ALONE: Final = 4
-
-
 #: Times that rules may ask for the port of a packet to any port.
 _MOST_PORTS: Final = 64
 
 
-class _Destinations:
-    """What becomes of a packet by its destination, told when it is asked for.
+def from_any_side(packet: Packet) -> Packet:
+    """Return a packet that stands for all that come in, from whatever side.
 
-    `wide` goes to any of its destinations; `walk` tells what becomes of it by its source.
+    One that the node makes stays as it is.
     """
-
-    def __init__(self, wide: Packet, walk: Callable[[Packet], OnwardBySource]) -> None:
-        self._walk = walk
-        # Parts in order of their first address: where that is, and what is told or left to walk.
-        self._firsts: list[int] = []
-        # And how many questions have told it from the rest.
-        self._held: list[tuple[Intervals, OnwardBySource | Packet, int]] = []
-        self._alone: dict[int, OnwardBySource] = {}
-        assert wide.destinations is not None
-        self.version = wide.destinations.version
-        self._keep(wide, wide, 0)
-
-    def _keep(self, packet: Packet, told: OnwardBySource | Packet, depth: int) -> None:
-        assert packet.destinations is not None
-        for interval in packet.destinations.intervals:
-            place = bisect_right(self._firsts, interval[0])
-            if place and self._firsts[place - 1] == interval[0]:
-                self._held[place - 1] = (interval,), told, depth
-            else:
-                self._firsts.insert(place, interval[0])
-                self._held.insert(place, ((interval,), told, depth))
-
-    def of(self, address: int) -> OnwardBySource:
-        """Return what becomes of packets to an address."""
-        found = self._alone.get(address)
-        if found is not None:
-            return found
-        _, held, depth = self._held[bisect_right(self._firsts, address) - 1]
-        most = _MOST_PARTED + len(self._alone) // _ALONE
-        asked = 0
-        while isinstance(held, Packet):
-            asked += 1
-            if asked > _MOST_ASKED or depth > most:
-                found = self._alone[address] = self._walk(self._to(held, address))
-                return found
-            self._part(held, depth)
-            _, held, depth = self._held[bisect_right(self._firsts, address) - 1]
-        return held
-
-    def _to(self, packet: Packet, address: int) -> Packet:
-        """Return a packet to one of its destinations; with what comes back it comes from there."""
-        known = IPv4Address(address) if self.version == IPV4 else IPv6Address(address)
-        if packet.sources is packet.destinations:
-            return replace(packet, source=known, sources=None, destination=known, destinations=None)
-        return replace(packet, destination=known, destinations=None)
-
-    def _part(self, packet: Packet, depth: int) -> None:
-        """Walk a packet, or tell its destinations apart as a rule asks."""
-        try:
-            told = self._walk(packet)
-        except Parted as by:
-            for part in packet.parted(by):
-                self._keep(part, part, depth + 1)
-        else:
-            self._keep(packet, told, depth)
-
-    def all(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
-        """Return what becomes of packets to each part; None: there are more than `most`."""
-        while True:
-            left = {id(held): (held, n) for _, held, n in self._held if isinstance(held, Packet)}
-            if not left:
-                known = [(where, held) for where, held, _ in self._held]
-                return [(where, held) for where, held in known if not isinstance(held, Packet)]
-            if len(self._held) > most:
-                return None
-            for packet, depth in left.values():
-                self._part(packet, depth)
-
-    def elsewhere(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
-        """Return the same, of packets that do not go to where they come from at least."""
-        return self.all(most)
-
-
-class _Paired:
-    """The same where rules ask for pairs of a source and a destination, as for what comes back.
-
-    `apart` tells it of packets that go elsewhere than to where they come from, `itself` of those
-    that do not: what it tells of all sources is that of a destination's own address.
-    """
-
-    def __init__(
-        self,
-        apart: _Destinations,
-        itself: _Destinations,
-        of_all_ports: dict[int, OnwardBySource],
-    ) -> None:
-        self._all = (everything(apart.version),)
-        self._apart = apart
-        self._itself = itself
-        self._of_all_ports = of_all_ports
-        self._known: dict[int, OnwardBySource] = {}
-        # With what they are like, so that no other gets its identity.
-        self._alike: dict[int, tuple[OnwardBySource, OnwardBySource]] = {}
-
-    def of(self, address: int) -> OnwardBySource:
-        """Return what becomes of packets to an address."""
-        found = self._known.get(address)
-        if found is None:
-            found = self._known[address] = self._both(address)
-        return found
-
-    def _both(self, address: int) -> OnwardBySource:
-        others, back = self._apart.of(address), self._itself.of(address)
-        own, asked = back
-        itself = one_of(held for _, held in own)
-        parts, asked_apart = others
-        of_all_ports = id(others) in self._of_all_ports and id(back) in self._of_all_ports
-        if all(held == itself for where, held in parts if holds(where, address)):
-            if of_all_ports or id(others) not in self._of_all_ports:
-                return others
-            # Of what comes back another port may tell more.
-            return self._alike.setdefault(id(others), (others, (parts, asked_apart)))[1]
-        here = ((address, address),)
-        found: list[tuple[Intervals | None, Onward]] = [(here, itself)]
-        for where, held in parts:
-            left = without(self._all if where is None else where, here)
-            if left:
-                found.append((left, held))
-        both = tuple(found), asked_apart | asked | {here}
-        if of_all_ports:
-            self._of_all_ports[id(both)] = both
-        return both
-
-    def all(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
-        """Return what becomes of packets to each part; None: there are more than `most`."""
-        apart, itself = self._apart.all(most), self._itself.all(most)
-        return None if apart is None or itself is None else [*apart, *itself]
-
-    def elsewhere(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
-        """Return the same, of packets that do not go to where they come from."""
-        return self._apart.all(most)
+    if packet.in_interface == "":
+        return packet
+    unknown = {"comes_from": None, "bridge_port": None, "from_node": None, "to_node": None}
+    return replace(packet, **unknown)
 
 
 class Leaving:
     """The flows of one family that leave through `hooks`.
 
-    `asks_pairs`: whether rules may ask for a source together with a destination.
+    `asks_pairs`: whether rules may match on a source together with a destination. `within` are
+    the destinations that `asked` and `spares_all` are about, to which most packets go; None: all.
     """
 
-    def __init__(self, hooks: Hooks, family: str, *, asks_pairs: bool = False) -> None:
+    def __init__(
+        self,
+        hooks: Hooks,
+        family: str,
+        *,
+        asks_pairs: bool = False,
+        within: Callable[[], Intervals | None] = lambda: None,
+    ) -> None:
         self._hooks = hooks
+        self._given_within = within
         self._asks_pairs = asks_pairs
         version = VERSIONS[family]
         # Two of them: which one a rule asks for is told by identity.
@@ -204,10 +74,18 @@ class Leaving:
             Region(version, (everything(version),)) for _ in range(2)
         )
         self._apart = Apart(version, (everything(version),), self._everywhere)
-        self._known: dict[Packet, _Destinations | _Paired] = {}
+        self._cuts: list[Intervals] = []
+        self._at_once: dict[Packet, Asked | None] = {}
+        self._known: dict[Packet, Destinations | Paired] = {}
         self._towards: dict[Packet, Towards] = {}
+        self._certainly: dict[Packet, Callable[[int], OnwardBySource | None]] = {}
         #: By identity, what was told of packets of which no rule asked for the port.
         self._of_all_ports: dict[int, OnwardBySource] = {}
+
+    @cached_property
+    def within(self) -> Intervals:
+        """The destinations that most packets go to."""
+        return self._given_within() or self._everywhere.intervals
 
     def by_source(self, packet: Packet) -> OnwardBySource:
         """Tell what becomes of a packet that was sent to its destination, by its source.
@@ -226,33 +104,53 @@ class Leaving:
         return found
 
     def _made(self, wide: Packet) -> Towards:
-        of_any_port = self._destinations(wide)
-        of_port: dict[int | None, _Destinations | _Paired] = {}
-        # By identity, of what is kept with it: to many addresses it is the same.
-        certain: dict[int, tuple[OnwardBySource, bool]] = {}
-
-        asks_ports = False
+        """Return what asks for the port and the protocol only where these make a difference."""
+        of_any_protocol = self._certain(replace(wide, protocol=None))
+        of_any_port = self._certain(wide)
+        of_port: dict[int | None, Destinations | Paired] = {}
 
         def told(address: int, port: int | None) -> OnwardBySource:
-            nonlocal asks_ports
-            if not asks_ports:
-                try:
-                    found = self._within_ports(of_any_port, address)
-                except PortsAsked:  # and so they would of the next one
-                    asks_ports = True
-                else:
-                    if id(found) not in certain:
-                        is_certain = all(onward.is_certain for _, onward in found[0])
-                        certain[id(found)] = found, is_certain or id(found) in self._of_all_ports
-                    if certain[id(found)][1]:
-                        return found  # whatever the port
+            found = of_any_protocol(address) or of_any_port(address)
+            if found is not None:
+                return found
             if port not in of_port:
                 of_port[port] = self._destinations(replace(wide, destination_port=port))
             return of_port[port].of(address)
 
         return told
 
-    def _within_ports(self, told: _Destinations | _Paired, address: int) -> OnwardBySource:
+    def _certain(self, wide: Packet) -> Callable[[int], OnwardBySource | None]:
+        """Return what tells of packets to an address what more of them would not change.
+
+        None: their port, or their protocol where that is not known, may tell more.
+        """
+        if wide in self._certainly:
+            return self._certainly[wide]
+        every = self._destinations(wide)
+        # By identity, of what is kept with it: to many addresses it is the same.
+        certain: dict[int, tuple[OnwardBySource, bool]] = {}
+        asks_ports = False
+
+        def told(address: int) -> OnwardBySource | None:
+            nonlocal asks_ports
+            if asks_ports:
+                return None
+            try:
+                found = self._within_ports(every, address)
+            except PortsAsked:  # and so they would of the next one
+                asks_ports = True
+                return None
+            if id(found) not in certain:
+                is_certain = all(onward.is_certain for _, onward in found[0])
+                if wide.protocol is not None:
+                    is_certain |= id(found) in self._of_all_ports
+                certain[id(found)] = found, is_certain
+            return found if certain[id(found)][1] else None
+
+        self._certainly[wide] = told
+        return told
+
+    def _within_ports(self, told: Destinations | Paired, address: int) -> OnwardBySource:
         """Return what becomes of packets to an address and any port, if few rules ask for that.
 
         Raises:
@@ -270,14 +168,18 @@ class Leaving:
         return self._hooks.behind_nat(from_all, made_here=packet.in_interface == "")
 
     def asked(self, packet: Packet, most: int, *, loses: bool = False) -> set[Intervals] | None:
-        """Return the sources that rules ask for, wherever the packet is sent to.
+        """Return the sources that rules match on, of packets to destinations within.
 
         Without those that are asked for only towards themselves (hairpin), but where such packets
         may be lost, as `loses` tells. None: rules tell more than `most` destinations apart.
         """
         wide = self._wide(packet)
+        if not loses and not self._asks_pairs:
+            at_once = self._asked_at_once(from_any_side(wide), most)
+            if at_once is not None:
+                return set(at_once)
         if loses:  # what comes back may be, where the same from others is not
-            every = _Destinations(wide, self._asking).all(most)
+            every = Destinations(wide, self._asking, self.within, self._cuts).all(most)
         else:
             every = self._told_by(wide, self._asking).elsewhere(most)
         if every is None:
@@ -285,8 +187,28 @@ class Leaving:
         pairs = ((to, where) for to, (_, asked) in every for where in asked)
         return {where for to, where in pairs if loses or not (where == to and is_one(where))}
 
+    def _asked_at_once(self, wide: Packet, most: int) -> Asked | None:
+        """Return the sources that rules match on, whatever they match on of destinations.
+
+        These may be more than of any one destination. It is one walk; None: that does not tell,
+        as where rules match on an address as source and as destination, for hairpins, or on more
+        than `most` destinations.
+        """
+        if wide not in self._at_once:
+            exceeded = self._hooks.exceeded
+            to = AnyOf(self._everywhere.version, self.within)
+            _, asked = self._asking(replace(wide, destinations=to))
+            is_told = (
+                self._hooks.exceeded == exceeded
+                and len(to.asked) <= most
+                and not any(is_one(each) for each in to.asked & asked)
+            )
+            self._at_once[wide] = asked if is_told else None
+            self._hooks.forget(exceeded)
+        return self._at_once[wide]
+
     def spares_all(self, packet: Packet, most: int) -> bool:
-        """Tell whether no such packet is lost, wherever it comes from and is sent to.
+        """Tell whether no such packet to destinations within is lost, wherever it comes from.
 
         Where rules tell more than `most` destinations apart that is not looked at: False.
         """
@@ -317,16 +239,21 @@ class Leaving:
         return self._hooks.onward(packet, made_here=made_here, asking=True)
 
     def _wide(self, packet: Packet) -> Packet:
-        """Return a packet from anywhere to anywhere that is like another one."""
+        """Return a packet from anywhere to anywhere that is like another one.
+
+        Bits of its marks that no rule matches on are left out.
+        """
         return replace(
             packet,
             source=None,
             sources=self._sources,
             destination=None,
             destinations=self._everywhere,
+            mark=self._hooks.asked_of(packet.mark),
+            flow_mark=self._hooks.asked_of(packet.flow_mark),
         )
 
-    def _destinations(self, wide: Packet) -> _Destinations | _Paired:
+    def _destinations(self, wide: Packet) -> Destinations | Paired:
         found = self._known.get(wide)
         if found is None:
             found = self._known[wide] = self._told_by(wide, self._walked)
@@ -334,13 +261,14 @@ class Leaving:
 
     def _told_by(
         self, wide: Packet, walk: Callable[[Packet], OnwardBySource]
-    ) -> _Destinations | _Paired:
+    ) -> Destinations | Paired:
         """Return what tells what becomes of packets by their destinations, as `walk` tells it."""
         if not self._asks_pairs:
-            return _Destinations(wide, walk)
+            return Destinations(wide, walk, self.within, self._cuts)
         version = self._everywhere.version
         back = Itself(version, (everything(version),))
         apart = replace(wide, sources=self._apart)
         itself = replace(wide, sources=back, destinations=back)
-        known = self._of_all_ports
-        return _Paired(_Destinations(apart, walk), _Destinations(itself, walk), known)
+        given = walk, self.within, self._cuts
+        both = Destinations(apart, *given), Destinations(itself, *given)
+        return Paired(*both, self._of_all_ports)

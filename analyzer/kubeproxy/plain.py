@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from ipaddress import IPv4Address
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.endpoint_rows import PROTOCOLS, ROWS_OF_ENDPOINT, EndpointRows
@@ -26,6 +27,7 @@ from analyzer.kubeproxy.shapes import (
     NODE_PORTS,
     Shapes,
     are_hosts,
+    host,
     is_port,
     mark_of,
     masquerades,
@@ -46,10 +48,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from analyzer.model.region import Intervals
+
 #: Rows that one draw stands for: its own, and those of the endpoint.
 _ROWS_A_DRAW: Final = 1 + ROWS_OF_ENDPOINT
 #: Characters of a probability as iptables-save prints it; 1.14 wrote five digits.
 _LENGTHS: Final = range(7, 14)
+#: Of addresses, to be looked up.
+_MOST_INTERVALS: Final = 64
 
 
 @value
@@ -99,6 +105,21 @@ class PlainTable:
             )
             self._read_endpoints(self._block)
             self._read_services(self._block)
+
+    def within(self) -> Intervals | None:
+        """Return few intervals that hold the addresses of all plain Services' endpoints.
+
+        None: there are no such Services.
+        """
+        from analyzer.model.region import around
+
+        texts = {text for each in self.services.values() for text in each.drawn.texts}
+        if self._family == "ip":  # by the first three bytes: of many addresses these are few
+            networks = {text[: text.rindex(".")] for text in texts}
+            firsts = [int(IPv4Address(f"{each}.0")) for each in networks]
+            return around(((first, first + 255) for first in firsts), _MOST_INTERVALS) or None
+        numbers = [int(host(text.rpartition(":")[0])) for text in texts]
+        return around(((number, number) for number in numbers), _MOST_INTERVALS) or None
 
     def enters_plainly(self, hook: str) -> bool:
         """Tell whether the first thing that a packet meets at `hook` is KUBE-SERVICES."""

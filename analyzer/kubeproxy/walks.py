@@ -12,12 +12,13 @@ from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.diagnostics import Location
 from analyzer.model.packet import Mark, Packet
-from analyzer.model.region import Interval, Intervals, Parted, Region, everything, joined
+from analyzer.model.region import Interval, Intervals, Parted, Region, joined
 from analyzer.model.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.targets import Accept, Drop
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import PodPlaces
+from analyzer.semantics.effort import differing_bits
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.traverse import Traversal
 from analyzer.semantics.tree import FellThrough, Leaf, Tree
@@ -39,9 +40,10 @@ class NatWalks(FlowWalks):
         sources: Mapping[Source, Address | None],
         assumed: Mapping[str, str] | None = None,
         places: Callable[[], PodPlaces] = PodPlaces,
+        within: Callable[[], Intervals | None] = lambda: None,
     ) -> None:
         given = rulesets, ruleset.family, own, sources
-        super().__init__(*given, assumed=assumed, places=places)
+        super().__init__(*given, assumed=assumed, places=places, within=within)
         self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
 
     def _walked(self, chain: str, packet: Packet) -> Tree:
@@ -63,16 +65,17 @@ class NatWalks(FlowWalks):
         shares = tuple([replace(share, masquerade=None) for share in route.shares])
         return replace(route, shares=shares)
 
-    def untouched(self, source: Source, protocol: str, sources: Region | None) -> Intervals:
-        """Return the destinations to which flows come to KUBE-SERVICES as they were sent.
+    def untouched(
+        self, source: Source, protocol: str, sources: Region | None, among: Intervals
+    ) -> Intervals:
+        """Return destinations `among` some to which flows come to KUBE-SERVICES as they were sent.
 
         Of a kind of source that has these addresses; None: where they are is not known.
         """
-        version = VERSIONS[self._family]
         sent = replace(
             self._packet(source, sources),
             protocol=protocol,
-            destinations=Region(version, (everything(version),)),
+            destinations=Region(VERSIONS[self._family], among),
         )
         found: list[Interval] = []
         rest = [sent]
@@ -94,14 +97,14 @@ class NatWalks(FlowWalks):
     def _comes_to_nat(self, source: Source, packet: Packet) -> bool:
         match self._hooks.before_nat(HOOKS[source], packet):
             case Leaf(FellThrough() | Accept(), reached):
-                unseen = replace(reached, mark=packet.mark)
-                return unseen == packet and self._is_unseen(source, packet.mark, reached.mark)
+                as_sent = replace(reached, mark=packet.mark, flow_mark=packet.flow_mark)
+                return as_sent == packet and self._is_unseen(source, packet, reached)
             case _:
                 return False
 
-    def _is_unseen(self, source: Source, before: Mark, behind: Mark) -> bool:
-        """Tell whether nobody asks for the bits of a mark that were changed before nat."""
-        changed = (before.value ^ behind.value) | (before.unknown ^ behind.unknown)
+    def _is_unseen(self, source: Source, before: Packet, behind: Packet) -> bool:
+        """Tell whether no rule matches on the bits of marks that were changed before nat."""
+        changed = differing_bits(before, behind)
         if not changed:
             return True
         # What the node makes for itself comes back through PREROUTING, and so to raw again.

@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address, summarize_address_range
+from itertools import pairwise
 
 from analyzer.model.addresses import IPV4, WIDTHS
 from analyzer.model.ternary import Ternary
@@ -156,15 +157,23 @@ class AnyOf(Region):
     """Addresses of which one is meant, nobody asks which: no rule parts them.
 
     What a rule asks of some of them is not known of the one.
+
+    Attributes:
+        asked: what rules have asked so.
     """
 
-    __slots__ = ()
+    __slots__ = ("asked",)
+
+    def __init__(self, version: int, intervals: Intervals, whole: Region | None = None) -> None:
+        super().__init__(version, intervals, whole)
+        self.asked: set[Intervals] = set()
 
     def is_within(self, asked: Intervals) -> Ternary:
         """Tell whether the address that is meant lies in `asked`."""
         try:
             return super().is_within(asked)
         except Parted:
+            self.asked.add(asked)
             return Ternary.UNKNOWN
 
 
@@ -233,6 +242,17 @@ def joined(parts: Iterable[Interval]) -> Intervals:
         else:
             found.append((low, high))
     return tuple(found)
+
+
+def around(parts: Iterable[Interval], most: int) -> Intervals:
+    """Return at most so many intervals that hold all of some: the smallest gaps are closed."""
+    exact = joined(parts)
+    if len(exact) <= most:
+        return exact
+    gaps = [(later[0] - earlier[1], at) for at, (earlier, later) in enumerate(pairwise(exact))]
+    cuts = sorted(at for _, at in sorted(gaps)[len(gaps) - most + 1 :])
+    firsts, lasts = [0, *(at + 1 for at in cuts)], [*cuts, len(exact) - 1]
+    return tuple([(exact[a][0], exact[b][1]) for a, b in zip(firsts, lasts, strict=True)])
 
 
 def holds(intervals: Intervals, number: int) -> bool:

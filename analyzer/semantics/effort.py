@@ -124,9 +124,16 @@ class Effort:
             self._asked = self._ask()  # which looks at all rules
         return self._asked
 
+    def asked_of(self, mark: Mark) -> Mark:
+        """Return a mark without the bits that no rule matches on."""
+        if mark == Mark():
+            return mark
+        bits = self.asked_bits()
+        return Mark(mark.value & bits, mark.unknown & bits)
+
     def _are_asked(self, one: Packet, other: Packet) -> bool:
         """Tell whether a rule matches on a bit of the marks in which two packets differ."""
-        return bool(_differing(one, other) & self.asked_bits())
+        return bool(differing_bits(one, other) & self.asked_bits())
 
     def _cut_off(self, bound: str) -> str:
         self.note(f"{bound}: answers that rest on more are ranges")
@@ -145,7 +152,7 @@ def _joined(one: Packet, other: Packet) -> Packet:
     )
 
 
-def _differing(one: Packet, other: Packet) -> int:
+def differing_bits(one: Packet, other: Packet) -> int:
     """Return the bits of marks that are not known alike of two packets."""
     found = 0
     for a, b in ((one.mark, other.mark), (one.flow_mark, other.flow_mark)):

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Packet
+from analyzer.model.packet import ALL_BITS, UNKNOWN_PACKET, Mark, Packet
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.rules import LOST_ROWS
 from analyzer.model.targets import Accept, Dnat, Masquerade, Redirect, Snat
@@ -127,6 +127,10 @@ class Hooks:
     def forget(self, exceeded: Iterable[str]) -> None:
         """Forget all bounds that were met but for these: nobody is told what lies behind."""
         self._effort.exceeded = dict.fromkeys(exceeded)
+
+    def asked_of(self, mark: Mark) -> Mark:
+        """Return a mark without the bits that no rule of the node matches on."""
+        return self._effort.asked_of(mark)
 
     def visited(self, ruleset: int = 0) -> dict[str, list[str]]:
         """Return the chains of a ruleset, by its number, that packets came to, by table."""

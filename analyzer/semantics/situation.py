@@ -122,11 +122,15 @@ class Situation:
         Raises:
             Parted: it leaves to some destinations by other devices than to others.
         """
-        if packet.out_interface is not None or not packet.is_routed or self.devices is None:
+        if packet.out_interface is not None or self.devices is None:
             return packet.out_interface
-        if packet.leaves_by is not None:
+        if packet.leaves_by is not None and packet.is_routed:
             return packet.leaves_by
-        side = self.devices.side(packet.destination, packet.destinations)
+        side = None
+        if packet.is_routed:
+            side = self.devices.side(packet.destination, packet.destinations)
+        if side is None and packet.destination is None:
+            self.want(POD_INTERFACE)  # of one of its destinations it may be known
         return self._devices(side, leaving=True)
 
     def told_by_devices(self, found: Ternary) -> Ternary:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.leaving import Leaving
-from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals
+from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
+from analyzer.model.region import Intervals, holds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
@@ -24,23 +24,39 @@ from tests.support.strategies import by_source
 SENT = Packet(protocol="tcp", translated=True, from_node=False)
 SITUATIONS = st.sampled_from([Situation(), Situation(local_addresses=frozenset({by_source.OWN}))])
 
+#: Destinations to which most packets go.
+WITHIN = st.sampled_from(
+    [None, *(((int(by_source.FIRST) + a, int(by_source.FIRST) + b),) for a, b in ((0, 1), (2, 6)))]
+)
+
 
 def hooks_of(text: str, situation: Situation) -> Hooks:
     return Hooks([read_ruleset(text.encode(), "dump")], "ip", situation)
 
 
-def check(text: str, situation: Situation, *, asks_pairs: bool) -> None:
+def check(
+    text: str, situation: Situation, *, asks_pairs: bool, within: Intervals | None = None
+) -> None:
+    """What is told of many packets is what a walk tells of each; whoever is told apart is asked."""
     hooks = hooks_of(text, situation)
-    leaving = Leaving(hooks, "ip", asks_pairs=asks_pairs)
-    for port in (80, 90):
-        for to in by_source.ADDRESSES:
-            sent = replace(SENT, destination=to, destination_port=port)
-            parts, _ = leaving.by_source(sent)
-            for source in by_source.ADDRESSES:
-                one = replace(sent, source=source)
-                ((_, alone),), _ = hooks.onward(one, made_here=False)
-                (found,) = at(parts, source)
-                assert found == alone, (source, to, port)
+    leaving = Leaving(hooks, "ip", asks_pairs=asks_pairs, within=lambda: within)
+    asked = leaving.asked(replace(SENT, protocol=None, mark=UNKNOWN_MARK), 1_000)
+    assert asked is not None
+    for protocol, port, to in product(("tcp", "udp"), (80, 90), by_source.ADDRESSES):
+        sent = replace(SENT, protocol=protocol, destination=to, destination_port=port)
+        parts, _ = leaving.by_source(sent)
+        told = {}
+        for source in by_source.ADDRESSES:
+            one = replace(sent, source=source)
+            ((_, alone),), _ = hooks.onward(one, made_here=False)
+            (found,) = at(parts, source)
+            assert found == alone, (source, to, protocol, port)
+            told[source] = alone
+        if within is None or holds(within, int(to)):
+            for one_of, other in combinations([each for each in told if each != to], 2):
+                if told[one_of] != told[other]:
+                    apart = [holds(each, int(one_of)) != holds(each, int(other)) for each in asked]
+                    assert any(apart), (one_of, other, to, protocol, port)
 
 
 def check_spared(text: str, situation: Situation, first: int, last: int) -> None:
@@ -60,11 +76,12 @@ def check_spared(text: str, situation: Situation, first: int, last: int) -> None
     st.one_of(by_source.iptables(hook="POSTROUTING"), by_source.iptables(hook="FORWARD")),
     SITUATIONS,
     st.booleans(),
+    WITHIN,
 )
 def test_flows_that_leave_through_iptables(
-    text: str, situation: Situation, asks_pairs: bool
+    text: str, situation: Situation, asks_pairs: bool, within: Intervals | None
 ) -> None:
-    check(text, situation, asks_pairs=asks_pairs)
+    check(text, situation, asks_pairs=asks_pairs, within=within)
 
 
 @examples(30, 1_000)
@@ -72,9 +89,12 @@ def test_flows_that_leave_through_iptables(
     st.one_of(by_source.nft(hook="postrouting"), by_source.nft(hook="forward")),
     SITUATIONS,
     st.booleans(),
+    WITHIN,
 )
-def test_flows_that_leave_through_nft(text: str, situation: Situation, asks_pairs: bool) -> None:
-    check(text, situation, asks_pairs=asks_pairs)
+def test_flows_that_leave_through_nft(
+    text: str, situation: Situation, asks_pairs: bool, within: Intervals | None
+) -> None:
+    check(text, situation, asks_pairs=asks_pairs, within=within)
 
 
 @examples(60, 2_000)
@@ -128,6 +148,9 @@ class Counting:
     @property
     def asked_ports(self) -> int:
         return self._hooks.asked_ports
+
+    def asked_of(self, mark: Mark) -> Mark:
+        return self._hooks.asked_of(mark)
 
     def onward(self, *given: Any, **more: Any) -> OnwardBySource:
         self.walks += 1

@@ -14,6 +14,7 @@ from analyzer.model.region import (
     Intervals,
     Parted,
     Region,
+    around,
     everything,
     joined,
     networks_of,
@@ -42,6 +43,19 @@ def test_intervals_that_overlap_or_touch_are_joined(given: list[tuple[int, int]]
     found = joined(given)
     assert numbers(found) == numbers(tuple(given))
     assert is_in_order(found)
+
+
+@given(INTERVALS, st.integers(1, 4))
+def test_few_intervals_hold_all_of_many_and_close_the_smallest_gaps(
+    given: list[tuple[int, int]], most: int
+) -> None:
+    exact, found = joined(given), around(given, most)
+    assert numbers(exact) <= numbers(found)
+    assert len(found) == min(len(exact), most)
+    assert is_in_order(found)
+    assert all(numbers((each,)) & numbers(exact) for each in found)
+    gaps = sorted(b[0] - a[1] for a, b in pairwise(exact))
+    assert sorted(b[0] - a[1] for a, b in pairwise(found)) == gaps[max(len(gaps) - most + 1, 0) :]
 
 
 @examples(100, 3_000)

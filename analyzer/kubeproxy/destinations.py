@@ -1,0 +1,198 @@
+"""Packets to many destinations, parted where a rule matches on some of these.
+
+Theory of operation
+===================
+
+A packet has a whole region of destinations and traverses the rules once for all of them, until a
+rule matches on some (`Parted`): then it starts again, once for those and once for the others. What
+is found for an address so holds for all addresses that no rule distinguishes from it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final
+
+from analyzer.model.addresses import IPV4
+from analyzer.model.packet import Packet
+from analyzer.model.region import Intervals, Parted, everything, holds, without
+from analyzer.model.value import replace
+from analyzer.semantics.onward import Onward, OnwardBySource, one_of
+from analyzer.semantics.parts import holds as is_of
+
+#: Questions of rules by which one destination is told from others; it then is walked for alone.
+_MOST_ASKED: Final = 3
+#: Questions that part one and the same rest, and for how many that were walked for alone it is one
+#: more. Where rules name addresses one by one, as sets of hairpins do, each question takes one of
+#: them off the rest, at the cost of a look at all.
+_MOST_PARTED: Final = 16
+_ALONE: Final = 4
+#: Of what rules matched on, that parts the next packets before they are walked.
+_MOST_CUTS: Final = 8
+
+
+class Destinations:
+    """What becomes of a packet by its destination, told when it is asked for.
+
+    `wide` goes to any of its destinations; `walk` tells what becomes of it by its source. Most
+    packets go to one `within` some of these: what rules match on of others does not part those.
+    `cuts` is what rules matched on of other packets, and is given more of it: they most often do
+    the same of this one, and to be told so by a walk is to begin it anew.
+    """
+
+    def __init__(
+        self,
+        wide: Packet,
+        walk: Callable[[Packet], OnwardBySource],
+        within: Intervals,
+        cuts: list[Intervals],
+    ) -> None:
+        self._walk = walk
+        self._within = within
+        self._cuts = cuts
+        # Parts in order of their first address: where that is, and what is told or left to walk.
+        self._firsts: list[int] = []
+        # And how many questions have told it from the rest.
+        self._held: list[tuple[Intervals, OnwardBySource | Packet, int]] = []
+        self._alone: dict[int, OnwardBySource] = {}
+        assert wide.destinations is not None
+        self.version = wide.destinations.version
+        self._keep(wide, wide, 0)
+        parts = [wide]
+        for cut in (within, *cuts):
+            parts = [part for each in parts for part in _cut(each, cut)]
+        for part in parts[1:] and parts:
+            self._keep(part, part, 0)
+
+    def _keep(self, packet: Packet, told: OnwardBySource | Packet, depth: int) -> None:
+        assert packet.destinations is not None
+        for interval in packet.destinations.intervals:
+            place = bisect_right(self._firsts, interval[0])
+            if place and self._firsts[place - 1] == interval[0]:
+                self._held[place - 1] = (interval,), told, depth
+            else:
+                self._firsts.insert(place, interval[0])
+                self._held.insert(place, ((interval,), told, depth))
+
+    def of(self, address: int) -> OnwardBySource:
+        """Return what becomes of packets to an address."""
+        found = self._alone.get(address)
+        if found is not None:
+            return found
+        _, held, depth = self._held[bisect_right(self._firsts, address) - 1]
+        most = _MOST_PARTED + len(self._alone) // _ALONE
+        asked = 0
+        while isinstance(held, Packet):
+            asked += 1
+            if asked > _MOST_ASKED or depth > most:
+                found = self._alone[address] = self._walk(self._to(held, address))
+                return found
+            self._part(held, depth)
+            _, held, depth = self._held[bisect_right(self._firsts, address) - 1]
+        return held
+
+    def _to(self, packet: Packet, address: int) -> Packet:
+        """Return a packet to one of its destinations; with what comes back it comes from there."""
+        known = IPv4Address(address) if self.version == IPV4 else IPv6Address(address)
+        if packet.sources is packet.destinations:
+            return replace(packet, source=known, sources=None, destination=known, destinations=None)
+        return replace(packet, destination=known, destinations=None)
+
+    def _part(self, packet: Packet, depth: int) -> None:
+        """Walk a packet, or tell its destinations apart as a rule asks."""
+        try:
+            told = self._walk(packet)
+        except Parted as by:
+            if len(self._cuts) < _MOST_CUTS and by.asked not in self._cuts:
+                self._cuts.append(by.asked)
+            for part in packet.parted(by):
+                self._keep(part, part, depth + 1)
+        else:
+            self._keep(packet, told, depth)
+
+    def all(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
+        """Return what becomes of packets to each part within; None: there are more than `most`."""
+        while True:
+            held = [each for each in self._held if holds(self._within, each[0][0][0])]
+            left = {id(each): (each, depth) for _, each, depth in held if isinstance(each, Packet)}
+            if not left:
+                return [(where, each) for where, each, _ in held if not isinstance(each, Packet)]
+            if len(held) > most:
+                return None
+            for packet, depth in left.values():
+                self._part(packet, depth)
+
+    def elsewhere(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
+        """Return the same, of packets that do not go to where they come from at least."""
+        return self.all(most)
+
+
+def _cut(packet: Packet, asked: Intervals) -> tuple[Packet, ...]:
+    """Return a packet to those of its destinations that lie in `asked`, and one to the others."""
+    assert packet.destinations is not None
+    inside = packet.destinations.common(asked)
+    if not inside or inside == packet.destinations.intervals:
+        return (packet,)
+    return packet.parted(Parted(packet.destinations, asked, inside))
+
+
+class Paired:
+    """The same where rules ask for pairs of a source and a destination, as for what comes back.
+
+    `apart` tells it of packets that go elsewhere than to where they come from, `itself` of those
+    that do not: what it tells of all sources is that of a destination's own address.
+    """
+
+    def __init__(
+        self,
+        apart: Destinations,
+        itself: Destinations,
+        of_all_ports: dict[int, OnwardBySource],
+    ) -> None:
+        self._all = (everything(apart.version),)
+        self._apart = apart
+        self._itself = itself
+        self._of_all_ports = of_all_ports
+        self._known: dict[int, OnwardBySource] = {}
+        # With what they are like, so that no other gets its identity.
+        self._alike: dict[int, tuple[OnwardBySource, OnwardBySource]] = {}
+
+    def of(self, address: int) -> OnwardBySource:
+        """Return what becomes of packets to an address."""
+        found = self._known.get(address)
+        if found is None:
+            found = self._known[address] = self._both(address)
+        return found
+
+    def _both(self, address: int) -> OnwardBySource:
+        others, back = self._apart.of(address), self._itself.of(address)
+        own, asked = back
+        itself = one_of(held for _, held in own)
+        parts, asked_apart = others
+        of_all_ports = id(others) in self._of_all_ports and id(back) in self._of_all_ports
+        if all(held == itself for where, held in parts if is_of(where, address)):
+            if of_all_ports or id(others) not in self._of_all_ports:
+                return others
+            # Of what comes back another port may tell more.
+            return self._alike.setdefault(id(others), (others, (parts, asked_apart)))[1]
+        here = ((address, address),)
+        found: list[tuple[Intervals | None, Onward]] = [(here, itself)]
+        for where, held in parts:
+            left = without(self._all if where is None else where, here)
+            if left:
+                found.append((left, held))
+        both = tuple(found), asked_apart | asked | {here}
+        if of_all_ports:
+            self._of_all_ports[id(both)] = both
+        return both
+
+    def all(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
+        """Return what becomes of packets to each part; None: there are more than `most`."""
+        apart, itself = self._apart.all(most), self._itself.all(most)
+        return None if apart is None or itself is None else [*apart, *itself]
+
+    def elsewhere(self, most: int) -> list[tuple[Intervals, OnwardBySource]] | None:
+        """Return the same, of packets that do not go to where they come from."""
+        return self._apart.all(most)
