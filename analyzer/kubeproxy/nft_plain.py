@@ -107,6 +107,8 @@ class PlainServices:
         self._parts = parts
         self._known: dict[tuple[Kind, Source], _Walked] = {}
         self._ways: dict[tuple[Kind, Source, frozenset[Network]], tuple[_Way, ...]] = {}
+        #: Kinds of which walks from all sources are known.
+        self._plain: set[Kind] = set()
         self._odd: dict[Kind, int] = {}
         self._returning: dict[tuple[object, ...], frozenset[Mark]] = {}
         self._to_itself: dict[tuple[object, ...], Judged] = {}
@@ -127,9 +129,10 @@ class PlainServices:
         if kind is None:
             return None
         drawn = self._drawn(place.chain)
-        for source in Source:
-            if self._walked(kind, source, place, drawn) is None:
+        if kind not in self._plain:
+            if any(self._walked(kind, source, place, drawn) is None for source in Source):
                 return None
+            self._plain.add(kind)
         number = len(self._every)
         self._every.append(drawn)
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
