@@ -102,7 +102,7 @@ def _services(options: SimpleNamespace) -> int:
         services = in_order(narrow(given.view, options.service, options.namespace), options.sort)
     findings, diagnostics = None, (*given.view.diagnostics, *lacking(given))
     if options.check:
-        findings, diagnostics = _check(options, given)
+        findings, diagnostics = _check(options, given, diagnostics)
     answer = ServicesAnswer(
         ruleset=given.ruleset,
         cluster=given.cluster,
@@ -126,11 +126,16 @@ def _specs(options: SimpleNamespace, given: Input) -> Mapping[tuple[str, str], A
     return {(spec.name, spec.protocol): spec for spec in given.services()}
 
 
-def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnostic, ...]]:
-    """Return how many invariants are broken, and all that is to be said of the dump."""
+def _check(
+    options: SimpleNamespace, given: Input, others: tuple[Diagnostic, ...]
+) -> tuple[int, tuple[Diagnostic, ...]]:
+    """Return how many invariants are broken, and all that is to be said of the dump.
+
+    `others` is what is said of it anyhow.
+    """
     from analyzer.kubeproxy.check.invariants import check
     from analyzer.model.rules import Ruleset
-    from analyzer.questions.judging import lacking, unlisted_endpoints
+    from analyzer.questions.judging import unlisted_endpoints
 
     node = options.node if options.node in given.cluster.node_names else None
     findings = 0
@@ -149,8 +154,8 @@ def _check(options: SimpleNamespace, given: Input) -> tuple[int, tuple[Diagnosti
         found += checked.diagnostics
     # Of the same fault the check says more.
     codes = {each.code for each in found}
-    others = [each for each in (*given.view.diagnostics, *lacking(given)) if each.code not in codes]
-    return findings, (*others, *unlisted_endpoints(given), *found)
+    kept = [each for each in others if each.code not in codes]
+    return findings, (*kept, *unlisted_endpoints(given), *found)
 
 
 def _tree(options: SimpleNamespace) -> int:

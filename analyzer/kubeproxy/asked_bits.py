@@ -56,6 +56,14 @@ def text_of(table: Table) -> str:
     return "".join(each.text for each in rows)
 
 
+def says(table: Table, pattern: re.Pattern[str]) -> bool:
+    """Tell whether the rows of all chains of a table say something, without a copy of them."""
+    if isinstance(table.chains, Chains):
+        block = table.chains.block
+        return pattern.search(block.text, *block.span) is not None
+    return pattern.search(rows_of(table)) is not None
+
+
 def rows_of(table: Table) -> str:
     """Return the rows of all chains of a table, each on a line, of those that were mended too."""
     return text_of(table) + "".join(f"{rule.raw}\n" for rule in _other_rules(table))

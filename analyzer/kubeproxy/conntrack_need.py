@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from analyzer.kubeproxy.asked_bits import rows_of
+from analyzer.kubeproxy.asked_bits import says
 from analyzer.model import matches as m
 from analyzer.model import nft_statements as s
 from analyzer.model import targets as t
@@ -57,7 +57,7 @@ def is_tracking(rulesets: Iterable[Rules], family: str) -> bool:
 def _of_iptables(ruleset: Ruleset) -> Iterator[Rule]:
     """Give the rules that may need it: few others are understood."""
     for table in ruleset.tables.values():
-        if not _SAYING.search(rows_of(table)):
+        if not says(table, _SAYING):
             continue
         for chain in table.chains.values():
             rules = chain.rules

@@ -343,10 +343,7 @@ class Recogniser:
     def _routes(self, entrances: list[Entrance]) -> Sequence[Route]:
         """Return the routes of a ServicePort: at once, or when they are asked for if plain."""
         if all(map(self._plain_ways.is_direct, entrances)):
-            plain = self._plain_ways
-            return PlainRoutes(
-                lambda source: plain.made(entrances, source), lambda: plain.spares_all
-            )
+            return self._plain_ways.routes(entrances)
         return tuple([route for e in entrances for route in self._all(e)])
 
     def _all(self, entrance: Entrance) -> Iterator[Route]:

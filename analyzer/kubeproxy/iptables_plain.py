@@ -13,7 +13,7 @@ from functools import cached_property
 from analyzer.kubeproxy.iptables_entrances import Entrance
 from analyzer.kubeproxy.masquerade import Masquerade
 from analyzer.kubeproxy.plain import PlainTable
-from analyzer.kubeproxy.plain_shares import PlainShares, told_otherwise
+from analyzer.kubeproxy.plain_shares import PlainRoutes, PlainShares, told_otherwise
 from analyzer.kubeproxy.sources import PodNetworks
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import VERSIONS, Address, Network, network_from_text
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
     from typing import Final, TypeAlias
 
     from analyzer.kubeproxy.plain_grounds import PlainGrounds
-    from analyzer.kubeproxy.plain_shares import JudgedPart
+    from analyzer.kubeproxy.plain_shares import Fares, JudgedPart
     from analyzer.kubeproxy.source_parts import SourceParts
     from analyzer.kubeproxy.walks import NatWalks
     from analyzer.model.region import Intervals
@@ -62,6 +62,7 @@ class PlainWays:
         self.addresses: dict[Way, Address] = {}
         #: What tells which plain flows are masqueraded, by the network that a Service spares.
         self._judges_of: dict[Source, dict[str | None, list[JudgedPart]]] = {s: {} for s in Source}
+        self._fares: dict[str | None, Fares] = {}
         #: By protocol, the destinations whose flows come to KUBE-SERVICES untouched.
         self._directly: dict[str, Intervals] = {}
         self._masquerade = Masquerade(plain, walks, own, lambda: self._is_quiet)
@@ -147,15 +148,36 @@ class PlainWays:
             for hook in ("PREROUTING", "OUTPUT")
         )
 
+    def routes(self, entrances: list[Entrance]) -> PlainRoutes:
+        """Return the routes of a ServicePort whose frontends are all direct."""
+        alone = entrances[0].plain if len(entrances) == 1 else None
+        return PlainRoutes(
+            lambda source: self.made(entrances, source),
+            lambda: self.spares_all,
+            None if alone is None else alone.drawn,
+            lambda: None if alone is None else self._fares_of(alone.unmarked),
+        )
+
+    def _fares_of(self, unmarked: str | None) -> Fares:
+        if unmarked not in self._fares:
+            every = tuple(tuple(self._judges_from(source, unmarked)) for source in Source)
+            by_endpoint = any(callable(judge) for parts in every for *_, judge in parts)
+            self._fares[unmarked] = None if by_endpoint else every
+        return self._fares[unmarked]
+
+    def _judges_from(self, source: Source, unmarked: str | None) -> list[JudgedPart]:
+        known = self._judges_of[source]
+        if unmarked not in known:
+            known[unmarked] = list(self._judges(source, unmarked))
+        return known[unmarked]
+
     def made(self, entrances: list[Entrance], source: Source) -> Iterator[Route]:
         """Give the routes from one kind of source to frontends, all of which are direct."""
-        judges = self._judges_of[source]
         for entrance in entrances:
             plain = entrance.plain
             assert plain is not None
-            if plain.unmarked not in judges:
-                judges[plain.unmarked] = list(self._judges(source, plain.unmarked))
-            for network, address, judge in told_otherwise(plain, judges[plain.unmarked]):
+            judges = self._judges_from(source, plain.unmarked)
+            for network, address, judge in told_otherwise(plain, judges):
                 if network is not None and address is not None:
                     way = entrance.frontend, entrance.protocol, source, network
                     self.addresses[way] = address

@@ -85,6 +85,11 @@ def service_name(text: str) -> ServiceName:
     return ServiceName(namespace, service, port or None, text if port else f"{namespace}/{service}")
 
 
+def plain_name(name: str) -> str:
+    """Return a ServicePort's name without the colon that 1.18 and before put behind it."""
+    return name.removesuffix(":")
+
+
 def name_in_chain(chain: str) -> str | None:
     """Return the name that a chain of nftables mode has in its own: ``service-HASH-ns/a/tcp/p``.
 

@@ -107,15 +107,19 @@ class PlainServices:
         self._parts = parts
         self._known: dict[tuple[Kind, Source], _Walked] = {}
         self._ways: dict[tuple[Kind, Source, frozenset[Network]], tuple[_Way, ...]] = {}
+        #: Kinds of which walks from all sources are known.
+        self._plain: set[Kind] = set()
         self._odd: dict[Kind, int] = {}
         self._returning: dict[tuple[object, ...], frozenset[Mark]] = {}
         self._to_itself: dict[tuple[object, ...], Judged] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
         #: By what tells of flows: to which endpoints none is lost.
         self._passing: dict[Towards, dict[tuple[Address, int | None], bool]] = {}
-        #: Those that are told by one walk; None: that walk does not tell.
-        self._spared: dict[Towards, set[Address] | None] = {}
+        #: Of how many of `_every` one walk told that none is lost; None: that walk does not tell.
+        self._spared: dict[Towards, int | None] = {}
         self._every: list[Drawn] = []
+        #: The addresses of the endpoints of so many of them.
+        self._addresses: tuple[int, Intervals] = 0, ()
 
     def routes(self, place: PlainPlace) -> Sequence[Route] | None:
         """Return the routes of a frontend, made when they are asked for; None: it is not plain."""
@@ -125,15 +129,17 @@ class PlainServices:
         if kind is None:
             return None
         drawn = self._drawn(place.chain)
-        for source in Source:
-            if self._walked(kind, source, place, drawn) is None:
+        if kind not in self._plain:
+            if any(self._walked(kind, source, place, drawn) is None for source in Source):
                 return None
+            self._plain.add(kind)
+        number = len(self._every)
         self._every.append(drawn)
         service = PlainService("", "", place.protocol, place.frontend.port or 0, "", None, drawn)
 
         @cache
         def is_quiet() -> bool:
-            return self._is_quiet(kind, service)
+            return self._is_quiet(kind, service, number)
 
         return PlainRoutes(
             lambda source: self._made(kind, source, place, service, is_quiet), is_quiet
@@ -144,8 +150,11 @@ class PlainServices:
         """Whether there are routes that are made when they are asked for."""
         return bool(self._known)
 
-    def _is_quiet(self, kind: Kind, service: PlainService) -> bool:
-        """Tell whether no rule behind nat may drop or reject what is sent to endpoints."""
+    def _is_quiet(self, kind: Kind, service: PlainService, number: int) -> bool:
+        """Tell whether no rule behind nat may drop or reject what is sent to endpoints.
+
+        `number` is the Service's place in `_every`.
+        """
         ways = {}
         for source in Source:
             for mark in self._known[kind, source].marks:
@@ -153,7 +162,7 @@ class PlainServices:
                 way = source, service.protocol, mark
                 ways[self._walks.towards(*way)] = way
         for towards, way in ways.items():
-            if self._is_spared(towards, way, service.drawn):
+            if self._is_spared(towards, way, number):
                 continue
             known = self._passing.setdefault(towards, {})
             for endpoint in service.drawn.endpoints:
@@ -165,20 +174,19 @@ class PlainServices:
                     return False
         return True
 
-    def _is_spared(self, towards: Towards, way: tuple[Source, str, Mark], drawn: Drawn) -> bool:
+    def _is_spared(self, towards: Towards, way: tuple[Source, str, Mark], number: int) -> bool:
         """Tell whether one walk for the endpoints of all Services says that none is lost."""
-        spared = self._spared.setdefault(towards, set())
-        if spared is None:
-            return False
-        if all(endpoint.address in spared for endpoint in drawn.endpoints):
-            return True
-        every = {endpoint.address for each in self._every for endpoint in each.endpoints}
-        numbers = [(int(address), int(address)) for address in every - spared]
-        if not self._walks.spares(*way, joined(numbers)):
-            self._spared[towards] = None
-            return False
-        spared |= every
-        return True
+        spared = self._spared.get(towards, 0)
+        if spared is not None and number >= spared:
+            done, addresses = self._addresses
+            if done < len(self._every):
+                endpoints = (each for drawn in self._every[done:] for each in drawn.endpoints)
+                found = {int(endpoint.address) for endpoint in endpoints}
+                addresses = joined([*addresses, *[(each, each) for each in found]])
+                self._addresses = len(self._every), addresses
+            told = self._walks.spares(*way, addresses)
+            spared = self._spared[towards] = len(self._every) if told else None
+        return spared is not None
 
     def _kind(self, place: PlainPlace) -> Kind | None:
         address, port = place.frontend.address, place.frontend.port

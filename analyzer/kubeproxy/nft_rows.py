@@ -8,6 +8,7 @@ twentieth of it. Whatever has another shape is left to who understands it.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import TypeAlias
@@ -125,17 +126,20 @@ def chain_of(table: Table, name: str) -> PlainChain | None:
             found = _of_json([body["expr"] for _, body in source], table)
     except (KeyError, TypeError, ValueError):
         return None
-    if found is None or not all(map(_is_end, found.texts)):
+    if found is None or not _are_ends(found.texts):
         return None
     # An endpoint that is listed twice has the shares of both numbers.
     return found if len(set(found.texts)) == len(found.texts) else None
 
 
-def _is_end(text: str) -> bool:
-    """Tell whether a text is an address as nft prints it, and a port."""
-    address, _, port = text.rpartition(":")
-    family = "ip6" if address.startswith("[") else "ip"
-    return is_port(port) and are_hosts([address.strip("[]")], family)
+def _are_ends(texts: Sequence[str]) -> bool:
+    """Tell whether each text is an address as nft prints it, and a port."""
+    parts = [text.rpartition(":") for text in texts]
+    addresses = [address for address, _, _ in parts]
+    family = "ip6" if addresses[0].startswith("[") else "ip"
+    if family == "ip6":
+        addresses = [address.strip("[]") for address in addresses]
+    return all(map(is_port, {port for _, _, port in parts})) and are_hosts(addresses, family)
 
 
 def _of_text(body: str, table: Table) -> PlainChain | None:

@@ -135,6 +135,10 @@ class Judged:
 Judge = Judged | Callable[[str, Endpoint], Judged]
 
 
+#: How flows from each source fare, parts of it apart; None: some endpoints' otherwise than others'.
+Fares = tuple[object, ...] | None
+
+
 def _answer(judge: Judge, protocol: str, endpoint: Endpoint) -> Judged:
     return judge if isinstance(judge, Judged) else judge(protocol, endpoint)
 
@@ -233,14 +237,25 @@ class PlainRoutes(Sequence[Route]):
     In the order of frontends, and for each of them in that of sources. They are only made where
     flows from all sources meet the same draws, those of a hairpin apart. `is_quiet` tells whether
     none of the flows is certainly or perhaps lost behind its DNAT.
+
+    Attributes:
+        drawn: the draws, where there is one frontend and all endpoints of a route fare alike.
+        fares: how flows from each source fare then: the same of routes that differ in frontend
+            and draws alone.
     """
 
-    __slots__ = ("_is_quiet", "_made", "from_source")
+    __slots__ = ("_is_quiet", "_made", "drawn", "fares", "from_source")
 
     def __init__(
-        self, from_source: Callable[[Source], Iterator[Route]], is_quiet: Callable[[], bool]
+        self,
+        from_source: Callable[[Source], Iterator[Route]],
+        is_quiet: Callable[[], bool],
+        drawn: Drawn | None = None,
+        fares: Callable[[], Fares] = lambda: None,
     ) -> None:
         self.from_source = from_source
+        self.drawn = drawn
+        self.fares = fares
         self._is_quiet = is_quiet
         self._made: tuple[Route, ...] | None = None
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import DRAWING, Facts, plain_name
+from analyzer.kubeproxy.check.facts import DRAWING, Facts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.names import plain_name
 from analyzer.model.addresses import address_and_port_from_text
 
 
@@ -20,15 +21,9 @@ def comments(facts: Facts) -> Iterator[Finding]:
     for chain in facts.chains(*DRAWING, names.ENDPOINT_PREFIX):
         owners = {plain_name(name) for name, _ in facts.owners.get(chain, {})}
         for row in facts.rows(chain):
-            if row.comment and not _is_usual(facts, row, owners):
+            if row.comment:
                 yield from _endpoint(facts, row)
                 yield from _name(facts, row, owners)
-
-
-def _is_usual(facts: Facts, row: Row, owners: set[str]) -> bool:
-    """Tell whether a comment says what nearly all do, of which there are many in a large dump."""
-    name, arrow, says = row.comment.partition(" -> ")
-    return name in owners and (not arrow or says == facts.destinations.get(row.target or ""))
 
 
 def _endpoint(facts: Facts, row: Row) -> Iterator[Finding]:

@@ -1,17 +1,13 @@
-"""Each endpoint is drawn once, and of n that are left with a probability of 1/n.
-
-Source: kubernetes, pkg/proxy/iptables/proxier.go, ``probability``: ten digits, five up to 1.14.
-"""
+"""Each endpoint is drawn once, and of n that are left with a probability of 1/n."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from itertools import pairwise
-from typing import Final
 
 from analyzer.kubeproxy.check.facts import DRAWING, Facts
 from analyzer.kubeproxy.check.findings import Finding
+from analyzer.kubeproxy.check.probabilities import is_one_of, number_of
 from analyzer.kubeproxy.check.rows import Row
 from analyzer.model.probability import (
     ALWAYS,
@@ -20,8 +16,6 @@ from analyzer.model.probability import (
     Dyadic,
     threshold_from_text,
 )
-
-_DIGITS: Final = (10, 5)
 
 
 def draws(facts: Facts) -> Iterator[Finding]:
@@ -64,12 +58,10 @@ def _order(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
 def _probabilities(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
     drawn = [row for row in rows if row.probability is not None]
     total = len(drawn) + 1
-    wrong = [
-        at for at, row in enumerate(drawn) if not _is_one_of(total - at, row.probability or "")
-    ]
+    wrong = [at for at, row in enumerate(drawn) if not is_one_of(total - at, row.probability or "")]
     if not wrong:
         return
-    numbers = [_number(row.probability or "") for row in drawn]
+    numbers = [number_of(row.probability or "") for row in drawn]
     # Numbers that fall to 2 by more than one at a time: rules between them are lost.
     if None not in numbers and rows[-1].probability is None:
         known = [number for number in numbers if number is not None]
@@ -133,31 +125,3 @@ def _left(rows: list[Row]) -> Dyadic:
 
 def _percent(share: Dyadic) -> str:
     return f"{float(share) * 100:.4g}%"
-
-
-@cache
-def _is_one_of(number: int, printed: str) -> bool:
-    """Tell whether `printed` is 1/number, as kube-proxy writes and iptables-save prints it.
-
-    What was written became a threshold out of 2**31, and that is printed with some digits.
-    """
-    digits = len(printed.partition(".")[2])
-    for written in _DIGITS:
-        text = f"{1 / number:.{written}f}"
-        share = threshold_from_text(text) / (1 << XT_STATISTIC_BITS)
-        if printed in {text, f"{share:.{digits}f}"}:
-            return True
-    return False
-
-
-@cache
-def _number(printed: str) -> int | None:
-    """Return the n of which a probability is 1/n, or None."""
-    try:
-        threshold = threshold_from_text(printed)
-    except ValueError:
-        return None
-    if not threshold:
-        return None
-    number = round((1 << XT_STATISTIC_BITS) / threshold)
-    return number if number > 1 and _is_one_of(number, printed) else None

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, plain_name
+from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row, host
+from analyzer.kubeproxy.names import plain_name
 
 #: 1.2 set the mark in the endpoint's own chain.
 _MARKS: Final = frozenset({names.MARK_MASQUERADE, "MARK"})
@@ -22,7 +23,7 @@ def endpoints(facts: Facts) -> Iterator[Finding]:
     """Find endpoints without DNAT, with a wrong or lost hairpin mark, or of two Services."""
     for chain in facts.chains(names.ENDPOINT_PREFIX):
         rows = facts.rows(chain)
-        if not rows or not facts.callers.get(chain) or _is_usual(facts, chain, rows):
+        if not rows or not facts.callers.get(chain):
             continue
         sends = [row for row in rows if row.dnat is not None]
         if sends:
@@ -37,24 +38,6 @@ def endpoints(facts: Facts) -> Iterator[Finding]:
                 partial=True,
             )
         yield from _shared(facts, chain)
-
-
-def _is_usual(facts: Facts, chain: str, rows: list[Row]) -> bool:
-    """Tell whether a chain is of one ServicePort and has just the two rules of nearly all."""
-    owners = facts.owners.get(chain, {})
-    if len(rows) != len(("mark", "send")) or len(owners) != 1:
-        return False
-    ((_, protocol),) = owners
-    marks, sends = rows
-    to = (sends.dnat or "").rpartition(":")[0]
-    return (
-        bool(to)
-        and sends.protocol == protocol
-        and marks.dnat is None
-        and marks.target == names.MARK_MASQUERADE
-        and marks.source == f"{to}/32"
-        and not marks.source_negated
-    )
 
 
 def _sent(facts: Facts, chain: str, sends: list[Row]) -> Iterator[Finding]:

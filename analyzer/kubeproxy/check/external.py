@@ -5,6 +5,7 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``: KUBE-FW, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
@@ -35,10 +36,10 @@ def _leads_on(row: Row) -> bool:
 
 def _pod_network(facts: Facts) -> str | None:
     """Return the network of pods as the rules for flows from outside name it."""
-    for chain in (names.SERVICES, *facts.chains("KUBE-SVC-")):
-        for row in facts.rows(chain):
-            if row.target == names.MARK_MASQUERADE and row.source_negated and row.asks_port:
-                return row.source
+    of_services = (row for row in facts.all_rows() if row.chain.startswith("KUBE-SVC-"))
+    for row in itertools.chain(facts.rows(names.SERVICES), of_services):
+        if row.target == names.MARK_MASQUERADE and row.source_negated and row.asks_port:
+            return row.source
     return None
 
 

@@ -1,7 +1,8 @@
 """What all invariants look at: the rules of a dump, who leads where, and whose chains are whose.
 
-Every rule is looked at once, as a `Row`. A chain belongs to the ServicePorts that the comments
-of the rules name which lead there; what flows come to it is told by the frontends above it.
+Rules are looked at as a `Row` each, those of chains that are `settled` left out. A chain belongs to
+the ServicePorts that the comments of the rules name which lead there; what flows come to it is told
+by the frontends above it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from functools import cached_property
 from typing import Final
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.rows import Row, rows_of_table
+from analyzer.kubeproxy.check.rows import Row, rows_of, rows_of_table
+from analyzer.kubeproxy.check.settled import settled
+from analyzer.kubeproxy.check.usual import Usual
 from analyzer.model.addresses import Address
 from analyzer.model.rules import Ruleset, Table
 from analyzer.model.services import ApiServicePort
@@ -47,6 +50,12 @@ class Frontend:
     row: Row
 
     @property
+    def is_loopback(self) -> bool:
+        """Whether it only counts what comes to a NodePort over loopback, as from 1.33 on."""
+        row = self.row
+        return row.chain == names.NODE_PORTS and row.destination is not None and row.host is None
+
+    @property
     def place(self) -> str:
         """Where flows are sent: address (``*``: any of the node), port and protocol."""
         address = "*" if self.address is None else self.address
@@ -64,6 +73,8 @@ class Facts:
 
     Attributes:
         node: whose dump it is, where that was said.
+        settled: chains of which no invariant has anything to say, and that draw: by the names of
+            the chains of their endpoints, which are settled too, where these send flows.
     """
 
     def __init__(
@@ -80,24 +91,64 @@ class Facts:
         self.nat = self._table("nat")
         self.filter = self._table("filter")
         self._named: dict[tuple[str, ...], list[str]] = {}
-        self._rows = {table.name: rows_of_table(table) for table in (self.nat, self.filter)}
+        self._usual = Usual(self.nat)
+        self._rows: dict[str, dict[str, list[Row]]] = {}
+        #: Of chains that are settled, those that something asked for all the same.
+        self._asked: dict[str, list[Row]] = {}
+        self.settled: dict[str, dict[str, str]] = {}
+        self._ends: frozenset[str] = frozenset()
+        self._settle()
+        self._rows["filter"] = rows_of_table(self.filter, self.filter.chains)
+
+    def _settle(self) -> None:
+        """Make rows of what is not settled."""
+        usual, every = self._usual, list(self.nat.chains)
+        odd = [name for name in every if name not in usual.endpoints and name not in usual.drawing]
+        rows = rows_of_table(self.nat, odd)
+        rows.update({name: list(each.marks) for name, each in usual.drawing.items()})
+        self._rows["nat"] = {name: rows[name] for name in every if name in rows}
+        # Of a mark that is lost each rule that leads to it may be told.
+        if rows.get(names.MARK_MASQUERADE):
+            frontends = self._frontends()
+            self.settled = settled(
+                usual,
+                self.all_rows(),
+                self._owners(frontends),
+                {(f.address, f.protocol, f.port) for f in frontends if not f.is_loopback},
+            )
+        self._ends = frozenset(end for each in self.settled.values() for end in each)
+        opened = [*usual.drawing.keys() - self.settled.keys(), *usual.endpoints.keys() - self._ends]
+        rows.update(rows_of_table(self.nat, opened))
+        self._open = [name for name in every if name in rows and name not in self.settled]
+        self._rows["nat"] = {name: rows[name] for name in every if name in rows}
 
     def _table(self, name: str) -> Table:
         return self.ruleset.tables.get(name) or Table(self.ruleset.family, name, {})
 
     def rows(self, chain: str, table: str = "nat") -> list[Row]:
         """Return the rules of a chain; of one that is not there, none."""
+        if table == "nat" and (chain in self.settled or chain in self._ends):
+            if chain not in self._asked:
+                self._asked[chain] = list(rows_of(self.nat.chains[chain]))
+            return self._asked[chain]
         return self._rows[table].get(chain, [])
 
+    def has_rows(self, chain: str) -> bool:
+        """Tell whether a chain of the nat table has rules."""
+        return chain in self.settled or bool(self.rows(chain))
+
     def all_rows(self, table: str = "nat") -> Iterator[Row]:
-        """Give the rules of all chains of a table, chain by chain."""
+        """Give the rules of all chains of a table, chain by chain.
+
+        Without those of settled endpoints, and those that draw them.
+        """
         return itertools.chain.from_iterable(self._rows[table].values())
 
     def chains(self, *prefixes: str) -> Sequence[str]:
-        """Return the names of the nat table's chains that begin with a prefix."""
+        """Return the names of the nat table's chains that begin with a prefix, none settled."""
         found = self._named.get(prefixes)
         if found is None:  # many invariants ask for the same, of which there may be many
-            found = [name for name in self.nat.chains if name.startswith(prefixes)]
+            found = [name for name in self._open if name.startswith(prefixes)]
             self._named[prefixes] = found
         return found
 
@@ -111,6 +162,9 @@ class Facts:
     @cached_property
     def frontends(self) -> list[Frontend]:
         """The rules of KUBE-SERVICES and KUBE-NODEPORTS that lead to a chain of a Service."""
+        return self._frontends()
+
+    def _frontends(self) -> list[Frontend]:
         return [
             frontend_of(row)
             for chain in (names.SERVICES, names.NODE_PORTS)
@@ -173,11 +227,15 @@ class Facts:
     def owners(self) -> dict[str, dict[tuple[str, str], Row]]:
         """By chain of a Service or endpoint: name and protocol of the ServicePorts it serves.
 
-        A name is as kube-proxy hashes it, and comes with the rule that gave it.
+        A name is as kube-proxy hashes it, and comes with the rule that gave it. Chains of settled
+        endpoints are left out.
         """
+        return self._owners(self.frontends)
+
+    def _owners(self, frontends: Iterable[Frontend]) -> dict[str, dict[tuple[str, str], Row]]:
         found: dict[str, dict[tuple[str, str], Row]] = {}
         rest: list[str] = []
-        for frontend in self.frontends:
+        for frontend in frontends:
             chain = frontend.row.target or ""
             if frontend.name and frontend.protocol:
                 key = frontend.name, frontend.protocol
@@ -185,7 +243,7 @@ class Facts:
                 rest.append(chain)
         while rest:
             chain = rest.pop()
-            for row in self.rows(chain):
+            for row in self._rows["nat"].get(chain, ()):
                 if not (row.is_jump and row.target and row.target.startswith(OWN_PREFIXES)):
                     continue
                 theirs = found.setdefault(row.target, {})
@@ -201,7 +259,7 @@ class Facts:
     @cached_property
     def destinations(self) -> dict[str, str]:
         """Address and port that each KUBE-SEP chain sends flows to, where it is just one."""
-        found = {}
+        found = {chain: to for each in self.settled.values() for chain, to in each.items()}
         for chain in self.chains(names.ENDPOINT_PREFIX):
             to = {row.dnat for row in self.rows(chain) if row.dnat}
             if len(to) == 1:
@@ -228,7 +286,8 @@ class Facts:
     @cached_property
     def is_large(self) -> bool:
         """Whether kube-proxy takes this for a large cluster."""
-        return len(self.chains(names.ENDPOINT_PREFIX)) > LARGE_CLUSTER
+        every = (name for name in self.nat.chains if name.startswith(names.ENDPOINT_PREFIX))
+        return sum(1 for _ in every) > LARGE_CLUSTER
 
     @cached_property
     def masquerade_mark(self) -> int | None:
@@ -258,8 +317,3 @@ def listed(frontends: Iterable[Frontend]) -> str:
     texts = list(dict.fromkeys(map(str, node_ports_last)))
     more = len(texts) - _NAMED
     return ", ".join(texts[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def plain_name(name: str) -> str:
-    """Return a ServicePort's name without the colon that 1.18 and before put behind it."""
-    return name.removesuffix(":")

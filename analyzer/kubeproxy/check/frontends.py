@@ -65,9 +65,9 @@ def _twice(facts: Facts) -> Iterator[Finding]:
 
 def _lost(facts: Facts) -> Iterator[Finding]:
     """Find rules that prepare the flows of a frontend which then nothing sends on."""
-    sent = {(f.address, f.protocol, f.port) for f in facts.frontends if not _is_loopback(f)}
+    sent = {(f.address, f.protocol, f.port) for f in facts.frontends if not f.is_loopback}
     told = set()
-    prepared = [f for f in facts.frontends if _is_loopback(f)]
+    prepared = [f for f in facts.frontends if f.is_loopback]
     for chain in (names.SERVICES, names.NODE_PORTS, *facts.chains("KUBE-SVC-", "KUBE-SVL-")):
         if chain.startswith(names.SERVICE_PREFIXES) and not facts.callers.get(chain):
             continue  # that is told of the chain
@@ -86,12 +86,6 @@ def _lost(facts: Facts) -> Iterator[Finding]:
                 "one is there for them: they pass untranslated",
                 line=frontend.row.line,
             )
-
-
-def _is_loopback(frontend: Frontend) -> bool:
-    """Tell whether a rule only counts what comes to a NodePort over loopback, as from 1.33 on."""
-    row = frontend.row
-    return row.chain == names.NODE_PORTS and row.destination is not None and row.host is None
 
 
 def _node_ports(facts: Facts) -> Iterator[Finding]:

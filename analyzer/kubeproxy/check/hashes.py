@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, plain_name
+from analyzer.kubeproxy.check.facts import Facts
 from analyzer.kubeproxy.check.findings import Finding
+from analyzer.kubeproxy.names import plain_name
 from analyzer.model.addresses import address_and_port_from_text
 
 

@@ -20,7 +20,7 @@ _FORWARD = "KUBE-FORWARD"
 
 def masquerade(facts: Facts) -> Iterator[Finding]:
     """Find a mark that is not set, not masqueraded or not accepted, and flows without it."""
-    if facts.callers.get(names.MARK_MASQUERADE):
+    if facts.settled or facts.callers.get(names.MARK_MASQUERADE):
         yield from _mark(facts)
         yield from _postrouting(facts)
         yield from _forward(facts)
@@ -168,7 +168,7 @@ def _outside(facts: Facts) -> Iterator[Finding]:
     marks: list[tuple[Frontend, Row]] = []
     # Where a chain is missing or empty, that is told of it.
     frontends = [
-        f for f in facts.frontends if f.port is not None and facts.rows(f.row.target or "")
+        f for f in facts.frontends if f.port is not None and facts.has_rows(f.row.target or "")
     ]
     of_cluster = [f for f in frontends if f.kind == "ClusterIP"]
     for frontend in of_cluster:

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.check.facts import Facts, Frontend, plain_name
+from analyzer.kubeproxy.check.facts import Facts, Frontend
 from analyzer.kubeproxy.check.findings import Finding
 from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.names import plain_name
 from analyzer.model.addresses import address_and_port_from_text, address_to_text
 from analyzer.model.services import ApiEndpoint, ApiServicePort
 
@@ -77,7 +78,8 @@ def _chains(facts: Facts) -> dict[Key, list[str]]:
     """Return the chains that draw endpoints of each ServicePort."""
     found: dict[Key, list[str]] = {}
     for chain, owners in facts.owners.items():
-        if not chain.startswith(names.ENDPOINT_PREFIX) and facts.draws(chain):
+        draws = chain in facts.settled or facts.draws(chain)
+        if draws and not chain.startswith(names.ENDPOINT_PREFIX):
             for name, protocol in owners:
                 found.setdefault((plain_name(name), protocol), []).append(chain)
     return found
@@ -111,6 +113,8 @@ def _frontends(want: ApiServicePort, found: list[Frontend]) -> Iterator[Finding]
 
 def _affinity(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator[Finding]:
     for chain in chains:
+        if chain in facts.settled and want.affinity is None:
+            continue  # nor does it hold clients
         rows = facts.endpoint_rows(chain)
         checks = [row for row in rows if row.recent is not None and row.recent.seconds is not None]
         seconds = {row.recent.seconds for row in checks if row.recent is not None}
@@ -136,10 +140,14 @@ def _endpoints(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterato
     ready = {text for text, each in by_text.items() if each.is_ready}
     stale: set[str] = set()
     for chain in chains:
+        if chain in facts.settled:
+            known = facts.settled[chain].values()
+            if len(by_text) == len(known) and ready.issuperset(known):
+                continue  # all there are
         rows = facts.draws(chain)
         texts = [facts.destinations.get(row.target or "") for row in rows]
         if ready.issuperset(texts) and len(by_text) == len(set(texts)):
-            continue  # all there are
+            continue
         told = {(each.address, each.port): each for each in want.endpoints}
         drawn: set[object] = set()
         for row, text in zip(rows, texts, strict=True):

@@ -167,7 +167,7 @@ def _served(facts: Facts) -> Iterator[Finding]:
     }
     for frontend in facts.frontends:
         other = refused.get((frontend.address, frontend.protocol, frontend.port))
-        if other is not None and facts.rows(frontend.row.target or ""):
+        if other is not None and facts.has_rows(frontend.row.target or ""):
             yield Finding(
                 code="refused-and-served",
                 message=f"new flows to {frontend} are sent to endpoints by table nat and "

@@ -8,7 +8,7 @@ against each other on every capture.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from analyzer.model.matches import Match
@@ -124,31 +124,37 @@ def host(network: str | None) -> str | None:
     return address if length == ("128" if ":" in address else "32") else None
 
 
-def rows_of_table(table: Table) -> dict[str, list[Row]]:
-    """Return the rules of each chain of a table.
+def rows_of_table(table: Table, wanted: Iterable[str]) -> dict[str, list[Row]]:
+    """Return the rules of some chains of a table.
 
     Raises:
         ParseError: one is malformed.
     """
     if not isinstance(table.chains, Chains):
-        return {name: list(_rows_of(chain)) for name, chain in table.chains.items()}
-    # All rows stand together: to ask for those of each of many chains takes longer.
-    found: dict[str, list[Row]] = {name: [] for name in table.chains}
+        return {name: list(rows_of(table.chains[name])) for name in wanted}
     block = table.chains.block
-    start, end = block.span
-    first = block.text.count("\n", 0, start) + 1
-    for line, text in enumerate(block.text[start:end].split("\n")[:-1], first):
-        row = usual(line, text)
-        if row is None:
-            name = text.partition("-A ")[2].partition(" ")[0]
-            rules = table.chains[name].rules
-            assert isinstance(rules, RuleRows)
-            row = understood(name, rules.understand(line, text))
-        found[row.chain].append(row)
+    found: dict[str, list[Row]] = {}
+    line, at = 1, 0
+    for name in sorted(wanted, key=lambda name: block.groups.get(name, (0, 0))):
+        start, end = block.groups.get(name, (0, 0))
+        if not end:  # it has no rows, or they were skimmed
+            found[name] = list(rows_of(table.chains[name]))
+            continue
+        # Counted here: to ask each of many chains for the lines of its rows takes longer.
+        line, at = line + block.text.count("\n", at, start), start
+        found[name] = []
+        for number, text in enumerate(block.text[start:end].split("\n")[:-1], line):
+            row = usual(number, text)
+            if row is None:
+                rules = table.chains[name].rules
+                assert isinstance(rules, RuleRows)
+                row = understood(name, rules.understand(number, text))
+            found[name].append(row)
     return found
 
 
-def _rows_of(chain: Chain) -> Iterator[Row]:
+def rows_of(chain: Chain) -> Iterator[Row]:
+    """Give the rules of a chain."""
     if not isinstance(chain.rules, RuleRows):
         for rule in chain.rules:
             yield understood(chain.name, rule)

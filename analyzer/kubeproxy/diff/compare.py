@@ -15,9 +15,10 @@ from analyzer.kubeproxy.diff.changes import (
 )
 from analyzer.kubeproxy.diff.expected import Expected
 from analyzer.kubeproxy.diff.networks import by_network, inner_networks
-from analyzer.kubeproxy.diff.pairs import common_frontends, pairs, version_of
+from analyzer.kubeproxy.diff.pairs import common_frontends, pairs, place, version_of
 from analyzer.kubeproxy.diff.routes import Asked, RouteComparer
 from analyzer.kubeproxy.diff.side import Side
+from analyzer.kubeproxy.plain_shares import Fares, PlainRoutes
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.probability import NEVER
 from analyzer.model.value import replace, value
@@ -105,11 +106,41 @@ class _Comparer:
         self._a, self._b = a, b
         self._routes = RouteComparer()
         self.expected = Expected(a, b)
+        #: Of plain routes with the same draws in both: by identity of how their flows fare, which
+        #: is kept, whether all is known; such ServicePorts do not differ.
+        self._same: dict[tuple[int, int], tuple[Fares, Fares, bool]] = {}
         #: Kinds of frontends that comments tell go before those that nobody tells.
         self._kinds_of_b = a.view.mode == NFTABLES
 
     def service(self, a: ServicePort, b: ServicePort) -> tuple[ServiceChange | None, bool]:
         """Return what differs, if anything, and whether the rest is alike but not known."""
+        fares = self._fares(a, b)
+        key = id(fares[0]), id(fares[1])
+        if key in self._same:
+            return None, self._same[key][2]
+        change, alike = self._compared(a, b)
+        if fares != (None, None) and change is None:
+            self._same[key] = *fares, alike
+        return change, alike
+
+    def _fares(self, a: ServicePort, b: ServicePort) -> tuple[Fares, Fares]:
+        """Return how flows to the same endpoints fare in both; None: look at every route."""
+        one, other = a.routes, b.routes
+        if (
+            isinstance(one, PlainRoutes)
+            and isinstance(other, PlainRoutes)
+            and one.drawn is not None
+            and other.drawn is not None
+            and self._routes.draws_alike(one.drawn, other.drawn)
+            and [*map(place, a.frontends)] == [*map(place, b.frontends)]
+            and not (a.affinity or b.affinity or a.unfilled or b.unfilled)
+        ):
+            fares = one.fares(), other.fares()
+            if None not in fares:
+                return fares
+        return None, None
+
+    def _compared(self, a: ServicePort, b: ServicePort) -> tuple[ServiceChange | None, bool]:
         common = common_frontends(a, b)
         found: dict[Change, list[Way]] = {}
         ways = 0

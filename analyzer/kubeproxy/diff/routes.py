@@ -23,6 +23,7 @@ from analyzer.kubeproxy.diff.shares import (
     evenly_drawn,
     total,
 )
+from analyzer.kubeproxy.plain_shares import Drawn
 from analyzer.kubeproxy.view import Endpoint, Route, Source
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import value
@@ -96,6 +97,11 @@ class RouteComparer:
         if masks != b.masquerades():
             return None
         return _UNKNOWN_MASKS if None in masks else NO_CHANGE
+
+    def draws_alike(self, a: Drawn, b: Drawn) -> bool:
+        """Tell whether the same endpoints are drawn in both, each certainly with 1/n."""
+        even = self._evenly(a.draws)
+        return even is not None and even == self._evenly(b.draws) and a.printed() == b.printed()
 
     def _equal(self, a: Sequence[str], b: Sequence[str]) -> bool:
         one, other, equal = self._compared

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analyzer.kubeproxy.diff.changes import Change, EndpointChange
 from analyzer.kubeproxy.diff.difference import Verdict
+from analyzer.kubeproxy.generate import iptables_save, services
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
 from tests.support.comparing import by_route, compared, only_change
 from tests.support.dumps import at, chance, cluster_ip, dump, endpoint, two_endpoints
+from tests.support.effort import examples
 
 TWO = dump(*two_endpoints())
 HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
@@ -192,3 +199,41 @@ def test_no_share_is_no_endpoint() -> None:
     never = TWO.replace("0.50000000000", "0.00000000000")
     change = the_change(TWO, never)
     assert change.endpoints[0] == EndpointChange(at("10.0.0.1"), HALF, None)
+
+
+# --- plain ServicePorts that fare alike are looked at once ---
+
+#: What an edit of a row puts in place of what it finds.
+EDITS: Final = (
+    (r"! -s \S+ ", ""),
+    (r"! -s \S+ ", "! -s 10.0.0.0/16 "),
+    (r"--dport \d+", "--dport 81"),
+    (r"\.\d+:8080", ".9:8080"),
+    (r"--probability 0\.\d", "--probability 0.4"),
+    (r"-j KUBE-MARK-MASQ", "-j RETURN"),
+)
+COMPARER: Final = "analyzer.kubeproxy.diff.compare._Comparer"
+PLAIN: Final = iptables_save(list(services(4, endpoints=(1, 2, 3, 2))))
+
+
+def edited(chosen: list[tuple[int, tuple[str, str]]]) -> str:
+    """Return the plain dump with an edit of some of the rows that it fits."""
+    rows = PLAIN.split("\n")
+    for number, (pattern, text) in chosen:
+        fitting = [at for at, row in enumerate(rows) if re.search(pattern, row)]
+        if fitting:
+            place = fitting[number % len(fitting)]
+            rows[place] = re.sub(pattern, text, rows[place], count=1)
+    return "\n".join(rows)
+
+
+@examples(15, 300)
+@given(*[st.lists(st.tuples(st.integers(0, 40), st.sampled_from(EDITS)), max_size=3)] * 2)
+def test_plain_service_ports_that_fare_alike_are_as_every_one_looked_at(
+    of_a: list[tuple[int, tuple[str, str]]], of_b: list[tuple[int, tuple[str, str]]]
+) -> None:
+    a, b = edited(of_a), edited(of_b)
+    found = compared(a, b)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(f"{COMPARER}._fares", lambda *_: (None, None))
+        assert compared(a, b) == found

@@ -1,0 +1,96 @@
+"""Chains in which no invariant finds anything: their rows say of each other just what they should.
+
+Where one ServicePort alone leads to a chain that draws endpoints, each with 1/n of those that are
+left, where nothing else leads to the chains of these endpoints, and where all names and comments
+are what kube-proxy makes of that ServicePort, there is nothing to look at one by one. What the
+invariants find is the same as if every chain were looked at, which a property holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.check.probabilities import is_one_of
+from analyzer.kubeproxy.check.rows import Row
+from analyzer.kubeproxy.check.usual import Draw, Drawing, Usual
+from analyzer.kubeproxy.names import plain_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    #: Name and protocol of a ServicePort.
+    Key: TypeAlias = tuple[str, str]
+    #: Address, protocol and port of a frontend.
+    Place: TypeAlias = tuple[str | None, str, int | None]
+
+
+def settled(
+    usual: Usual,
+    others: Iterable[Row],
+    owners: Mapping[str, Collection[Key]],
+    sent: Collection[Place],
+) -> dict[str, dict[str, str]]:
+    """Return chains that draw, with the chains of their endpoints and where these send flows.
+
+    `others` are the rows besides those of endpoints and draws that are `usual`; `owners` are the
+    ServicePorts that lead to a chain, and `sent` the frontends that rules lead anywhere.
+    """
+    led_to = Counter(row.target for row in others if row.is_jump)
+    for drawing in usual.drawing.values():
+        led_to.update([target for *_, target in drawing.draws])
+    found = {}
+    for chain, drawing in usual.drawing.items():
+        theirs = owners.get(chain, ())
+        if len(theirs) == 1:
+            (key,) = theirs
+            ends = _ends(drawing.draws, usual, key)
+            alone = set(map(led_to.__getitem__, ends)) == {1}
+            if ends and alone and _is_even(drawing) and _marks_its_own(drawing, key, sent):
+                found[chain] = ends
+    return found
+
+
+def _ends(draws: list[Draw], usual: Usual, key: Key) -> dict[str, str]:
+    """Return the chains of endpoints that are just those of a ServicePort; if not, none."""
+    name, protocol = key
+    says = {"", name, plain_name(name)}
+    found: dict[str, str] = {}
+    for comment, _, target in draws:
+        end = usual.endpoints.get(target)
+        if (
+            end is None
+            or end.protocol != protocol
+            or end.comment not in says
+            or not (comment in says or comment == f"{plain_name(name)} -> {end.to}")
+            or target != names.ENDPOINT_PREFIX + names.chain_hash(name, protocol, end.to)
+        ):
+            return {}
+        found[target] = end.to
+    return found if len(set(found.values())) == len(draws) else {}
+
+
+def _is_even(drawing: Drawing) -> bool:
+    return _are_even(tuple([probability for _, probability, _ in drawing.draws]))
+
+
+@cache
+def _are_even(probabilities: tuple[str, ...]) -> bool:
+    """Tell whether draws give each endpoint the same share; the last one takes what is left."""
+    *drawn, rest = probabilities
+    number = len(probabilities)
+    return not rest and all(p and is_one_of(number - at, p) for at, p in enumerate(drawn))
+
+
+def _marks_its_own(drawing: Drawing, key: Key, sent: Collection[Place]) -> bool:
+    """Tell whether a chain marks nothing but flows that rules send on, and says whose they are."""
+    for row in drawing.marks:
+        name = next((word for word in row.comment.split(" ") if "/" in word), None)
+        if (row.host, row.protocol or "", row.port) not in sent:
+            return False
+        if name is not None and plain_name(name) != plain_name(key[0]):
+            return False
+    return True

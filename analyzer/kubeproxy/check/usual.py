@@ -1,0 +1,99 @@
+"""Chains whose rows all have the usual shapes, as columns of what the rows ask and do.
+
+Nearly all rows of a large dump draw an endpoint, or are one of the two of an endpoint's chain. No
+`Row` is made of these as long as nobody asks for it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, TypeAlias
+
+from analyzer.kubeproxy import names
+from analyzer.kubeproxy.check.rows import Row, usual
+from analyzer.model.rules import Table
+from analyzer.model.value import value
+from analyzer.parsers.rows import Block, Chains
+
+#: Of rows that `rows.usual` takes, too.
+_ROW: Final = r"(?:\[\d+:\d+\] )?-A"
+_ENDPOINT: Final = re.compile(
+    rf"(?m)^{_ROW} (KUBE-SEP-\S+) -s ((?:\d{{1,3}}\.){{3}}\d{{1,3}})/32 "
+    r'(?:-m comment --comment "([^"\\\n]*)" |)-j KUBE-MARK-MASQ\n'
+    rf'{_ROW} \1 -p (tcp|udp|sctp) (?:-m comment --comment "\3" |)-m \4 '
+    r"-j DNAT --to-destination (\2:\d{1,5})\n"
+)
+_DRAW: Final = re.compile(
+    rf'(?m)^{_ROW} \S+ (?:-m comment --comment "([^"\\\n]*)" |)'
+    r"(?:-m statistic --mode random --probability (\d\.\d+) |)-j (KUBE-SEP-[\w-]+)\n"
+)
+#: Chains that may draw endpoints of the whole cluster, or of the node, and do nothing else.
+_DRAWING: Final = ("KUBE-SVC-", "KUBE-SVL-")
+
+#: Comment, probability and chain; empty texts where a row has none.
+Draw: TypeAlias = tuple[str, str, str]
+
+
+@value
+class Endpoint:
+    """What both rows of an endpoint's chain say: flows from there are marked, all are sent there.
+
+    Attributes:
+        to: address and port.
+    """
+
+    comment: str
+    protocol: str
+    to: str
+
+
+@value
+class Drawing:
+    """A chain that draws endpoints, and before that may mark the flows of a frontend."""
+
+    draws: list[Draw]
+    marks: tuple[Row, ...]
+
+
+class Usual:
+    """The usual chains of a table nat.
+
+    Attributes:
+        endpoints: by the name of their chain.
+        drawing: the same of chains that draw them.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.endpoints: dict[str, Endpoint] = {}
+        self.drawing: dict[str, Drawing] = {}
+        if isinstance(table.chains, Chains):
+            self._read(table.chains.block)
+
+    def _read(self, block: Block) -> None:
+        text = block.text
+        for span in block.skimmed.spans if block.skimmed is not None else ():
+            for found in _ENDPOINT.findall(text, *span):
+                self._take(found)
+        line, at = 1, 0
+        for chain, (start, end) in sorted(block.groups.items(), key=lambda each: each[1]):
+            if chain.startswith(names.ENDPOINT_PREFIX):
+                whole = _ENDPOINT.fullmatch(text, start, end)
+                if whole is not None:
+                    self._take(whole.groups(""))
+            elif chain.startswith(_DRAWING):
+                line, at = line + text.count("\n", at, start), start
+                draws = _DRAW.findall(text, start, end)
+                first = text[start : text.find("\n", start)]
+                others = text.count("\n", start, end) - len(draws)
+                marks = usual(line, first) if others else None
+                if draws and (not others or (others == 1 and _marks(marks))):
+                    self.drawing[chain] = Drawing(draws, () if marks is None else (marks,))
+
+    def _take(self, words: tuple[str, ...]) -> None:
+        chain, _, comment, protocol, to = words
+        self.endpoints[chain] = Endpoint(comment, protocol, to)
+
+
+def _marks(row: Row | None) -> bool:
+    """Tell whether a row marks the flows to a port."""
+    return row is not None and row.target == names.MARK_MASQUERADE and row.asks_port
