@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 from analyzer.model.measurement import ANSWERED, ClientTrial, EndpointCount, Measurement
 from analyzer.model.probability import Bounds, capped_sum
@@ -207,6 +208,7 @@ def interval(hits: int, trials: int, rate: float = 0.01) -> tuple[float, float]:
     return lower, upper
 
 
+@lru_cache(maxsize=4096)  # of a Service's routes most have the same shares
 def noticed_deviation(trials: int, share: Bounds, rate: float) -> float | None:
     """Return how far off, as a share of `trials`, a count must be to be called wrong.
 

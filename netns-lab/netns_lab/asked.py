@@ -22,6 +22,7 @@ from netns_lab.beyond import OtherNode
 from netns_lab.deaths import Death, deaths_of, without_flapping
 from netns_lab.errors import LabError
 from netns_lab.namespace import leave_host
+from netns_lab.node_ports import of_another
 from netns_lab.pod_devices import pod_device
 from netns_lab.reasons import passes_by, why_not
 from netns_lab.sources import version_of
@@ -144,8 +145,9 @@ def replayable(options: SimpleNamespace, given: Input) -> tuple[_Routes, list[Le
     Raises:
         LabError: none can be, or the one that was asked for cannot.
     """
+    ports_of = of_another(given.every_ruleset, given.cluster, given.view.node)
     asked = [
-        (service, route, why_not(service, route, by_nodes=bool(options.rules)))
+        (service, route, why_not(service, route, by_nodes=bool(options.rules), ports_of=ports_of))
         for service, route in routes_of(options, given)
     ]
     routes = [(service, route) for service, route, reason in asked if reason is None]

@@ -7,6 +7,7 @@ Captures that the repository does not hold are taken from the folder that KUBEOD
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -204,8 +205,9 @@ def _capture(
         yield f"{name} of {mode}: left out, KUBEODDS_CAPTURES does not hold it"
         return
     objects = next(o for n in ("objects.json", "objects.json.gz") if (o := where / n).exists())
+    node = json.loads((where / "run.json").read_text(encoding="utf-8"))["node"]
     run = kubeodds(
-        "lab", "run", dump, "--objects", objects, "--flows", str(flows),
+        "lab", "run", dump, "--objects", objects, "--node", node, "--flows", str(flows),
         "--from", *sources,
     )  # fmt: skip
     run.run()

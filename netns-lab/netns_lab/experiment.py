@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.measurement import ANSWERED, Measurement
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
+from netns_lab.affinity import AffineRun
 from netns_lab.arriving import Beyond
 from netns_lab.backend import Backend, Door
 from netns_lab.backends import BACKENDS, backend_of, load_beside
@@ -27,10 +29,12 @@ from netns_lab.deaths import FATES, Death, Kind, without
 from netns_lab.dying import Dying
 from netns_lab.errors import LabError
 from netns_lab.layout import Layout
-from netns_lab.measure import CONNTRACK_ROOM, AffineRun, Progress, RouteRun, seen_from
+from netns_lab.measure import CONNTRACK_ROOM, Progress, RouteRun, seen_from
 from netns_lab.muting import mute
 from netns_lab.namespace import Namespace
 from netns_lab.netlink import forget_flows
+from netns_lab.node_ports import taken_at
+from netns_lab.own_clients import needed, own_clients
 from netns_lab.plan import dead_itself, plan
 from netns_lab.ready import wait_until_ready
 from netns_lab.replay import PAYLOAD
@@ -71,6 +75,11 @@ class Question:
     pod_device: str = "veth+"
     visitors: tuple[Source, ...] = ()
 
+    @property
+    def rulesets(self) -> tuple[Rules, ...]:
+        """All of the node."""
+        return self.ruleset, *self.others
+
 
 class Lab:
     """The cluster around one node, with its rules loaded and its living endpoints answering.
@@ -92,7 +101,12 @@ class Lab:
             pod_device=question.pod_device,
             visitors=question.visitors,
             pod_devices={each.name: each.pod_device for each in question.nodes},
+            node_ports=tuple(taken_at(question.rulesets)),
         )
+        if needed(question.routes):
+            elsewhere = [each for node in question.nodes for each in node.rulesets]
+            own = own_clients(wanted, question.cluster, question.rulesets, elsewhere)
+            wanted = dataclasses.replace(wanted, own_clients=own)
         if question.dead.takes(wanted.node, question.cluster):
             raise LabError(dead_itself(wanted.node))
         self.topology = build(wanted)
@@ -103,9 +117,6 @@ class Lab:
         self.beside = load_beside(self.topology.node, self.backend, question)
         self._elsewhere = list(self._load_nodes())
         self._where = self._namespaces()
-        ports = {each.port for each in question.view.endpoints if each.port is not None}
-        #: Ports on which endpoints listen.
-        self.endpoint_ports = frozenset(ports)
         self._captures: dict[Layout, Captures] = {}
         self._hearing: dict[tuple[Namespace, Layout], Answers] = {}
         self._sockets: dict[tuple[Namespace, str], socket] = {}
@@ -119,6 +130,14 @@ class Lab:
         for death in question.deaths:
             self.dying.kill(death)
             self._kinds.update(dict.fromkeys(death.endpoints, death))
+
+    @cached_property
+    def known_ports(self) -> frozenset[int]:
+        """Ports on which endpoints listen, and those of frontends."""
+        view = self.question.view
+        ports = {each.port for each in view.endpoints}
+        ports |= {each.port for service in view.services for each in service.frontends}
+        return frozenset(port for port in ports if port is not None)
 
     def refuses(self, endpoint: Endpoint) -> bool:
         """Tell whether a dead endpoint is refused by its host, which lives."""

@@ -9,7 +9,7 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
@@ -19,8 +19,9 @@ from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.value import replace
 from netns_lab.arriving import NOTHING, arriving
 from netns_lab.backend import Door
-from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door, tag_of
+from netns_lab.count import BATCH, Answered, Landed, RawDoor, door_of, raw_door
 from netns_lab.layout import Layout
+from netns_lab.muting import deaf_to
 from netns_lab.replay import Flows
 from netns_lab.sources import CLIENT_PORTS, sending_of, version_of
 from netns_lab.topology import Host
@@ -33,8 +34,6 @@ CONNTRACK_ROOM: Final = 100_000
 #: The same where all leave with the node's address: it has 64,512 ports to give, and the kernel
 #: looks for a free one 128 times at random (nf_nat_core.c), so half of them must stay free.
 MASQUERADE_ROOM: Final = 28_000
-#: The same of clients with session affinity, of whose flows each counts twice.
-_AFFINE_ROOM: Final = 10_000
 #: Seconds to wait, at the end, for what has not come yet.
 _PATIENCE: Final = 2.0
 _FEW_MOMENTS: Final = 0.02
@@ -107,8 +106,9 @@ class RouteRun:
             macs,
             self._prepared(len(clients)),
             to=to,
-            # An endpoint that asks must not take an answer for a question to itself.
-            avoid=self._lab.endpoint_ports if self._sender is not None else frozenset(),
+            # An endpoint that asks must not take an answer for a question to itself, nor pass over
+            # a flow that comes from the node's address as if it were from the door.
+            avoid=self._lab.known_ports if self._sender is not None else frozenset(),
             in_turn=self.in_turn,
         )
 
@@ -151,7 +151,7 @@ class RouteRun:
     def measure(self, progress: Progress | None) -> Measurement:
         """Send all flows and return what was counted."""
         lab, flows = self._lab, self._count_of_flows
-        with lab.muted(), without_collector():
+        with lab.muted(), self._deaf(), without_collector():
             lab.forget_flows()
             before = lab.counters_before()
             ends = lab.endings() if self._predicted.ended.upper else None
@@ -165,21 +165,24 @@ class RouteRun:
             counted.subtract(self._repeated)
         return self._measurement(flows, counted, self._dropped(), seconds)
 
+    def _deaf(self) -> AbstractContextManager[None]:
+        """Let the endpoint that asks, if one does, not reset what it is answered."""
+        if self._sender is None:
+            return nullcontext()
+        return deaf_to(self._lab.place_of(self._sender)[0], self._layout, self._to)
+
     def _dropped(self) -> int:
         others = self._hearing[len(self._captures.clients) :]
         return self._captures.dropped() + sum(each.dropped() for each in others)
 
     def _send_all(self, flows: int, progress: Progress) -> None:
         room = self._flows.room
-        # An endpoint's kernel resets what it did not ask for: more packets for each flow, and of
-        # those that wait for a processor the kernel drops what is above 1,000.
-        batch = BATCH if self._sender is None else BATCH // 4
-        for first in range(0, flows, batch):
+        for first in range(0, flows, BATCH):
             if first and first % self._room == 0:
                 self._wait_for_the_rest(room)
                 self._settle()
                 self._lab.forget_flows()
-            count = min(batch, flows - first)
+            count = min(BATCH, flows - first)
             self._send(first % self._room, count)
             progress(count)
         self._wait_for_the_rest(flows - (flows - 1) // self._room * self._room)
@@ -315,50 +318,6 @@ class RouteRun:
             death=self._death_of(endpoint),
             lost=self._predicted.lost.get(door, NOTHING),
         )
-
-
-class AffineRun(RouteRun):
-    """The flows of a route with session affinity.
-
-    Each client sends one flow, which is drawn for, and one more, which must come to the same
-    endpoint. Then the node forgets all clients, and they are new ones.
-    """
-
-    in_turn = True
-
-    def _prepared(self, clients: int) -> int:
-        # Each flow of a client has a port of its own.
-        most = len(CLIENT_PORTS) // 2 * clients
-        self._count_of_flows = min(self._count_of_flows, most)
-        return 2 * -(-self._count_of_flows // clients) * clients
-
-    def _send_all(self, flows: int, progress: Progress) -> None:
-        lab, clients = self._lab, len(self._flows.clients)
-        for turn in range(-(-flows // clients)):
-            count = min(clients, flows - turn * clients)
-            lab.backend.forget_clients()
-            if turn * clients % _AFFINE_ROOM < clients:
-                lab.forget_flows()
-            if count == clients:  # a turn stands right behind the one before
-                self._send(2 * turn * clients, 2 * clients)
-            else:
-                for each in (2 * turn, 2 * turn + 1):
-                    self._send(each * clients, count)
-            self._wait_for_the_rest(2 * count)
-            first, second = self._came(2 * turn, count), self._came(2 * turn + 1, count)
-            for client in range(count):
-                tag = tag_of(client, self._flows.ports[2 * turn + 1])
-                self._landed.pop(tag, None)
-                self._answered.pop(tag, None)
-            self._settle()
-            self._repeated.update(map(door_of, filter(None, second)))
-            self._strayed += sum(a != b for a, b in zip(first, second, strict=True))
-            progress(count)
-
-    def _came(self, turn: int, count: int) -> list[RawDoor]:
-        """Return where each client's flow of a turn came to."""
-        port = self._flows.ports[turn]
-        return [self._landed.get(tag_of(client, port), ()) for client in range(count)]
 
 
 def _nobody(_: int) -> None:

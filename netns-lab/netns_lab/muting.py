@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from analyzer.model.addresses import Address
+from netns_lab.layout import Layout
 from netns_lab.netlink import Netlink
 from netns_lab.servers import FAMILIES
-from netns_lab.topology import MUTE, Topology
+from netns_lab.topology import MUTE, Host, Topology
 
 #: What limits errors of ICMP: while packets are counted, and usually (ip-sysctl.rst).
 _ICMP_LIMITS: Final = {
@@ -36,3 +41,22 @@ def mute(lab: Topology, *, on: bool) -> None:
         asked.rule(MUTE, family=FAMILIES[version], delete=not on)
     asked.send()
     asked.close()
+
+
+@contextmanager
+def deaf_to(host: Host, layout: Layout, door: tuple[Address, int]) -> Iterator[None]:
+    """Let an endpoint's kernel pass over what comes from an address and port.
+
+    An endpoint that asks has no socket for the answers: its kernel would reset each, and each
+    reset passes all rules. Packet sockets hear the answers before they are routed.
+    """
+    asked = Netlink(host.namespace)
+    rule = partial(asked.rule, 0, family=FAMILIES[layout.version], of=(layout.number, *door))
+    rule()
+    asked.send()
+    try:
+        yield
+    finally:
+        rule(delete=True)
+        asked.send()
+        asked.close()

@@ -174,14 +174,21 @@ class Netlink:
         *,
         family: int = socket.AF_INET,
         made_here: bool = False,
+        of: tuple[int, Address, int] | None = None,
         delete: bool = False,
     ) -> None:
         """Add a rule of routing, or delete it: look in a table or, without one, drop silently.
 
-        With `made_here` it is for packets that the namespace itself sends.
+        With `made_here` it is for packets that the namespace itself sends; with `of`, for those
+        of a protocol that come from an address and port.
         """
         action = _RULE_BLACKHOLE if table is None else _RULE_TO_TABLE
-        body = struct.pack("=BBBBBBBBI", family, 0, 0, 0, table or 0, 0, 0, action, 0)
+        bits = 0 if of is None else of[1].max_prefixlen
+        body = struct.pack("=BBBBBBBBI", family, 0, bits, 0, table or 0, 0, 0, action, 0)
+        if of is not None:
+            protocol, address, port = of
+            body += attribute(2, address.packed) + attribute(22, bytes([protocol]))
+            body += attribute(23, struct.pack("=HH", port, port))
         body += attribute(6, struct.pack("=I", priority))
         if made_here:
             body += _text(3, "lo")

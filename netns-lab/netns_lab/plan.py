@@ -67,6 +67,7 @@ class Plan:
         node_addresses: one of each version.
         clients: addresses for each kind of sources; none where there is no room for any.
         endpoints_send: they are clients too, of hairpin routes.
+        own_clients: addresses that are the node's too, for flows of its own with session affinity.
         pod_device: the pattern of names that the devices of pods have; a bridge, where it is one.
     """
 
@@ -76,6 +77,7 @@ class Plan:
     others: tuple[HostPlan, ...]
     clients: Mapping[Sending, tuple[Address, ...]] = field(default_factory=dict)
     endpoints_send: bool = False
+    own_clients: tuple[Address, ...] = ()
     pod_device: str = "veth+"
 
     @property
@@ -130,12 +132,14 @@ def plan(
     pod_device: str = "veth+",
     visitors: Sequence[Source] = (),
     pod_devices: Mapping[str, str] = MappingProxyType({}),
+    node_ports: Iterable[Address] = (),
 ) -> Plan:
     """Return the namespaces that a lab at the node of `view` needs for so many flows.
 
     More `clients` of each kind are there as far as there are addresses. Where `routes` are given,
     only what those need, and for `visitors` a client each. Nodes with rules of their own are in
-    `pod_devices`, with the pattern of their pods' devices.
+    `pod_devices`, with the pattern of their pods' devices. Where no object tells the node's
+    addresses, they are those of `node_ports`, at which it takes flows to NodePorts.
 
     Raises:
         LabError: the node is dead itself.
@@ -150,7 +154,7 @@ def plan(
     here = placed.pop(node, [])
     used = _used_addresses(view, cluster)
     invented = {version: _free(_INVENTED[version], used) for version in versions}
-    own = _node_addresses(cluster, node, versions, invented)
+    own = _node_addresses(cluster, node, versions, invented, node_ports)
     others = []
     for name, endpoints in sorted(placed.items()):
         addresses = _node_addresses(cluster, name, versions, invented)
@@ -212,14 +216,24 @@ def _node_addresses(
     name: str,
     versions: Iterable[int],
     invented: Mapping[int, Iterator[Address]],
+    by_rules: Iterable[Address] = (),
 ) -> tuple[Address, ...]:
-    """Return a node's address of each version: what the objects say, or one that nobody has."""
+    """Return a node's address of each version: what the objects say, or one that nobody has.
+
+    Where no object knows the node, one of `by_rules` that is no other node's.
+    """
     known = cluster.nodes.get(name)
-    told = known.addresses if known else ()
+    told = known.addresses if known else tuple(_nobodys(by_rules, cluster))
     return tuple(
         next((a for a in told if a.version == version), None) or next(invented[version])
         for version in versions
     )
+
+
+def _nobodys(addresses: Iterable[Address], cluster: Cluster) -> Iterator[Address]:
+    for address in addresses:
+        if not any(address in each.addresses for each in cluster.nodes.values()):
+            yield address
 
 
 def _free(network: Network, used: set[Address]) -> Iterator[Address]:

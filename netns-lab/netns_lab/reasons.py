@@ -13,15 +13,20 @@ from analyzer.semantics.base_chains import Rules
 from netns_lab.layout import PROTOCOLS
 
 
-def why_not(service: ServicePort, route: Route, *, by_nodes: bool = False) -> str | None:
+def why_not(
+    service: ServicePort, route: Route, *, by_nodes: bool = False, ports_of: str | None = None
+) -> str | None:
     """Return why the flows of a route cannot be replayed; None when they can.
 
-    `by_nodes`: some other node has rules of its own.
+    `by_nodes`: some other node has rules of its own. `ports_of`: the node that the rules take
+    NodePorts of, where nobody said that they are its own.
     """
     if service.protocol not in PROTOCOLS:
         return f"the lab builds no packets of {service.protocol}"
     if route.frontend.port is None:
         return f"the dump has lost the port of {route.frontend}"
+    if ports_of is not None and route.frontend.kind is FrontendKind.NODE_PORT:
+        return f"the rules take NodePorts at the address of {ports_of} alone; say --node {ports_of}"
     if service.affinity is not None and route.source is Source.HAIRPIN:
         return "an endpoint with session affinity is one client, which is drawn for once"
     if by_nodes and route.source is Source.HAIRPIN:

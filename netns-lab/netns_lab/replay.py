@@ -27,6 +27,8 @@ from netns_lab.sources import CLIENT_PORTS
 #: Bytes behind the header of UDP: the tag and as many zeros.
 PAYLOAD: Final = 8
 _MOST: Final = 0xFFFF
+#: Where the checksum of an IPv4 header stands.
+_OF_HEADER: Final = 10
 
 
 class Flows:
@@ -54,8 +56,7 @@ class Flows:
         self._layout = layout
         self.room = room
         self.clients = tuple(clients)
-        self.ports = [port for port in CLIENT_PORTS if port not in avoid] if avoid else CLIENT_PORTS
-        self._in_memory = _ports(avoid)
+        self.ports, *self._in_memory = _ports(avoid)
         templates = self._templates(destination, macs)
         self._in_turn = len(self.clients) if in_turn else 0
         self.frames = self._turns(list(templates)) if in_turn else self._filled(templates)
@@ -117,10 +118,10 @@ class Flows:
         Tags have the number of the client, times `step`. Port 0 and 0xffff in its tag add up to
         what any port and its inverted one do.
         """
-        for number, client in enumerate(self.clients):
-            tag = _MOST << 16 | step * number << 1
-            packet = _packet(self._layout, client, destination, macs, tag)
-            yield bytes(packet)
+        first = bytes(_packet(self._layout, self.clients[0], destination, macs, _MOST << 16))
+        yield first
+        for number, client in enumerate(self.clients[1:], 1):
+            yield _of_client(first, self._layout, client, step * number << 1)
 
 
 class ChosenFlows(Flows):
@@ -153,23 +154,15 @@ class ChosenFlows(Flows):
         self.messages = Messages(self.frames, self.size, skip=LINK if to else 0, to=to)
 
     def _patch(self, frame: bytearray, port: int, number: int) -> None:
-        """Put in port and tag, of which the number alone changes the sum.
-
-        Source: RFC 1624, equation 3.
-        """
+        """Put in port and tag, of which the number alone changes the sum."""
         layout = self._layout
         at = LINK + layout.source_port
         frame[at : at + 2] = port.to_bytes(2)
         at = LINK + layout.tag
         frame[at : at + 4] = (port ^ _MOST).to_bytes(2) + (number << 1).to_bytes(2)
-        if layout.protocol == "sctp":  # nobody looks at its checksum
-            return
-        at = LINK + layout.checksum
-        total = (int.from_bytes(frame[at : at + 2]) ^ _MOST) + (number << 1)
-        found = ((total & _MOST) + (total >> 16)) ^ _MOST
-        if layout.protocol == "udp":
-            found = found or _MOST  # 0 would say that there is none
-        frame[at : at + 2] = found.to_bytes(2)
+        if layout.protocol != "sctp":  # nobody looks at its checksum
+            _add_to_checksum(frame, LINK + layout.checksum, number << 1)
+            _never_none(frame, layout)
 
     def source(self, number: int) -> tuple[Address, int]:
         """Return the address and port that flow `number` comes from."""
@@ -177,15 +170,59 @@ class ChosenFlows(Flows):
         return client, port
 
 
+def _of_client(first: bytes, layout: Layout, client: Address, number: int) -> bytes:
+    """Return the packet of the first client as another one sends it, with a number in its tag.
+
+    scapy takes a millisecond for each.
+    """
+    frame = bytearray(first)
+    at = LINK + layout.source
+    last = at + len(client.packed)
+    changed = _words(client.packed) - _words(frame[at:last])
+    frame[at:last] = client.packed
+    at = LINK + layout.tag + 2
+    frame[at : at + 2] = number.to_bytes(2)
+    if layout.version == IPV4:
+        _add_to_checksum(frame, LINK + _OF_HEADER, changed)
+    if layout.protocol == "sctp":  # a CRC, of the chunk alone, at which nobody looks
+        return bytes(frame)
+    _add_to_checksum(frame, LINK + layout.checksum, changed + number)
+    _never_none(frame, layout)
+    return bytes(frame)
+
+
+def _words(data: bytes | bytearray) -> int:
+    """Return the sum of words of two bytes."""
+    return sum(int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2))
+
+
+def _add_to_checksum(frame: bytearray, at: int, more: int) -> None:
+    """Let the checksum at a place hold for words whose sum is so much more, or less.
+
+    Source: RFC 1624, equation 3.
+    """
+    total = (int.from_bytes(frame[at : at + 2]) ^ _MOST) + more
+    # Modulo 0xffff, in which no header sums up to 0: it has a version in it.
+    frame[at : at + 2] = ((total % _MOST or _MOST) ^ _MOST).to_bytes(2)
+
+
+def _never_none(frame: bytearray, layout: Layout) -> None:
+    """Write a checksum of 0 as UDP does: it would say that there is none."""
+    at = LINK + layout.checksum
+    if layout.protocol == "udp" and frame[at : at + 2] == bytes(2):
+        frame[at : at + 2] = _MOST.to_bytes(2)
+
+
 @cache
-def _ports(avoid: frozenset[int]) -> tuple[array[int], array[int]]:
-    """Return the ports of clients as they stand in memory, and all their bits inverted."""
-    ports = array("H", (port for port in CLIENT_PORTS if port not in avoid))
+def _ports(avoid: frozenset[int]) -> tuple[Sequence[int], array[int], array[int]]:
+    """Return the ports of clients, as they stand in memory, and all their bits inverted."""
+    plain = [port for port in CLIENT_PORTS if port not in avoid] if avoid else CLIENT_PORTS
+    ports = array("H", plain)
     if sys.byteorder == "little":
         ports.byteswap()
     inverted = array("H")
     inverted.frombytes(ports.tobytes().translate(bytes(range(255, -1, -1))))
-    return ports, inverted
+    return plain, ports, inverted
 
 
 def _packet(

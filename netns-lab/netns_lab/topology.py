@@ -264,6 +264,8 @@ def _set_up_node(lab: Topology) -> None:
     asked.up(_UPLINK)
     for address in wanted.node_addresses:
         asked.address(_UPLINK, address)
+    for address in wanted.own_clients:
+        asked.own(ip_network(address))
     of_pods = (_BRIDGE, _BRIDGE) if wanted.bridge is not None else (_CLIENT, _PODS)
     for address in wanted.clients_from(Source.POD):
         asked.beside(of_pods[0], address, lab.client.mac)

@@ -113,3 +113,6 @@ def test_an_init_of_sctp_has_its_tag_and_its_port(version: int, number: int) -> 
     assert (packet[sctp.SCTP].sport, packet[sctp.SCTP].dport) == (source_port, 2905)
     tag = packet[sctp.SCTPChunkInit].init_tag.to_bytes(4)
     assert tag_of(number // PORTS, source_port) == int.from_bytes(tag, sys.byteorder)
+    if version == 4:
+        del packet[inet.IP].chksum
+        assert bytes(packet) == made.frame(number)

@@ -1,0 +1,86 @@
+"""The flows of a route with session affinity, each client's first and one more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from analyzer.kubeproxy.view import Source
+from analyzer.model.addresses import Address
+from analyzer.model.packet import Packet
+from netns_lab.count import RawDoor, door_of, tag_of
+from netns_lab.measure import Progress, RouteRun
+from netns_lab.own_clients import alike
+from netns_lab.sources import CLIENT_PORTS
+from netns_lab.topology import Host
+
+#: Flows between two flushes of conntrack: of these clients each counts twice.
+_ROOM: Final = 10_000
+
+
+class AffineRun(RouteRun):
+    """The flows of a route with session affinity.
+
+    Each client sends one flow, which is drawn for, and one more, which must come to the same
+    endpoint. Then the node forgets all clients, and they are new ones.
+    """
+
+    in_turn = True
+
+    def _clients(self) -> tuple[tuple[Address, ...], Host, str]:
+        """Return the clients' addresses, of the node all that it has, and how they send."""
+        clients, host, gateway = super()._clients()
+        if self._route.source is Source.NODE:
+            clients += tuple(self._alike(clients[0]))
+        return clients, host, gateway
+
+    def _alike(self, client: Address) -> Iterator[Address]:
+        """Give the node's other addresses, where flows from them end as those of `client` do."""
+        plan = self._lab.topology.plan
+        address, port = self._to
+        packet = Packet(
+            protocol=self._service.protocol,
+            source=client,
+            destination=address,
+            destination_port=port,
+            in_interface="",
+        )
+        others = [each for each in plan.own_clients if each.version == client.version]
+        # Rules know no more of one of these than of the next.
+        own = *plan.node_addresses, *plan.own_clients
+        if others and alike(self._lab.question.rulesets, packet, others[0], own):
+            yield from others
+
+    def _prepared(self, clients: int) -> int:
+        # Each flow of a client has a port of its own.
+        most = len(CLIENT_PORTS) // 2 * clients
+        self._count_of_flows = min(self._count_of_flows, most)
+        return 2 * -(-self._count_of_flows // clients) * clients
+
+    def _send_all(self, flows: int, progress: Progress) -> None:
+        lab, clients = self._lab, len(self._flows.clients)
+        for turn in range(-(-flows // clients)):
+            count = min(clients, flows - turn * clients)
+            lab.backend.forget_clients()
+            if turn * clients % _ROOM < clients:
+                lab.forget_flows()
+            if count == clients:  # a turn stands right behind the one before
+                self._send(2 * turn * clients, 2 * clients)
+            else:
+                for each in (2 * turn, 2 * turn + 1):
+                    self._send(each * clients, count)
+            self._wait_for_the_rest(2 * count)
+            first, second = self._came(2 * turn, count), self._came(2 * turn + 1, count)
+            for client in range(count):
+                tag = tag_of(client, self._flows.ports[2 * turn + 1])
+                self._landed.pop(tag, None)
+                self._answered.pop(tag, None)
+            self._settle()
+            self._repeated.update(map(door_of, filter(None, second)))
+            self._strayed += sum(a != b for a, b in zip(first, second, strict=True))
+            progress(count)
+
+    def _came(self, turn: int, count: int) -> list[RawDoor]:
+        """Return where each client's flow of a turn came to."""
+        port = self._flows.ports[turn]
+        return [self._landed.get(tag_of(client, port), ()) for client in range(count)]

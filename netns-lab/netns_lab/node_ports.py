@@ -1,0 +1,40 @@
+"""The node's addresses at which its rules take flows to NodePorts, where they name any.
+
+Source: Kubernetes, pkg/proxy/nftables/proxier.go, ``nodePortIPsSet``: by default the node's first
+address of each IP version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from analyzer.model.addresses import Address
+from analyzer.model.cluster import Cluster
+from analyzer.model.nft import NftRuleset
+from analyzer.semantics.base_chains import Rules
+
+_SET: Final = "nodeport-ips"
+
+
+def taken_at(rulesets: Iterable[Rules]) -> Iterator[Address]:
+    """Give the addresses that kube-proxy's rules of nftables mode name; others name none."""
+    for ruleset in rulesets:
+        if not isinstance(ruleset, NftRuleset):
+            continue
+        for (_, table), each in ruleset.tables.items():
+            if table == "kube-proxy" and _SET in each.sets:
+                keys = (element.key for element in each.sets[_SET].elements)
+                yield from (key for key in keys if isinstance(key, Address))
+
+
+def of_another(rulesets: Iterable[Rules], cluster: Cluster, node: str | None) -> str | None:
+    """Return the node whose NodePorts the rules take, where it is not the one they are said of.
+
+    Of flows to NodePorts at the address of any other node they know nothing.
+    """
+    for address in taken_at(rulesets):
+        for name, known in cluster.nodes.items():
+            if address in known.addresses and name != node:
+                return name
+    return None

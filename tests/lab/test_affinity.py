@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.lab.running import lab_run
+
+pytestmark = pytest.mark.lab
+
+MODES = {
+    "1.36.2-iptables-legacy": "iptables-legacy-save.txt.gz",
+    "1.36.2-nftables": "nft-list-ruleset.txt",
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_affinity_holds_from_the_node_itself(captures: Path, mode: str) -> None:
+    folder = captures / mode / "features"
+    words = [str(folder / MODES[mode]), "--objects", str(folder / "objects.json.gz")]
+    words += ["--from", "node", "--flows", "500", "--service", "feat/affinity"]
+    node = json.loads((folder / "run.json").read_text())["node"]
+    status, found, _ = lab_run(*words, "--node", node)
+    assert (status, found["agrees"]) == (0, True)
+    assert found["measurements"]
+    for each in found["measurements"]:
+        assert (each["repeated"], each["strayed"], each["unaccounted"]) == (500, 0, 0)
+        assert each["counter_difference"] == 0

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.lab.running import lab_run
+
+pytestmark = pytest.mark.lab
+
+
+def test_node_ports_of_a_node_that_nobody_named_are_left_out_or_measured_at_its_address(
+    captures: Path,
+) -> None:
+    folder = captures / "1.36.2-nftables/features"
+    words = [str(folder / "nft-list-ruleset.txt"), "--service", "feat/nodeport", "--flows", "300"]
+    status, found, _ = lab_run(*words, "--objects", str(folder / "objects.json.gz"))
+    assert (status, found["agrees"]) == (0, True)
+    assert {each["frontend"] for each in found["left_out"]} == {"NodePort *:30301"}
+    assert "say --node node-a1" in found["left_out"][0]["reason"]
+    assert not any("NodePort" in each["frontend"] for each in found["measurements"])
+    status, found, _ = lab_run(*words)
+    assert (status, found["agrees"], found["left_out"]) == (0, True, [])
+    assert any("NodePort" in each["frontend"] for each in found["measurements"])
