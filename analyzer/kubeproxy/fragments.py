@@ -110,8 +110,8 @@ def _masqueraded(nat: Table) -> int:
 def _guessed(ruleset: Ruleset) -> Diagnostic:
     return partial_warning(
         "no-mark-chain",
-        f"the dump does not show {names.MARK_MASQUERADE} of table nat: it is taken to "
-        "mark flows with the bit that KUBE-POSTROUTING looks for, and to return",
+        f"the dump does not show {names.MARK_MASQUERADE} of table nat: it is assumed to mark "
+        "flows with the bit that KUBE-POSTROUTING matches, and to return",
         ruleset.file,
     )
 
@@ -120,7 +120,7 @@ def _hooks(ruleset: Ruleset, lacking: list[str]) -> Diagnostic:
     hooks = ", ".join(lacking)
     return partial_warning(
         "no-hook",
-        f"the dump does not show {hooks} of table nat: flows are taken to come to "
-        "KUBE-SERVICES and KUBE-POSTROUTING, as kube-proxy has it",
+        f"the dump does not show {hooks} of table nat: flows are assumed to reach KUBE-SERVICES "
+        "and KUBE-POSTROUTING, as kube-proxy arranges it",
         ruleset.file,
     )

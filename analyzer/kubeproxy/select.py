@@ -38,8 +38,8 @@ def select(view: View, wanted: str, place: str = "this dump") -> tuple[ServicePo
         return found
     if wanted.startswith("KUBE-"):
         raise UsageError(
-            f"no Service of chain {wanted} in {place}; chains are told by the names of Services: "
-            "where rules have no comments, pass --objects, or give the Service's address"
+            f"no Service of chain {wanted} in {place}; chains are found by the names of Services: "
+            "if rules have no comments, pass --objects, or give the Service's address"
         )
     hint = suggestion(wanted, {s.name.text for s in view.services})
     raise UsageError(f"no Service {wanted} in {place}{hint}")

@@ -227,7 +227,7 @@ class Hooks:
         # Whether nat has changed where a packet goes matters to whom it was sent on by nat.
         if not packet.to_node and (nowhere or (packet.translated is None and not self._is_behind)):
             # One of a range that the kernel chooses, or all that an unknown target may make of it.
-            return Leaf(Unresolved("where the packet is sent is not known"), packet)
+            return Leaf(Unresolved("the packet's destination is not known"), packet)
         return Leaf(Delivered(here), packet)
 
     # --- as far as nat ---
@@ -301,7 +301,7 @@ class Hooks:
                 lost = Leaf(Unresolved(stage.lost), UNKNOWN_PACKET)
                 if self._is_behind and _never_drops(stage):
                     lost = Leaf(Delivered(here=False), _of_some_source(packet))
-                because = f"what {stage.lost}, which is not whole, holds"
+                because = f"the contents of {stage.lost}, which is incomplete"
                 return Either(because, (lost, self._run(rest, packet, then)))
             if stage.is_nat:
                 if packet.tracked is False or self._situation.state == "INVALID":

@@ -23,9 +23,13 @@ def why_not(service: ServicePort, route: Route, *, by_nodes: bool = False) -> st
     if route.frontend.port is None:
         return f"the dump has lost the port of {route.frontend}"
     if service.affinity is not None and route.source is Source.HAIRPIN:
-        return "an endpoint with session affinity is one client, which is drawn for once"
+        return (
+            "an endpoint with session affinity is a single client, for which there is only one draw"
+        )
     if by_nodes and route.source is Source.HAIRPIN:
-        return "with --rules, what an endpoint elsewhere sends meets its own node's rules first"
+        return (
+            "with --rules, packets from an endpoint elsewhere traverse its own node's rules first"
+        )
     if not route.shares and not route.astray:
         return "it has no endpoints, and how its flows from there end is not predicted"
     return None

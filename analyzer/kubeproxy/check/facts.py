@@ -167,7 +167,7 @@ class Facts:
             return f"new flows to {listed(found)}"
         name = next((row.comment for row in self.rows(chain) if "/" in row.comment), "")
         name = name.split(" ")[0]
-        return f"new flows of {name}" if name else f"new flows that come to {chain}"
+        return f"new flows of {name}" if name else f"new flows that reach {chain}"
 
     @cached_property
     def owners(self) -> dict[str, dict[tuple[str, str], Row]]:

@@ -18,7 +18,7 @@ def read_type(
     Raises:
         ParseError: neither a name of `names` nor numbers up to 255.
     """
-    expected = "an ICMP type, as 8 or 3/1"
+    expected = "an ICMP type, for example 8 or 3/1"
     word = words.take(expected)
     if word.text in names:
         return names[word.text]

@@ -14,7 +14,7 @@ from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec
 from analyzer.parsers.xt.values import PORT_MAX, number_from_text
 
-_EXPECTED: Final = "an address, as 10.0.0.1:80"
+_EXPECTED: Final = "an address, for example 10.0.0.1:80"
 _PORTS: Final = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
 _V6: Final = re.compile(r"\[([^\]]*)\](?::(.*))?|([0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:-.*)?)")
 
