@@ -1,4 +1,4 @@
-"""API objects as kubectl prints them, decoded, and how to look into them.
+"""API objects as kubectl prints them, decoded, and access to their fields.
 
 Whatever is odd in an object is as if it were not there.
 """

@@ -1,4 +1,4 @@
-"""Files in archives, which may come from anybody: none of it is ever written anywhere.
+"""Files in archives, which may come from anybody: nothing is ever written to disk.
 
 A tar archive is walked header by header, and only plain files are given: links, devices and folders
 are passed by, as nothing follows them. A name that leads out of the archive, a file with holes,

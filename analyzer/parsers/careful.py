@@ -1,4 +1,4 @@
-"""iptables-save text that somebody has touched, read line by line; nothing is lost in silence.
+"""iptables-save text that was edited or damaged, read line by line; nothing is dropped silently.
 
 Public dumps come with prompts, diff markers, continuation lines, several rules on one line, two
 nodes in one paste, no header, no end. What can be read is read; each oddity gives a diagnostic,

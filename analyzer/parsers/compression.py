@@ -1,4 +1,4 @@
-"""Compressed input, told by its first bytes and never by its name."""
+"""Compressed input, recognised by its first bytes and never by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which format is it? Each row: how to tell, and what reads it."""
+"""Detecting the format of a dump. Each row: how to recognise it, and its reader."""
 
 from __future__ import annotations
 

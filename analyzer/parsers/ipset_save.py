@@ -1,4 +1,4 @@
-"""``ipset save``: a line for each set, and one for each of its entries.
+"""``ipset save``: one line for each set, and one for each of its entries.
 
 Source: ipset(8); ipset, lib/print.c; what ipset 7.17 prints.
 """

@@ -1,4 +1,4 @@
-"""Journeys in TOML.
+"""Journeys written in TOML.
 
 [[journey]]
 name = "order"

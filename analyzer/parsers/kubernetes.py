@@ -1,4 +1,4 @@
-"""Nodes, and where addresses live, out of API objects.
+"""Nodes, and the node of each address, from API objects.
 
 Source: Kubernetes API reference: core/v1 Node, Pod, Endpoints; discovery.k8s.io/v1 EndpointSlice.
 """

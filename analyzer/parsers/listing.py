@@ -1,4 +1,4 @@
-"""Listings of ``iptables -nvL``: what tickets and sosreport have where iptables-save was not run.
+"""Listings of ``iptables -nvL``, as found in tickets and sosreports without iptables-save.
 
 Theory of operation: each row is said again in the words of iptables-save (`listed_rule`), and is
 a rule like others from there on; its line is that of the listing. A listing has no names of

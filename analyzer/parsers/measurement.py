@@ -1,4 +1,4 @@
-"""A document of ``kubeodds lab run --format json``, read again."""
+"""Reading back a document of ``kubeodds lab run --format json``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``nft list ruleset`` and ``nft list table``, with handles or without.
+"""``nft list ruleset`` and ``nft list table``, with or without handles.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""The text of a resolv.conf.
+"""Reading a resolv.conf.
 
 Source: resolv.conf(5). The last of several `search` and `domain` lines counts; options add up.
 """

@@ -1,4 +1,4 @@
-"""What a whole dump holds that is not understood, and which chains are missing."""
+"""What a dump contains that is not understood, and which chains are missing."""
 
 from __future__ import annotations
 

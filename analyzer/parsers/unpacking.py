@@ -1,4 +1,4 @@
-"""Archives and packed files as streams, and how much of them is read at the most.
+"""Archives and compressed files as streams, with limits on how much is read.
 
 An archive may come from anybody. What it unpacks to is never held as a whole and never written:
 it passes by, and only what is asked for is kept. A `Budget` counts all that passes by, archives in

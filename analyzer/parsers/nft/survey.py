@@ -1,4 +1,4 @@
-"""What a whole ruleset holds that is not understood, and which chains and sets are missing."""
+"""What a ruleset contains that is not understood, and which chains and sets are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API objects as JSON: one document, or several one behind the other, on lines of their own or not.
+"""API objects as JSON: one document, or several one after another, one per line or not.
 
 ``kubectl get -o json`` prints one, ``jq -c '.items[]'`` one a line, several commands that are
 redirected into one file put them one behind the other.

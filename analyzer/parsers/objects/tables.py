@@ -1,4 +1,4 @@
-"""API objects out of tables: ``kubectl get pods -o wide``, ``kubectl get endpoints``, as pasted.
+"""API objects from pasted tables: ``kubectl get pods -o wide``, ``kubectl get endpoints``.
 
 A table tells less than the objects, and nothing here fills the gap with a guess:
 

@@ -1,4 +1,4 @@
-"""The text of a file of API objects, whatever shell wrote it, and what kubectl said instead."""
+"""Decoding files of API objects from any shell, and recognising kubectl's error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row of MATCHES or TARGETS is."""
+"""The type of a row of MATCHES or TARGETS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``type[/code]``, as icmp and icmp6 take it."""
+"""``type[/code]``, as in icmp and icmp6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values that many options share: numbers, ranges, masks, addresses, strings."""
+"""Values of many options: numbers, ranges, masks, addresses, strings."""
 
 from __future__ import annotations
 

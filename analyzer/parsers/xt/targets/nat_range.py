@@ -1,4 +1,4 @@
-"""``address[-address][:port[-port[/base]]]``, as DNAT and SNAT take it.
+"""``address[-address][:port[-port[/base]]]``, as in DNAT and SNAT.
 
 Source: extensions/libipt_DNAT.c, libip6t_DNAT.c (an address in brackets when a port follows).
 """
