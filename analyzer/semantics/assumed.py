@@ -1,4 +1,4 @@
-"""What is assumed of a node beyond its rules: one table, and a record of what was asked of it.
+"""What is assumed about a node beyond its rules, and which assumptions an answer used.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""What an answer rests on besides the dump, in words: only what it really used."""
+"""The assumptions that an answer rests on, in words: only those that it used."""
 
 from __future__ import annotations
 

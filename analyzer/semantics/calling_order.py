@@ -1,4 +1,4 @@
-"""In which order a hook calls base chains, as far as that is known.
+"""The order in which a hook calls its base chains, as far as it is known.
 
 Theory of operation
 ===================

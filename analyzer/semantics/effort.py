@@ -1,4 +1,4 @@
-"""How much work the question of one packet may cost, and what it met that costs more.
+"""Bounds on the work for one packet, and which of them a walk reached.
 
 No ruleset of kube-proxy comes near these bounds. What lies beyond them is unresolved, or a mark of
 which some bits are not known, so that the answer is a range that holds the truth; `exceeded` says

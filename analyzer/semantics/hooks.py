@@ -1,4 +1,4 @@
-"""The way of a packet from hook to hook, and through the base chains of each.
+"""A packet's traversal of the hooks, and of the base chains registered at each.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Walk a packet through one rule of nft, statement by statement.
+"""Evaluates one nft rule for a packet, statement by statement.
 
 Source: Linux, net/netfilter/nf_tables_core.c, ``nft_do_chain``.
 """

@@ -1,4 +1,4 @@
-"""Walk a packet through the chains of a table of nft.
+"""Traverses the chains of an nft table, mirroring nft_do_chain.
 
 Theory of operation
 ===================

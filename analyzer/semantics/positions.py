@@ -1,4 +1,4 @@
-"""Positions on a walk through chains, and the cache of walks from them.
+"""Positions in a walk through chains, and the cache of walks from them.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Walk a packet through the chains of a table.
+"""Traverses the chains of an iptables table, mirroring ipt_do_table.
 
 Theory of operation
 ===================

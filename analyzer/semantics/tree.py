@@ -1,4 +1,4 @@
-"""The probability tree that a ruleset gives a packet, and the folds over it."""
+"""The probability tree of a packet in a ruleset, and folds over it."""
 
 from __future__ import annotations
 
