@@ -1,4 +1,4 @@
-"""What the ipsets of a node hold that its rules ask for, as far as somebody told it."""
+"""The contents of the ipsets that a node's rules match on, as far as they are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that a fragment leaves out and that kube-proxy always writes alike.
+"""Rules missing from a fragment that kube-proxy always writes in the same way.
 
 Pastes and greps of a dump often lack the way into KUBE-SERVICES and the chain that marks flows.
 Neither says anything of one Service: with what kube-proxy writes in their place, the shares of a

@@ -1,4 +1,4 @@
-"""Rows that a dump has lost in its middle, as far as the rest betrays it.
+"""Rows missing from the middle of a dump, as far as the rest gives them away.
 
 kube-proxy writes a table at once, so each of its chains that is declared has rows, one of a Service
 or an endpoint is jumped to, one of an endpoint marks hairpins and sends flows on, one with session

@@ -1,4 +1,4 @@
-"""What there is to say of a dump of iptables besides its Services."""
+"""Diagnostics about an iptables dump as a whole."""
 
 from __future__ import annotations
 

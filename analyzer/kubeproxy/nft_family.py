@@ -1,4 +1,4 @@
-"""The Services of one family of addresses in a ruleset of nft."""
+"""The Services of one IP version in an nft ruleset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services read out of kube-proxy's rules in nftables mode.
+"""Recognises Services in kube-proxy's rules in nftables mode.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Find the ServicePorts that a person means.
+"""Finds the ServicePorts that the user names.
 
 Theory of operation: a word names a ServicePort in full (``ns/name:port``), without its port, by the
 name alone, by an address of it, by a chain that kube-proxy made for it, or as DNS and kubectl call

@@ -1,4 +1,4 @@
-"""The routes of a frontend from every kind of source, and of endpoints that return to themselves.
+"""The routes of a frontend from every kind of source, and hairpin routes.
 
 Each kind of source is walked once, whatever rules tell apart of it (`explored`).
 """

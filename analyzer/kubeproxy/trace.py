@@ -1,4 +1,4 @@
-"""Where one packet can end, at the node whose rules these are."""
+"""Where one packet can end on the node that the rules are from."""
 
 from __future__ import annotations
 

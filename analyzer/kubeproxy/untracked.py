@@ -1,4 +1,4 @@
-"""Flows that conntrack does not see, so that nat never translates them; NodeLocal DNSCache.
+"""Flows that conntrack does not see and nat never translates; NodeLocal DNSCache.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Session affinity: a client that an endpoint has seen is sent there again, before any draw.
+"""Session affinity: a returning client goes to its endpoint before any draw.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``writeServiceToEndpointRules``; the list of
 ``-m recent`` carries the name of the endpoint's chain.

@@ -1,4 +1,4 @@
-"""Every chain that rules lead to is there and filled, and rules lead to every chain."""
+"""Every chain that a rule jumps to exists and is not empty, and a rule jumps to every chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comments say what the rules do.
+"""Comments agree with the rules.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go: ``ns/name:port``, and since 1.24
 ``ns/name:port -> ip:port`` on the rule that draws the endpoint.

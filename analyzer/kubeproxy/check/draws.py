@@ -1,4 +1,4 @@
-"""Each endpoint is drawn once, and of n that are left with a probability of 1/n.
+"""Each endpoint is drawn once, and with a probability of 1/n of the n that are left.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``probability``: ten digits, five up to 1.14.
 """

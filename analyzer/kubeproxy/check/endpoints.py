@@ -1,4 +1,4 @@
-"""A KUBE-SEP chain stands for one endpoint: it marks what comes from there, and sends on the rest.
+"""A KUBE-SEP chain is for one endpoint: it marks hairpin flows, and has one DNAT.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``writeServiceToEndpointRules`` and before it
 ``syncProxyRules``.

@@ -1,4 +1,4 @@
-"""Flows come to kube-proxy's chains, and nothing before them takes all of them.
+"""Flows reach kube-proxy's chains, and no rule before them takes every packet.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``iptablesJumpChains``.
 """

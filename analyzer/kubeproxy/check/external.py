@@ -1,4 +1,4 @@
-"""Traffic from outside: what a load balancer lets in, and what a local policy makes of the rest.
+"""Traffic from outside: what a load balancer's chain admits, and what a local policy does.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``: KUBE-FW, KUBE-XLB, KUBE-EXT.
 """

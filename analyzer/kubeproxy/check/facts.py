@@ -1,4 +1,4 @@
-"""What all invariants look at: the rules of a dump, who leads where, and whose chains are whose.
+"""What all invariants read: a dump's rules, which chains jump where, and what each is for.
 
 Every rule is looked at once, as a `Row`. A chain belongs to the ServicePorts that the comments
 of the rules name which lead there; what flows come to it is told by the frontends above it.

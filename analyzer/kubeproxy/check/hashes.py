@@ -1,4 +1,4 @@
-"""The name of a chain is a hash of what it stands for.
+"""The name of a chain is the hash of what it is for.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``servicePortChainName``,
 ``servicePortEndpointChainName``.

@@ -1,4 +1,4 @@
-"""All invariants, and the one place where they are asked."""
+"""The list of all invariants, and the one place that evaluates them."""
 
 from __future__ import annotations
 

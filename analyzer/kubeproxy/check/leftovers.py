@@ -1,4 +1,4 @@
-"""Beside iptables mode, no chains of kube-proxy's other modes.
+"""No chains of kube-proxy's other modes exist in addition to those of iptables mode.
 
 Source: kubernetes, pkg/proxy/ipvs/proxier.go, ``iptablesChains``; pkg/proxy/userspace/proxier.go.
 """

@@ -1,4 +1,4 @@
-"""Flows that have to come back through the node are marked, and what is marked is masqueraded.
+"""Flows whose replies must pass through the node are marked, and marked flows are masqueraded.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``: KUBE-MARK-MASQ,
 KUBE-POSTROUTING, KUBE-FORWARD; the rules for flows from outside the cluster.

@@ -1,4 +1,4 @@
-"""The rules are those of the API's Services and endpoints, as far as all versions agree.
+"""The rules match the API's Services and endpoints, as far as all versions agree.
 
 kube-proxy of some version uses a ready endpoint unless a policy or a topology hint keeps it for
 others; which policy is asked where differs by version (`docs/reference.md`). So an endpoint is

@@ -1,4 +1,4 @@
-"""What kube-proxy drops and rejects in the filter table: just that, and all of it.
+"""The filter table drops and rejects exactly what kube-proxy drops and rejects.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``; up to 1.23 a mark says what
 to drop, and the kubelet's rule in KUBE-FIREWALL does: pkg/kubelet/kubelet_network_linux.go.

@@ -1,4 +1,4 @@
-"""Whether two dumps can be compared at all, and in what."""
+"""Whether two dumps can be compared at all, and for which IP versions."""
 
 from __future__ import annotations
 

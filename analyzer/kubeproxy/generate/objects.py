@@ -1,4 +1,4 @@
-"""API objects, decoded, as the ServicePorts and settings of one kube-proxy.
+"""Decoded API objects as ServicePorts and settings of one kube-proxy.
 
 Source: Kubernetes API reference: core/v1 Node, Service, Endpoints; discovery.k8s.io/v1
 EndpointSlice; pkg/proxy/serviceport.go, pkg/proxy/endpointslicecache.go and

@@ -1,4 +1,4 @@
-"""What is assumed of kube-proxies of which only API objects are known."""
+"""What is assumed about kube-proxies when only API objects are known."""
 
 from __future__ import annotations
 

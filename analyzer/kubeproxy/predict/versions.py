@@ -1,4 +1,4 @@
-"""Versions of kube-proxy, and whose captured rules stand for theirs."""
+"""Versions of kube-proxy, and the captured version that stands for each."""
 
 from __future__ import annotations
 
