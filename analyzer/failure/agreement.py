@@ -1,4 +1,4 @@
-"""Does what the lab counted agree with what was predicted?
+"""Whether the lab's counts agree with the prediction.
 
 Each endpoint's count is put to an exact binomial test against its predicted share; Holm's method
 keeps the chance of any false alarm below the stated rate however many endpoints there are. What

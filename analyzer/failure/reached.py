@@ -1,4 +1,4 @@
-"""Whether the node still has a way to an endpoint: neighbours that answer, and routes.
+"""Whether the node can still reach an endpoint: neighbours that answer, and routes.
 
 What speaks against a way speaks against all behind it. It is a sign and no proof: an address may
 have been asked for long ago, and a route may stand in a table that was not given.

@@ -1,4 +1,4 @@
-"""What each failure would cost: of every node, every zone, the control plane, and of several nodes.
+"""What each failure would cost: every node, every zone, the control plane, sets of nodes.
 
 Numbers are those of `loss` with the same nodes or zones dead. Endpoints of which nobody says where
 they are may be on any node, so what they carry widens every loss, as it does there.
