@@ -92,7 +92,7 @@ class End:
 
 @value
 class _Behind:
-    """The walk goes on behind the rule, whether the rest of it is met or not."""
+    """The walk continues after the rule, whether the rest of it is evaluated or not."""
 
     packet: Packet
 
