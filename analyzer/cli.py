@@ -142,7 +142,7 @@ def _check(
     found: list[Diagnostic] = []
     for part in given.parts or (given,):
         if not isinstance(part.ruleset, Ruleset):
-            raise UsageError("--check: it knows the invariants of iptables mode only")
+            raise UsageError("--check: only for iptables mode")
         checked = check(
             part.ruleset,
             part.view.mode,

@@ -38,10 +38,10 @@ _MOST: Final = 1_000
 _HELP: Final = """\
 Tab            between nodes, zones and Services
 j k, arrows    move
-Space          mark a node or a zone dead, or living again
-Enter          the same of a node or a zone; of a Service its tree
+Space          mark a node or a zone dead, or alive again
+Enter          the same for a node or a zone; for a Service, its tree
 /              filter Services by name; Escape ends it
-a              as it was asked for
+a              as given on the command line
 c              nothing dead
 ?              this
 q              quit
@@ -141,7 +141,7 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
                 if self.zones:
                     yield self._list("zones", self.zones, self._asked.dead.zones)
             yield DataTable(id="services", cursor_type="row")
-        yield Input(placeholder="a part of a name", id="filter")
+        yield Input(placeholder="part of a name", id="filter")
         yield Footer()
 
     def _list(self, kind: str, names: list[str], marked: Sequence[str]) -> SelectionList[str]:
@@ -191,7 +191,9 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
         lines = [Line(("Dead: ", dead_words(died))), *doubts(died)]
         lines.append(totals(self._losses, WORDS, is_whole=asked.is_whole))
         if died.takes(asked.view.node, asked.cluster):
-            lines.append(Line((f"These rules are of {asked.view.node}: dead, it sends no flows.",)))
+            lines.append(
+                Line(((f"These rules are from {asked.view.node}: dead, it sends no flows."),))
+            )
         lines += [Line((f"Warning: {each}",)) for each in asked.warnings]
         told = Text("\n").join([cell_text(line.pieces) for line in lines])
         self.query_one("#status", Static).update(told)
@@ -238,7 +240,7 @@ class Explorer(App[None]):  # type: ignore[misc]  # see above
             move()
 
     def action_filter(self) -> None:
-        """Ask for a part of a name."""
+        """Ask for part of a name."""
         field = self.query_one("#filter", Input)
         field.add_class("asked")
         field.focus()

@@ -61,6 +61,8 @@ def _page(parser: argparse.ArgumentParser, says: str, verbs: Sequence[str]) -> t
     usage, section, below = rest.partition("\n.SH ")
     # A line before an option that is as wide as the page has too few words to fill it.
     text = f"{head}{synopsis}.ad l\n{usage}\n.ad b{section}{below}"
+    # A quote in front of a line would make it a request to roff.
+    text = text.replace("\n'", "\n\\&'")
     return FOLDER / f"{name}.1", text.replace("POSITIONAL ARGUMENTS", "VERBS") if verbs else text
 
 

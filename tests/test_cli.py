@@ -93,8 +93,8 @@ def test_warnings_go_to_stderr_and_data_to_stdout(command: Command, output_forma
     done = command("services", command.file("dump.txt", RICH), "--format", output_format)
     at = next(n for n, line in enumerate(RICH.split("\n"), 1) if "nonesuch" in line)
     assert done.err == (
-        f"dump.txt:{at}: warning: match nonesuch is not understood: where it decides, the answer "
-        "is given as bounds\n"
+        f"dump.txt:{at}: warning: match nonesuch is not understood: answers that depend on it are "
+        "bounds\n"
     )
     assert done.status == 0
     assert "warning:" not in done.out

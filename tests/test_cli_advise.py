@@ -138,7 +138,7 @@ def test_worse_measures_stand_below_now(command: Command) -> None:
     order = [each["is"] for each in web["measures"]]
     assert order == sorted(order, key=["better", "same", "worse", None].index)
     text = command("advise", *written(command, SMALL), "--service", "web").out
-    assert "shop/web fares worst. Best for it: every-node." in text
+    assert "shop/web is worst. Best for it: every-node." in text
     assert "\nWorse: every-node+local, local.\n" in text
 
 
@@ -190,7 +190,7 @@ def test_a_dump_is_how_it_is_now(command: Command) -> None:
             item["endpoints"] = [e for e in item["endpoints"] if e["nodeName"] == "worker1"]
     words = (*written(command, items), "--service", "default/app", "-o", "json")
     done = command("advise", DUMP, *words, "--node", "worker1", "--dead-node", "master")
-    assert "default/app: a dump says otherwise than the objects do" in done.err
+    assert "default/app: a dump and the objects disagree" in done.err
     (app,) = json.loads(done.out)["services"]
     # worker1 still draws the endpoint that the objects have no more.
     assert app["now"]["worst_loss"]["upper"]["value"] == 0.5
@@ -213,7 +213,7 @@ def test_pods_that_may_not_move_are_told(command: Command) -> None:
     given = written(command, [*items, pod])
     (web,) = document(command, "advise", *given)["services"]
     assert web["pods"] == {"endpoints": 2, "listed": 1, "owners": ["StatefulSet"], "held": 1}
-    assert "may hold 1 pod where they are" in command("advise", *given).out
+    assert "may tie 1 pod to their node" in command("advise", *given).out
     items = json.loads(command("advise", *given, "--objects-of", "spread").out)["items"]
     assert [i for i in items if i["kind"] == "Pod"] == [pod]  # the other one has moved
 
@@ -245,16 +245,16 @@ def test_the_control_plane_of_the_options_is_that_of_measures(command: Command) 
     then = {each["measure"]: each for each in api["measures"]}
     assert api["now"]["api_survives"] == 0
     assert then["third-master"]["then"]["api_survives"] == 1
-    assert then["second-master"]["refused"] == "2 nodes carry the control plane already"
-    assert "no single node already" in then["load-balancer"]["refused"]
+    assert then["second-master"]["refused"] == "2 nodes already carry the control plane"
+    assert "no single node is in front" in then["load-balancer"]["refused"]
 
 
 @pytest.mark.parametrize(
     ("version", "measure", "why"),
     [
-        ("1.20", "local", "kube-proxy 1.20 does not look at internalTrafficPolicy: since 1.22"),
-        ("1.20", "same-zone", "kube-proxy 1.20 does not look at hints for zones: since 1.24"),
-        ("1.33", "same-node", "kube-proxy 1.33 does not look at hints for nodes: since 1.34"),
+        ("1.20", "local", "kube-proxy 1.20 ignores internalTrafficPolicy: since 1.22"),
+        ("1.20", "same-zone", "kube-proxy 1.20 ignores hints for zones: since 1.24"),
+        ("1.33", "same-node", "kube-proxy 1.33 ignores hints for nodes: since 1.34"),
         ("1.33", "same-zone", None),
         ("1.30", "same-zone", None),
     ],
@@ -276,19 +276,19 @@ def test_what_a_kube_proxy_does_not_look_at_is_no_measure(
     ("words", "says"),
     [
         ((), "the following arguments are required: --from-objects"),
-        ((*FROM, "--node", "worker1"), "--node: advise is of every node"),
-        ((*FROM, "--node-of", "10.0.0.0/8=x"), "--node-of: advise goes by the nodes that the"),
+        ((*FROM, "--node", "worker1"), "--node: advise covers every node"),
+        ((*FROM, "--node-of", "10.0.0.0/8=x"), "--node-of: advise takes nodes from the"),
         ((*FROM, "--measure", "sprea"), "did you mean spread?"),
-        ((*FROM, "--measure", "spread+third-master"), "or they do not go together"),
+        ((*FROM, "--measure", "spread+third-master"), "or they cannot be combined"),
         ((*FROM, "--dead-node", "worker9"), "--dead-node worker9: no such node; did you mean wor"),
         ((*FROM, "--dead-zone", "a"), "--dead-zone a: no such zone"),
-        ((*FROM, "--dead-node", "master", "--depth", "2"), "--depth: it goes without --dead-node"),
+        ((*FROM, "--dead-node", "master", "--depth", "2"), "--depth: not with --dead-node"),
         ((*FROM, "--depth", "0"), "'0' is not a number from 1"),
-        ((*FROM, "--objects-of", "pod-ips"), "it changes clients and no object"),
+        ((*FROM, "--objects-of", "pod-ips"), "it changes clients, not objects"),
         ((*FROM, "--objects-of", "every-node"), "it changes nothing: default/app: every node"),
         (
             (*FROM, "--objects-of", "third-master", "--service", "app"),
-            "none of these Services is one that it is for",
+            "it applies to none of these Services",
         ),
         ((*FROM, "--control-plane", "worker9"), "--control-plane worker9: no such node is known"),
     ],
@@ -321,4 +321,4 @@ def test_many_sets_of_nodes_are_refused(command: Command) -> None:
     given = written(command, [*nodes, service(), slice_of([("n0", 0)])])
     done = command("advise", *given, "--depth", "4")
     assert done.status == 2
-    assert "60 nodes have 487,635 sets of so many, and at most 20,000 are judged" in done.err
+    assert "60 nodes have 487,635 sets of that size, and at most 20,000 are judged" in done.err

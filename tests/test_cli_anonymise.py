@@ -217,14 +217,14 @@ def test_the_map_is_for_its_owner_only_and_never_replaces_a_file(command: Comman
     assert {"ServicePort", "address", "chain"} <= {row["kind"] for row in told["names"]}
     again = command("anonymise", dump, "--map", "m")
     assert (again.status, again.out) == (2, "")
-    assert "m: it is there already" in again.err
+    assert "m: it already exists" in again.err
 
 
 def test_a_salt_that_is_too_short_is_refused(command: Command) -> None:
     command.file("salt", "short\n")
     done = command("anonymise", str(ROOT / "examples" / "dump.txt"), "--salt-file", "salt")
     assert (done.status, done.out) == (2, "")
-    assert "a salt has 16 bytes at least" in done.err
+    assert "a salt has at least 16 bytes" in done.err
 
 
 def test_a_salt_that_others_may_read_is_named(command: Command) -> None:
@@ -232,7 +232,7 @@ def test_a_salt_that_others_may_read_is_named(command: Command) -> None:
     words = ("anonymise", str(ROOT / "examples" / "dump.txt"), "--salt-file", "salt")
     (command.folder / "salt").chmod(0o640)
     assert command(*words).err == (
-        "kubeodds: salt: others may read this salt, and find names with it: chmod 600\n"
+        "kubeodds: salt: others can read this salt, and find names with it: chmod 600\n"
     )
     (command.folder / "salt").chmod(0o600)
     assert command(*words).err == ""
@@ -268,7 +268,7 @@ def test_what_nobody_understands_is_refused_or_removed(command: Command) -> None
     assert done.status == 3
     assert "acme" not in done.out.lower()
     assert "203.0.113.9" not in done.out
-    assert "not understood and not carried along" in done.err
+    assert "not understood and left out" in done.err
     command.file("new.txt", done.out)
     before, after = (command("services", name, "-o", "json") for name in ("odd.txt", "new.txt"))
     assert codes(json.loads(before.out)) == codes(json.loads(after.out))
@@ -344,8 +344,8 @@ def test_what_is_not_whole_stays_so(command: Command) -> None:
     assert command("anonymise", "old.tgz", "--output", "new.tgz").status == 0
     before, after = (command("services", name) for name in ("old.tgz", "new.tgz"))
     assert (before.status, after.status) == (2, 2)
-    assert "iptables-legacy-save.txt is not whole" in before.err
-    assert "iptables-legacy-save.txt is not whole" in after.err
+    assert "iptables-legacy-save.txt is incomplete" in before.err
+    assert "iptables-legacy-save.txt is incomplete" in after.err
 
 
 @pytest.mark.parametrize(

@@ -18,18 +18,18 @@ WANTED = "expected the output of `kubectl get services,endpointslices,nodes,pods
     ("content", "message"),
     [
         (b"", "the file is empty"),
-        (b" \n\n", "the file holds nothing but blanks"),
+        (b" \n\n", "the file contains only blanks"),
         (b"*nat\n\0\n", "a binary file, not a dump of rules"),
         (
             b"hello\n",
-            "no dump of rules; run `iptables-save` on the node, or `nft list ruleset` where "
-            "kube-proxy runs in nftables mode, and give its output",
+            "not a dump of rules; run `iptables-save` on the node, or `nft list ruleset` if "
+            "kube-proxy runs in nftables mode, and pass its output",
         ),
         (
             b"Chain INPUT (policy ACCEPT)\ntarget prot opt source destination\n",
             "a listing of `iptables -L` without -v, which leaves out the devices that rules "
-            "ask for: any rule may be for some of them only; run `iptables-save` on the node, or "
-            "`iptables -t nat -nvL`, and give its output",
+            "match on: any rule may be restricted to some of them; run `iptables-save` on the "
+            "node, or `iptables -t nat -nvL`, and pass its output",
         ),
         (
             gzip.compress(b"*nat\nCOMMIT\n" * 99, mtime=0)[:-9],
@@ -64,7 +64,7 @@ def test_a_missing_file_is_named(command: Command) -> None:
 
 def test_a_directory_is_no_dump(command: Command) -> None:
     assert command("services", ".") == Done(
-        2, "", "kubeodds: .: no rules in it; collect as root, on a node\n"
+        2, "", "kubeodds: .: it contains no rules; collect as root, on a node\n"
     )
 
 
@@ -99,8 +99,8 @@ def test_nothing_but_blanks_stands_before_a_caret(command: Command) -> None:
         ),
         (
             ["--dead", "worker1"],
-            "--dead worker1: expected an address, for example 10.1.0.1 or 10.1.0.1:53, a network, "
-            "for example 10.1.0.0/24, or with --objects a pod, as namespace/name",
+            "--dead worker1: expected an address, for example 10.1.0.1 or 10.1.0.1:53, a "
+            "network, for example 10.1.0.0/24, or with --objects a pod (namespace/name)",
         ),
         (
             ["--dead-node", "worker2", *OBJECTS],
@@ -108,14 +108,14 @@ def test_nothing_but_blanks_stands_before_a_caret(command: Command) -> None:
         ),
         (
             ["--dead-zone", "east", *OBJECTS],
-            "--dead-zone east: nothing says which endpoints are in which zone; give --objects "
+            "--dead-zone east: it is not known which endpoints are in which zone; pass --objects "
             "FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`",
         ),
         (
             ["--dead-node", "worker1"],
-            "--dead-node worker1: nothing says which endpoints are on which node; give --objects "
-            "FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`, or --node-of "
-            "CIDR=NODE",
+            "--dead-node worker1: it is not known which endpoints are on which node; pass "
+            "--objects FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`, "
+            "or --node-of CIDR=NODE",
         ),
         (
             ["--node", "worker9", *OBJECTS],
@@ -167,22 +167,22 @@ def test_the_tree_of_a_service_without_endpoints_ends_where_it_is_refused(
         ),
         (
             "NAME  READY  STATUS  RESTARTS\n",
-            "objects.json:1:1: no nodes in this table; expected `kubectl get pods -A -o wide`\n"
-            "    NAME  READY  STATUS  RESTARTS\n    ^^^^\n",
+            "objects.json:1:1: this table has no nodes; expected `kubectl get pods -A -o "
+            "wide`\n    NAME  READY  STATUS  RESTARTS\n    ^^^^\n",
         ),
         (
             "",
-            "kubeodds: objects.json: kubectl printed nothing: is the API down? Go on with "
-            "--node-of CIDR=NODE\n",
+            "kubeodds: objects.json: kubectl printed nothing: is the API down? Use --node-of "
+            "CIDR=NODE instead\n",
         ),
         (
             "NAME  ENDPOINTS  AGE\na  10.0.0.1:80  1d\n",
-            "kubeodds: objects.json: none of Node, EndpointSlice, Endpoints, Pod is in there; "
-            "nothing in it says which address is on which node: add `kubectl get pods -A -o wide`, "
-            "or go on with --node-of CIDR=NODE\n",
+            "kubeodds: objects.json: it contains none of Node, EndpointSlice, Endpoints, Pod; "
+            "it does not say which address is on which node: add `kubectl get pods -A -o wide`, "
+            "or use --node-of CIDR=NODE\n",
         ),
-        ("[]", f"kubeodds: objects.json: no list of API objects; {WANTED}\n"),
-        ('{"items": [1]}', f"kubeodds: objects.json: no list of API objects; {WANTED}\n"),
+        ("[]", f"kubeodds: objects.json: not a list of API objects; {WANTED}\n"),
+        ('{"items": [1]}', f"kubeodds: objects.json: not a list of API objects; {WANTED}\n"),
         ("[" * 100_000, "kubeodds: objects.json: nested too deeply to be API objects\n"),
     ],
 )
@@ -196,7 +196,7 @@ def test_objects_that_are_none_are_refused(command: Command, content: str, error
     [
         ([], "the following arguments are required: VERB"),
         (["services"], "the following arguments are required: DUMP"),
-        (["loss", "--objects", "a", "b", "c"], "not plain which word is DUMP; repeat"),
+        (["loss", "--objects", "a", "b", "c"], "unclear which word is DUMP; repeat"),
         (["los", DUMP], "no verb 'los'; did you mean loss?"),
         (["service", DUMP], "no verb 'service'; did you mean services?"),
         (
@@ -205,7 +205,7 @@ def test_objects_that_are_none_are_refused(command: Command, content: str, error
         ),
         (["loss", DUMP, "--max-loss", "ten"], "'ten' is not a percentage (for example 10%)"),
         (["loss", DUMP, "--max-loss", "101%"], "'101%' is not between 0% and 100%"),
-        (["services", DUMP, "--node-ip", "worker1"], "'worker1' is no IP address"),
+        (["services", DUMP, "--node-ip", "worker1"], "'worker1' is not an IP address"),
         (["services", DUMP, "--format", "xml"], "invalid choice: 'xml'"),
         (
             ["services", DUMP, "--servic", "x"],

@@ -95,7 +95,7 @@ def test_objects_may_come_from_standard_input(
     monkeypatch.setattr(sys, "stdin", given)
     assert cli.main(["services", "--check", str(CLEAN), "--objects", "-"]) == output.NO
     told = capsys.readouterr().err
-    assert "10.244.1.9:8080, one of 2 there, and the EndpointSlices do not list it" in told
+    assert "10.244.1.9:8080, one of 2 there, but the EndpointSlices no longer list it" in told
     assert "never sent to 10.244.1.8:8080" in told
 
 
@@ -103,7 +103,7 @@ def test_another_mode_is_no_clean_dump(tmp_path: Path, capsys: pytest.CaptureFix
     path = tmp_path / "dump.txt"
     path.write_text("*nat\n:PREROUTING ACCEPT [0:0]\n:KUBE-LOAD-BALANCER - [0:0]\nCOMMIT\n")
     assert cli.main(["services", "--check", str(path)]) == output.NO
-    assert "kube-proxy's ipvs mode; the invariants are those of iptables" in capsys.readouterr().err
+    assert "kube-proxy's ipvs mode; the checks are for iptables" in capsys.readouterr().err
 
 
 def test_what_a_dump_contains_is_printed_escaped(

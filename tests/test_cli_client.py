@@ -110,7 +110,9 @@ def test_options_of_resolv_conf_count(command: Command) -> None:
     assert [(e["result"], int(seconds(e))) for e in asked["endings"]] == [
         ("answered", 0), ("timed-out", 2), ("timed-out", 4),
     ]  # fmt: skip
-    assert "x.y is no Service of this cluster: it has an address as it is" in found["assumed"]
+    assert ("x.y is not a Service of this cluster: it is assumed to exist as given") in found[
+        "assumed"
+    ]
 
 
 def test_two_name_servers_are_two_draws(command: Command) -> None:
@@ -209,7 +211,7 @@ def test_a_balancer_draws_a_node_first(command: Command) -> None:
         "kind": "NodePort", "address": None, "port": 30000,
     }  # fmt: skip
     text = command("client", *asked, "--balancer", "uniform").out
-    assert "The balancer draws n1 50.0%, n2 50.0%." in text
+    assert "The load balancer draws n1 50.0%, n2 50.0%." in text
     assert "reach ns/a:http by NodePort *:30000" in text
     # Half of all flows come to the dead node, of the others half go to its endpoint.
     assert fails(found)["tcp"] == point(3, 4)
@@ -226,21 +228,21 @@ def test_a_balancer_draws_a_node_first(command: Command) -> None:
     [
         (("--client", "glib"), "did you mean glibc"),
         (("--fate", "master=gone"), "is not NAME=FATE"),
-        (("--fate", "worker1=refused"), "nothing is marked dead of that name"),
+        (("--fate", "worker1=refused"), "nothing of that name is marked dead"),
         (("--fate", "master=refused,master=silent"), "is it refused, or silent?"),
         (("--caller", "web"), "is not NAMESPACE/POD"),
         (("--timeout", "3"), "is not a duration"),
         (("--tries", "0"), "is not a number of tries"),
         (("--max-failure", "lots"), "is not a percentage"),
-        (("--lookup", "x", "--client", "tcp"), "looks no name up"),
+        (("--lookup", "x", "--client", "tcp"), "does not look up names"),
         (("--resolv-conf", "none"), "No such file"),
         (("--requires", "none"), "No such file"),
         (("--requires", "none", "--client", "tcp"), "say that themselves"),
-        (("--balancer", "uniform", "--from", "pod"), "a balancer stands outside"),
-        (("--balancer", "uniform", "--lookup", "x"), "do not go through it"),
-        (("--service", "kube-dns:dns", "--client", "tcp"), "none of these is reached by TCP"),
-        (("--lookup", "a..b"), "is no name"),
-        (("--lookup", ""), "is no name"),
+        (("--balancer", "uniform", "--from", "pod"), "a load balancer is outside"),
+        (("--balancer", "uniform", "--lookup", "x"), "do not go through a load balancer"),
+        (("--service", "kube-dns:dns", "--client", "tcp"), "none of these can be reached by TCP"),
+        (("--lookup", "a..b"), "is not a name"),
+        (("--lookup", ""), "is not a name"),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -257,7 +259,7 @@ def test_what_does_not_fit_is_refused(
     [
         ("nameserver\n", "r:1:1: expected the address of a name server"),
         ("search a\nnameserver x\n", "r:2:12: expected the address of a name server"),
-        ("nameserver 1.2.3.4\noptions ndots:x\n", "r:2:9: expected a number behind ndots:"),
+        ("nameserver 1.2.3.4\noptions ndots:x\n", "r:2:9: expected a number after ndots:"),
         ("# nothing\n", "r: no line `nameserver ADDRESS`"),
         ("nameserver 1.2.3.4\noptions attempts:99\n", "attempts:99 is more than"),
         ("nameserver 1.2.3.4\noptions use-vc\n", "what go does with `options use-vc` is not known"),
@@ -283,7 +285,7 @@ def test_a_resolv_conf_that_is_none_is_refused(command: Command, content: str, s
         ('[[journey]]\nname = "a"\nsteps = [{ look = "x" }]\n', "did you mean lookup?"),
         (JOURNEYS.replace("http-retry", "http"), "no client 'http' for connect"),
         (JOURNEYS.replace("default/app", "default/ap"), "no Service default/ap"),
-        (JOURNEYS * 2, "two journeys are called 'order'"),
+        (JOURNEYS * 2, "two journeys are named 'order'"),
     ],
 )
 def test_journeys_that_are_none_are_refused(command: Command, content: str, says: str) -> None:
@@ -337,7 +339,7 @@ def test_without_a_name_server_one_is_asked_for(command: Command) -> None:
     command.file("dump.txt", dump(*two_endpoints()))
     done = command("client", "dump.txt", "--client", "glibc")
     assert (done.status, done.out) == (2, "")
-    assert "say it by --resolv-conf FILE" in done.err
+    assert "pass --resolv-conf FILE" in done.err
     # Not asked for look-ups by name, it answers what it can.
     assert [*fails(document(command, "dump.txt"))] == list(CONNECTORS)
 

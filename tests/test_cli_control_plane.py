@@ -61,10 +61,10 @@ def test_what_nobody_said_is_no_all_clear(command: Command, four: tuple[str, ...
     shown = command("whatif", *four, *CONTROL_PLANE).out
     assert "  ? with m1 + m2 + m3 gone" not in shown
     assert (
-        "2 of 3 API servers left, and what is in front of them is not known (--api-load-balancer)"
-        in shown
+        "2 of 3 API servers left, and the load balancer in front of them is not known "
+        "(--api-load-balancer)" in shown
     )
-    assert "no loss of one of its nodes is certainly survived." in shown
+    assert "it certainly survives the loss of none of its nodes." in shown
 
 
 def test_without_a_control_plane_it_says_so(command: Command, four: tuple[str, ...]) -> None:
@@ -110,8 +110,9 @@ def test_a_zone_takes_the_control_plane_in_it(command: Command) -> None:
 def test_the_api_servers_process_alone_costs_its_own_service(command: Command) -> None:
     shown = command("whatif", *ASKED).out
     assert (
-        "The API server's process of master alone, its node alive, costs "
-        "default/kubernetes:https 100.0%, and no other; nothing heals meanwhile." in shown
+        "Losing only the API server's process on master, with its node alive, costs "
+        "default/kubernetes:https 100.0%, and no other Service; nothing heals in the meantime."
+        in shown
     )
     assert "process" not in command("whatif", *ASKED, "--service", "default/app").out
 
@@ -140,7 +141,7 @@ def test_components_take_no_dump(command: Command) -> None:
     assert "\nkube-proxy down: that of one node\n" in done.out
     refused = command("whatif", "--components", "dump.txt")
     assert (refused.status, refused.out) == (2, "")
-    assert "dump.txt: --components is one table for all clusters" in refused.err
+    assert "dump.txt: --components prints one table for all clusters" in refused.err
 
 
 def test_each_number_of_a_source_is_in_the_list(command: Command) -> None:

@@ -44,19 +44,19 @@ def last_line(text: str) -> str:
 def test_equal_dumps_end_well(command: Command) -> None:
     done = command("diff", *two(command, TWO, TWO), "--node-ip", "192.0.2.1")
     assert (done.status, done.err) == (0, "")
-    assert last_line(done.out).startswith("Nothing that you rely on changes")
+    assert last_line(done.out).startswith("No Service changes")
 
 
 def test_a_difference_is_a_no(command: Command) -> None:
     done = command("diff", *two(command, TWO, ONE))
     assert (done.status, done.err) == (1, "")
-    assert last_line(done.out) == "What is answered changes: 1 ServicePort changed."
+    assert last_line(done.out) == "Behaviour changes: 1 ServicePort changed."
 
 
 def test_what_is_meant_to_differ_is_none_unless_it_is_to_be_counted(command: Command) -> None:
     done = command("diff", DUMP, NFT, *KNOWN)
     assert (done.status, done.err) == (0, "")
-    assert last_line(done.out) == "Nothing that you rely on changes: what differs is intended."
+    assert last_line(done.out) == "No Service changes: all differences are by design."
     assert command("diff", DUMP, NFT, *KNOWN, "--count-intended").status == 1
 
 
@@ -65,7 +65,7 @@ def test_what_cannot_be_told_is_a_no(command: Command) -> None:
     files = two(command, TWO, odd)
     done = command("diff", *files)
     assert done.status == 1
-    assert "Nothing certainly changes, but: 1 ServicePort not known." in done.out.splitlines()
+    assert "No definite change. Undetermined: 1 ServicePort not known." in done.out.splitlines()
     assert "b.txt:" in done.err
     assert command("diff", *files, "--strict").status == 3
 
@@ -89,7 +89,7 @@ def test_another_ip_version_cannot_be_compared(command: Command) -> None:
     done = command("diff", *two(command, ONE, SIX))
     assert (done.status, done.out) == (2, "")
     assert done.err == (
-        "kubeodds: a.txt has rules of IPv4 and b.txt of IPv6: two dumps of the same IP version "
+        "kubeodds: a.txt has rules of IPv4 and b.txt of IPv6: only dumps of the same IP version "
         "can be compared\n"
     )
 
@@ -114,7 +114,7 @@ def test_rules_that_were_flushed_are_gone(command: Command) -> None:
     done = command("diff", *two(command, ONE, "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n"))
     assert done.status == 1
     assert "kube-proxy has not written these rules" in done.err
-    assert last_line(done.out) == "What is answered changes: 1 ServicePort gone."
+    assert last_line(done.out) == "Behaviour changes: 1 ServicePort gone."
 
 
 def test_of_rules_of_iptables_as_nft_lists_them_nothing_can_be_told(command: Command) -> None:
@@ -123,7 +123,7 @@ def test_of_rules_of_iptables_as_nft_lists_them_nothing_can_be_told(command: Com
     assert done.status == 1
     shown = done.out.splitlines()
     assert not [line for line in shown if " gone " in line or " added " in line]
-    says = "Nothing certainly changes, but: 5 ServicePorts not known"
+    says = "No definite change. Undetermined: 5 ServicePorts not known"
     assert any(says in line for line in shown)
 
 
@@ -257,7 +257,7 @@ def test_what_a_cut_dump_lacks_is_perhaps_gone(command: Command, path: str, begi
     cut = command.file("cut.txt", whole[: whole.index(begins)])
     done = command("diff", path, cut, *KNOWN)
     assert done.status == 1
-    assert last_line(done.out).startswith("Nothing certainly changes, but: 5 ServicePorts not")
+    assert last_line(done.out).startswith("No definite change. Undetermined: 5 ServicePorts not")
     assert "perhaps gone" in done.out
     back = command("diff", cut, path, *KNOWN)
     assert "perhaps added" in back.out
@@ -276,13 +276,13 @@ def test_nobody_vouches_for_the_loss_of_what_a_cut_dump_lacks(
     asked = ("--dead-node", "worker1", *OBJECTS, "--max-loss", "100%")
     done = command("loss", cut, *asked)
     assert (done.status, done.out) == (2, "")
-    assert "it ends before its rules do; take it again" in done.err
+    assert "it is truncated; take it again" in done.err
     # Behind the frontends, among the chains of Services.
     behind = "\tchain service-FY5PMXPG" if path == NFT else "-A KUBE-SVC-TCOU7JCQXEZGVUNU"
     later = command.file("later.txt", whole[: whole.index(behind)])
     done = command("loss", later, *asked)
     assert done.status == 1
-    assert "what others lose is not known" in done.out
+    assert "what the ServicePorts in the rest lose is not known" in done.out
     done = command("loss", path, *asked)
     assert done.status == 0
     assert "not known" not in done.out
@@ -295,6 +295,8 @@ def test_a_dump_that_ends_in_the_rules_of_ipv6_tells_all_of_ipv4(command: Comman
     done = command("diff", NFT, cut, *KNOWN)
     assert done.status == 1
     assert "gone" not in done.out
-    assert last_line(done.out) == "Nothing certainly changes, but: not all ServicePorts are told."
+    assert last_line(done.out) == (
+        "No definite change. Undetermined: not all ServicePorts are in the dump."
+    )
     done = command("loss", cut, *OBJECTS, "--dead-node", "worker1")
-    assert "what others lose is not known" in done.out
+    assert "what the ServicePorts in the rest lose is not known" in done.out

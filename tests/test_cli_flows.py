@@ -80,7 +80,7 @@ def test_text_calls_nobody_dead(command: Command) -> None:
     done = command("suspects", *ASKED)
     assert "2 endpoints suspect (exact binomial tests, Holm-corrected" in done.out
     assert "10.244.1.9" not in done.out
-    assert "no test can say" in done.out
+    assert "the test cannot say" in done.out
     assert "10.244.1.9" in command("suspects", *ASKED, "--all").out
 
 
@@ -130,7 +130,7 @@ def test_routes_that_are_closed_are_shown(command: Command) -> None:
 def test_loss_of_a_bundle_proposes_who_may_be_dead(command: Command) -> None:
     name = bundle(command)
     done = command("loss", name)
-    assert f"to ask about them: kubeodds loss {name} --dead-node master" in done.err
+    assert f"to see what they cost: kubeodds loss {name} --dead-node master" in done.err
     assert "speaks against" not in command("loss", name, "--dead", "10.244.0.7").err
 
 
@@ -177,7 +177,7 @@ def test_an_address_that_is_another_pods_is_a_wrong_door(command: Command) -> No
     assert told["wrong_doors"] == [
         {"address": "10.244.1.9", "port": 8080, "owner": "shop/stranger"}
     ]
-    assert "Wrong door: 10.244.1.9:8080 is shop/stranger's now" in command(*words).out
+    assert "Wrong pod: 10.244.1.9:8080 now belongs to shop/stranger" in command(*words).out
     found = told["pinned"]
     assert [(e["endpoint"]["address"], e["why"], e["owner"]) for e in found] == [
         ("10.244.1.9", "foreign", "shop/stranger")
@@ -188,14 +188,14 @@ def test_an_address_that_is_another_pods_is_a_wrong_door(command: Command) -> No
 def test_conntrack_is_asked_for(command: Command, verb: str) -> None:
     done = command(verb, DUMP)
     assert (done.status, done.out) == (2, "")
-    assert "no conntrack entries: give --conntrack FILE" in done.err
+    assert "no conntrack entries: pass --conntrack FILE" in done.err
 
 
 @pytest.mark.parametrize("verb", ["suspects", "pinned"])
 def test_a_file_that_is_none_of_conntrack_is_refused(command: Command, verb: str) -> None:
     done = command(verb, DUMP, "--conntrack", DUMP)
     assert (done.status, done.out) == (2, "")
-    assert "no flow in it; expected the output of `conntrack -L`" in done.err
+    assert "it contains no flows; expected the output of `conntrack -L`" in done.err
 
 
 @pytest.mark.parametrize("rate", ["0%", "100%", "1", "x%", "-1%"])

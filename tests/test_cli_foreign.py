@@ -229,7 +229,7 @@ EXTERNAL = (
     '"default/app external IP" -m tcp --dport 80 -m physdev ! --physdev-is-in '
     "-m addrtype ! --src-type LOCAL -j KUBE-SVC-NZGXMBVUFMQ6OBBQ\n"
 )
-ASSUMED = "flows from outside do not come in by a port of a bridge (-m physdev)"
+ASSUMED = "flows from outside do not arrive by a bridge port (-m physdev)"
 
 
 def with_external_ip() -> str:

@@ -39,7 +39,7 @@ def test_a_service_of_another_api_is_none(command: Command) -> None:
     knative = {**service("web"), "apiVersion": "serving.knative.dev/v1"}
     result = command("gate", manifest(command, knative, web(), service("web")), *TWO_ZONES)
     assert result.status == 0, result.err
-    assert "Not looked at: Service.serving.knative.dev (1)." in result.out
+    assert "Not considered: Service.serving.knative.dev (1)." in result.out
 
 
 def test_what_is_not_judged_is_named_and_no_threshold_passes_on_it(command: Command) -> None:

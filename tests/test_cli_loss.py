@@ -82,7 +82,7 @@ def table(name: str, text: str = WHOLE) -> str:
         ),
         pytest.param(
             "-A KUBE-SEP-A -p tcp -m tcp -j DNAT --to-destination 10.0.0.1:80\n",
-            "it is a piece of a dump: give all that `iptables-save` prints",
+            "it is a fragment of a dump: give the whole output of `iptables-save`",
             id="a piece",
         ),
         pytest.param(
@@ -94,19 +94,21 @@ def table(name: str, text: str = WHOLE) -> str:
             id="userspace",
         ),
         pytest.param(
-            "table ip filter {\n}\n", "run `iptables-save` where it runs in iptables mode", id="nft"
+            "table ip filter {\n}\n",
+            "if kube-proxy runs in iptables mode, run `iptables-save`",
+            id="nft",
         ),
         pytest.param(
             "table ip nat {\n\tchain KUBE-SERVICES {\n\t}\n}\n",
-            "run `iptables-save` on the node and give that instead",
+            "run `iptables-save` on the node and give its output instead",
             id="nft of iptables-nft",
         ),
         pytest.param(
-            "table ip kube-proxy {\n}\n", "the dump has no rule for one", id="an empty table"
+            "table ip kube-proxy {\n}\n", "the dump has no rule for a Service", id="an empty table"
         ),
         pytest.param(
             "*nat\n:KUBE-SERVICES - [0:0]\nCOMMIT\n",
-            "the dump has no rule for one",
+            "the dump has no rule for a Service",
             id="no Service",
         ),
     ],
@@ -118,7 +120,7 @@ def test_what_shows_no_service_is_bad_input_with_what_to_do(
     done = command("loss", command.file("dump.txt", text), *asked)
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith("kubeodds: dump.txt: no ")
-    if not (asked and "has no rule for one" in what_to_do):
+    if not (asked and "has no rule for a Service" in what_to_do):
         assert what_to_do in done.err
 
 
@@ -129,7 +131,7 @@ def test_a_dump_of_the_other_ip_version_is_bad_input(command: Command) -> None:
         done = command("loss", file, *OBJECTS, "--dead-node", "master", *more)
         assert (done.status, done.out) == (2, "")
         assert done.err == (
-            "kubeodds: dump.txt: no Service to judge: the dump has no rule for one, and the "
+            "kubeodds: dump.txt: no Service to judge: the dump has no rule for a Service, but the "
             "objects have 5 ServicePorts of IPv4; run `iptables-save`\n"
         )
 
@@ -182,7 +184,7 @@ def test_a_service_that_no_rule_leads_to_is_not_judged(command: Command) -> None
     asked = command.file("dump.txt", text), "--dead", "192.168.0.10:6443"
     done = command("loss", *asked, "--max-loss", "100%")
     assert done.status == 1
-    assert "Not judged: 1 ServicePort with chains that no rule leads to (default/app)." in done.out
+    assert "Not judged: 1 ServicePort with chains that no rule jumps to (default/app)." in done.out
     assert document(command, *asked)["not_judged"] == ["default/app"]
     done = command("loss", *asked, "--max-loss", "100%", "--service", "kubernetes")
     assert done.status == 0
@@ -205,7 +207,7 @@ def test_a_part_that_is_not_judged_is_no_all_clear(command: Command) -> None:
     asked = command.file("dump.txt", TWO), *given, "--dead-node", "n3"
     done = command("loss", *asked)
     assert not ALL_CLEAR.search(done.out)
-    assert "No new flow to a ServicePort that is judged lands on a dead endpoint." in done.out
+    assert "No new flow to a ServicePort that is judged goes to a dead endpoint." in done.out
     assert command("loss", *asked, "--max-loss", "100%").status == 1
     given = with_services(command, OWN)
     done = command("loss", "dump.txt", *given, "--dead-node", "n3", "--max-loss", "0")
@@ -282,7 +284,7 @@ def test_a_rule_that_is_not_understood_hides_a_service(command: Command) -> None
     asked = file, *with_services(command), "--dead-node", "n3"
     done = command("loss", *asked, "--max-loss", "100%")
     assert done.status == 1
-    assert "Not judged in whole, since not all rules are understood: ns/b:http." in done.out
+    assert "Not completely judged, since some rules are not understood: ns/b:http." in done.out
     assert not ALL_CLEAR.search(done.out)
     assert document(command, *asked)["not_judged"] == ["ns/b:http"]
 
@@ -304,7 +306,7 @@ def test_a_map_that_is_not_understood_hides_services(command: Command, table_of:
     done = command("loss", *asked, "--max-loss", "100%")
     assert done.status == 1
     name = f"map {table_of} of table ip kube-proxy"
-    assert f"Not judged in whole, since not all rules are understood: {name}." in done.out
+    assert f"Not completely judged, since some rules are not understood: {name}." in done.out
     assert document(command, *asked)["not_judged"] == [name]
     assert document(command, str(path), "--dead", "10.244.0.3")["not_judged"] == []
 
@@ -340,7 +342,7 @@ def test_services_names_what_the_dump_lacks(command: Command, verb: str) -> None
     assert done.status == 0
     chains, missing = done.err.splitlines()
     assert chains.endswith(
-        "somebody has changed the rules or the dump, which is taken as it stands"
+        "somebody has changed the rules or the dump, which is taken at face value"
     )
     assert missing == (
         "dump.txt: warning: the dump has no rule for 1 ServicePort of the objects (default/app): "

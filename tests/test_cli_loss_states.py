@@ -154,7 +154,7 @@ def test_a_route_that_loses_flows_anyway_is_told_in_json(command: Command) -> No
 def test_what_perhaps_reaches_no_endpoint_is_not_said_to_be_lost(command: Command) -> None:
     text = dump(*two_endpoints()).replace("-A KUBE-SVC-A -j", "-A KUBE-SVC-A -m nonesuch -j")
     out = command("loss", command.file("dump.txt", text), *IDLE).out
-    assert re.search(r"^ +no endpoint +0.0 to 50.0% +perhaps lost anyway$", out, re.MULTILINE)
+    assert re.search(r"^ +no endpoint +0.0 to 50.0% +possibly lost anyway$", out, re.MULTILINE)
 
 
 def test_the_help_says_what_the_words_of_an_answer_mean(command: Command) -> None:
@@ -162,5 +162,5 @@ def test_the_help_says_what_the_words_of_an_answer_mean(command: Command) -> Non
     assert done.status == 0
     words = " ".join(done.out.split())
     assert "Partial loss (degraded in JSON): some new flows are certainly lost." in words
-    assert "Total loss (silenced): some are, and none reaches a living endpoint." in words
-    assert "Without anything dead there is an overview" in words
+    assert "Total loss (silenced): some are lost, and none reaches a living endpoint." in words
+    assert "With nothing marked dead there is an overview" in words

@@ -74,7 +74,7 @@ def test_a_pod_dies_by_its_name(command: Command) -> None:
     ("name", "says"),
     [
         ("default/app-2", "the objects have no such pod; did you mean default/app-1"),
-        ("kube-system/kube-proxy-1", "has its node's and is no endpoint; give IP:PORT"),
+        ("kube-system/kube-proxy-1", "has its node's and is not an endpoint; pass IP:PORT"),
     ],
 )
 def test_a_pod_that_answers_nowhere_is_refused(command: Command, name: str, says: str) -> None:
@@ -88,7 +88,7 @@ def test_a_pod_that_answers_nowhere_is_refused(command: Command, name: str, says
 def test_where_a_pod_is_takes_objects(command: Command) -> None:
     done = command("loss", DUMP, "--dead", "default/app-1")
     assert done.status == 2
-    assert "to know where a pod is takes --objects" in done.err
+    assert "finding a pod needs --objects" in done.err
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_who_is_placed_by_a_pod_cidr_is_told(command: Command) -> None:
     asked = command.file("dump.txt", TWO), *given, "--dead-node", "n1"
     (told,) = json.loads(command("loss", *asked, "--format", "json").out)["diagnostics"]
     assert (told["severity"], told["code"]) == ("info", "node-by-pod-cidr")
-    assert told["message"].startswith("1 endpoint address is taken to be on the node")
+    assert told["message"].startswith("1 endpoint address is assumed to be on the node")
     assert told["message"] in command("loss", *asked, "-v").err
     assert "Node of 1 endpoint address taken from podCIDRs." in command("loss", *asked).out
 

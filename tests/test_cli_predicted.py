@@ -57,7 +57,7 @@ def test_one_node_is_answered_as_from_its_dump(command: Command, verb: str) -> N
 def test_services_are_of_one_node(command: Command) -> None:
     done = command("services", *FROM)
     assert done.status == 2
-    assert done.err == "kubeodds: --from-objects: services is of one node; add --node NAME\n"
+    assert done.err == "kubeodds: --from-objects: services is for one node; add --node NAME\n"
     assert command("services", *FROM, "--node", "worker").err.startswith(
         "kubeodds: --node worker: the objects have no such node; did you mean worker1?"
     )
@@ -92,7 +92,7 @@ def test_nodes_without_endpoints_of_their_own_are_named(command: Command) -> Non
     text = command("whatif", *written(command, items), "--seed", "1").out
     assert "at every one of 6 nodes" in text
     assert "Dropped, whatever fails, at nodes without endpoints of their own: ns-" in text
-    assert "Checked: 30 predictions held against a walk of generated rules" in text
+    assert "Checked: 30 predictions compared with a walk of generated rules" in text
 
 
 def test_a_dump_takes_the_place_of_a_prediction(command: Command) -> None:
@@ -116,7 +116,7 @@ def test_a_dump_takes_the_place_of_a_prediction(command: Command) -> None:
 def test_a_dump_is_of_a_node_of_the_objects(command: Command) -> None:
     done = command("whatif", DUMP, *FROM)
     assert done.status == 2
-    assert "of which node of the objects is it? Add --node NAME" in done.err
+    assert "which node of the objects is it from? Add --node NAME" in done.err
 
 
 def test_a_service_that_a_dump_lacks_is_not_whole(command: Command) -> None:
@@ -164,7 +164,7 @@ def test_the_version_is_that_of_the_kubelets(command: Command) -> None:
     ):
         item["status"]["nodeInfo"] = {"kubeletVersion": version}
     text = command("whatif", *written(command, items)).out
-    assert "kube-proxy 1.29 (as 1 nodes' kubelets; 1 of 2 tell others)" in text
+    assert "kube-proxy 1.29 (kubelet version on 1 nodes; 1 of 2 report others)" in text
     said = document(command, "whatif", *written(command, items), "--kube-proxy", "v1.36.0")
     assert said["prediction"]["kube_proxy"] == "1.36"
 
@@ -174,10 +174,10 @@ def test_the_version_is_that_of_the_kubelets(command: Command) -> None:
     [
         (("--kube-proxy", "1.13"), "rules of kube-proxy 1.13 are not predicted"),
         (("--kube-proxy", "1.9"), "rules of kube-proxy 1.9 are not predicted"),
-        (("--kube-proxy", "30"), "'30' is no version of kube-proxy"),
+        (("--kube-proxy", "30"), "'30' is not a version of kube-proxy"),
         (("--kube-proxy", "1.25", "--mode", "nftables"), "1.25 has no nftables mode"),
-        (("--assume", "limits=over"), "it goes with a dump, or with --node"),
-        (("--cluster-cidr", "10.0"), "is no network"),
+        (("--assume", "limits=over"), "only with a dump, or with --node"),
+        (("--cluster-cidr", "10.0"), "is not a network"),
         (("--seed", "-1"), "--seed"),
     ],
 )
@@ -193,7 +193,7 @@ def test_what_cannot_be_predicted_is_said(
 def test_options_of_predictions_go_with_objects(command: Command) -> None:
     done = command("whatif", DUMP, "--mode", "nftables")
     assert done.status == 2
-    assert "--mode: it goes with --from-objects" in done.err
+    assert "--mode: only with --from-objects" in done.err
     assert command("loss").status == 2
 
 
@@ -211,7 +211,7 @@ def test_objects_that_do_not_tell_enough_are_refused(
     given = written(command, [item for item in ITEMS if item["kind"] in kinds])
     done = command("whatif", *given)
     assert done.status == 2
-    assert done.err.startswith(f"kubeodds: objects.json: there are no {lacks} in it; take them")
+    assert done.err.startswith(f"kubeodds: objects.json: it contains no {lacks}; take them")
 
 
 def test_nothing_dead_is_no_question(command: Command) -> None:
@@ -225,10 +225,10 @@ def test_nothing_dead_is_no_question(command: Command) -> None:
     [
         ({"ports": [{"port": 99_999}]}, "port 99999 is not a port"),
         ({"ports": [{"port": "x"}]}, "port 'x' is not a port"),
-        ({"ports": [{"port": 80, "name": 'a"\n-A X'}]}, "is none that the API allows"),
-        ({"clusterIPs": ["nowhere"]}, "clusterIPs 'nowhere' is no IP address"),
-        ({"externalIPs": [7]}, "externalIPs 7 is no IP address"),
-        ({"loadBalancerSourceRanges": ["x"]}, "loadBalancerSourceRanges 'x' is no network"),
+        ({"ports": [{"port": 80, "name": 'a"\n-A X'}]}, "is not one that the API allows"),
+        ({"clusterIPs": ["nowhere"]}, "clusterIPs 'nowhere' is not an IP address"),
+        ({"externalIPs": [7]}, "externalIPs 7 is not an IP address"),
+        ({"loadBalancerSourceRanges": ["x"]}, "loadBalancerSourceRanges 'x' is not a network"),
         (
             {
                 "sessionAffinity": "ClientIP",
@@ -236,7 +236,7 @@ def test_nothing_dead_is_no_question(command: Command) -> None:
             },
             "timeoutSeconds 'x' is not a number of seconds",
         ),
-        ({"ports": [{"port": 80, "protocol": "ICMP"}]}, "protocol 'ICMP' is none of"),
+        ({"ports": [{"port": 80, "protocol": "ICMP"}]}, "protocol 'ICMP' is not one of"),
     ],
 )
 def test_a_malformed_service_is_left_out_and_named(
@@ -244,9 +244,9 @@ def test_a_malformed_service_is_left_out_and_named(
 ) -> None:
     given = written(command, changed("Service", "app", **spec))
     done = command("whatif", *given, "--min-survives", "1")
-    assert "left out, since malformed: 1 Service: default/app: " in done.err
+    assert "left out because malformed: 1 Service: default/app: " in done.err
     assert says in done.err
-    assert "Not judged in whole" in done.out
+    assert "Not completely judged" in done.out
     assert done.status == 1
     assert command("whatif", *given, "--strict").status == 3
     one = command("services", *given, "--node", "worker1")
@@ -269,7 +269,9 @@ def test_of_1_22_the_patch_release_is_assumed_where_none_is_said(command: Comman
 
 def test_up_to_1_18_endpoints_are_asked_for(command: Command) -> None:
     asked = ("--dead-node", "master", "--kube-proxy")
-    says = "EndpointSlices without Endpoints, which kube-proxy 1.18 reads: kubectl get endpoints"
+    says = (
+        "EndpointSlices but no Endpoints, which kube-proxy 1.18 reads: add `kubectl get endpoints`"
+    )
     none = [item for item in ITEMS if item["kind"] != "Endpoints"]
     one = [i for i in ITEMS if i["kind"] != "Endpoints" or i["metadata"]["name"] != "kube-dns"]
     for items, status in ((none, 2), (one, 1), (ITEMS, 0)):

@@ -25,8 +25,8 @@ def test_the_head_says_what_it_does_how_to_apply_it_and_how_to_take_it_back(
     assert (done.status, done.err) == (0, "")
     head = [line for line in done.out.splitlines() if line.startswith("#")]
     text = " ".join(line.removeprefix("#").strip() for line in head)
-    assert "new flows of node worker1 leave out node master" in text
-    assert "Loses nothing more to the dead: 4 ServicePorts" in text
+    assert "excludes node master (4 endpoints) from new flows of node worker1" in text
+    assert "No more losses to dead endpoints: 4 ServicePorts" in text
     assert "Left alone: default/kubernetes:https." in text
     assert "iptables-legacy-restore -w 5 --noflush < undo.rules" in text
     assert "conntrack -D -p udp --reply-src 10.244.0.3 --reply-port-src 53" in text
@@ -52,7 +52,7 @@ def test_commands_that_free_flows_stand_alone_udp_first(command: Command) -> Non
 def test_the_api_is_refused_only_where_it_is_asked_for(command: Command) -> None:
     assert "REJECT" not in command("repair", *DEAD).out
     done = command("repair", *DEAD, "--service", "default/kubernetes:https")
-    assert "Nobody left, refused at once: default/kubernetes:https." in done.out
+    assert "No endpoint left, rejected at once: default/kubernetes:https." in done.out
     assert "-d 10.96.0.1/32 -p tcp -m tcp --dport 443 -j REJECT" in done.out
     assert "default/app" not in done.out
 
@@ -109,7 +109,7 @@ def test_loss_of_the_rules_with_the_repair_among_them_is_nothing(command: Comman
     # A second one is made of rules without the first.
     again = command("repair", name, *DEAD[1:])
     assert (again.status, again.out) == (2, "")
-    assert "take it away, as --print undo says, and take the dump anew" in again.err
+    assert "undo it (--print undo), and take the dump again" in again.err
     # Whoever has lost the undo gets it from the rules that the repair is in.
     undo = command("repair", *DEAD, "--print", "undo").out
     found = command("repair", name, "--print", "undo")
@@ -120,7 +120,7 @@ def test_loss_of_the_rules_with_the_repair_among_them_is_nothing(command: Comman
 def test_an_old_dump_is_warned_of(command: Command) -> None:
     done = command("repair", *DEAD[: -2 - len(ANY_AGE)], *DEAD[-2:])
     assert "these rules are " in done.err
-    assert "take the dump anew before a change is applied" in done.err
+    assert "take the dump again before you apply a change" in done.err
 
 
 def test_nobody_dead_is_no_question(command: Command) -> None:
@@ -160,7 +160,7 @@ def test_a_listing_is_refused(command: Command) -> None:
     text = listing_of(ruleset.tables["nat"])
     done = command("repair", command.file("listing.txt", text), "--dead", "10.244.0.7")
     assert (done.status, done.out) == (2, "")
-    assert "a listing leaves out part of what rules ask for" in done.err
+    assert "a listing leaves out part of what rules match on" in done.err
 
 
 def test_hostile_names_end_no_comment_and_begin_no_command(command: Command) -> None:

@@ -69,7 +69,9 @@ def test_without_objects_all_is_bounds(command: Command) -> None:
     node_of = ("--node-of", "10.244.0.0/24=master", "--node-of", "10.244.1.0/24=worker1")
     asked = (DUMP, *node_of, "--dead-node", "worker1", "--service", "default/app")
     done = command("timeline", *asked)
-    assert done.out.startswith("It may heal or not: nothing says whether the control plane lives;")
+    assert done.out.startswith(
+        "It may or may not heal: it is not known whether the control plane is alive;"
+    )
     app = services(document(command, *asked))["default/app"]
     assert [each["cause"] for each in app["causes"]] == ["unknown"]
     assert exactly(app["lost_seconds"]["lower"]) == 0
@@ -130,14 +132,20 @@ def test_each_duration_is_an_option(command: Command, name: str) -> None:
     [
         ((), "nothing is marked dead; add --dead-node, --dead-zone or --dead, or --frozen"),
         (("--dead-node", "mastr"), "no such node is known; did you mean master?"),
-        (("--dead-node", "master", "--frozen", "--healing"), "--frozen and --healing: which"),
+        (
+            ("--dead-node", "master", "--frozen", "--healing"),
+            "--frozen and --healing cannot be combined",
+        ),
         (("--dead-node", "master", "--healing"), "--healing: every endpoint of default/kubernetes"),
-        (("--dead-node", "worker1", "--api-back-after", "5m"), "--api-back-after: the API goes on"),
+        (
+            ("--dead-node", "worker1", "--api-back-after", "5m"),
+            "--api-back-after: the API stays up",
+        ),
         (("--dead-node", "master", "--latency", "soon"), "'soon' is not a duration"),
         (("--dead-node", "master", "--latency", "9s-7s"), "'9s-7s' is not a duration"),
-        (("--dead-node", "master", "--for", "0s"), "'0s' is no time at all"),
+        (("--dead-node", "master", "--for", "0s"), "'0s' is not a positive duration"),
         (("--dead-node", "master", "--rate", "many"), "'many' is not a rate"),
-        (("--dead-node", "master", "--slo", "100%"), "leaves no time to lose"),
+        (("--dead-node", "master", "--slo", "100%"), "leaves no budget for losses"),
         (("--dead-node", "master", "--large-cluster-size-threshold", "x"), "not a number of nodes"),
         (("--dead-node", "master", "--dies-with-api", "10.9.9.9"), "no Service of this dump"),
         (("--dead-node", "master", "--etcd", "x"), "--etcd x: no such node is known"),

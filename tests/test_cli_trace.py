@@ -34,25 +34,25 @@ def ends(document: Any) -> list[tuple[str, str | None, bool | None]]:
         ([*POD, "--to", "10.96.18.52"], "tcp needs a port"),
         ([*POD, "--to", "10.96.18.52:99999"], "expected IP:PORT"),
         ([*POD, "--to", "fd00::1"], "tcp needs a port"),
-        ([*POD, "--to", "[fd00::1]:80"], "fd00::1 is not of IPv4"),
+        ([*POD, "--to", "[fd00::1]:80"], "fd00::1 is not an IPv4 address"),
         ([*POD, "--to", "10.96.18.52:80", "--protocol", "icmp"], "icmp has no ports"),
         ([*APP], "--from IP is needed, --from pod, or --from-node"),
-        (["--from", "nobody", *APP], "--from nobody: no IP address"),
-        ([*POD, *APP, "--from-node", "--in-interface", "eth0"], "comes in by no device"),
-        ([*POD, "--to", "127.0.0.1:80"], "what comes in for loopback the kernel drops"),
+        (["--from", "nobody", *APP], "--from nobody: not an IP address"),
+        ([*POD, *APP, "--from-node", "--in-interface", "eth0"], "arrive by no device"),
+        ([*POD, "--to", "127.0.0.1:80"], "the kernel drops packets that arrive for loopback"),
         (
             [*POD, "--to", "1.1.1.1", "--protocol", "icmp", "--icmp-type", "0"],
-            "conntrack takes none such for the first of a flow",
+            "conntrack never treats this type as the first packet",
         ),
         (
             [*POD, "--to", "1.1.1.1", "--protocol", "icmp", "--icmp-type", "8" * 5000],
             "expected a type",
         ),
-        ([*POD, "--to", "224.0.0.1:80"], "224.0.0.1 is nobody's own address"),
-        ([*POD, *APP, "--mark", "red"], "--mark red: expected a number"),
-        ([*POD, *APP, "--mark", "0x100000000"], "expected a number of 32 bits"),
+        ([*POD, "--to", "224.0.0.1:80"], "224.0.0.1 is not a unicast address"),
+        ([*POD, *APP, "--mark", "red"], "--mark red: expected a 32-bit number"),
+        ([*POD, *APP, "--mark", "0x100000000"], "expected a 32-bit number"),
         ([*POD, *APP, "--sport", "70000"], "a port is 0 to 65535"),
-        ([*POD, *APP, "--icmp-type", "8"], "goes with --protocol icmp"),
+        ([*POD, *APP, "--icmp-type", "8"], "needs --protocol icmp"),
         ([*POD, "--to", "1.1.1.1", "--protocol", "icmp", "--icmp-type", "x"], "expected a type"),
         ([*POD, "--to", "1.1.1.1", "--protocol", "icmp", "--icmp-type", "8/999"], "a type"),
         ([*POD, *APP, "--affinity", "10.244.1.9"], "expected an endpoint"),
@@ -94,7 +94,7 @@ def test_a_mark_is_believed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_later_packet_goes_where_the_first_one_went(capsys: pytest.CaptureFixture[str]) -> None:
     found = traced(capsys, *GIVEN, *POD, *APP, "--ctstate", "ESTABLISHED")
     assert ends(found) == [("unresolved", None, None)]
-    assert "not asked again" in found["assumptions"][0]
+    assert "not evaluated again" in found["assumptions"][0]
 
 
 def test_addresses_and_routes_come_from_the_node_itself(

@@ -74,7 +74,7 @@ def test_what_was_not_judged_breaks_thresholds(command: Command) -> None:
         done = command("whatif", *asked, *threshold)
         assert done.status == 1
         assert "Not judged: 1 ServicePort of the objects without a rule in the dump" in done.out
-        assert "Not everything was judged: that breaks what was asked for." in done.out
+        assert "Not everything was judged: that breaks the thresholds." in done.out
         done = command("whatif", *asked, *threshold, "--format", "prometheus")
         assert "\nkubeodds_whatif_ok 0\n" in done.out
         done = command("whatif", *asked, *threshold, "--format", "junit")
@@ -125,7 +125,7 @@ def test_a_service_without_endpoints_breaks_nothing(command: Command) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--only nodes", "'nodes' is none of node, zone, control-plane, set"),
+        ("--only nodes", "'nodes' is not one of node, zone, control-plane, set"),
         ("--depth 0", "'0' is not a number from 1"),
         ("--top -1", "--top"),
         ("--min-survives x", "'x' is not a number from 1"),
@@ -142,7 +142,7 @@ def test_bad_usage(command: Command, options: str, message: str) -> None:
 def test_without_anything_that_says_where_endpoints_are_it_is_refused(command: Command) -> None:
     done = command("whatif", DUMP)
     assert (done.status, done.out) == (2, "")
-    assert "nothing says which endpoints are on which node; give --objects" in done.err
+    assert "it is not known which endpoints are on which node; pass --objects" in done.err
 
 
 def test_node_of_and_pod_cidrs_are_enough(command: Command) -> None:
@@ -158,7 +158,7 @@ def test_node_of_and_pod_cidrs_are_enough(command: Command) -> None:
     asked = DUMP, "--objects", objects, "--service", "default/app"
     done = command("whatif", *asked, "-v")
     assert done.status == 0
-    assert "taken to be on the node in whose podCIDR they are" in done.err
+    assert "assumed to be on the node whose podCIDR contains them" in done.err
     codes = [each["code"] for each in document(command, *asked)["diagnostics"]]
     assert "node-by-pod-cidr" in codes
 
@@ -254,7 +254,7 @@ def test_an_interrupt_prints_what_is_known(
     assert done.status == output.INTERRUPTED
     assert "Interrupted: not all sets of several nodes were judged." in done.out
     assert "\nnode master" in done.out
-    assert "that breaks what was asked for" in done.out
+    assert "that breaks the thresholds" in done.out
     done = command("whatif", *ASKED, "--format", "json")
     assert done.status == output.INTERRUPTED
     assert json.loads(done.out)["interrupted"] is True

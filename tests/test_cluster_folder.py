@@ -104,6 +104,6 @@ def test_a_node_that_the_objects_do_not_have_is_told_and_nothing_is_whole(
     command("cluster", "build", *words(dumps))
     given = ["cluster", "loss", "made", "--dead-node", node_name(0), "--max-loss", "100%"]
     done = command(*given)
-    assert "the objects have no node called other" in done.err
+    assert "the objects have no node named other" in done.err
     assert done.status == 1
     assert command(*given, "--strict").status == 3

@@ -58,7 +58,7 @@ def test_marking_a_node_shows_what_loss_says(command: Command) -> None:
         await pilot.press("j", "space")
         await pilot.pause()
         told.append(rows(app))
-        assert "These rules are of worker1: dead, it sends no flows." in status(app)
+        assert "These rules are from worker1: dead, it sends no flows." in status(app)
         await pilot.press("a")
         await pilot.pause()
         told.append(rows(app))
@@ -143,7 +143,7 @@ def test_objects_of_another_cluster_are_said_to_be_so(command: Command) -> None:
     async def task(app: Any, pilot: Any) -> None:
         await pilot.press("space")
         await pilot.pause()
-        assert "nothing says on which node any endpoint of this dump is" in status(app)
+        assert "it is not known on which node any endpoint of this dump is" in status(app)
         assert rows(app) == []
         await pilot.press("c")
         await pilot.pause()
@@ -224,5 +224,5 @@ def test_an_example_of_the_help_is_read(command: Command, line: str) -> None:
 def test_without_a_terminal_it_says_what_to_do_instead(command: Command) -> None:
     done = command("explore", *GIVEN)
     assert (done.status, done.out) == (2, "")
-    assert "explore wants a terminal" in done.err
+    assert "explore needs a terminal" in done.err
     assert "--format html" in done.err

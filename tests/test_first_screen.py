@@ -71,10 +71,10 @@ def test_the_master_is_down_and_there_is_an_old_file_of_objects(folder: Path) ->
         "Worst: default/kubernetes:https loses 100.0% of new flows, on every route.",
     ]
     assert any(re.match(r"kube-system/kube-dns:dns +udp +1 of 2 +50.0%", line) for line in shown)
-    assert "1. No API server left, nothing heals by itself: kubectl get --raw /readyz" in shown
+    assert "1. No API server left, so nothing heals by itself: kubectl get --raw /readyz" in shown
     assert any(line.startswith("kubeodds repair ") for line in shown)
     assert any("conntrack -D --dst-nat 10.244.0.7" in line for line in shown)
-    assert any(line.startswith("4. Look again: iptables-legacy-save | kube") for line in shown)
+    assert any(line.startswith("4. Check again: iptables-legacy-save | kube") for line in shown)
 
 
 def test_the_master_is_down_and_nobody_has_objects(folder: Path) -> None:

@@ -29,7 +29,7 @@ def test_which_devices_are_pods_can_be_said(command: Command) -> None:
 def test_what_is_no_device_is_refused(command: Command, name: str) -> None:
     done = command("services", dump("calico"), "--pod-interface", name)
     assert done.status == 2
-    assert "is no device, for example cni0" in done.err
+    assert "is not a device or a pattern" in done.err
 
 
 def test_devices_tell_pods_of_the_node_from_others(command: Command) -> None:
@@ -60,7 +60,7 @@ SET_RULE: Final = (
 def test_what_ipsets_hold_decides_the_rules_that_ask_for_them(command: Command) -> None:
     text = SET_RULE.format("services dst") + (NOISE / "base.txt").read_text()
     file = command.file("set.txt", text)
-    said = "set services of -m set holds is not known"
+    said = "contents of set services (-m set) not known"
     for verb in (("services",), ("loss", *DEAD), ("trace", "--from", "pod", "--to", "default/app")):
         done = command(verb[0], file, *verb[1:], *KNOWN)
         assert (done.err + done.out).count(said) == 1
@@ -127,7 +127,7 @@ def test_what_is_not_understood_of_others_names_them(command: Command) -> None:
     row = '-A cali-PREROUTING -m comment --comment "cali:x" -m shiny --new -j ACCEPT\n'
     at = text.index("-A cali-PREROUTING")
     done = command("services", command.file("shiny.txt", text[:at] + row + text[at:]), *KNOWN)
-    assert "the answer is given as bounds; written by Calico" in done.err.replace("\n", " ")
+    assert "answers that depend on it are bounds; written by Calico" in done.err.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,8 @@ class Failures:
         number = math.comb(len(names), size)
         if number > _MOST_SETS:
             raise UsageError(
-                f"--depth {self.depth}: {len(names):,} nodes have {number:,} sets of so many, and "
-                f"at most {_MOST_SETS:,} are judged; name some with --dead-node"
+                f"--depth {self.depth}: {len(names):,} nodes have {number:,} sets of that size, "
+                f"and at most {_MOST_SETS:,} are judged; name some with --dead-node"
             )
         return [*itertools.combinations(names, size)]
 

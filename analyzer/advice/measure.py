@@ -48,9 +48,7 @@ def too_old(situation: Situation, since: int, what: str) -> Refused | None:
     """Return why a kube-proxy before 1.`since` does not do what a measure asks for."""
     if situation.minor >= since:
         return None
-    return Refused(
-        f"kube-proxy 1.{situation.minor} does not look at {what}: since 1.{since} it does"
-    )
+    return Refused(f"kube-proxy 1.{situation.minor} ignores {what}: since 1.{since} it does not")
 
 
 #: What is changed for a Service, or why it is not.

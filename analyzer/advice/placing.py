@@ -130,7 +130,7 @@ def _place(family: _Family, wanted: Sequence[str], gone: list[Address]) -> Refus
         missing[node] -= 1
         to = family.address(node)
         if to is None:
-            return Refused(f"{node} has no address that its pods could have")
+            return Refused(f"{node} has no free address for its pods")
         source = surplus.pop(0) if surplus else None
         family.put(source, node, to)
         if source is not None:

@@ -186,7 +186,7 @@ def kind_of(name: str, data: bytes) -> str:
         decode([(name, data)])
     except AnalyzerError as error:
         raise InputError(
-            f"{name}: neither rules nor API objects nor anything else that is known: {error}"
+            f"{name}: neither rules nor API objects nor anything else recognised: {error}"
         ) from None
     return bundled.OBJECTS
 

@@ -243,7 +243,7 @@ def ipsets(naming: Naming, data: bytes, file: str) -> str:
 def _created(
     naming: Naming, name: str, words: Words, kinds: dict[str, tuple[str, ...] | None]
 ) -> str:
-    kind = words.take("the type of the set, as hash:ip").text
+    kind = words.take("the type of the set, for example hash:ip").text
     known = _SET_TYPE.fullmatch(kind) is not None
     kinds[name] = tuple(kind.partition(":")[2].split(",")) if known else None
     found = ["create", naming.names.name("set", name), kind if known else "hash:removed"]

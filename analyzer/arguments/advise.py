@@ -26,12 +26,17 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--measure": {
         "metavar": "NAME",
         **several(),
-        "help": "judge these only, for example spread; with + one after the other: spread+local",
+        "help": (
+            "judge only these, for example spread; joined with + they are applied one after "
+            "another: spread+local"
+        ),
     },
     "--objects-of": {
         "metavar": "NAME",
-        "help": "print the objects as that measure leaves them, for the Services asked for, as a "
-        "v1 List: kubeodds whatif --from-objects reads it",
+        "help": (
+            "print the objects as that measure leaves them, for the selected Services, as a v1 "
+            "List for kubeodds whatif --from-objects"
+        ),
     },
     "--dead-node": {
         "metavar": "NODE",
@@ -41,7 +46,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--dead-zone": {
         "metavar": "ZONE",
         **several(),
-        "help": "the same of all nodes of a zone",
+        "help": "the same for all nodes of a zone",
     },
     "--depth": {
         "metavar": "K",
@@ -54,18 +59,17 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "metavar": "N",
         "type": _count,
         "default": 3,
-        "help": "judge measures for the N Services that fare worst (default: 3)",
+        "help": "judge measures for the N worst Services (default: 3)",
     },
     "--all": {
         "action": "store_true",
-        "help": "for every Service, and show measures that are no better than none, or refused",
+        "help": "judge every Service, and also show measures that do not help or are refused",
     },
 }
 
 EPILOG: Final = (
-    f"Measures: {', '.join(MEASURES)}. "
-    "Each measure is applied to the objects of one Service, and the rules of every node are "
-    "predicted again: the numbers are those that whatif gives of the objects of --objects-of. "
-    "Worst loss is that of the failure that costs most, on the worst route at the worst node; mean "
-    "loss is over all these failures and the nodes that live."
+    f"Measures: {', '.join(MEASURES)}. Each measure is applied to the objects of one Service, and "
+    "the rules of every node are predicted again: the numbers are those that whatif gives for "
+    "the objects of --objects-of. Worst loss is that of the most expensive failure, on the worst "
+    "route at the worst node; mean loss is over all these failures and the nodes that are alive."
 )

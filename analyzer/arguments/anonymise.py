@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from typing import Final
 
 EPILOG: Final = (
-    "Addresses keep their prefixes, ports and numbers stay, chains are hashed anew from the new "
-    "names: every verb answers as before, under the new names. What is not understood is not "
-    "carried along, and stderr says how much. Sizes, counters, times and how many there are of "
-    "everything stay as they are."
+    "Addresses keep their prefixes, ports and numbers stay, chains are hashed again from the new "
+    "names: every verb answers as before, under the new names. Anything that is not understood "
+    "is left out, and stderr says how much. Sizes, counters, times and the number of everything "
+    "stay as they are."
 )
 
 
@@ -25,21 +25,24 @@ def add_options(parser: ArgumentParser) -> None:
         "inputs",
         metavar="FILE",
         nargs="+",
-        help="a dump, API objects, a bundle, or what ip -j, conntrack -L and ipset save print; - "
-        "for stdin",
+        help=(
+            "a dump, API objects, a bundle, or output of ip -j, conntrack -L or ipset save; - "
+            "for stdin"
+        ),
     )
     for option, metavar, says in (
         (
             "--salt-file",
             "FILE",
-            "the secret that names are made with, which is made if it is not there; the same gives "
-            "the same names (default: a new one, which is thrown away)",
+            "the secret that new names are derived from, created if the file does not exist; "
+            "the same secret gives the same names (default: a new one, which is thrown away)",
         ),
-        ("--map", "FILE", "also write what everything was called, readable by its owner only"),
+        ("--map", "FILE", "also write the original names here, readable only by its owner"),
         (
             "--output",
             "FILE",
-            "write there, not to stdout; of several files, and of a bundle, a bundle: FILE.tar.gz",
+            "write here instead of to stdout; several files, or a bundle, become a bundle: "
+            "FILE.tar.gz",
         ),
     ):
         parser.add_argument(option, metavar=metavar, help=says)
@@ -54,7 +57,7 @@ def add_options(parser: ArgumentParser) -> None:
         metavar="SIZE",
         type=size_of,
         default=MOST_BYTES,
-        help="refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)",
+        help="refuse larger inputs, compressed or not: K, M, G (default: 2G)",
     )
     parser.add_argument(
         "--strict", action="store_true", help="exit with 3 if something was not understood"

@@ -30,8 +30,10 @@ def add_assumed_options(parser: ArgumentParser) -> None:
         action=_Assume,
         type=_assumptions,
         default=DEFAULTS,
-        help=f"what the rules do not tell (default: {defaults}); of each also unknown, of "
-        "reverse-path fail, of limits over; printed where an answer rests on it",
+        help=(
+            f"what the rules do not show (default: {defaults}); each may also be unknown, "
+            "reverse-path also fail, limits also over; printed where an answer rests on it"
+        ),
     )
     parser.add_argument(
         "--pod-interface",
@@ -49,7 +51,7 @@ def add_assumed_options(parser: ArgumentParser) -> None:
         action=_AssumeNothing,
         nargs=0,
         default=DEFAULTS,
-        help="none of these but what --assume names: bounds, which hold whatever is true",
+        help="assume only what --assume names: answers are bounds, which hold whatever is true",
     )
 
 
@@ -65,7 +67,7 @@ def _assumption(text: str) -> tuple[str, str]:
     known = BY_NAME.get(name)
     if known is None or of not in known.values:
         every = ", ".join(f"{each.name}={'|'.join(each.values)}" for each in ASSUMPTIONS)
-        raise ArgumentTypeError(f"{text!r} is none of {every}")
+        raise ArgumentTypeError(f"{text!r} is not one of {every}")
     return name, of
 
 
@@ -80,7 +82,9 @@ def _pattern(text: str) -> str:
     """
     found = f"{text[:-1]}+" if text.endswith("*") else text
     if not 0 < len(found) <= _MOST_LETTERS or found == "+" or re.search(r"[\s/*!]", found):
-        raise ArgumentTypeError(f"{text!r} is no device, for example cni0, and not all of some")
+        raise ArgumentTypeError(
+            f"{text!r} is not a device or a pattern of devices (for example cni0 or cali+)"
+        )
     return found
 
 

@@ -54,11 +54,13 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--client": {
         "metavar": "NAME",
         **several(_client),
-        "help": f"who asks (default: all of them): {', '.join(CLIENTS)}",
+        "help": f"which clients (default: all of them): {', '.join(CLIENTS)}",
     },
     "--lookup": {
         "metavar": "NAME",
-        "help": "the name that is looked up, a final dot: no search (default: kubernetes.default)",
+        "help": (
+            "the name to look up; with a final dot there is no search (default: kubernetes.default)"
+        ),
     },
     "--resolv-conf": {
         "metavar": "FILE",
@@ -66,7 +68,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--requires": {
         "metavar": "FILE",
-        "help": "journeys, in TOML: look-ups and connections that have to succeed one by one",
+        "help": "journeys, in TOML: look-ups and connections that must succeed one after another",
     },
     "--from": {
         "dest": "source",
@@ -76,8 +78,9 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--fate": {
         "metavar": "NAME=FATE",
         **several(_fate),
-        "help": "what a dead node or endpoint does: silent, refused or unreachable (default: "
-        "silent)",
+        "help": (
+            "how a dead node or endpoint behaves: silent, refused or unreachable (default: silent)"
+        ),
     },
     "--caller": {
         "metavar": "NS/POD",
@@ -87,18 +90,20 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--balancer": {
         "metavar": "uniform|FILE",
-        "help": "what stands before NodePorts draws a node first, dead or alive: each alike, or by "
-        "weights in TOML (worker1 = 3); give a dump for each node",
+        "help": (
+            "a load balancer in front of NodePorts draws a node first, dead or alive: uniform, "
+            "or by weights in TOML (worker1 = 3); give a dump for each node"
+        ),
     },
     "--timeout": {
         "metavar": "TIME",
         "type": time_of,
-        "help": "give up each try to connect after that (default: each client's own)",
+        "help": "give up each connection attempt after this time (default: each client's own)",
     },
     "--tries": {
         "metavar": "N",
         "type": _tries,
-        "help": "connect so often at most (default: each client's own)",
+        "help": "at most this many connection attempts (default: each client's own)",
     },
     "--max-failure": {
         "metavar": "PERCENT",
@@ -108,7 +113,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--all": {"action": "store_true", "help": "also show every way in which an operation may end"},
 }
 EPILOG: Final = (
-    "An operation fails where a person would see an error; what it waits before that, or before it "
-    "succeeds after all, is its delay. Without --service the clients that connect go to the "
-    "ServicePort that loses most."
+    "An operation fails if a person would see an error; the time that it waits before that, or "
+    "before it succeeds after all, is its delay. Without --service, clients that connect go to "
+    "the ServicePort that loses most."
 )

@@ -74,7 +74,7 @@ def parser() -> Parser:
     """Return the parser of the verbs of ``cluster``."""
     found = Parser(
         prog="kubeodds cluster",
-        description="Read the dumps of all nodes of a cluster once, and ask them together.",
+        description="Read the dumps of all nodes of a cluster once, and analyse them together.",
     )
     verbs = found.add_subparsers(dest="verb", metavar="VERB", required=True)
     for name, (says, add_options) in _VERBS.items():
@@ -87,7 +87,7 @@ def parser() -> Parser:
             help="exit with 3 if a node was not read, or only in part",
         )
         own.add_argument(
-            "-v", "--verbose", action="store_true", help="also print what is only informative"
+            "-v", "--verbose", action="store_true", help="also print informative messages"
         )
     return found
 
@@ -116,7 +116,7 @@ def _build(parser: ArgumentParser) -> None:
         "--node-of",
         metavar="CIDR=NODE",
         **several(network_of_node),
-        help="which node's pods have addresses of a network, where no objects say it",
+        help="which node's pods have addresses in a network, where objects do not say so",
     )
     parser.add_argument(
         "--name-from",
@@ -143,12 +143,12 @@ def _build(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--alone",
         action="store_true",
-        help="read each dump on its own, reusing none before it: the same result, slower",
+        help="read each dump on its own, without reusing an earlier one: the same result, slower",
     )
     parser.add_argument(
         "--input-format",
         choices=sorted(FORMATS),
-        help="how to read each DUMP (default: by its text)",
+        help="format of each DUMP (default: detected)",
     )
     parser.add_argument("--all", action="store_true", help="name every node, not just failed ones")
     add_assumed_options(parser)
@@ -157,7 +157,7 @@ def _build(parser: ArgumentParser) -> None:
         metavar="SIZE",
         type=size_of,
         default=MOST_BYTES,
-        help="refuse a dump of more bytes, packed or unpacked: K, M, G (default: 2G)",
+        help="refuse larger dumps, compressed or not: K, M, G (default: 2G)",
     )
     parser.set_defaults(table=None)
 
@@ -179,10 +179,10 @@ def _add_objects(parser: ArgumentParser) -> None:
         "--objects",
         metavar="FILE",
         **several(),
-        help="API objects to use in place of those of the build",
+        help="API objects to use instead of those of the build",
     )
     parser.add_argument(
-        "--node-of", metavar="CIDR=NODE", **several(network_of_node), help="as of `cluster build`"
+        "--node-of", metavar="CIDR=NODE", **several(network_of_node), help="as for `cluster build`"
     )
     parser.set_defaults(max_input=MOST_BYTES, dumps=[], from_objects=[])
 
@@ -192,12 +192,12 @@ def _loss(parser: ArgumentParser) -> None:
     _add_objects(parser)
     command_line.add_dead_options(parser)
     command_line.add_filters(parser)
-    command_line.add_order(parser, "what its worst route loses at its worst node")
+    command_line.add_order(parser, "the loss on its worst route at its worst node")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
-        "--summary", action="store_true", help="a line for each ServicePort, hit or not"
+        "--summary", action="store_true", help="one line for each ServicePort, affected or not"
     )
-    shown.add_argument("--all", action="store_true", help="all that is hit")
+    shown.add_argument("--all", action="store_true", help="show all affected ServicePorts")
     command_line.add_all(parser, {name: of for name, of in LOSS.items() if "--quiet" not in name})
 
 
@@ -219,8 +219,10 @@ def _drift(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--against",
         choices=["objects", "majority"],
-        help="what says what a node should have: what kube-proxy would write by the objects, or "
-        "what most nodes have (default: objects, where there are any)",
+        help=(
+            "what nodes are compared with: what kube-proxy would write for the objects, or what "
+            "most nodes have (default: objects, if there are any)"
+        ),
     )
     parser.add_argument(
         "--only", metavar="CODE", **several(_code), help="only differences of these kinds"
@@ -228,8 +230,8 @@ def _drift(parser: ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="list every one")
     add_proxy_options(parser)
     parser.epilog = (
-        "Exit status 1 if there is a difference. What a flag of kube-proxy or a rule of others "
-        "makes different is held against most nodes in either case."
+        "Exit status 1 if there is a difference. Differences caused by flags of kube-proxy or by "
+        "other programs' rules are judged by what most nodes have in either case."
     )
 
 
@@ -238,8 +240,10 @@ def _timeline(parser: ArgumentParser) -> None:
         "dumps",
         metavar="DUMP",
         nargs="+",
-        help="files, folders, patterns or archives with dumps of one node or of many, each of some "
-        "time",
+        help=(
+            "files, folders, patterns or archives with dumps of one node or of many, from "
+            "several times"
+        ),
     )
     parser.add_argument(
         "--objects",
@@ -249,7 +253,7 @@ def _timeline(parser: ArgumentParser) -> None:
         "at one time",
     )
     parser.add_argument(
-        "--node-of", metavar="CIDR=NODE", **several(network_of_node), help="as of `cluster build`"
+        "--node-of", metavar="CIDR=NODE", **several(network_of_node), help="as for `cluster build`"
     )
     parser.add_argument("--node", metavar="NAME", help="all dumps are of this node")
     parser.add_argument(
@@ -260,11 +264,18 @@ def _timeline(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--time-from",
         metavar="REGEX",
-        help="finds the time in the path of a dump or of objects: its group, or the whole match "
-        "(default: the time in a bundle, or above the rules; else when the file was written)",
+        help=(
+            "finds the time in the path of a dump or of objects: its group, or the whole match "
+            "(default: the time in a bundle or above the rules, otherwise when the file was "
+            "written)"
+        ),
     )
     for option, metavar, says in (
-        ("--dead", "IP[:PORT]", "an endpoint that answered no more; or a CIDR, or a pod's ns/name"),
+        (
+            "--dead",
+            "IP[:PORT]",
+            ("an endpoint that no longer answered; or a CIDR, or a pod's ns/name"),
+        ),
         ("--dead-node", "NODE", "a node that was gone"),
         ("--dead-zone", "ZONE", "a zone that was gone"),
     ):
@@ -272,24 +283,26 @@ def _timeline(parser: ArgumentParser) -> None:
             option,
             metavar=f"{metavar}[@FROM..TO]",
             **several(_window),
-            help=f"{says}; all the time, or FROM and TO such times (2026-11-20T09:00:00Z)",
+            help=f"{says}; all the time, or from FROM to TO (for example 2026-11-20T09:00:00Z)",
         )
     parser.add_argument(
         "--dead-by-objects",
         action="store_true",
-        help="count endpoints as dead that the objects of the time do not list as ready",
+        help="count endpoints as dead that the objects at that time do not list as ready",
     )
     parser.add_argument(
         "--max-lost",
         metavar="TIME",
         type=duration_of,
-        help="exit with 1 if a ServicePort may have lost more than this time's worth of new flows, "
-        "or not all was read",
+        help=(
+            "exit with 1 if a ServicePort may have lost more than this time's worth of new "
+            "flows, or not everything was read"
+        ),
     )
     command_line.add_filters(parser)
     parser.add_argument("--all", action="store_true", help="list every one")
     parser.add_argument(
-        "--input-format", choices=sorted(FORMATS), help="how to read each DUMP (default: by text)"
+        "--input-format", choices=sorted(FORMATS), help="format of each DUMP (default: detected)"
     )
     add_assumed_options(parser)
     add_proxy_options(parser)
@@ -298,11 +311,11 @@ def _timeline(parser: ArgumentParser) -> None:
         metavar="SIZE",
         type=size_of,
         default=MOST_BYTES,
-        help="as of `cluster build`",
+        help="as for `cluster build`",
     )
     parser.epilog = (
-        "It needs no folder of `cluster build`, which holds each node once. A change lies between "
-        "two dumps, so that times are bounds. DuckDB is not needed."
+        "It needs no folder of `cluster build`, which has each node only once. A change happened "
+        "at some time between two dumps, so times are bounds. DuckDB is not needed."
     )
     parser.set_defaults(
         table=None,
@@ -330,13 +343,13 @@ def _code(text: str) -> str:
     from analyzer.cluster.drift_kinds import Drift
 
     if text not in {each.value for each in Drift}:
-        raise ArgumentTypeError(f"{text!r} is none of {', '.join(each.value for each in Drift)}")
+        raise ArgumentTypeError(f"{text!r} is not one of {', '.join(each.value for each in Drift)}")
     return text
 
 
 def _sql(parser: ArgumentParser) -> None:
     _add_folder(parser)
-    parser.add_argument("sql", metavar="SELECT", help="a question in SQL of DuckDB")
+    parser.add_argument("sql", metavar="SELECT", help="a query in DuckDB's SQL")
 
 
 _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
@@ -344,9 +357,12 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None]]]] = {
         "read the dumps of all nodes into tables; resume an unfinished build",
         _build,
     ),
-    "loss": ("what each Service loses, seen from every node that lives", _loss),
-    "whatif": ("what every node, zone and pair would cost, seen from every node", _whatif),
-    "drift": ("which nodes' rules are not those of their cluster; exit with 1 if any", _drift),
-    "timeline": ("what nodes' rules were when, which sync changed what, and the loss", _timeline),
-    "sql": ("ask the tables in SQL", _sql),
+    "loss": ("what each Service loses, as seen from every living node", _loss),
+    "whatif": ("what every node, zone and pair would cost, as seen from every node", _whatif),
+    "drift": ("which nodes' rules differ from those of the cluster; exit with 1 if any do", _drift),
+    "timeline": (
+        ("how nodes' rules changed over time, which sync changed what, and the loss"),
+        _timeline,
+    ),
+    "sql": ("query the tables with SQL", _sql),
 }

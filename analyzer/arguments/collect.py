@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 EPILOG: Final = (
     "The script needs a POSIX shell, tar and what every node has; it changes nothing there. It "
-    "takes rules with counters, connections, addresses, routes, kube-proxy's arguments and, where "
-    "the API answers, objects, and writes one tar.gz, for its owner only: it holds addresses and "
-    "pod specs. What is missing or too slow is named in its MANIFEST. `sh -s -- FILE` says where "
-    "to write; - is stdout; default: a file in the current folder, of node and time."
+    "collects rules with counters, connections, addresses, routes, kube-proxy's arguments and, "
+    "if the API answers, objects, and writes one tar.gz that only its owner can read: it "
+    "contains addresses and pod specs. Its MANIFEST names what is missing or was too slow. `sh "
+    "-s -- FILE` says where to write; - is stdout; default: a file in the current folder, named "
+    "after node and time."
 )
 #: Seconds.
 _UNITS: Final = {"s": 1, "m": 60}
@@ -42,14 +43,16 @@ def add_options(parser: ArgumentParser) -> None:
         metavar="TIME",
         type=seconds_from_text,
         default=20,
-        help="end a command that takes longer (default: 20s; all of them together: 5m)",
+        help="stop a command that takes longer (default: 20s; all of them together: 5m)",
     )
     parser.add_argument(
         "--digest",
         metavar="FILE",
-        help="hash names on the node with the secret in this file, which is made if it is not "
-        "there; addresses stay, and what may hold other names is not taken. The script holds the "
-        "secret then",
+        help=(
+            "hash names on the node with the secret in this file, created if it does not exist; "
+            "addresses stay, and anything that may contain other names is not collected. The "
+            "script then contains the secret"
+        ),
     )
 
 

@@ -52,7 +52,10 @@ def parse(words: Sequence[str]) -> SimpleNamespace:
         found = SimpleNamespace()
         _, others = parser.parse_known_args(words[1:], found)
         if others:
-            parser.error(f"{others[0]}: --components is one table for all clusters; it goes alone")
+            parser.error(
+                f"{others[0]}: --components prints one table for all clusters; it takes nothing "
+                "else"
+            )
         return found
     parser = parser_of(asked)
     given = parser.parse_args(words[1:], SimpleNamespace())
@@ -107,7 +110,11 @@ def every_verb() -> Parser:
 def add_dead_options(parser: ArgumentParser) -> None:
     """Add what says who is dead."""
     for option, metavar, says in (
-        ("--dead", "IP[:PORT]", "an endpoint that answers no more; or a CIDR, or a pod's ns/name"),
+        (
+            "--dead",
+            "IP[:PORT]",
+            ("an endpoint that no longer answers; or a CIDR, or a pod's ns/name"),
+        ),
         ("--dead-node", "NODE", "a node that is gone (needs --objects or --node-of)"),
         ("--dead-zone", "ZONE", "a zone that is gone (needs --objects)"),
     ):
@@ -141,7 +148,7 @@ def add_service_option(parser: ArgumentParser) -> None:
         "--service",
         metavar="NAME",
         **several(),
-        help="only these: ns/name:port, a part of that, IP[:PORT], kube*, or a chain's name",
+        help="only these: ns/name:port, a part of that, IP[:PORT], kube*, or the name of a chain",
     )
 
 
@@ -155,21 +162,23 @@ def add_order(parser: ArgumentParser, loss: str) -> None:
     parser.add_argument(
         "--sort",
         choices=["name", "endpoints", "loss"],
-        help=f"by name, by the number of endpoints, or by loss, which is {loss}; the most first",
+        help=f"by name, by number of endpoints, or by loss, which is {loss}; most first",
     )
 
 
 def _services_options(parser: ArgumentParser) -> None:
     add_filters(parser)
-    add_order(parser, "what the loss of its busiest endpoint costs")
+    add_order(parser, "what losing its busiest endpoint costs")
     parser.add_argument(
-        "--all", action="store_true", help="each endpoint of a Service with many, one by one"
+        "--all", action="store_true", help="list every endpoint of Services that have many"
     )
     parser.add_argument(
         "--check",
         action="store_true",
-        help="also say where the rules are not as kube-proxy writes them, or not what --objects "
-        "say; exit with 1 if so",
+        help=(
+            "also report where the rules differ from what kube-proxy writes, or from --objects; "
+            "exit with 1 if they do"
+        ),
     )
 
 
@@ -178,7 +187,7 @@ def _tree_options(parser: ArgumentParser) -> None:
         "service",
         metavar="SERVICE",
         type=lambda text: text.split(","),
-        help="ns/name:port, a part of that, IP[:PORT], kube*, or a chain's name",
+        help="ns/name:port, a part of that, IP[:PORT], kube*, or the name of a chain",
     )
     parser.add_argument(
         "--from",
@@ -188,7 +197,9 @@ def _tree_options(parser: ArgumentParser) -> None:
         help="where the new flow comes from (default: pod)",
     )
     _add_namespace(parser)
-    parser.add_argument("--all", action="store_true", help="each of many branches, one by one")
+    parser.add_argument(
+        "--all", action="store_true", help=("show every branch, even if there are many")
+    )
     add_dead_options(parser)
 
 
@@ -203,13 +214,15 @@ def _loss_options(parser: ArgumentParser) -> None:
     parser.set_defaults(conntrack=[], again=[])  # of a bundle
     add_dead_options(parser)
     add_filters(parser)
-    add_order(parser, "what its worst route loses")
+    add_order(parser, "the loss on its worst route")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
-        "--summary", action="store_true", help="a line for each ServicePort, hit or not"
+        "--summary", action="store_true", help="one line for each ServicePort, affected or not"
     )
     shown.add_argument(
-        "--all", action="store_true", help="all that is hit, each with all of its endpoints"
+        "--all",
+        action="store_true",
+        help=("show all affected ServicePorts, each with all of its endpoints"),
     )
     from analyzer.arguments.loss import EPILOG, OPTIONS
 
@@ -303,18 +316,22 @@ def _anonymise_options(parser: ArgumentParser) -> None:
 
 
 def _completion_options(parser: ArgumentParser) -> None:
-    parser.add_argument("shell", choices=["bash", "zsh", "fish"], help="for which shell")
+    parser.add_argument("shell", choices=["bash", "zsh", "fish"], help="the shell")
 
 
 def _diff_options(parser: ArgumentParser) -> None:
     add_filters(parser)
     parser.add_argument(
-        "--all", action="store_true", help="each ServicePort and endpoint of many, one by one"
+        "--all",
+        action="store_true",
+        help=("list every ServicePort and endpoint, even if there are many"),
     )
     parser.add_argument(
         "--count-intended",
         action="store_true",
-        help="exit with 1 also if only what nftables mode is meant to change differs",
+        help=(
+            "exit with 1 also if the only differences are those that nftables mode makes by design"
+        ),
     )
 
 
@@ -329,22 +346,28 @@ _VERBS: Final[dict[str, tuple[str, Callable[[ArgumentParser], None] | None]]] = 
     "trace": ("where one packet can end, and the rules on its way", _trace_options),
     "loss": ("the share of new flows that is lost: on dead endpoints, or to rules", _loss_options),
     "whatif": ("what every node, zone and pair of nodes would cost", _whatif_options),
-    "timeline": ("what an outage costs as time goes on: frozen, or healing", _timeline_options),
-    "advise": ("what each known measure would buy a Service, before and after", _advise_options),
+    "timeline": ("what an outage costs over time: frozen, or healing", _timeline_options),
+    "advise": ("what each known measure would gain, before and after", _advise_options),
     "gate": (
-        "what manifests lose at worst, before they are deployed",
+        "the worst-case loss of manifests, before they are deployed",
         _gate_options,
     ),
     "client": ("how often clients fail, how long they wait, and why", _client_options),
-    "diff": ("what changes from one dump to another, for whom; exit with 1 if so", _diff_options),
-    "explore": ("mark nodes dead on a terminal, and watch losses move", _explore_options),
+    "diff": (
+        ("what changes between two dumps, and for which flows; exit with 1 if anything does"),
+        _diff_options,
+    ),
+    "explore": ("mark nodes dead in a terminal, and see what is lost", _explore_options),
     "collect": ("print a script that collects rules and state on a node", _collect_options),
-    "suspects": ("which endpoints conntrack speaks against, with exact tests", _suspects_options),
-    "pinned": ("which flows stay at dead or stale endpoints, and what frees them", _pinned_options),
-    "repair": ("print a change that takes dead endpoints out of a node's rules", _repair_options),
-    "anonymise": ("rules, objects and bundles under other names, to show", _anonymise_options),
+    "suspects": ("which endpoints look dead in conntrack, by exact tests", _suspects_options),
+    "pinned": (
+        ("which flows are pinned to dead or stale endpoints, and how to free them"),
+        _pinned_options,
+    ),
+    "repair": ("print a change that removes dead endpoints from a node's rules", _repair_options),
+    "anonymise": ("rules, objects and bundles with names replaced, to share", _anonymise_options),
     "watch": ("check a node's rules regularly, for a monitoring system", _watch_options),
-    "completion": ("print what completes this command line in a shell", _completion_options),
-    "cluster": ("the dumps of all nodes, read once and asked together", None),
+    "completion": ("print shell completion for this command line", _completion_options),
+    "cluster": ("the dumps of all nodes, read once and analysed together", None),
     "lab": ("the same, measured on this machine's kernel", None),
 }

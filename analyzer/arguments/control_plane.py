@@ -26,17 +26,22 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--etcd": {
         "metavar": "NODE",
         **several(),
-        "help": "the nodes of etcd's members, or external (default: by pods and labels, else not "
-        "known)",
+        "help": (
+            "the nodes of etcd's members, or external (default: from pods and labels, otherwise "
+            "not known)"
+        ),
     },
     "--api-load-balancer": {
         "metavar": "NODE",
         **several(),
-        "help": "the nodes of which one has to live for the API to be reached; or external, or "
-        "client-side: each node has its own (default: not known, of more than one API server)",
+        "help": (
+            "the nodes that run a load balancer of the API, one of which must be alive; or "
+            "external, or client-side: each node has its own (default: not known, if there is "
+            "more than one API server)"
+        ),
     },
     "--topology": {
         "choices": PRESETS,
-        "help": "how the control plane was built, in place of --etcd and --api-load-balancer",
+        "help": "how the control plane was built, instead of --etcd and --api-load-balancer",
     },
 }

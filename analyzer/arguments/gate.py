@@ -36,7 +36,7 @@ def _nodes(text: str) -> list[str]:
     # Of a name that is too long pathlib makes an error.
     words = [text] if os.path.exists(text) else text.split(",")  # noqa: PTH110  # see above
     if words[1:] and not all(words):
-        raise ArgumentTypeError(f"{text!r} has nothing between two commas, or at an end")
+        raise ArgumentTypeError(f"{text!r} has an empty part, between two commas or at an end")
     return words
 
 
@@ -54,8 +54,10 @@ def add_options(parser: ArgumentParser) -> None:
         required=True,
         type=_nodes,
         action="extend",
-        help="output of kubectl get nodes -o json (of nodes,pods,namespaces -A: with what runs "
-        "already), or a description: 3xzone=a,3xzone=b+cpu=4+memory=16Gi,1xcontrol-plane",
+        help=(
+            "output of kubectl get nodes -o json (of nodes,pods,namespaces -A to include running "
+            "pods), or a description: 3xzone=a,3xzone=b+cpu=4+memory=16Gi,1xcontrol-plane"
+        ),
     )
     for name in _SHARED:
         parser.add_argument(name, **WHATIF[name])
@@ -77,6 +79,6 @@ def add_options(parser: ArgumentParser) -> None:
         choices=_PLACEMENTS,
         help="print the objects of that placement as a v1 List, for kubeodds whatif --from-objects",
     )
-    parser.add_argument("--all", action="store_true", help="show every Service that fails in full")
-    add_proxy_options(parser.add_argument_group("rules that are predicted"))
+    parser.add_argument("--all", action="store_true", help="show every failing Service in full")
+    add_proxy_options(parser.add_argument_group("predicted rules"))
     add_reading_options(parser, "exit with 3 if not every Service was judged")

@@ -16,9 +16,12 @@ def add_input_options(parser: ArgumentParser, number: str = "+") -> None:
         "dumps",
         metavar="DUMP",
         nargs=number,
-        help="output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of "
-        "`kubeodds collect`, sosreport and others; - for stdin; several of one node are told apart "
-        "by content; loss, and client with --balancer: also of several nodes",
+        help=(
+            "output of iptables-save, `nft list ruleset` or `iptables -nvL`, or a bundle: of "
+            "`kubeodds collect`, sosreport and others; - for stdin; several dumps of one node "
+            "are told apart by content; loss, and client with --balancer, also take those of "
+            "several nodes"
+        ),
     )
     _add_what_is_known(parser)
 
@@ -28,23 +31,23 @@ def add_two_dumps(parser: ArgumentParser) -> None:
     parser.add_argument(
         "a", metavar="A", help="output of iptables-save or `nft list ruleset`; - for stdin"
     )
-    parser.add_argument("b", metavar="B", help="the dump to hold against it")
+    parser.add_argument("b", metavar="B", help="the dump to compare with A")
     _add_what_is_known(parser)
     parser.add_argument(
-        "--node-b", metavar="NAME", help="the node whose dump B is, where it is another than A's"
+        "--node-b", metavar="NAME", help="the node that B is from, if it is not A's"
     )
     parser.add_argument(
         "--node-ip-b",
         metavar="IP",
         **several(address_of),
-        help="that node's addresses, where no objects say them",
+        help="that node's addresses, where objects do not give them",
     )
     parser.add_argument(
         "--with-b",
         dest="others_b",
         metavar="FILE",
         **several(),
-        help="other rules of the node whose dump B is",
+        help="other rules of the node that B is from",
     )
 
 
@@ -53,17 +56,17 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--input-format",
         choices=sorted(FORMATS),
-        help="how to read each DUMP (default: by its text)",
+        help="format of each DUMP (default: detected)",
     )
     parser.add_argument(
         "--with",
         dest="others",
         metavar="FILE",
         **several(),
-        help="other rules of the same node, for example iptables-legacy beside nft",
+        help="other rules of the same node, for example those of iptables-legacy next to nft's",
     )
     parser.add_argument(
-        "--table", metavar="NAME", help="the table, where DUMP is of `iptables -S`: nat, filter"
+        "--table", metavar="NAME", help="the table, if DUMP is output of `iptables -S`: nat, filter"
     )
     parser.add_argument(
         "--objects",
@@ -71,7 +74,9 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
         **several(),
         help="kubectl get services,endpointslices,nodes,pods -A -o json; files or folders",
     )
-    add_places(parser, "the node whose dump it is; of several dumps their nodes, in their order")
+    add_places(
+        parser, ("the node that the dump is from; for several dumps, their nodes in the same order")
+    )
     parser.add_argument(
         "--ipsets",
         metavar="FILE",
@@ -87,14 +92,14 @@ def add_places(parser: ArgumentParser, node: str) -> None:
         "--node-of",
         metavar="CIDR=NODE",
         **several(network_of_node),
-        help="which node's pods have addresses of a network, where no objects say it",
+        help="which node's pods have addresses in a network, where objects do not say so",
     )
     parser.add_argument("--node", metavar="NAME", action=Joined, help=node)
     parser.add_argument(
         "--node-ip",
         metavar="IP",
         **several(address_of),
-        help="that node's addresses, where no objects say them",
+        help="that node's addresses, where objects do not give them",
     )
 
 
@@ -105,9 +110,9 @@ def add_reading_options(parser: ArgumentParser, strict: str) -> None:
         metavar="SIZE",
         type=size_of,
         default=MOST_BYTES,
-        help="refuse an input of more bytes, packed or unpacked: K, M, G (default: 2G)",
+        help="refuse larger inputs, compressed or not: K, M, G (default: 2G)",
     )
     parser.add_argument("--strict", action="store_true", help=strict)
     parser.add_argument(
-        "-v", "--verbose", action="store_true", help="also print what is only informative"
+        "-v", "--verbose", action="store_true", help="also print informative messages"
     )

@@ -50,18 +50,18 @@ def add_proxy_options(group: _ActionsContainer) -> None:
         "--cluster-cidr",
         metavar="CIDR",
         **several(_network),
-        help="as kube-proxy is given it (default: the smallest network around all podCIDRs)",
+        help="kube-proxy's --cluster-cidr (default: the smallest network that covers all podCIDRs)",
     )
     group.add_argument(
         "--detect-local-mode",
         choices=["ClusterCIDR", "NodeCIDR"],
-        help="as kube-proxy is given it (default: ClusterCIDR)",
+        help="kube-proxy's --detect-local-mode (default: ClusterCIDR)",
     )
     group.add_argument(
         "--seed",
         metavar="N",
         type=_seed,
-        help="draws the nodes and Services whose rules are walked as a check (default: random)",
+        help="selects the nodes and Services whose rules are walked as a check (default: random)",
     )
 
 
@@ -74,7 +74,7 @@ def check_prediction_options(options: SimpleNamespace) -> str:
         for name in ("kube_proxy", "mode", "cluster_cidr", "detect_local_mode", "seed"):
             if getattr(options, name, None) not in (None, []):
                 option = name.replace("_", "-")
-                return f"--{option}: it goes with --from-objects"
+                return f"--{option}: only with --from-objects"
         if options.verb == "advise":
             return "the following arguments are required: --from-objects"
         return "" if options.dumps else "the following arguments are required: DUMP"
@@ -87,11 +87,11 @@ def check_prediction_options(options: SimpleNamespace) -> str:
 def _network(text: str) -> Network:
     network = network_from_text(text)
     if network is None:
-        raise ArgumentTypeError(f"{text!r} is no network (for example 10.244.0.0/16)")
+        raise ArgumentTypeError(f"{text!r} is not a network (for example 10.244.0.0/16)")
     return network
 
 
 def _seed(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > len(str(_MOST_SEED)):
-        raise ArgumentTypeError(f"{text!r} is no number from 0 on")
+        raise ArgumentTypeError(f"{text!r} is not a number from 0")
     return int(text)

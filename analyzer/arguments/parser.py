@@ -95,7 +95,7 @@ def time_of(text: str) -> Fraction:
     """
     found = duration_of(text)
     if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time at all")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive duration")
     return found
 
 
@@ -107,7 +107,7 @@ def address_of(text: str) -> Address:
     """
     address = address_from_text(text)
     if address is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no IP address")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an IP address")
     return address
 
 
@@ -176,7 +176,7 @@ class Parser(argparse.ArgumentParser):
         if further and extra < len(further):
             option = [*further.values()][-1]
             self.error(
-                f"argument {option}: it is not plain which word is {' or '.join(needed)}; repeat "
+                f"argument {option}: it is unclear which word is {' or '.join(needed)}; repeat "
                 f"{option} for each value, or join the values by commas"
             )
         if any(each.nargs in ("+", "*") for each in places):

@@ -24,23 +24,23 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "dest": "prints",
         "choices": ["patch", "undo", "conntrack"],
         "default": "patch",
-        "help": "the change, what takes it away again, or the commands that free pinned flows "
-        "(default: patch)",
+        "help": "the change, its undo, or the commands that free pinned flows (default: patch)",
     },
     "--family": {
         "choices": ["ip", "ip6"],
-        "help": "of dumps of both, the IP version whose rules to change",
+        "help": "with dumps of both, the IP version whose rules to change",
     },
     "--max-age": {
         "metavar": "MINUTES",
         "type": _minutes,
         "default": _OLD,
-        "help": f"warn of a dump that is older (default: {_OLD})",
+        "help": f"warn if the dump is older (default: {_OLD})",
     },
 }
 
 EPILOG: Final = (
-    "Nothing is run and nothing is changed: what is printed is for iptables-restore --noflush, or "
-    "nft, on the node whose dump it is. New flows get own chains in front of kube-proxy's, in "
-    "which dead endpoints are left out of the draws. Exit status 1: not all routes are covered."
+    "Nothing is run and nothing is changed: the output is for iptables-restore --noflush, or "
+    "nft, on the node that the dump is from. New flows get chains of their own before "
+    "kube-proxy's, in which dead endpoints are left out of the draws. Exit status 1: not all "
+    "routes are covered."
 )

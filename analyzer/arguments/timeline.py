@@ -21,9 +21,7 @@ _COUNT_DIGITS: Final = 9
 def _span(text: str) -> Span:
     found = durations_from_text(text)
     if found is None:
-        raise ArgumentTypeError(
-            f"{text!r} is not a duration (for example 40s), nor a range of them (20s-1m)"
-        )
+        raise ArgumentTypeError(f"{text!r} is not a duration (for example 40s) or a range (20s-1m)")
     return Span(*found)
 
 
@@ -37,7 +35,7 @@ def _rate(text: str) -> Fraction:
 def _slo(text: str) -> Fraction:
     found = percentage(text)
     if found == 1:
-        raise ArgumentTypeError(f"{text!r} leaves no time to lose (for example 99.9%)")
+        raise ArgumentTypeError(f"{text!r} leaves no budget for losses (for example 99.9% does)")
     return found
 
 
@@ -64,17 +62,19 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     **CONTROL_PLANE,
     "--frozen": {
         "action": "store_true",
-        "help": "the control plane is gone: nothing heals (default: by who is dead)",
+        "help": "the control plane is gone: nothing heals (default: from what is dead)",
     },
     "--healing": {
         "action": "store_true",
-        "help": "the control plane lives: what it takes away heals (default: by who is dead)",
+        "help": "the control plane is alive: what it removes heals (default: from what is dead)",
     },
     "--api-back-after": {
         "metavar": "TIME",
         "type": time_of,
-        "help": "the control plane is back then; what is marked dead stays dead, but for API "
-        "servers (default: never)",
+        "help": (
+            "the control plane is back after this time; what is marked dead stays dead, except "
+            "API servers (default: never)"
+        ),
     },
     "--kube-proxy-dead": {
         "action": "store_true",
@@ -83,58 +83,58 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--reboots-after": {
         "metavar": "TIME",
         "type": duration_of,
-        "help": "the dump's node restarts then, and without an API it has no rules",
+        "help": "the dump's node restarts after this time, and without an API it has no rules",
     },
     "--dies-with-api": {
         "metavar": "IP[:PORT]",
         **several(),
-        "help": "endpoints that die where the API is gone; or a CIDR, or a pod's ns/name",
+        "help": "endpoints that die without the API; or a CIDR, or a pod's ns/name",
     },
     "--endpoint-reconciler-type": {
         "choices": ("lease", "master-count"),
         "default": "lease",
-        "help": "of the API servers; with master-count a dead one stays (default: lease)",
+        "help": "of the API servers; with master-count a dead one stays listed (default: lease)",
     },
     "--node-eviction-rate": {
         "metavar": "N/s",
         "type": _rate,
         "default": Fraction(1, 10),
-        "help": "nodes of a zone that are given up in a second (default: 0.1)",
+        "help": "nodes of a zone that are tainted per second (default: 0.1)",
     },
     "--secondary-node-eviction-rate": {
         "metavar": "N/s",
         "type": _rate,
         "default": Fraction(1, 100),
-        "help": "the same of an unhealthy zone (default: 0.01)",
+        "help": "the same for an unhealthy zone (default: 0.01)",
     },
     "--unhealthy-zone-threshold": {
         "metavar": "PERCENT",
         "type": percentage,
         "default": Fraction(55, 100),
-        "help": "a zone is unhealthy where so many of its nodes are (default: 55%%)",
+        "help": "a zone is unhealthy if this share of its nodes is (default: 55%%)",
     },
     "--large-cluster-size-threshold": {
         "metavar": "N",
         "type": _count,
         "default": 50,
-        "help": "up to so many nodes an unhealthy zone gives up none (default: 50)",
+        "help": "in an unhealthy zone of up to this many nodes none is tainted (default: 50)",
     },
     "--rate": {
         "metavar": "N/s",
         "type": _rate,
-        "help": "new flows a second to each ServicePort (default: shares only)",
+        "help": "new flows per second to each ServicePort (default: shares only)",
     },
     "--for": {
         "dest": "until",
         "metavar": "TIME",
         "type": time_of,
         "default": Fraction(3600),
-        "help": "play so long (default: 1h)",
+        "help": "how long to play (default: 1h)",
     },
     "--slo": {
         "metavar": "PERCENT",
         "type": _slo,
-        "help": "the share of flows that has to succeed in --slo-window: 99.9%% leaves 43 minutes",
+        "help": "the share of flows that must succeed in --slo-window: 99.9%% leaves 43 minutes",
     },
     "--slo-window": {
         "metavar": "TIME",
@@ -142,7 +142,10 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "default": Fraction(30 * 86400),
         "help": "default: 30d",
     },
-    "--all": {"action": "store_true", "help": "show every ServicePort, and where durations stand"},
+    "--all": {
+        "action": "store_true",
+        "help": ("show every ServicePort, and the sources of durations"),
+    },
 }
 #: Each duration; every one may be a range, as ``20s-1m``.
 TIMES: Final[dict[str, dict[str, Any]]] = {
@@ -154,8 +157,8 @@ TIMES: Final[dict[str, dict[str, Any]]] = {
     for each in DURATIONS.values()
 }
 EPILOG: Final = (
-    "A duration may be a range (20s-1m). Answers are bounds: a step that waits for the next look "
-    "of a controller waits for all of its period or for nothing, and what nothing tells may take "
-    "any time. Lost is the share of new flows that lands on dead endpoints, or is refused since "
-    "none is left, on the route that loses most."
+    "A duration may be a range (20s-1m). Answers are bounds: a step that waits for a "
+    "controller's next poll waits for its whole period or for nothing, and what is not known may "
+    "take any time. Lost is the share of new flows that goes to dead endpoints, or is refused "
+    "because no endpoint is left, on the route that loses most."
 )

@@ -11,7 +11,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--from": {
         "dest": "source",
         "metavar": "IP",
-        "help": "where the packet comes from; or pod: some pod of the cluster",
+        "help": "where the packet comes from; or pod: any pod of the cluster",
     },
     "--to": {
         "required": True,
@@ -20,21 +20,21 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--protocol": {
         "choices": ["tcp", "udp", "sctp", "icmp"],
-        "help": "default: tcp, or the only one that the Service has",
+        "help": "default: tcp, or the only protocol of the Service",
     },
-    "--from-node": {"action": "store_true", "help": "the node itself makes it"},
-    "--in-interface": {"metavar": "NAME", "help": "by which device it comes in"},
+    "--from-node": {"action": "store_true", "help": "the node itself sends it"},
+    "--in-interface": {"metavar": "NAME", "help": "the device by which it arrives"},
     "--mark": {"metavar": "N", "default": "0", "help": "its mark, for example 0x4000 (default: 0)"},
     "--sport": {"metavar": "PORT", "type": int, "help": "its source port"},
     "--icmp-type": {"metavar": "N[/CODE]", "help": "default: an echo request"},
     "--ctstate": {
         "choices": ["NEW", "ESTABLISHED", "INVALID"],
         "default": "NEW",
-        "help": "what conntrack calls it (default: NEW, the first of its flow)",
+        "help": "its conntrack state (default: NEW, the first of its flow)",
     },
     "--affinity": {
         "metavar": "IP:PORT",
-        "help": "the endpoint that the client's session affinity holds (default: none)",
+        "help": "the endpoint that session affinity pins the client to (default: none)",
     },
     "--addresses": {"metavar": "FILE", "help": "the node's addresses: ip -j address"},
     "--routes": {"metavar": "FILE", "help": "the node's routes: ip -j route"},

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 EPILOG: Final = (
-    "Rules, objects and --dead-file are judged again only when they change. SIGHUP has everything "
-    "read again; SIGTERM and SIGINT end the program. With --once the exit status is 0 if the rules "
-    "were judged, 1 if --max-loss is given and broken or not everything was judged, 2 if nothing "
-    "could be judged. With --npd it is 0 for OK, 1 for a problem, 2 for unknown: what was not "
-    "judged is never OK. Nothing is loaded, changed or sent anywhere. See docs/watch.md."
+    "Rules, objects and --dead-file are judged again only when they change. SIGHUP makes it read "
+    "everything again; SIGTERM and SIGINT end the program. With --once the exit status is 0 if "
+    "the rules were judged, 1 if --max-loss is given and broken or not everything was judged, 2 "
+    "if nothing could be judged. With --npd it is 0 for OK, 1 for a problem, 2 for unknown: what "
+    "was not judged is never OK. Nothing is loaded, changed or sent anywhere. See docs/watch.md."
 )
 #: Of one dump: 100,000 Services have a tenth of it.
 _MOST_BYTES: Final = 1 << 28
@@ -68,7 +68,7 @@ def add_watch_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--allow-drift",
         action="store_true",
-        help="report differences to the objects, but not as a problem",
+        help="report differences from the objects, but not as a problem",
     )
     add_proxy_options(parser)
     shown = parser.add_argument_group("when, and where to")
@@ -97,7 +97,7 @@ def _add_input(parser: ArgumentParser) -> None:
         metavar="TIME",
         type=time_of,
         default="10s",
-        help="end a command that runs longer (default: 10s)",
+        help="stop a command that runs longer (default: 10s)",
     )
     parser.add_argument(
         "--max-input",
@@ -110,7 +110,7 @@ def _add_input(parser: ArgumentParser) -> None:
         "--max-age",
         metavar="TIME",
         type=time_of,
-        help="take rules and objects in files older than this for stale: such a check has failed",
+        help="treat rules and objects in files older than this as stale: such a check has failed",
     )
     parser.add_argument(
         "--objects",
@@ -120,12 +120,12 @@ def _add_input(parser: ArgumentParser) -> None:
         "changes",
     )
     add_places(
-        parser, "the node whose rules these are (default: this machine, if the objects have it)"
+        parser, "the node that the rules are from (default: this machine, if the objects have it)"
     )
     parser.add_argument(
         "--input-format",
         choices=sorted(FORMATS),
-        help="how to read the rules (default: by their text)",
+        help="format of the rules (default: detected)",
     )
     add_assumed_options(parser)
     parser.set_defaults(others=[], table=None, ipsets=None, strict=False, from_objects=[])

@@ -26,7 +26,7 @@ def _count(text: str) -> int:
 
 def _kind(text: str) -> str:
     if text not in _KINDS:
-        raise ArgumentTypeError(f"{text!r} is none of {', '.join(_KINDS)}")
+        raise ArgumentTypeError(f"{text!r} is not one of {', '.join(_KINDS)}")
     return text
 
 
@@ -41,44 +41,49 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "metavar": "K",
         "type": _count,
         "default": 2,
-        "help": "up to so many nodes fail together (default: 2, all pairs)",
+        "help": "up to this many nodes fail together (default: 2, all pairs)",
     },
     **CONTROL_PLANE,
     "--components": {
         "action": "store_true",
-        "help": "no DUMP: what works on and what stops when a component is down, with sources",
+        "help": "no DUMP: what still works and what stops when a component is down, with sources",
     },
     "--top": {
         "metavar": "N",
         "type": _count,
-        "help": "failures of each kind to show (default: 3); of sets in other formats (100)",
+        "help": "failures of each kind to show (default: 3; sets in other formats: 100)",
     },
     "--all": {"action": "store_true", "help": "show every node, zone and ServicePort"},
     "--sort": {
         "choices": ["loss", "mean", "name"],
         "default": "loss",
-        "help": "by the worst loss, the mean of all ServicePorts, or by name (default: loss)",
+        "help": "by worst loss, by mean over all ServicePorts, or by name (default: loss)",
     },
     "--max-loss": {
         "metavar": "PERCENT",
         "type": percentage,
-        "help": "exit with 1 if a failure may cost a ServicePort more (for example 60%%), or not "
-        "all is judged",
+        "help": (
+            "exit with 1 if a failure may cost a ServicePort more (for example 60%%), or not "
+            "everything is judged"
+        ),
     },
     "--min-survives": {
         "metavar": "K",
         "type": _count,
-        "help": "exit with 1 if a ServicePort may not survive the loss of any K nodes, or not all "
-        "is judged",
+        "help": (
+            "exit with 1 if a ServicePort may not survive the loss of any K nodes, or not "
+            "everything is judged"
+        ),
     },
 }
 
 #: What the words of its answers mean.
 EPILOG: Final = (
-    "Worst loss is that of the ServicePort, and of its worst route, that loses most; mean loss is "
+    "Worst loss is that of the ServicePort that loses most, on its worst route; mean loss is "
     "over all ServicePorts with endpoints; total loss and partial loss are those of `loss`. A "
-    "ServicePort survives K nodes if none of its routes is silenced whichever K nodes are lost; "
-    "routes to this node's own endpoints alone (Local policies) count only where there is no other."
+    "ServicePort survives K nodes if each of its routes keeps a living endpoint whichever K "
+    "nodes are lost; routes only to this node's own endpoints (Local policies) count only if "
+    "there is no other."
 )
 
 
@@ -86,7 +91,7 @@ def components_parser(add_output_options: Callable[[ArgumentParser, str], None])
     """Return what reads ``whatif --components``, which takes no dump and no objects."""
     parser = Parser(
         prog="kubeodds whatif",
-        description="what works on and what stops when a component is down",
+        description="what still works and what stops when a component is down",
         examples=("kubeodds whatif --components", "kubeodds whatif --components -o json"),
     )
     parser.set_defaults(verb="whatif", dumps=[], strict=False, verbose=False)

@@ -79,13 +79,13 @@ _CURL: Final = (Fraction(1), Fraction(2), Fraction(4))
 _EVERY: Final = (
     Connector(
         name="tcp",
-        says="one connect(2), as of nc, Python or Node.js",
+        says="one connect(2), as by nc, Python or Node.js",
         source="tcp(7); Linux, Documentation/networking/ip-sysctl.rst, tcp_syn_retries",
         measured=True,
     ),
     Connector(
         name="http-retry",
-        says="curl --connect-timeout 3 --retry 3: anew after a time-out, not where refused",
+        says="curl --connect-timeout 3 --retry 3: retries after a time-out, not after a refusal",
         source="curl(1) 7.88, --retry: waits 1 s, then twice as long each time",
         measured=True,
         timeout=(Fraction(3),),
@@ -103,7 +103,7 @@ _EVERY: Final = (
     ),
     Connector(
         name="affinity",
-        says="http-retry of a client that session affinity holds to one endpoint",
+        says="http-retry of a client that session affinity pins to one endpoint",
         source="kubernetes, pkg/proxy/iptables/proxier.go, -m recent --rcheck --seconds; "
         "pkg/proxy/nftables/proxier.go, update @affinity-...",
         measured=False,
@@ -145,7 +145,9 @@ _EVERY: Final = (
     ),
     Connector(
         name="headless",
-        says="a client that has all addresses of a headless Service and tries one after another",
+        says=(
+            "a client that has all addresses of a headless Service and tries them one after another"
+        ),
         source="getaddrinfo(3): try each address in turn; tcp(7)",
         measured=False,
         to=To.PODS,

@@ -145,7 +145,7 @@ _EVERY: Final = (
     ),
     Resolver(
         name="c-ares",
-        says="c-ares as Node.js's dns.resolve4 has it: the name as it is, A alone",
+        says="c-ares as used by Node.js's dns.resolve4: the name as it is, A only",
         source="c-ares 1.34, src/lib/ares_process.c, ares_calc_query_timeout(); "
         "src/lib/ares_close_connection.c, ares_check_cleanup_conns(); Node.js 20, lib/dns.js: "
         "4 tries; src/cares_wrap.cc, StartTimer(): looks each second",
@@ -165,12 +165,16 @@ _EVERY: Final = (
     ),
     Resolver(
         name="systemd-resolved",
-        says="nss-resolve and systemd-resolved, its cache empty: the name in full, since it tries "
-        "search domains for single labels only",
-        source="systemd 252, src/resolve/resolved-dns-transaction.c, dns_transaction_emit_udp(), "
-        "dns_transaction_limited_retry(), transaction_get_resend_timeout(); resolved-def.h: 120 s "
-        "for a query, 24 attempts. It keeps its socket while the server stays, but comes to other "
-        "feature levels and TCP on the way, which may draw anew",
+        says=(
+            "nss-resolve and systemd-resolved, its cache empty: the full name, since it tries "
+            "search domains for single labels only"
+        ),
+        source=(
+            "systemd 252, src/resolve/resolved-dns-transaction.c, dns_transaction_emit_udp(), "
+            "dns_transaction_limited_retry(), transaction_get_resend_timeout(); resolved-def.h: "
+            "120 s for a query, 24 attempts. It keeps its socket while the server stays, but "
+            "changes feature levels and to TCP on the way, which may draw anew"
+        ),
         measured=False,
         apart=True,
         port=Port.EITHER,
@@ -184,7 +188,7 @@ _EVERY: Final = (
     ),
     Resolver(
         name="dig",
-        says="dig: the name as it is, A alone",
+        says="dig: the name as it is, A only",
         source="dig(1), +tries=3 +time=5; BIND 9.18, bin/dig/dighost.c",
         measured=True,
         both=False,

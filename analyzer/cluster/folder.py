@@ -34,7 +34,7 @@ def engine() -> Any:
         import duckdb
     except ModuleNotFoundError:
         raise InputError(
-            "a cluster's dumps are kept in tables of DuckDB, and the module duckdb is not "
+            "a cluster's dumps are kept in DuckDB tables, but the module duckdb is not "
             "installed; pip install 'kubeodds[cluster]'"
         ) from None
     return duckdb
@@ -44,12 +44,12 @@ def checked(folder: str) -> str:
     """Return where a folder is.
 
     Raises:
-        UsageError: DuckDB would take its name amiss.
+        UsageError: DuckDB would not accept its name.
     """
     path = os.path.abspath(folder)  # noqa: PTH100  # paths are text here
     special = next((each for each in path if each in _SPECIAL or not each.isprintable()), None)
     if special is not None:
-        raise UsageError(f"{folder}: DuckDB takes {special!r} in the name of a folder amiss")
+        raise UsageError(f"{folder}: DuckDB does not accept {special!r} in the name of a folder")
     return path
 
 
@@ -79,13 +79,13 @@ def about_of(path: str, folder: str) -> dict[str, Any]:
             found = json.load(file)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(
-            f"{folder}: no folder that `kubeodds cluster build` made; run "
-            f"`kubeodds cluster build DUMPS --objects objects.json --into {folder}`"
+            f"{folder}: not a folder made by `kubeodds cluster build`; run `kubeodds cluster "
+            f"build DUMPS --objects objects.json --into {folder}`"
         ) from None
     except ValueError as error:
         raise InputError(f"{folder}/{ABOUT}: {error}") from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise InputError(f"{folder}: built by another version of kubeodds; build it anew")
+        raise InputError(f"{folder}: built by another version of kubeodds; build it again")
     return found
 
 
@@ -97,7 +97,7 @@ def check_asked(before: object, asked: Mapping[str, Any], folder: str) -> None:
     """
     if before != json.loads(json.dumps(asked)):
         raise UsageError(
-            f"--into {folder}: it was built of other objects, or with other options; build into "
+            f"--into {folder}: it was built from other objects, or with other options; build into "
             "another folder"
         )
 

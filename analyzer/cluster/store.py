@@ -139,7 +139,7 @@ class Store:
         os.makedirs(path, mode=0o700, exist_ok=True)  # noqa: PTH103  # paths are text here
         names = os.listdir(path)  # noqa: PTH208  # as above
         if ABOUT not in names and any(each != LOCK for each in names):
-            raise UsageError(f"--into {folder}: it holds other files; name a folder of its own")
+            raise UsageError(f"--into {folder}: it contains other files; use a separate folder")
         lock = locked(path, folder)
         try:
             if ABOUT in names:

@@ -1,1 +1,1 @@
-"""Who is dead, and what is lost."""
+"""What is dead, and what is lost."""

@@ -1,4 +1,4 @@
-"""Does what the lab counted agree with what was predicted?
+"""Whether the lab's counts agree with the prediction.
 
 Each endpoint's count is put to an exact binomial test against its predicted share; Holm's method
 keeps the chance of any false alarm below the stated rate however many endpoints there are. What
@@ -93,13 +93,13 @@ def judge(
     faults = _faults(measurement, endpoints, fates=fates)
     if not passed_agrees:
         faults.append(
-            f"{measurement.passed} flows left the node unchanged, which the shares of the "
-            f"endpoints explain with p = {of_passed:.2g}"
+            f"{measurement.passed} flows left the node unchanged, which the "
+            f"endpoints' shares predict with p = {of_passed:.2g}"
         )
     if not all(ended_agrees):
         faults.append(
-            f"rules ended {ended} of {measurement.flows} flows, which their predicted share "
-            f"explains with p = {of_ended:.2g}"
+            f"rules ended {ended} of {measurement.flows} flows, whose predicted share gives "
+            f"p = {of_ended:.2g}"
         )
     return Verdict(measurement, endpoints, rate, tuple(faults))
 
@@ -116,8 +116,8 @@ def _faults(
     measurement: Measurement, endpoints: Sequence[EndpointVerdict], *, fates: bool
 ) -> list[str]:
     faults = [
-        f"{v.endpoint.name} drew {v.endpoint.landed} of "
-        f"{measurement.flows} flows, which its predicted share explains with p = {v.p_value:.2g}"
+        f"{v.endpoint.name} drew {v.endpoint.landed} of {measurement.flows} flows, whose "
+        f"predicted share gives p = {v.p_value:.2g}"
         for v in endpoints
         if not v.agrees
     ]
@@ -126,11 +126,17 @@ def _faults(
     exact = (
         (lost, "flows unaccounted for"),
         (measurement.strayed, "flows of clients with session affinity went to another endpoint"),
-        (refused, "flows refused, which no rule is known to do"),
-        (_uncounted(measurement), "packets between the rules that end flows and what was seen"),
+        (refused, "flows rejected, although no rule is known to reject them"),
+        (
+            _uncounted(measurement),
+            "packets more or fewer in rules that end flows than were seen",
+        ),
         (measurement.duplicates, "flows arrived twice"),
         (measurement.dropped_by_capture, "packets dropped by the capture"),
-        (measurement.counter_difference or 0, "packets between rule counters and captures"),
+        (
+            measurement.counter_difference or 0,
+            ("packets more or fewer in rule counters than in captures"),
+        ),
     )
     faults += [f"{number} {what}" for number, what in exact if number]
     for each in measurement.endpoints if fates else ():

@@ -1,4 +1,4 @@
-"""What it costs when a group fails, or several do: the worst loss, the mean, who is silenced.
+"""What the failure of one or several groups costs: worst loss, mean, and total losses.
 
 The loss of a ServicePort is that of its worst route, as in `loss`; the mean is over all
 ServicePorts that have endpoints.

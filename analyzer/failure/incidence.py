@@ -1,4 +1,4 @@
-"""How much of the new flows of each ServicePort each node, or each zone, carries.
+"""The share of each ServicePort's new flows that goes to each node, or each zone.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""When a share of new flows is more than the share that is allowed.
+"""Whether a share of new flows exceeds the allowed share.
 
 Rules draw endpoints by whole multiples of 2**-31 (`statistic --probability`) or by the text of ten
 digits that kube-proxy writes: of four endpoints two are drawn a little more or less often than half

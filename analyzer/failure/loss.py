@@ -1,4 +1,4 @@
-"""What share of new flows is lost: on dead endpoints, and in every other way."""
+"""The share of new flows that is lost: on dead endpoints, and in every other way."""
 
 from __future__ import annotations
 

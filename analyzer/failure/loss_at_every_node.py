@@ -1,4 +1,4 @@
-"""What a failure makes of ServicePorts at every node of a cluster, alike ones looked at once.
+"""What a failure costs ServicePorts at every node of a cluster, alike ones computed once.
 
 Clients of a dead node are dead too: what its rules would do counts for nothing. A ServicePort that
 no living node has in its rules is not among the losses.

@@ -1,4 +1,4 @@
-"""What a failure makes of ServicePorts at several nodes, whose rules need not be the same.
+"""What a failure costs ServicePorts at several nodes, whose rules may differ.
 
 Theory of operation: where a client is decides which node's rules draw its endpoint. So a
 ServicePort has as many losses as there are nodes, and the worst is what somebody, somewhere, has.

@@ -98,7 +98,7 @@ def _named(name: str) -> Callable[[Endpoint], bool]:
     if given is None:
         raise UsageError(
             f"--dead {name}: expected an address, for example 10.1.0.1 or 10.1.0.1:53, a network, "
-            "for example 10.1.0.0/24, or with --objects a pod, as namespace/name"
+            "for example 10.1.0.0/24, or with --objects a pod (namespace/name)"
         )
     address, port = given
     return lambda each: each.address == address and port in (None, each.port)
@@ -178,14 +178,14 @@ def _check_known(
             continue
         if not known:
             raise UsageError(
-                f"--dead-{kind} {name}: nothing says which endpoints are {_IN[kind]} which {kind}; "
-                f"give {tells}"
+                f"--dead-{kind} {name}: it is not known which endpoints are {_IN[kind]} which "
+                f"{kind}; pass {tells}"
             )
         raise UsageError(f"--dead-{kind} {name}: no such {kind} is known" + suggestion(name, known))
     if names and placed and not any(placed.values()):
         raise UsageError(
-            f"--dead-{kind}: nothing says {_IN[kind]} which {kind} any endpoint of this dump is; "
-            f"give {tells}, of the same cluster"
+            f"--dead-{kind}: it is not known {_IN[kind]} which {kind} any endpoint of this dump "
+            f"is; pass {tells}, from the same cluster"
         )
 
 

@@ -1,4 +1,4 @@
-"""Which groups, so many of them, put most ServicePorts in total loss.
+"""Which sets of groups, of a given size, put most ServicePorts in total loss.
 
 Of one and of two that is counted. Of more it is a hard problem (a ServicePort on three nodes counts
 only when all three are among them), so it is searched, a set of groups at a time, for as many steps

@@ -1,4 +1,4 @@
-"""The worst pairs of nodes, without looking at each of them.
+"""The worst pairs of nodes, without evaluating every pair.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Flows that stay where nobody answers them: at dead endpoints, stale ones, others' addresses.
+"""Flows pinned to dead or stale endpoints, or to addresses that belong to other pods now.
 
 A DNAT decision lasts as long as its conntrack entry (docs/semantics.md): a client that tries again
 from the same port, as resolvers do, renews the entry and is never drawn for again.

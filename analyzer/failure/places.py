@@ -1,4 +1,4 @@
-"""Where endpoints are, by how they are printed.
+"""Where endpoints are, by their printed form.
 
 A large cluster has a hundred thousand endpoints: to make an address of each only to look it up
 takes longer than all else that is done with them. So they are looked up by what is printed.

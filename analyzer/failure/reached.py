@@ -1,4 +1,4 @@
-"""Whether the node still has a way to an endpoint: neighbours that answer, and routes.
+"""Whether the node can still reach an endpoint: neighbours that answer, and routes.
 
 What speaks against a way speaks against all behind it. It is a sign and no proof: an address may
 have been asked for long ago, and a route may stand in a table that was not given.
@@ -55,7 +55,7 @@ class Reached:
             return f"no neighbour: its node's {gone[0]} did not answer ARP or ND"
         lacks = way is None or _is_default(way)
         if self._ways and lacks and address.version in self._routed and self._is_pod(address):
-            return "no route to it, as there are to others"
+            return "no route to it, unlike to others"
         return ""
 
     def _is_pod(self, address: Address) -> bool:

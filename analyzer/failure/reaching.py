@@ -1,4 +1,4 @@
-"""Flows that reach an endpoint today: what a failure can still take.
+"""Flows that reach an endpoint today: what a failure can still cost.
 
 What rules of others drop or reject behind the DNAT is lost whatever fails, and what it costs when
 nodes fail is of the rest.

@@ -1,4 +1,4 @@
-"""Which sets of three nodes or more are worth looking at.
+"""Which sets of three nodes or more are worth evaluating.
 
 Where there are not too many all are. Else those that are the worst for one ServicePort: so many
 nodes cost a route most when they are those that carry most of it, so the worst loss of all sets is

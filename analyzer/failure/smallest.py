@@ -1,4 +1,4 @@
-"""How many nodes, or zones, a ServicePort can lose, and the smallest sets that silence it.
+"""How many nodes, or zones, a ServicePort can lose, and the smallest sets for a total loss.
 
 A route is silenced when no endpoint of it lives: the smallest set that does it is that of the
 groups of its endpoints, and there is no other. A ServicePort survives as many failures as its

@@ -1,4 +1,4 @@
-"""Which endpoints conntrack speaks against, when nobody says who is dead.
+"""Which endpoints look dead in conntrack, when it is not known what is dead.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Which failure costs a ServicePort more than is allowed, decided exactly but for rounded draws.
+"""Which failures exceed a threshold, decided exactly apart from rounded draws.
 
 As for ``loss --max-loss`` flows count that reach no endpoint anyway: what matters is whether new
 flows may land on dead endpoints, and which share may reach no living one.

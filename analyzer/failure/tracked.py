@@ -1,4 +1,4 @@
-"""Whose flows those are that conntrack keeps: ServicePorts, and the endpoints they were sent to."""
+"""The ServicePort and endpoint of each flow in conntrack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The routes of a ServicePort on which new flows may fare differently, at one node or at all."""
+"""The routes of a ServicePort on which new flows may be treated differently, at one node or all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each failure would cost: of every node, every zone, the control plane, and of several nodes.
+"""What each failure would cost: every node, every zone, the control plane, sets of nodes.
 
 Numbers are those of `loss` with the same nodes or zones dead. Endpoints of which nobody says where
 they are may be on any node, so what they carry widens every loss, as it does there.
@@ -241,17 +241,17 @@ def _check(nodes: Incidence, zones: Incidence | None, cluster: Cluster, asked: A
         UsageError: the message says what would tell.
     """
     tells = (
-        "give --objects FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`, "
+        "pass --objects FILE, from `kubectl get services,endpointslices,nodes,pods -A -o json`, "
         "or --node-of CIDR=NODE"
     )
     if not nodes.groups:
-        raise UsageError(f"nothing says which endpoints are on which node; {tells}")
+        raise UsageError(f"it is not known which endpoints are on which node; {tells}")
     if not any(nodes.of_group) and any(
         row.upper or row.places for r in nodes.services for row in r
     ):
         raise UsageError(
-            "nothing says on which node any endpoint of these ServicePorts is; "
-            f"{tells}, of the same cluster"
+            f"it is not known on which node any endpoint of these ServicePorts is; {tells}, from "
+            "the same cluster"
         )
     for name in asked.control_plane:
         if name not in nodes.groups:

@@ -135,7 +135,7 @@ class _Compiler:
             stuck = "" if fixed else f"nodeName {told}: no such node"
             count = 0 if fixed else count
         elif spec.get("schedulingGates"):
-            stuck = "held by schedulingGates"
+            stuck = "held back by schedulingGates"
         return Group(
             name=template.name,
             workload=template.workload,

@@ -22,7 +22,7 @@ def labels_of(given: object, what: str) -> dict[str, str]:
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise ValueError(f"{what} is no map")  # noqa: TRY004  # data of a file, no argument
+        raise ValueError(f"{what} is not a map")  # noqa: TRY004  # data of a file, no argument
     for key, each in given.items():
         if not isinstance(each, str):
             says = f"{what}: {key} is no text; put quotes around it"

@@ -108,7 +108,7 @@ def _node(group: str, words: Iterable[str], numbers: dict[str, int]) -> Object:
             labels[key] = told
         else:
             raise UsageError(
-                f"--nodes {group}: {word!r} is none of zone=Z, control-plane, cpu=N, memory=N, "
+                f"--nodes {group}: {word!r} is not one of zone=Z, control-plane, cpu=N, memory=N, "
                 "pods=N, taint=KEY=VALUE:EFFECT and LABEL=VALUE"
             )
     numbers[prefix] = numbers.get(prefix, 0) + 1

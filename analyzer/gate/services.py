@@ -136,7 +136,7 @@ def _parts(
         groups = tuple(g for g in selected if name in dict(ports_of(given.item, templates[g].spec)))
         by_pods.setdefault(groups, []).append(name)
     if not by_pods:
-        given.fail("no ports in it")
+        given.fail("it has no ports")
     for groups, names in by_pods.items():
         if groups:
             yield GatedService(manifest=given, item=given.item, ports=tuple(names), groups=groups)

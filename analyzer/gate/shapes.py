@@ -171,7 +171,7 @@ def expression(*operators: str) -> Check:
             if len(values) != 1 or not is_integer(values[0]):
                 raise MalformedError(f"{path}.values: {operator} takes one integer, as text")
         elif bool(values) is not (operator in ("In", "NotIn")):
-            wanted = "no value" if values else "a value at least"
+            wanted = "no value" if values else "at least one value"
             raise MalformedError(f"{path}.values: {operator} takes {wanted}")
 
     return check

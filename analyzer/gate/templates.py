@@ -79,7 +79,9 @@ def _of(workload: Workload, named: set[str], *, is_each: bool) -> Iterator[Templ
     if workload.kind == "StatefulSet":
         every = range(workload.most)
         if is_each and len(every) > _MOST_APART:
-            workload.manifest.fail(f"matchLabelKeys tell more than {_MOST_APART} of its pods apart")
+            workload.manifest.fail(
+                f"matchLabelKeys distinguish more than {_MOST_APART} of its pods"
+            )
         places = [
             n for n in every if is_each or named.intersection(_identity(workload, n).values())
         ]

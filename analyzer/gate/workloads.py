@@ -102,7 +102,7 @@ def _workload(given: Manifest) -> Workload:
     template: Object = item if is_pod else at(item, "spec", "template")
     spec = at(template, "spec")
     if not isinstance(spec, dict):
-        given.fail("no pod spec in it")
+        given.fail("it has no pod spec")
     try:
         labels = dict(labels_of(at(template, "metadata", "labels"), "labels of its pods"))
         is_own = is_pod or selects(at(item, "spec", "selector"), labels)

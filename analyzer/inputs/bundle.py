@@ -80,7 +80,7 @@ def opened(options: SimpleNamespace, tell: Callable[[str], None]) -> SimpleNames
                 used += files
         tell(bundle.used(used))
     if options.dumps and not dumps:
-        raise InputError(f"{options.dumps[0]}: no rules in it; collect as root, on a node")
+        raise InputError(f"{options.dumps[0]}: it contains no rules; collect as root, on a node")
     if objects:
         given = {**given, "objects": objects}
     return _with(options, {**given, "dumps": dumps})
@@ -131,7 +131,7 @@ class _Bundle:
             return nodes, None
         labels = [each.label for each in nodes]
         raise UsageError(
-            f"{self._name}: it holds dumps of {len(labels)} nodes; say of which by --node "
+            f"{self._name}: it contains dumps of {len(labels)} nodes; choose one with --node "
             f"NAME{suggestion(node or '', labels)}"
         )
 
@@ -143,7 +143,9 @@ class _Bundle:
         """
         found: list[str] = [file for each in nodes for file in each.rules]
         if not found and not self.objects:
-            raise InputError(f"{self._name}: no rules in it{self._unknown(nodes)}; {self._why}")
+            raise InputError(
+                f"{self._name}: it contains no rules{self._unknown(nodes)}; {self._why}"
+            )
         return found
 
     @property
@@ -152,7 +154,7 @@ class _Bundle:
             return "collect as root, on a node"
         return (
             f"{self._seen[0]} is a listing of `iptables -L` without -v, which leaves out the "
-            "devices that rules ask for; run `iptables-save` on the node"
+            "devices that rules match on; run `iptables-save` on the node"
         )
 
     def others(self, nodes: Sequence[NodeFiles]) -> dict[str, Member]:
@@ -185,7 +187,7 @@ class _Bundle:
             names.append(f"{shown} and {len(objects) - _FEW + 1} more files with API objects")
         else:
             names += objects
-        return f"{self._name}: goes by {', '.join(names)}{self._unknown(self._nodes)}"
+        return f"{self._name}: using {', '.join(names)}{self._unknown(self._nodes)}"
 
     def has_unknown(self) -> bool:
         """Tell whether a program that is there gave no rules."""

@@ -172,8 +172,8 @@ def _node(
     if manifest is not None:
         for file in _incomplete(root, files, failed):
             raise InputError(
-                f"{bundle}: {file} is not whole; collect again with a greater --timeout, or unpack "
-                "the bundle and name the files to go by"
+                f"{bundle}: {file} is incomplete; collect again with a greater --timeout, or "
+                "unpack the bundle and name the files to use"
             )
     # One node of a bundle is the bundle.
     name = bundle if len(groups) == 1 else f"{bundle.rstrip('/')}/{root.rstrip('/')}".rstrip("/")

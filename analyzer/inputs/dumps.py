@@ -75,8 +75,8 @@ def _first(dumps: Sequence[Rules]) -> Rules:
     for each in found[1:]:
         if goes_with(each, found[0]):
             raise UsageError(
-                f"{each.file}: it has rules of kube-proxy, as {found[0].file} has; ask about one, "
-                "and give the other by --with"
+                f"{each.file}: both this and {found[0].file} have rules of kube-proxy; pass one "
+                "as DUMP, and the other with --with"
             )
     # Of listings, of one table each, the one that could have them.
     could = (each for each in dumps if isinstance(each, Ruleset) and "nat" in each.tables)

@@ -105,7 +105,7 @@ def files_of_objects(names: Sequence[str], most: int) -> Iterator[tuple[str, byt
                 found = True
                 bytes_read += len(data)
                 if bytes_read > most:
-                    raise InputError(f"{name}: in all {too_large(most)}")
+                    raise InputError(f"{name}: altogether {too_large(most)}")
                 yield file, data
         if not found:
             raise InputError(
@@ -183,9 +183,7 @@ def _refuse_link_out(folder: str, link: os.DirEntry[str], inside: str) -> None:
     matters = _is_named_as_objects(link.name) or link.is_dir()
     leads_to = os.path.join(os.path.realpath(link.path), "")  # noqa: PTH118  # as above
     if matters and not leads_to.startswith(inside):
-        raise InputError(
-            f"{link.path}: a link that leads out of {folder}; name what it leads to itself"
-        )
+        raise InputError(f"{link.path}: a link that leads out of {folder}; name its target instead")
 
 
 def _is_named_as_objects(name: str) -> bool:

@@ -40,7 +40,7 @@ _PROGRAMS: Final = (
 # As text: to compile them takes longer than to read a small dump, and most calls have one.
 _PROGRAM: Final = rf"(?i)(?:(?<=[-_./])|^)(?:{_PROGRAMS})(?=[-_.]|$)"
 _SUFFIXES: Final = r"(?i)(?:\.(?:txt|out|log|json|nft|gz|xz|bz2|zst|tar|tgz))+$"
-_HOW: Final = "say whose each is: --node NAME,NAME,..., in the order of the dumps"
+_HOW: Final = "say which node each is from: --node NAME,NAME,..., in the order of the dumps"
 
 
 @value
@@ -82,7 +82,7 @@ def read_nodes(options: SimpleNamespace) -> tuple[NodeInput, ...]:
             given = ("--with", options.others), ("--node-ip", options.node_ip)
             for option, values in (*given, ("--ipsets", options.ipsets)):
                 if values:
-                    raise UsageError(f"{option}: of which node? There are dumps of {len(parted)}")
+                    raise UsageError(f"{option}: from which node? There are dumps of {len(parted)}")
         of_name = dict(zip(options.dumps, dumps, strict=True))
         found = []
         for each in parted:
@@ -105,7 +105,7 @@ def parted_by_node(
     names = named.split(",") if named else []
     if len(names) > 1:
         if len(names) != len(units):
-            raise UsageError(f"--node names {len(names)} nodes of {len(units)} dumps; {_HOW}")
+            raise UsageError(f"--node names {len(names)} nodes for {len(units)} dumps; {_HOW}")
         return tuple(_by_name(names, units))
     bundles = [unit for unit in units if isinstance(unit[0], Member)]
     clash = _clash(dumps)
@@ -176,8 +176,8 @@ def _by_files(
     if len(programs) > 1 or not alike or any(_clash(each) for each in of_each):
         before, after = (each.file for each in clash)
         raise UsageError(
-            f"{after}: it has rules of kube-proxy, as {before} has. If both are of one node, ask "
-            f"about one, and give the other by --with; if not, {_HOW}"
+            f"{after}: both this and {before} have rules of kube-proxy. If both are of one node, "
+            f"pass one as DUMP, and the other with --with; if not, {_HOW}"
         )
     for group in groups.values():
         yield tuple(files[at] for at in group)

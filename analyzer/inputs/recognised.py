@@ -363,7 +363,9 @@ def read_dumps(
 def _refuse_several_nodes(options: SimpleNamespace) -> None:
     """Raise a UsageError where ``--node`` names several, as only ``loss`` knows them."""
     if options.node is not None and "," in options.node:
-        raise UsageError(f"--node {options.node}: one node's dumps at a time; only loss takes more")
+        raise UsageError(
+            f"--node {options.node}: one node's dumps at a time; only loss takes several"
+        )
 
 
 def node_addresses(options: SimpleNamespace, cluster: Cluster) -> tuple[Address, ...]:

@@ -1,1 +1,1 @@
-"""kube-proxy's rules become Services again."""
+"""Recognises Services in kube-proxy's rules."""

@@ -1,4 +1,4 @@
-"""ServicePorts of which a dump has no rule, though the API objects list them or it has chains.
+"""ServicePorts that the API objects list, or that have chains, but that a dump has no rule for.
 
 What kube-proxy leaves to somebody else (headless Services, ExternalName, its label of other
 proxies) is no ServicePort of the objects to begin with. One without endpoints is refused by a

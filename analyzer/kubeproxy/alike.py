@@ -1,4 +1,4 @@
-"""Frontends of iptables mode whose rules are alike up to names and addresses.
+"""Frontends in iptables mode whose rules are alike up to names and addresses.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Which bits of marks any rule of a node matches on.
+"""Which mark bits any iptables rule on the node matches on.
 
 What a rule sets that no other matches on makes no difference to a flow, so that walks need not
 tell apart the flows that it sets it on. A mark that is saved or restored is copied bit by bit, so

@@ -1,4 +1,4 @@
-"""Which devices the rules of a node name, by which its network plugin shows."""
+"""The devices named in a node's rules, which reveal its network plugin."""
 
 from __future__ import annotations
 

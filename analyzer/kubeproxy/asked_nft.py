@@ -1,4 +1,4 @@
-"""Which bits of marks the rules of nft match on."""
+"""Which mark bits any nft rule matches on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ipsets of a node hold that its rules ask for, as far as somebody told it."""
+"""The contents of the ipsets that a node's rules match on, as far as they are known."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def not_told(sets: Iterable[str], file: str) -> list[Diagnostic]:
     more = f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else ""
     what = "set" if len(names) == 1 else "sets"
     message = (
-        f"what {what} {', '.join(names[:_MOST_NAMED])}{more} of -m set holds is not known: where "
-        "it decides, the answer is given as bounds; --ipsets FILE takes the output of `ipset save`"
+        f"contents of {what} {', '.join(names[:_MOST_NAMED])}{more} (-m set) not known: answers "
+        "that depend on them are bounds; pass --ipsets FILE with the output of `ipset save`"
     )
     return [partial_warning("unknown-ipset", message, file)]

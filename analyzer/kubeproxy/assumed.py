@@ -1,4 +1,4 @@
-"""What the routes of Services rest on besides the dump: said only where it matters."""
+"""What the routes of Services rest on besides the dump, reported only where it matters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules of nft do to flows that nat sends nowhere."""
+"""What nft rules do to flows that nat sends to no endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frontends that are alike have the answer of one of them, which is walked."""
+"""Classes of frontends that are alike: one is walked, and its answer is used for all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a rule makes the kernel track connections, without which it never asks nat.
+"""Whether a rule makes the kernel track connections; without conntrack nat is skipped.
 
 conntrack looks at packets of a family from when a rule that needs it is loaded, until the last such
 is gone. A table nat alone does not need it, nor a base chain of type nat, nor NOTRACK. kube-proxy

@@ -1,4 +1,4 @@
-"""What the rules' own counters say of flows that were sent to each endpoint.
+"""How many flows went to each endpoint, by the rules' own counters.
 
 nat is asked for the first packet of a flow alone: a DNAT rule's packets are new flows.
 """

@@ -1,4 +1,4 @@
-"""The KUBE-SEP chains of a dump, read as text many at a time.
+"""The KUBE-SEP chains of a dump, read as text, many at a time.
 
 A large dump is for the most part such chains, of two rows each. Where a long piece of text is
 that and nothing else, the reader need not part it into chains, and nobody has to look at them

@@ -1,4 +1,4 @@
-"""What to say where walks met the bounds on their work (`semantics.effort`)."""
+"""Diagnostics for walks that reached their bounds on work (`semantics.effort`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one walk for many sources tells of each of them.
+"""The result of one walk for many sources, split by source.
 
 Theory of operation
 ===================

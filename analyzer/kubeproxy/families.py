@@ -1,4 +1,4 @@
-"""Frontends whose rules are alike but for how many endpoints they have.
+"""Frontends whose rules differ only in the number of endpoints.
 
 Theory of operation
 ===================

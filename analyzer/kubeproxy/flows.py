@@ -1,4 +1,4 @@
-"""Flows to frontends, walked through the nat hooks: whatever the rules say is in the shares."""
+"""Flows to frontends, walked through the nat hooks, so that shares include every rule."""
 
 from __future__ import annotations
 

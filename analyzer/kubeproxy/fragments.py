@@ -1,4 +1,4 @@
-"""Rules that a fragment leaves out and that kube-proxy always writes alike.
+"""Rules missing from a fragment that kube-proxy always writes in the same way.
 
 Pastes and greps of a dump often lack the way into KUBE-SERVICES and the chain that marks flows.
 Neither says anything of one Service: with what kube-proxy writes in their place, the shares of a
@@ -110,8 +110,8 @@ def _masqueraded(nat: Table) -> int:
 def _guessed(ruleset: Ruleset) -> Diagnostic:
     return partial_warning(
         "no-mark-chain",
-        f"the dump does not show {names.MARK_MASQUERADE} of table nat: it is taken to "
-        "mark flows with the bit that KUBE-POSTROUTING looks for, and to return",
+        f"the dump does not show {names.MARK_MASQUERADE} of table nat: it is assumed to mark "
+        "flows with the bit that KUBE-POSTROUTING matches, and to return",
         ruleset.file,
     )
 
@@ -120,7 +120,7 @@ def _hooks(ruleset: Ruleset, lacking: list[str]) -> Diagnostic:
     hooks = ", ".join(lacking)
     return partial_warning(
         "no-hook",
-        f"the dump does not show {hooks} of table nat: flows are taken to come to "
-        "KUBE-SERVICES and KUBE-POSTROUTING, as kube-proxy has it",
+        f"the dump does not show {hooks} of table nat: flows are assumed to reach KUBE-SERVICES "
+        "and KUBE-POSTROUTING, as kube-proxy arranges it",
         ruleset.file,
     )

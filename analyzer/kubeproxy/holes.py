@@ -1,4 +1,4 @@
-"""Rows that a dump has lost in its middle, as far as the rest betrays it.
+"""Rows missing from the middle of a dump, as far as the rest gives them away.
 
 kube-proxy writes a table at once, so each of its chains that is declared has rows, one of a Service
 or an endpoint is jumped to, one of an endpoint marks hairpins and sends flows on, one with session
@@ -325,9 +325,9 @@ def _told(ruleset: Ruleset, betraying: list[str], *, whole: bool) -> Diagnostic:
     shown = ", ".join(sorted(betraying)[:_FEW])
     more = f" and {len(betraying) - _FEW} more" if betraying[_FEW:] else ""
     then = (
-        "somebody has changed the rules or the dump, which is taken as it stands"
+        "somebody has changed the rules or the dump, which is taken at face value"
         if whole
-        else "which others are lost it does not tell, so shares are bounds"
+        else "which other rows are lost is not known, so shares are bounds"
     )
     return partial_warning(
         "lost-rows",

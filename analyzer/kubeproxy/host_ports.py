@@ -1,4 +1,4 @@
-"""hostPorts: ports of the node that lead to one pod each, as the CNI plugin portmap writes them.
+"""hostPorts: node ports that go to one pod each, as the CNI plugin portmap writes them.
 
 By the names of chains a rule is found to be one; where flows to it go the walk of all rules tells,
 as for any frontend.

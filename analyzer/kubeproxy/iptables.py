@@ -1,4 +1,4 @@
-"""Services read out of kube-proxy's iptables rules.
+"""Recognises Services in kube-proxy's iptables rules.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""The frontends of a dump of iptables: the rules that send flows on to chains of Services.
+"""The frontends of an iptables dump: rules that send flows to chains of Services.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``.
 """

@@ -1,4 +1,4 @@
-"""What there is to say of a dump of iptables besides its Services."""
+"""Diagnostics about an iptables dump as a whole."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # what a plain dump does not need is not loaded
 _OTHER_MODES: Final = {
     "KUBE-PORTALS-CONTAINER": (
         "userspace",
-        "kube-proxy runs in userspace mode: its rules lead to a port of its own process, "
-        "not to endpoints, so no share can be read from them",
+        "kube-proxy runs in userspace mode: its rules redirect to a port of its own process, "
+        "not to endpoints, so they show no shares",
     ),
     "KUBE-LOAD-BALANCER": (
         "ipvs",
@@ -58,7 +58,7 @@ class Notes:
         if self._whole.legacy_beside:
             return f"the node has tables of {program}-legacy too: run `{program}-legacy-save`"
         if not all(table.complete for table in self._whole.tables.values()):
-            return f"it is a piece of a dump: give all that `{program}-save` prints"
+            return f"it is a fragment of a dump: give the whole output of `{program}-save`"
         if "nat" not in self._whole.tables:
             return f"table nat is not in it: run `{program}-save` without -t"
         backends = {"legacy": ("nft",), "nft": ("legacy",)}
@@ -85,9 +85,11 @@ class Notes:
         return Diagnostic(
             severity=Severity.INFO,
             code="no-comment",
-            message=f"{number} frontends carry no comment of kube-proxy's: each stands for "
-            "its Service's name, and of which kind it is, is taken from the chain that it leads "
-            "to; --objects would tell both",
+            message=(
+                f"{number} frontends have no kube-proxy comment: the frontend is shown instead of "
+                "its Service's name, and its kind is taken from the chain that it jumps to; pass "
+                "--objects for both"
+            ),
             file=self._ruleset.file,
         )
 
@@ -96,8 +98,8 @@ class Notes:
         frontends = ", ".join(map(str, service.unfilled))
         return self._warning(
             "empty-chain",
-            f"the chain of {service.name.text} for {frontends} has no rule: was the dump taken "
-            "in the middle of a sync? Whether there are endpoints it does not say",
+            f"the chain of {service.name.text} for {frontends} is empty: was the dump taken in "
+            "the middle of a sync? Whether there are endpoints is not known",
         )
 
     def odd_rules(self, odd: Sequence[OddRule]) -> Iterator[Diagnostic]:
@@ -108,14 +110,14 @@ class Notes:
             yield self._left_out(
                 "lost-port",
                 "a rule of a Service matches an address and no port, which kube-proxy never "
-                "writes: the dump was taken with an iptables older than the one that wrote it; "
-                "the shares given are those of the flows that it was written for",
+                "writes: the dump was taken with an iptables older than the one that wrote the "
+                "rules; the shares are those of the flows that the rule was written for",
                 lost,
             )
         if other:
             message = (
-                "a rule of a Service is not for one address and port, or not understood; "
-                "what it leads to is left out"
+                "a rule of a Service is not for one address and port, or is not understood; the "
+                "chain that it jumps to is left out"
             )
             yield self._left_out("odd-frontend", message, other)
 

@@ -1,4 +1,4 @@
-"""Routes read off plain rows: which frontends have them, and what becomes of their flows.
+"""Routes read from plain rows: which frontends have them, and how their flows end.
 
 A frontend whose rows all have the plainest shapes has the same draws for flows from everywhere, if
 these come to KUBE-SERVICES untouched. What becomes of them behind the DNAT the mark tells

@@ -1,4 +1,4 @@
-"""What becomes of flows that DNAT has sent on, by where they come from and go to.
+"""What happens to flows after DNAT, by source and destination.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""What becomes of flows behind their DNAT that plain rows send to an endpoint.
+"""What happens after DNAT to flows that plain rows send to an endpoint.
 
 A flow is masqueraded where its mark says so when it leaves: a Service's rule marks flows from
 outside the cluster, and a KUBE-SEP's those from the endpoint itself (hairpin). A flow that comes

@@ -1,4 +1,4 @@
-"""The names that kube-proxy gives to chains, and the comments by which rules name Services.
+"""The names of kube-proxy's chains, and the comments by which rules name Services.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``servicePortChainName``,
 ``servicePortEndpointChainName``; pkg/proxy/nftables/proxier.go, ``hashAndTruncate``;

@@ -1,4 +1,4 @@
-"""Frontends of a ruleset of nft whose rules are alike up to names and addresses.
+"""Frontends of an nft ruleset whose rules are alike up to names and addresses.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Which chains of a table of nft lead to which, by rules and by maps."""
+"""Which chains of an nft table jump to which, by rules and by verdict maps."""
 
 from __future__ import annotations
 

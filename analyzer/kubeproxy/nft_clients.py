@@ -1,4 +1,4 @@
-"""What the chains of Services say of sources: which network is spared, who is kept with whom."""
+"""What Services' chains match on sources: the network exempt from masquerade, and affinity."""
 
 from __future__ import annotations
 

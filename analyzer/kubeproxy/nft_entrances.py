@@ -1,4 +1,4 @@
-"""Frontends of Services in tables of nft, and what the filter hooks refuse."""
+"""Frontends of Services in nft tables, and those that the filter hooks refuse."""
 
 from __future__ import annotations
 

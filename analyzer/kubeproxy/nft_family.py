@@ -1,4 +1,4 @@
-"""The Services of one family of addresses in a ruleset of nft."""
+"""The Services of one IP version in an nft ruleset."""
 
 from __future__ import annotations
 
@@ -327,9 +327,8 @@ class Family:
         for entrance in (e for e in self.entrances if self._is_empty(e)):
             yield partial_warning(
                 "empty-chain",
-                f"the chain of {entrance.name} for {entrance.frontend} has no rule: was "
-                "the dump taken in the middle of a sync? Whether there are endpoints it does not "
-                "say",
+                f"the chain of {entrance.name} for {entrance.frontend} is empty: was the dump "
+                "taken in the middle of a sync? Whether there are endpoints is not known",
                 self._ruleset.file,
             )
         guessed = len(self._read.guessed)
@@ -337,7 +336,9 @@ class Family:
             yield Diagnostic(
                 severity=Severity.INFO,
                 code="kind-guessed",
-                message=f"of {guessed} frontends the rules do not tell whether they are "
-                "external IPs or those of balancers; --objects would tell",
+                message=(
+                    f"the rules do not show whether {guessed} frontends are external IPs or load "
+                    "balancer IPs; pass --objects"
+                ),
                 file=self._ruleset.file,
             )

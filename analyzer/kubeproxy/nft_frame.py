@@ -1,4 +1,4 @@
-"""What the rules around the chains of Services ask of where a flow is sent to.
+"""What the rules around the chains of Services match on a flow's destination.
 
 Two flows of which all these questions have the same answers, and that come from the same source,
 fare alike until they come to the chain of their Service, and again behind it. So one of them is

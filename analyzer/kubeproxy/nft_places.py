@@ -1,4 +1,4 @@
-"""Addresses and ports that rules and verdict maps of nft send on, followed from the hooks.
+"""Addresses and ports that nft rules and verdict maps match, followed from the hooks.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""Services whose elements and chains are plain, told by walks of a few of them.
+"""Services with plain elements and chains, answered by walking a few of them.
 
 What becomes of a flow to a plain Service follows from the endpoints that its chain draws, and from
 the mark that it has by then. The mark is the same for all Services of which the rules before their

@@ -1,4 +1,4 @@
-"""Elements and chains of the plainest shapes, read off what they are made of.
+"""Elements and chains of the plainest shapes, read without parsing their rules.
 
 kube-proxy writes one element of a map and one chain for each Service, and all of them alike. To
 understand each word of ten thousand takes seconds; to see that they have just that shape takes a

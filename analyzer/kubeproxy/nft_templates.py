@@ -1,4 +1,4 @@
-"""Rules and elements of nft as templates, with what they name taken out.
+"""nft rules and elements as templates, with the names and addresses taken out.
 
 A template is a text without its comments and counters in which the names of chains, single
 addresses, and ports that are matched on have been replaced; these stand beside it as tokens, in

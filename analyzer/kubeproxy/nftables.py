@@ -1,4 +1,4 @@
-"""Services read out of kube-proxy's rules in nftables mode.
+"""Recognises Services in kube-proxy's rules in nftables mode.
 
 Theory of operation
 ===================
@@ -196,15 +196,15 @@ class NftRecogniser:
         for (family, name), table in self._ruleset.tables.items():
             if names.SERVICES in table.chains:
                 return "iptables", (
-                    f"table {family} {name} holds rules of iptables-nft, of which nft leaves out "
-                    "what is needed; run `iptables-save` on the node and give that instead"
+                    f"table {family} {name} contains rules of iptables-nft, and nft leaves out "
+                    "what is needed; run `iptables-save` on the node and give its output instead"
                 )
         if any(name == _TABLE for _, name in self._ruleset.tables):
             return "nftables", ""
         return "none", (
-            "no map or rule sends packets to an address and port to a chain: kube-proxy in "
-            "nftables mode has not written these rules, or the dump leaves them out; run "
-            "`iptables-save` where it runs in iptables mode"
+            "no map or rule sends packets to a Service's address and port to a chain: kube-proxy "
+            "in nftables mode has not written these rules, or the dump leaves them out; if "
+            "kube-proxy runs in iptables mode, run `iptables-save`"
         )
 
     def _warning(self, code: str, message: str) -> Diagnostic:

@@ -1,4 +1,4 @@
-"""Names of Services for rules that carry no comment, out of the API objects."""
+"""Names of Services from the API objects, for rules without comments."""
 
 from __future__ import annotations
 

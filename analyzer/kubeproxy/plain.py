@@ -1,4 +1,4 @@
-"""kube-proxy's plainest rules, read as text: a ClusterIP, and endpoints drawn by chance.
+"""kube-proxy's plainest rules, read as text: a ClusterIP, and endpoints drawn at random.
 
 Theory of operation
 ===================

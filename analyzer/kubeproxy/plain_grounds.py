@@ -1,4 +1,4 @@
-"""What the routes of plain Services of a dump rest on besides their own rows.
+"""What the routes of a dump's plain Services rest on besides their own rows.
 
 Where nothing but KUBE-MARK-MASQ's mark decides what becomes of a flow behind its DNAT, and nothing
 stands before KUBE-SERVICES, two plain Services with the same rows fare alike at two nodes if these

@@ -1,4 +1,4 @@
-"""What plain rows say of a Service: values that are made only as far as they are looked at."""
+"""A Service's shares from plain rows, computed on first access."""
 
 from __future__ import annotations
 

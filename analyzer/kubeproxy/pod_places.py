@@ -1,4 +1,4 @@
-"""Which addresses live on a node, and which on others, as sets of them."""
+"""Sets of the addresses on a node, and of those on other nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether rules of iptables leave alone what plain rows send on to endpoints.
+"""Whether iptables rules leave alone the flows that plain rows send to endpoints.
 
 Behind its DNAT a flow meets the chains of INPUT, or of FORWARD and POSTROUTING; what a node makes
 for itself comes back through PREROUTING. A walk of them tells what becomes of it (`leaving`). Where

@@ -1,4 +1,4 @@
-"""Find the ServicePorts that a person means.
+"""Finds the ServicePorts that the user names.
 
 Theory of operation: a word names a ServicePort in full (``ns/name:port``), without its port, by the
 name alone, by an address of it, by a chain that kube-proxy made for it, or as DNS and kubectl call
@@ -38,8 +38,8 @@ def select(view: View, wanted: str, place: str = "this dump") -> tuple[ServicePo
         return found
     if wanted.startswith("KUBE-"):
         raise UsageError(
-            f"no Service of chain {wanted} in {place}; chains are told by the names of Services: "
-            "where rules have no comments, pass --objects, or give the Service's address"
+            f"no Service of chain {wanted} in {place}; chains are found by the names of Services: "
+            "if rules have no comments, pass --objects, or give the Service's address"
         )
     hint = suggestion(wanted, {s.name.text for s in view.services})
     raise UsageError(f"no Service {wanted} in {place}{hint}")

@@ -1,4 +1,4 @@
-"""What becomes of a new flow to a Service, from its hook to where it ends.
+"""The tree of a new flow to a Service, from its hook to where it ends.
 
 Behind DNAT a packet meets all tables on the node, and most flows match no rule there: an
 endpoint that all ways from one DNAT reach stands at that DNAT, without the rules behind it. Where

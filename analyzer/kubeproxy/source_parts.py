@@ -1,4 +1,4 @@
-"""The sources of each kind, the networks that rules tell apart, and an address for each part.
+"""The sources of each kind, the networks that rules distinguish, and an address for each part.
 
 Only what rules ask for can make a difference (`explored` finds out what that is), so one address
 for each set of sources that meet the same answers is enough.

@@ -1,4 +1,4 @@
-"""The routes of a frontend from every kind of source, and of endpoints that return to themselves.
+"""The routes of a frontend from every kind of source, and hairpin routes.
 
 Each kind of source is walked once, whatever rules tell apart of it (`explored`).
 """
@@ -30,8 +30,8 @@ _LIKE_PODS: Final = (Source.POD, Source.POD_ELSEWHERE)
 #: Shares of parts of one kind of source, of which it is told whether they are masqueraded.
 _MOST_TOLD: Final = 10_000
 _TOO_MANY: Final = (
-    "rules tell many sources apart that differ in their masquerade only: whether such flows are "
-    "masqueraded is not told"
+    "rules distinguish many sources that differ only in masquerade: whether such flows are "
+    "masqueraded is not reported"
 )
 
 

@@ -1,4 +1,4 @@
-"""An address for each kind of source, as the rules tell such sources apart."""
+"""A representative address for each kind of source that the rules distinguish."""
 
 from __future__ import annotations
 

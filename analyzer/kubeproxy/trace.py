@@ -1,4 +1,4 @@
-"""Where one packet can end, at the node whose rules these are."""
+"""Where one packet can end on the node that the rules are from."""
 
 from __future__ import annotations
 
@@ -178,12 +178,16 @@ def _walk(
     version = VERSIONS[family]
     for address in (packet.source, packet.destination):
         if address is not None and address.version != version:
-            raise UsageError(f"{address} is not of IPv{version}, of which these rules are")
+            raise UsageError(
+                f"{address} is not an IPv{version} address, and the rules are for IPv{version}"
+            )
     to = packet.destination
     if to is not None and to.is_loopback and packet.in_interface != "":
-        raise UsageError(f"{to}: what comes in for loopback the kernel drops; say --from-node")
+        raise UsageError(
+            f"{to}: the kernel drops packets that arrive for loopback; use --from-node"
+        )
     if to is not None and (to.is_multicast or to == _BROADCAST or to.is_unspecified):
-        raise UsageError(f"{to} is nobody's own address: only packets to one are traced")
+        raise UsageError(f"{to} is not a unicast address: only packets to one host are traced")
     if question.state not in FIRST:  # what earlier packets left on the flow nobody tells
         packet = replace(packet, flow_mark=UNKNOWN_MARK)
     if packet.tracked and not is_tracking(rulesets, family):

@@ -1,4 +1,4 @@
-"""Flows that conntrack does not see, so that nat never translates them; NodeLocal DNSCache.
+"""Flows that conntrack does not see and nat never translates; NodeLocal DNSCache.
 
 Theory of operation
 ===================
@@ -105,13 +105,13 @@ def node_local_dns(
     answers = f"flows to {cache}" + "".join(f" and to {each}" for each in hidden)
     if asked:
         rest = (
-            f"kube-proxy decides what the cache asks in its turn: the shares and losses of "
-            f"{' and '.join(asked)}, from the node, are what counts for DNS"
+            "for DNS, what counts is the cache's own queries: the shares and losses of "
+            f"{' and '.join(asked)}, from the node"
         )
     else:
         rest = (
-            "the Service that the cache asks in its turn, kube-dns-upstream, is not in the dump: "
-            "what kube-proxy costs DNS queries is not known"
+            "the Service that the cache itself queries, kube-dns-upstream, is not in the dump: "
+            "what DNS queries lose is not known"
         )
     message = (
         f"NodeLocal DNSCache answers on this node: {answers} are kept from conntrack (NOTRACK) and "

@@ -1,4 +1,4 @@
-"""ServicePorts as a dump shows them: the same for every mode and version of kube-proxy."""
+"""ServicePorts as a dump shows them, the same for every mode and version of kube-proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of which some bits are not known."""
+"""Numbers of which only some bits are known: marks, and fields under a mask."""
 
 from __future__ import annotations
 

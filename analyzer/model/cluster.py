@@ -1,4 +1,4 @@
-"""What the Kubernetes API says of nodes, and of where addresses live."""
+"""What the Kubernetes API says about nodes, and the node of each address."""
 
 from __future__ import annotations
 

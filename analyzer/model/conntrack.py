@@ -1,4 +1,4 @@
-"""Flows as conntrack keeps them."""
+"""Flows as conntrack tracks them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices of a node of which not one name is known, but which they may be."""
+"""The possible devices of a flow, where the exact one is not known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the input's reader has to say about it, short of refusing it."""
+"""What a reader reports about its input without refusing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact distributions over anything."""
+"""Exact probability distributions over values of any type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One flow's way through a node's rules, as the kernel told of it."""
+"""One flow's path through a node's rules, as reported by the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ipset save`` tells of the sets of a node, that rules of iptables look packets up in."""
+"""The contents of ipsets, as ``ipset save`` prints them, for rules with ``-m set``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journeys as a person writes them down: steps one after the other."""
+"""Journeys as the user writes them: steps that follow one another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of the flows of a capture that were replayed through a node's rules."""
+"""The outcome of replaying the flows of a capture through a node's rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the lab saw while something died, or rules were replaced, in the middle of traffic."""
+"""What the lab measured while hosts died, or rules were replaced, under traffic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule may ask of a packet, in netfilter's own terms.
+"""What a rule can match on, in netfilter's own terms.
 
 One value stands for one ``-m`` of a rule (or one option that needs none). A match whose module
 has several options holds each as an `Option`, since each may be negated by itself. They stand in

@@ -1,4 +1,4 @@
-"""What an nftables rule looks at, compares with and computes, in the terms of nft(8).
+"""What an nftables rule loads, compares with and computes, in the terms of nft(8).
 
 A constant stands as it is: a number, an address, a word as nft prints it (``tcp``, ``new``,
 ``echo-request``) or an interface's name; `nft_names` tells the numbers of words.

@@ -1,4 +1,4 @@
-"""The packet that a ruleset is asked about."""
+"""The packet that a ruleset is evaluated for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact probabilities, and bounds on those that unknown matches leave open.
+"""Exact probabilities, and bounds on those that undecided matches leave open.
 
 Netfilter draws only whole numbers of random bits, so each of its probabilities is
 an integer over a power of two, and so is every product and sum of them. `Dyadic`

@@ -1,4 +1,4 @@
-"""Which program writes a rule, as far as names and comments tell: whom to ask about it.
+"""Which program wrote a rule, as far as names and comments reveal it.
 
 Nothing that a rule does is told by this table: only what the rule says counts.
 

@@ -1,4 +1,4 @@
-"""Sets of addresses: where a flow may come from, or be sent to, while no rule has asked.
+"""Sets of addresses: the possible sources or destinations of a packet until rules split them.
 
 Theory of operation
 ===================

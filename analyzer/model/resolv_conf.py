@@ -1,4 +1,4 @@
-"""What a resolv.conf says."""
+"""The settings of a resolv.conf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes carry which part of the control plane, as far as the Kubernetes API says."""
+"""Which nodes run which part of the control plane, as far as the Kubernetes API says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the node sends a packet, as far as it is known: the device, not the next hop.
+"""By which device the node sends a packet, as far as it is known; not the next hop.
 
 Source: ip-route(8); of its policy routing only the main table is looked at.
 """

@@ -1,4 +1,4 @@
-"""What the Kubernetes API says of Services, as far as kube-proxy makes rules of it."""
+"""What the Kubernetes API says about Services, as far as kube-proxy makes rules of it."""
 
 from __future__ import annotations
 

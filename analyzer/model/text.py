@@ -1,4 +1,4 @@
-"""Text of a dump made fit for a person's terminal."""
+"""Text from a dump, made safe to print on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By which next hops a node reaches networks."""
+"""Through which next hops a node reaches networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Kubernetes API says of who stands behind endpoints, and of what becomes of them."""
+"""What manages endpoints according to the Kubernetes API, and whether they are replaced."""
 
 from __future__ import annotations
 

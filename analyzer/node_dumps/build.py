@@ -45,11 +45,12 @@ _AHEAD: Final = 2
 #: Times that a task may break a pool of its own.
 _MOST_DEATHS: Final = 2
 _GONE: Final = (
-    "its dump is gone since it was read; give it again, or build into another folder without it"
+    "its dump has disappeared since it was read; pass it again, or build into another folder "
+    "without it"
 )
 _DIED: Final = (
-    "the worker that read it was killed, alone and twice; the kernel's log says whether it was for "
-    "want of memory"
+    "the worker that read it was killed twice, with nothing else to read; the kernel's log says "
+    "whether it ran out of memory"
 )
 
 
@@ -58,7 +59,7 @@ def build(options: SimpleNamespace) -> int:
     check_engine(options.engine)
     pattern = None if options.name_from is None else checked_pattern(options.name_from)
     if options.workers is not None and options.engine.startswith(("tcp:", "tls:", "ucx:")):
-        raise UsageError("--workers: a scheduler has those that were started for it")
+        raise UsageError("--workers: not with a scheduler, which has its own workers")
     objects = ApiObjects(options)
     kept = {
         "node_of": [f"{network}={node}" for network, node in options.node_of],
@@ -78,7 +79,7 @@ def build(options: SimpleNamespace) -> int:
         run.keep()
         say(
             f"kubeodds: interrupted; {run.read_now:,} nodes were read and are kept: run the same "
-            "again to go on"
+            "command again to continue"
         )
         return INTERRUPTED
     finally:
@@ -181,7 +182,7 @@ class _Build:
         for task in sources.tasks(self._done):
             other = seen.setdefault(task.node, task.source) if task.node else task.source
             if other != task.source and not task.why:
-                why = f"{task.node} is read from {other} already; see --name-from"
+                why = f"{task.node} is already read from {other}; see --name-from"
                 yield replace(task, why=why)
             else:
                 yield task
@@ -243,7 +244,7 @@ class _Build:
             node = each
             other = self._source_of.setdefault(node.node, node.source) if node.is_done else ""
             if node.is_done and other != node.source:
-                why = f"{node.node} is read from {other} already; see --name-from"
+                why = f"{node.node} is already read from {other}; see --name-from"
                 node = NodeRow(
                     node=node.node,
                     source=node.source,
@@ -276,7 +277,7 @@ def _result(task: Task, future: Future[Result]) -> Result:
         InputError: the scheduler is gone.
     """
     if future.cancelled():
-        raise InputError("the scheduler has gone; run the same again to go on")
+        raise InputError("the scheduler is gone; run the same command again to continue")
     error = future.exception()
     if isinstance(error, BrokenExecutor):
         raise error

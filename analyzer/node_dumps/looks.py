@@ -120,7 +120,7 @@ def _time(
             text = found[1] if found.re.groups else found[0]
             at = time_in(text)
             if at is None:
-                raise UsageError(f"--time-from finds {text!r}, which is no time")
+                raise UsageError(f"--time-from finds {text!r}, which is not a time")
             return at, "name"
     for each in files:
         taken = time_from_text(each.taken) if isinstance(each, Member) and each.taken else None

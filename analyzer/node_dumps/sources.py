@@ -129,7 +129,7 @@ class Sources:
         elif _PATTERN.search(name):
             found = sorted(glob.iglob(name, recursive=True))  # noqa: PTH207  # as above
             if not found:
-                raise InputError(f"{name}: no file is called so")
+                raise InputError(f"{name}: no file has this name")
             files = [each for each in found if not os.path.isdir(each)]  # noqa: PTH112  # as above
             yield from self._of_files(files)
             for each in found:
@@ -254,7 +254,9 @@ class Sources:
             files=tuple(f"{path}:{name}" for name, _ in held),
             fingerprint=fingerprint,
             held=tuple(data for _, data in held),
-            why="files of this node stand apart in the archive; unpack it" if twice else "",
+            why=("files of this node are not next to each other in the archive; unpack it")
+            if twice
+            else "",
         )
 
     def _key(self, path: str) -> tuple[str, str]:
@@ -293,7 +295,10 @@ def checked_pattern(text: str, option: str = "name-from") -> str:
         raise UsageError(f"--{option} {text}: {error}") from None
     if groups > 1:
         what = option.partition("-")[0]
-        raise UsageError(f"--{option} {text}: it has {groups} groups; the {what} is one, or all")
+        raise UsageError(
+            f"--{option} {text}: it has {groups} groups; the {what} is one group, or the whole "
+            "match"
+        )
     return text
 
 
@@ -308,7 +313,7 @@ def _why_unread(entry: os.DirEntry[str], folder: str) -> str:
         inside = os.path.join(os.path.realpath(folder), "")  # noqa: PTH118  # paths are text here
         leads_to = os.path.join(os.path.realpath(entry.path), "")  # noqa: PTH118  # as above
         outside = not leads_to.startswith(inside)
-        return f"a link that leads out of {folder}; name what it leads to itself" if outside else ""
+        return f"a link that leads out of {folder}; name its target instead" if outside else ""
     is_other = not (entry.is_file() or entry.is_dir()) and os.path.exists(entry.path)  # noqa: PTH110  # as above
     return _NO_FILE if is_other else ""
 

@@ -92,7 +92,7 @@ class Result:
         return cls(nodes=(node,), new=New.nothing(), diagnostics={}, seconds=0.0)
 
 
-_NOTHING: Final = "its rules lead to no Service; is the dump whole?"
+_NOTHING: Final = "its rules have no Service; is the dump complete?"
 _READERS: Final[dict[tuple[str, str, str], Reader]] = {}
 _ONE: Final = threading.Lock()
 
@@ -287,7 +287,7 @@ def parts_of(task: Task, most: int, names: NodeNames) -> Iterator[tuple[str, tup
         if len(nodes) > 1:
             name = each.node or each.label
         if not each.rules:
-            raise InputError(f"{path}: no rules in it; collect as root, on a node")
+            raise InputError(f"{path}: it contains no rules; collect as root, on a node")
         name = _called(name)
         yield names.called(name) or name, tuple(each.rules)
 
@@ -319,7 +319,7 @@ def why_not(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "reading it takes more memory than a worker may have; see --worker-memory"
     if isinstance(error, RecursionError):
-        return "its chains lie in each other too deep to be read"
+        return "its chains are nested too deeply to be read"
     if isinstance(error, OSError):
         return error.strerror or str(error)
     return str(error)

@@ -32,13 +32,13 @@ class Cause(enum.Enum):
     BARE = "pods without a controller: not replaced"
     BOUND = "pods with a volume of their node: not moved"
     UNREADY = "publishNotReadyAddresses: stays while the pod's object does"
-    BY_HAND = "endpoints that a person manages: stay"
-    OTHERS = "endpoints that another controller manages: not known"
+    BY_HAND = "manually managed endpoints: stay"
+    OTHERS = "endpoints managed by another controller: not known"
     API = "API servers: a lease of their own"
     ALONE = "dead on a living node: its readiness probe decides"
     WITH_API = "dies with the API, and comes back after it"
     UNLISTED = "pods that no object lists: replaced or not"
-    UNKNOWN = "nothing says who manages them, or where they are"
+    UNKNOWN = "not known what manages them, or where they are"
 
 
 @enum.unique

@@ -110,83 +110,83 @@ DURATIONS: Final[Mapping[str, Duration]] = {
         Duration(
             option="node-monitor-grace-period",
             default=Span(Fraction(40), Fraction(50)),
-            says="a node is silent for so long before it is not ready: 40s up to 1.31, 50s since",
+            says="how long a node is silent before it is not ready: 40s up to 1.31, 50s since",
             source="pkg/controller/nodelifecycle/config/v1alpha1/defaults.go; "
             "kubernetes/kubernetes#126287",
         ),
         Duration(
             option="node-monitor-period",
             default=_exactly(5),
-            says="the controller looks at all nodes so often",
+            says="how often the controller checks all nodes",
             source="staging/src/k8s.io/cloud-provider/config/v1alpha1/defaults.go",
         ),
         Duration(
             option="lease-renewal",
             default=_exactly(10),
-            says="a kubelet renews its lease so often, and up to 4% later",
+            says="how often a kubelet renews its lease, up to 4% later",
             source="pkg/kubelet/kubelet.go, nodeLeaseRenewIntervalFraction; "
             "staging/src/k8s.io/component-helpers/apimachinery/lease/controller.go, Run",
         ),
         Duration(
             option="latency",
             default=Span(_ZERO, Fraction(1)),
-            says="a watch and a controller's work take so long, each time",
+            says="how long a watch and a controller's work take, each time",
             source="",
         ),
         Duration(
             option="min-sync-period",
             default=_exactly(1),
-            says="kube-proxy writes its rules no more often",
+            says="the shortest time between two syncs of kube-proxy",
             source="pkg/proxy/apis/config/v1alpha1/defaults.go",
         ),
         Duration(
             option="toleration",
             default=_exactly(300),
-            says="pods that do not say it themselves stay so long on an unreachable node",
+            says="how long pods without their own toleration stay on an unreachable node",
             source="plugin/pkg/admission/defaulttolerationseconds/admission.go",
         ),
         Duration(
             option="start-up",
             default=ANY_TIME,
-            says="a pod that replaces another is placed, started and ready after so long",
+            says="how long until a replacement pod is placed, started and ready",
             source="",
         ),
         Duration(
             option="leader-elect-lease-duration",
             default=_exactly(15),
-            says="a dead leader keeps its lease so long",
+            says="how long a dead leader keeps its lease",
             source="staging/src/k8s.io/component-base/config/v1alpha1/defaults.go",
         ),
         Duration(
             option="leader-elect-retry-period",
             default=_exactly(2),
-            says="the others look at the lease so often, and up to 120% later",
+            says="how often the others check the lease, up to 120% later",
             source="staging/src/k8s.io/component-base/config/v1alpha1/defaults.go; "
             "staging/src/k8s.io/client-go/tools/leaderelection/leaderelection.go, JitterFactor",
         ),
         Duration(
             option="dead-connection",
             default=Span(_ZERO, Fraction(45)),
-            says="a connection to an API server whose node is dead is kept so long",
+            says="how long a connection to an API server on a dead node is kept",
             source="staging/src/k8s.io/apimachinery/pkg/util/net/http.go, "
             "readIdleTimeoutSeconds, pingTimeoutSeconds; kubernetes/kubernetes#121793",
         ),
         Duration(
             option="settle",
             default=Span(_ZERO, Fraction(60)),
-            says="living nodes that could not reach the API are ready again after so long",
+            says="how long until living nodes that could not reach the API are ready again",
             source="",
         ),
         Duration(
             option="api-lease",
             default=_exactly(15),
-            says="an API server stays an endpoint of default/kubernetes so long",
+            says="how long an API server stays an endpoint of default/kubernetes",
             source="pkg/controlplane/instance.go, DefaultEndpointReconcilerTTL",
         ),
         Duration(
             option="api-reconcile",
             default=_exactly(10),
-            says="API servers renew that, and look at the others', so often",
+            says="how often API servers renew that, and check the others'",
             source="pkg/controlplane/instance.go, DefaultEndpointReconcilerInterval",
         ),
     )

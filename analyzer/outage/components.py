@@ -1,4 +1,4 @@
-"""What works on and what stops when a component of Kubernetes is down: a table with its sources.
+"""What still works and what stops when a component of Kubernetes is down: a table with its sources.
 
 No objects and no dump are needed for it: each row is what the component's own code does.
 """
@@ -31,7 +31,7 @@ class Component:
 
     Attributes:
         down: what of it is down; the rest of the cluster lives.
-        works: what works on.
+        works: what still works.
         stops: what stops.
         since: from when on that is felt.
     """
@@ -55,13 +55,13 @@ COMPONENTS: Final = (
         name="kube-apiserver",
         down="all of them",
         works=Effect(
-            "pods that run; flows through rules that are there, to living endpoints",
-            "kube-proxy and kubelet keep what they were told last",
+            "running pods; flows through existing rules to living endpoints",
+            "kube-proxy and kubelet keep the last state that they received",
             f"{_PROXIER}, syncProxyRules; pkg/kubelet/kubelet.go, syncLoop",
         ),
         stops=Effect(
             "every change: dead endpoints stay in the rules, and no pod is replaced",
-            "controllers, scheduler and kube-proxy hear of changes from the API alone",
+            "controllers, scheduler and kube-proxy learn of changes only from the API",
             f"{_SLICES}, syncService; {_PROXIER}, OnEndpointSliceUpdate",
         ),
         since=Effect(
@@ -72,10 +72,10 @@ COMPONENTS: Final = (
     ),
     Component(
         name="kube-apiserver",
-        down="the process on one node, others live",
+        down="the process on one node, others alive",
         works=Effect(
             "all Services but default/kubernetes; other endpoints of that node",
-            "the node's kubelet renews its lease through another API server, where it can",
+            "the node's kubelet renews its lease through another API server, if it can",
             "staging/src/k8s.io/component-helpers/apimachinery/lease/controller.go, sync",
         ),
         stops=Effect(
@@ -85,7 +85,7 @@ COMPONENTS: Final = (
         ),
         since=Effect(
             "at once, for 5 to 25 s; for good with the old reconciler, master-count",
-            "a lease of 15 s, renewed every 10 s, and looked at by the others every 10 s",
+            "a lease of 15 s, renewed every 10 s, and checked by the others every 10 s",
             "pkg/controlplane/instance.go, DefaultEndpointReconcilerTTL; "
             "pkg/controlplane/reconcilers/instancecount.go",
         ),
@@ -95,7 +95,7 @@ COMPONENTS: Final = (
         down="no quorum: half of the members or more",
         works=Effect(
             "what works without an API; some reads",
-            "an API server may answer from its watch cache where the latest is not asked for",
+            "an API server may answer from its watch cache if the latest state is not required",
             f"{_ETCD}; staging/src/k8s.io/apiserver/pkg/storage/cacher/cacher.go, GetList",
         ),
         stops=Effect(
@@ -104,8 +104,8 @@ COMPONENTS: Final = (
             f"{_ETCD}, Majority failure",
         ),
         since=Effect(
-            "at once; API servers may then be taken out by what is in front of them",
-            "/readyz asks etcd",
+            "at once; the load balancer may then remove the API servers",
+            "/readyz checks etcd",
             "staging/src/k8s.io/apiserver/pkg/server/options/etcd.go, addEtcdHealthEndpoint",
         ),
     ),
@@ -113,18 +113,18 @@ COMPONENTS: Final = (
         name="kube-controller-manager",
         down="all of them",
         works=Effect(
-            "the API, pods that run, the placing of new pods",
-            "none of these asks a controller",
+            "the API, running pods, the placing of new pods",
+            "none of these needs a controller",
             "pkg/scheduler/schedule_one.go, scheduleOne",
         ),
         stops=Effect(
             "dead endpoints stay in EndpointSlices; pods are not replaced",
-            "nobody marks nodes as not ready, and nobody writes EndpointSlices",
+            "nothing marks nodes as not ready, and nothing writes EndpointSlices",
             f"{_LIFECYCLE}, monitorNodeHealth; {_SLICES}, syncService",
         ),
         since=Effect(
             "at once; of several, nothing is done for up to 24 s until the next is elected",
-            "a lease of 15 s, looked at every 2 to 4.4 s",
+            "a lease of 15 s, checked every 2 to 4.4 s",
             f"{_ELECTION}, acquire; staging/src/k8s.io/component-base/config/v1alpha1/defaults.go",
         ),
     ),
@@ -132,18 +132,18 @@ COMPONENTS: Final = (
         name="kube-scheduler",
         down="all of them",
         works=Effect(
-            "pods that run; endpoints that die are removed",
-            "endpoints are the controllers' affair",
+            "running pods; endpoints that die are removed",
+            "endpoints are up to the controllers",
             f"{_LIFECYCLE}, monitorNodeHealth",
         ),
         stops=Effect(
-            "new pods stay Pending, those that replace dead ones too",
-            "nobody else gives a pod a node; static pods need nobody",
+            "new pods stay Pending, including those that replace dead ones",
+            "nothing else assigns pods to nodes; static pods need no scheduler",
             "pkg/scheduler/schedule_one.go, scheduleOne",
         ),
         since=Effect(
             "with the first pod to place; of several, up to 24 s until the next is elected",
-            "a lease of 15 s, looked at every 2 to 4.4 s",
+            "a lease of 15 s, checked every 2 to 4.4 s",
             f"{_ELECTION}, acquire",
         ),
     ),
@@ -152,19 +152,19 @@ COMPONENTS: Final = (
         down="all of them",
         works=Effect(
             "all flows within the cluster, and load balancers as they are",
-            "kube-proxy does not ask it",
+            "kube-proxy does not depend on it",
             f"{_PROXIER}, syncProxyRules",
         ),
         stops=Effect(
             "load balancers keep their targets; Nodes of deleted machines stay",
-            "it alone tells the cloud of nodes, and asks whether their machines still exist",
+            "it alone updates the cloud's targets, and checks whether nodes' machines still exist",
             "staging/src/k8s.io/cloud-provider/controllers/service/controller.go; "
             "staging/src/k8s.io/cloud-provider/controllers/nodelifecycle/"
             "node_lifecycle_controller.go",
         ),
         since=Effect(
             "with the next change of nodes or Services of type LoadBalancer",
-            "what is set up stays as it is; the cloud's own health checks go on",
+            "what is set up stays as it is; the cloud's own health checks continue",
             "staging/src/k8s.io/cloud-provider/controllers/service/controller.go, syncService",
         ),
     ),
@@ -178,12 +178,12 @@ COMPONENTS: Final = (
         ),
         stops=Effect(
             "the node counts as not ready: its living endpoints leave all Services",
-            "nobody renews the node's lease",
+            "nothing renews the node's lease",
             f"{_LIFECYCLE}, monitorNodeHealth, MarkPodsNotReady",
         ),
         since=Effect(
             "after --node-monitor-grace-period (40 s, 50 s since 1.32), pods evicted 300 s later",
-            "leases are looked at every 5 s; pods tolerate an unreachable node for 300 s",
+            "leases are checked every 5 s; pods tolerate an unreachable node for 300 s",
             "pkg/controller/nodelifecycle/config/v1alpha1/defaults.go; "
             "plugin/pkg/admission/defaulttolerationseconds/admission.go",
         ),
@@ -193,12 +193,12 @@ COMPONENTS: Final = (
         down="that of one node",
         works=Effect(
             "the rules that it wrote last, in the kernel",
-            "it removes them only when asked to, by --cleanup",
+            "it removes them only with --cleanup",
             f"{_PROXIER}, CleanupLeftovers",
         ),
         stops=Effect(
-            "the node's rules age: dead endpoints stay, new ones are not drawn",
-            "nobody else writes these rules",
+            "the node's rules become stale: dead endpoints stay, new ones are not drawn",
+            "nothing else writes these rules",
             f"{_PROXIER}, syncProxyRules",
         ),
         since=Effect(
@@ -212,18 +212,18 @@ COMPONENTS: Final = (
         down="the only one in front of the API servers",
         works=Effect(
             "what works without an API; default/kubernetes from pods",
-            "that Service goes to the API servers themselves",
+            "that Service goes to the API servers directly",
             f"{_RECONCILER}, ReconcileEndpoints",
         ),
         stops=Effect(
-            "kubelets and kube-proxy hear nothing; all nodes behind it count as not ready",
+            "kubelets and kube-proxy are cut off; all nodes behind it count as not ready",
             "their kubeconfig names the load balancer",
             "kubernetes.io/docs, Creating Highly Available Clusters with kubeadm; "
             f"{_LIFECYCLE}, handleDisruption",
         ),
         since=Effect(
             "at once; while no node is ready nothing is evicted, but endpoints are not ready",
-            "with every zone fully disrupted the controller takes its taints back",
+            "with every zone fully disrupted the controller removes its taints",
             f"{_LIFECYCLE}, handleDisruption",
         ),
     ),

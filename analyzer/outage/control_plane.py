@@ -241,13 +241,13 @@ def _reasons(
         yield "no load balancer in front of the API servers is left"
     elif is_reachable is Ternary.UNKNOWN:
         yield (
-            f"{api} of {servers} API servers left, and what is in front of them is not known "
-            "(--api-load-balancer)"
+            f"{api} of {servers} API servers left, and the load balancer in front of them is not "
+            "known (--api-load-balancer)"
         )
     if has_quorum is Ternary.FALSE:
         yield (
             f"etcd has {alive} of {members} members and needs {quorum(members)}: nothing is "
-            "written, and only reads from a cache go on"
+            "written, and only reads from a cache still work"
         )
     elif has_quorum is Ternary.UNKNOWN:
         yield (

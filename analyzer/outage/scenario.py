@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 #: Without anything that tells of the control plane.
 _NOT_KNOWN: Final = (
-    "nothing says whether the control plane lives; pass --control-plane, or --frozen or --healing"
+    "it is not known whether the control plane is alive; pass --control-plane, or --frozen or "
+    "--healing"
 )
 
 
@@ -174,7 +175,7 @@ def _with(outage: Outage, holds: Ternary) -> Outage:
 def _check(asked: Asked, outage: Outage) -> None:
     if outage.replaces is not Ternary.TRUE and outage.writes is not Ternary.TRUE:
         return
-    lives = "the API goes on in this outage; --frozen says that it does not"
+    lives = "the API stays up in this outage; --frozen says that it does not"
     for option, is_said in (
         ("--dies-with-api", bool(asked.with_api)),
         ("--reboots-after", asked.reboots_after is not None),
@@ -245,7 +246,7 @@ def _events(
         for each in _unsettled(outage, clocks)
     ]
     if outage.may_elect and outage.heals is not Ternary.FALSE:
-        found.append(Event("another controller manager is elected, if need be", clocks.election))
+        found.append(Event("another controller manager is elected, if necessary", clocks.election))
     if causes.nodes:
         ready, tolerates = causes.not_ready, clocks.of("toleration")
         found.append(Event("pods of dead nodes are not ready", ready))

@@ -74,8 +74,8 @@ def topology(said: Said, roles: Roles, nodes: Collection[str]) -> Topology | Non
     if not api:
         if said.is_anything:
             raise UsageError(
-                "nothing says which nodes carry the control plane: no node has its role label; "
-                "name them with --control-plane"
+                "it is not known which nodes carry the control plane: no node has its role "
+                "label; name them with --control-plane"
             )
         return None
     etcd, members = _etcd(said, roles, api)
@@ -102,7 +102,7 @@ def _check(said: Said, nodes: Collection[str]) -> None:
         for name in names:
             if name in words:
                 if len(names) > 1:
-                    raise UsageError(f"{option} {name}: stands alone, without names of nodes")
+                    raise UsageError(f"{option} {name}: cannot be combined with names of nodes")
             elif name not in nodes:
                 known = [*nodes, *words]
                 raise UsageError(
@@ -143,15 +143,15 @@ def _assumed(found: Topology) -> Iterator[str]:
     match found.load_balancer:
         case LoadBalancer.EXTERNAL:
             yield (
-                "the load balancer in front of the API servers is no node of the cluster, and "
-                "lives: without it the API is down, whatever lives behind it"
+                "the load balancer in front of the API servers is not a node of the cluster, and "
+                "is alive: without it the API is down, whatever is alive behind it"
             )
         case LoadBalancer.NODES if len(found.balancers) > 1:
-            yield "any one of the load balancers takes over for the others"
+            yield "any one of the load balancers can take over from the others"
         case LoadBalancer.UNKNOWN:
             yield (
-                "what is in front of the API servers is on none of the other nodes; "
-                "--api-load-balancer says it"
+                "the load balancer in front of the API servers is on none of the other nodes; "
+                "--api-load-balancer overrides"
             )
         case LoadBalancer.NONE | LoadBalancer.CLIENT_SIDE | LoadBalancer.NODES:
             pass
@@ -159,6 +159,6 @@ def _assumed(found: Topology) -> Iterator[str]:
         case Etcd.EXTERNAL:
             yield "etcd is on no node of the cluster, and keeps its quorum"
         case Etcd.UNKNOWN:
-            yield "etcd is on the control plane's nodes, or outside; --etcd says it"
+            yield "etcd is on the control plane's nodes, or outside; --etcd overrides"
         case Etcd.NODES:
             pass

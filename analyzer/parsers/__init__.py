@@ -1,1 +1,1 @@
-"""Text becomes values: dumps of rules, and objects of the Kubernetes API."""
+"""From text to values: dumps of rules, and objects of the Kubernetes API."""

@@ -1,4 +1,4 @@
-"""When dumps and objects were taken, as far as they tell it themselves.
+"""When dumps and objects were taken, as far as they say so themselves.
 
 Theory of operation: a kubelet tells the API at least every 5 minutes that its node lives, and
 renews its node's Lease more often. So objects were taken, as long as any kubelet could do so,

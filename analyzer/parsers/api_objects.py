@@ -1,4 +1,4 @@
-"""API objects as kubectl prints them, decoded, and how to look into them.
+"""API objects as kubectl prints them, decoded, and access to their fields.
 
 Whatever is odd in an object is as if it were not there.
 """
@@ -62,7 +62,7 @@ def listed(document: object, file: str) -> Iterator[Object]:
             said = value.get("message")
             raise InputError(f"{file}: the API answered with a failure: {str(said)[:_MOST_SHOWN]}")
         if kind == "Table":
-            raise InputError(f"{file}: a Table, as kubectl has the API print it; {WANTED}")
+            raise InputError(f"{file}: a Table, as the API prints it for kubectl; {WANTED}")
         is_list = "items" in value and (kind is None or kind.endswith(_LIST))
         if not is_list:
             if kind is None:
@@ -83,7 +83,7 @@ def listed(document: object, file: str) -> Iterator[Object]:
 
 
 def _no_objects(file: str) -> InputError:
-    return InputError(f"{file}: no list of API objects; {WANTED}")
+    return InputError(f"{file}: not a list of API objects; {WANTED}")
 
 
 def at(value: object, *path: str) -> Any:

@@ -1,4 +1,4 @@
-"""Files in archives, which may come from anybody: none of it is ever written anywhere.
+"""Files in archives, which may come from anybody: nothing is ever written to disk.
 
 A tar archive is walked header by header, and only plain files are given: links, devices and folders
 are passed by, as nothing follows them. A name that leads out of the archive, a file with holes,
@@ -103,7 +103,7 @@ def files_of_tar(stream: Stream, budget: Budget) -> Iterator[Entry]:
     while True:
         header = stream.take(_BLOCK)
         if len(header) < _BLOCK:
-            raise InputError("the archive is cut off")
+            raise InputError("the archive is truncated")
         if not any(header):
             return
         kind, size = header[156:157], _number(header[124:136])
@@ -130,7 +130,7 @@ def files_of_tar(stream: Stream, budget: Budget) -> Iterator[Entry]:
             # Of a link the size is that of what it leads to, which does not follow here.
             _pass_by(stream, size + behind if kind == b"7" else 0)
         else:
-            raise InputError(f"{printable(name)} in the archive is no plain file")
+            raise InputError(f"{printable(name)} in the archive is not a regular file")
 
 
 class _Left:
@@ -149,13 +149,13 @@ class _Left:
 def _whole(stream: Stream, number: int) -> bytes:
     found = stream.take(number)
     if len(found) < number:
-        raise InputError("the archive is cut off")
+        raise InputError("the archive is truncated")
     return found
 
 
 def _pass_by(stream: Stream, number: int) -> None:
     if stream.skip(number) < number:
-        raise InputError("the archive is cut off")
+        raise InputError("the archive is truncated")
 
 
 def _name_before(kind: bytes, content: bytes, before: str | None) -> str | None:
@@ -228,7 +228,7 @@ def _check_list(file: BinaryIO) -> None:
     at = end.rfind(_END_OF_LIST)
     file.seek(0)
     if at < 0:
-        raise InputError("the zip archive is cut off")
+        raise InputError("the zip archive is truncated")
     if int.from_bytes(end[at:][_LENGTH_OF_LIST], "little") > _MOST_LISTED:
         raise InputError("more members in the zip archive than any bundle has")
 
@@ -276,7 +276,7 @@ def _pax_path(content: bytes) -> str | None:
         if key == b"path":
             path = _text(value)
         elif key == b"size" or key.startswith(b"GNU.sparse"):
-            raise InputError("a file in the archive has holes, or is too large")
+            raise InputError("a file in the archive is sparse, or is too large")
         at += length
     return path
 

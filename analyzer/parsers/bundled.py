@@ -1,4 +1,4 @@
-"""What a file of a bundle is, told by how it begins and never by where it stands.
+"""What a file of a bundle is, recognised by how it begins and never by its path.
 
 Source of the layouts, each looked up in its repository: docs/bundles.md.
 """

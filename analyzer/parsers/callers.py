@@ -1,4 +1,4 @@
-"""Which pods call: by name or by labels, and on which node each is.
+"""The pods that call a Service, by name or by labels, and the node of each.
 
 Source: Kubernetes API reference: core/v1 Pod; equality-based label selectors.
 """

@@ -1,4 +1,4 @@
-"""iptables-save text that somebody has touched, read line by line; nothing is lost in silence.
+"""iptables-save text that was edited or damaged, read line by line; nothing is dropped silently.
 
 Public dumps come with prompts, diff markers, continuation lines, several rules on one line, two
 nodes in one paste, no header, no end. What can be read is read; each oddity gives a diagnostic,
@@ -85,7 +85,7 @@ class CarefulReader(Telling):
             self._last_line(*cut)
         self._end(text.count("\n") + 1)
         if not self._tables:
-            raise InputError(f"{self._file}: no rule and no chain of iptables-save in it")
+            raise InputError(f"{self._file}: it contains no rule and no chain of iptables-save")
         self._report_noise()
         return Ruleset(
             tables=self._tables,
@@ -130,7 +130,7 @@ class CarefulReader(Telling):
         elif found := _DELETED.match(plain):
             self._delete(found[1])
         elif _DIFF_REMOVED.match(plain):
-            self._warn("diff", "a line that a diff removes is left out", number)
+            self._warn("diff", "a line that a diff marks as removed is left out", number)
         elif plain and not plain.isspace():
             self._noise.append(number)
             if self._open is not None:
@@ -188,7 +188,9 @@ class CarefulReader(Telling):
 
     def _policy(self, word: str, number: int) -> str:
         if word not in POLICIES:
-            self._warn("unknown-policy", f"policy {word} is not known: it may drop or not", number)
+            self._warn(
+                "unknown-policy", (f"policy {word} is not known: it may or may not drop"), number
+            )
         return word
 
     def _declare(self, chain: str, policy: str | None, counters: Counters | None) -> ListedRows:
@@ -228,10 +230,10 @@ class CarefulReader(Telling):
             return
         table.mark_incomplete()
         if table.implied:
-            code, what = "fragment", "these rules stand under no table and may not be all"
+            code, what = "fragment", "these rules are under no table and may be incomplete"
         else:
             code, what = "no-commit", f"table {table.name} does not end with COMMIT"
-        self._warn(code, f"{what}; what may follow in its chains is taken as unknown", line)
+        self._warn(code, f"{what}; what may follow in its chains is treated as unknown", line)
         self._close(complete=False)
 
     def _close(self, *, complete: bool) -> None:
@@ -241,11 +243,13 @@ class CarefulReader(Telling):
         if name is None:
             name = self._wanted_table or table.guess()
             if self._wanted_table is None:
-                self._note("guessed-table", f"taken for table {name}; --table says", table.line)
+                self._note(
+                    "guessed-table", (f"assumed to be table {name}; --table overrides"), table.line
+                )
         if table.family != self._family:
             self._warn(
                 "other-family",
-                f"table {name} of the other IP version is left out; give it in a file of its own",
+                f"table {name} of the other IP version is left out; pass it in a separate file",
                 table.line,
             )
         elif name not in self._tables:
@@ -255,8 +259,8 @@ class CarefulReader(Telling):
         else:
             self._warn(
                 "two-dumps",
-                f"table {name} again, with other rules: two nodes, or two times? "
-                "Only the first is read",
+                f"table {name} again, with different rules: two nodes or two snapshots? Only the "
+                "first is read",
                 table.line,
             )
 

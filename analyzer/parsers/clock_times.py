@@ -1,4 +1,4 @@
-"""Times as names of files have them, and windows of time as options do."""
+"""Times in file names, and time windows in options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressed input, told by its first bytes and never by its name."""
+"""Compressed input, recognised by its first bytes and never by its name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _library(name: str) -> Callable[[bytes, int], bytes]:
         except (OSError, EOFError, ValueError, zlib.error, of_lzma) as error:
             raise InputError(f"damaged compressed data: {error}") from None
         except MemoryError:  # as xz may ask for 4 GiB, whatever is in it
-            raise InputError("to unpack it takes more memory than there is") from None
+            raise InputError("unpacking it takes more memory than is available") from None
         return bytes(unpacked)
 
     return unpack

@@ -48,7 +48,7 @@ def parse_conntrack(data: bytes, file: str) -> tuple[tuple[Tracked, ...], tuple[
     ]
     # conntrack says on stderr how many there are, which is at times mixed in.
     if not found and (others or not any(_ANY.match(line.lstrip()) for line in lines)):
-        raise InputError(f"{file}: no flow in it; expected the output of `conntrack -L`")
+        raise InputError(f"{file}: it contains no flows; expected the output of `conntrack -L`")
     return found, unread
 
 

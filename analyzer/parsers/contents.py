@@ -1,4 +1,4 @@
-"""The bytes of an input, of which there may be any number: a pipe need not end."""
+"""The bytes of an input, up to a limit: a pipe need not end."""
 
 from __future__ import annotations
 

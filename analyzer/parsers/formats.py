@@ -1,4 +1,4 @@
-"""Which format is it? Each row: how to tell, and what reads it."""
+"""Detecting the format of a dump. Each row: how to recognise it, and its reader."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _text(file: BinaryIO, most: int) -> str:
     if text.startswith(_MARK):
         text = text[1:]
     if not text or text.isspace():
-        raise InputError("the file holds nothing but blanks")
+        raise InputError("the file contains only blanks")
     if "\0" in text:
         raise InputError("a binary file, not a dump of rules")
     return text
@@ -134,8 +134,8 @@ def _text(file: BinaryIO, most: int) -> str:
 def _recognised_but_refused(text: str) -> str:
     head = text.lstrip()[:4096]
     if "iptables-legacy tables present" in head:
-        return "no rules of iptables-nft; run `iptables-legacy-save` on the node instead"
+        return "no iptables-nft rules; run `iptables-legacy-save` on the node instead"
     return (
-        "no dump of rules; run `iptables-save` on the node, or `nft list ruleset` where kube-proxy "
-        "runs in nftables mode, and give its output"
+        "not a dump of rules; run `iptables-save` on the node, or `nft list ruleset` if "
+        "kube-proxy runs in nftables mode, and pass its output"
     )

@@ -1,4 +1,4 @@
-"""What the first lines of a dump tell: who wrote it, and for which IP version."""
+"""What the first lines of a dump say: which program wrote it, and for which IP version."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def parse_addresses(data: bytes, file: str) -> tuple[Address, ...]:
             if address is not None:
                 found.append(address)
     if not found:
-        raise InputError(f"{file}: no address in it; expected the output of `ip -j address`")
+        raise InputError(f"{file}: it contains no address; expected the output of `ip -j address`")
     return tuple(found)
 
 
@@ -61,7 +61,7 @@ def parse_routes(data: bytes, file: str) -> Routes:
                 )
             )
     if not found:
-        raise InputError(f"{file}: no route in it; expected the output of `ip -j route`")
+        raise InputError(f"{file}: it contains no route; expected the output of `ip -j route`")
     return Routes(tuple(found))
 
 

@@ -1,4 +1,4 @@
-"""``ipset save``: a line for each set, and one for each of its entries.
+"""``ipset save``: one line for each set, and one for each of its entries.
 
 Source: ipset(8); ipset, lib/print.c; what ipset 7.17 prints.
 """
@@ -65,16 +65,16 @@ def parse_ipsets(data: bytes, file: str) -> Mapping[str, Ipset]:
             case _:
                 words.fail("expected create or add, as ipset save prints", span=verb.span)
     if not sets:
-        raise InputError(f"{file}: no set in it; expected the output of `ipset save`")
+        raise InputError(f"{file}: it contains no set; expected the output of `ipset save`")
     return {name: replace(made, entries=tuple(entries[name])) for name, made in sets.items()}
 
 
 def _created(name: str, words: Words) -> Ipset:
-    kind = words.take("the type of the set, as hash:ip")
+    kind = words.take("the type of the set, for example hash:ip")
     method, _, parts = kind.text.partition(":")
     kinds = tuple(parts.split(","))
     if method not in {"hash", "bitmap", "list"} or not parts:
-        words.fail("expected the type of a set, as hash:net,port", span=kind.span)
+        words.fail("expected the type of a set, for example hash:net,port", span=kind.span)
     understood = set(kinds) <= _KINDS
     version: int | None = None
     if {"ip", "net"} & set(kinds):
@@ -208,12 +208,12 @@ def _ports(text: str, made: Ipset, where: tuple[int, int], words: Words) -> Sequ
     if found is None:
         if re.fullmatch(r"[\w-]+:.+", text):  # a type and code of ICMP
             return [Opaque(text)]
-        words.fail("expected a port, as tcp:80", span=where)
+        words.fail("expected a port, for example tcp:80", span=where)
     named: str = found[1] or "tcp"
     protocol = None if made.kinds == ("port",) else named
     first, last = int(found[2]), int(found[3] or found[2])
     if not first <= last <= _PORT_MAX:
-        words.fail("expected a port, as tcp:80", span=where)
+        words.fail("expected a port, for example tcp:80", span=where)
     if protocol is not None and protocol not in _PORTS:
         return [Opaque(text)]
     return [PortKey(protocol, port) for port in range(first, last + 1)]

@@ -1,4 +1,4 @@
-"""Journeys in TOML.
+"""Journeys written in TOML.
 
 [[journey]]
 name = "order"
@@ -39,7 +39,7 @@ def journeys_from_bytes(content: bytes, file: str) -> tuple[WrittenJourney, ...]
     names = [each.name for each in found]
     for name in names:
         if names.count(name) > 1:
-            _refuse(file, f"two journeys are called {name!r}")
+            _refuse(file, f"two journeys are named {name!r}")
     return found
 
 
@@ -54,7 +54,9 @@ def weights_from_bytes(content: bytes, file: str) -> dict[str, int]:
         if type(weight) is not int or weight < 0:
             _refuse(file, f"expected a whole number for {node}, for example {node} = 3")
     if not any(document.values()):
-        _refuse(file, "expected a weight for each node, for example worker1 = 3, and one above 0")
+        _refuse(
+            file, ("expected a weight for each node, for example worker1 = 3, at least one above 0")
+        )
     return document
 
 
@@ -108,7 +110,7 @@ def _step(given: object, place: str) -> JourneyStep:
 def _check_keys(given: Mapping[str, object], known: tuple[str, ...], place: str) -> None:
     for key in given:
         if key not in known:
-            _refuse(place, f"there is no {key!r} here{suggestion(key, known)}")
+            _refuse(place, f"unknown key {key!r}{suggestion(key, known)}")
 
 
 def _refuse(place: str, message: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Nodes, and where addresses live, out of API objects.
+"""Nodes, and the node of each address, from API objects.
 
 Source: Kubernetes API reference: core/v1 Node, Pod, Endpoints; discovery.k8s.io/v1 EndpointSlice.
 """
@@ -19,8 +19,8 @@ _KINDS: Final = ("Node", "EndpointSlice", "Endpoints", "Pod")
 
 #: What a list without items needs, and a table of endpoints alone.
 _NO_OBJECTS: Final = (
-    "nothing in it says which address is on which node: add `kubectl get pods -A -o wide`, or go "
-    "on with --node-of CIDR=NODE"
+    "it does not say which address is on which node: add `kubectl get pods -A -o wide`, or use "
+    "--node-of CIDR=NODE"
 )
 
 _ZONE: Final = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
@@ -48,7 +48,7 @@ def cluster_of(objects: Sequence[Object], files: str) -> Cluster:
         InputError: none of them says anything of that; `files` names where they are from.
     """
     if not any(item.get("kind") in _KINDS for item in objects):
-        why = f"none of {', '.join(_KINDS)} is in there"
+        why = f"it contains none of {', '.join(_KINDS)}"
         raise InputError(f"{files}: {why if objects else f'{why}; {_NO_OBJECTS}'}")
     nodes = {node.name: node for o in objects if o["kind"] == "Node" for node in [_node(o)]}
     nodes.pop("", None)  # an object without a name is none

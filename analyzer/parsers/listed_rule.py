@@ -1,4 +1,4 @@
-"""One row of ``iptables -nvL``, said again in the words of iptables-save.
+"""One row of ``iptables -nvL``, translated into iptables-save's syntax.
 
 Theory of operation: a row has columns, and behind them what each match prints, in the order of the
 rule, and then what the target prints. No mark stands between these. So the text is read from its

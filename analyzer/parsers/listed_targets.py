@@ -1,4 +1,4 @@
-"""What targets print in a listing of iptables, and how iptables-save says it.
+"""Targets as iptables lists them, translated into iptables-save's syntax.
 
 Source: extensions/libxt_*.c and libipt_*.c, ``*_print``, as iptables 1.8.9 prints them.
 """

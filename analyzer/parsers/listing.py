@@ -1,4 +1,4 @@
-"""Listings of ``iptables -nvL``: what tickets and sosreport have where iptables-save was not run.
+"""Listings of ``iptables -nvL``, as found in tickets and sosreports without iptables-save.
 
 Theory of operation: each row is said again in the words of iptables-save (`listed_rule`), and is
 a rule like others from there on; its line is that of the listing. A listing has no names of
@@ -118,10 +118,10 @@ class _Reader(Telling):
             self._last_line(cut, len(lines) + 1)
         self._close()
         if not self._tables:
-            raise InputError(f"{self._file}: no chain of iptables -nvL in it")
+            raise InputError(f"{self._file}: it contains no chain of iptables -nvL")
         self._tell(
             "unread-listing",
-            "the listing does not tell all of this rule, which leaves ranges; iptables-save does",
+            "the listing does not show all of this rule, which leaves ranges; iptables-save does",
             self._unread,
         )
         self._tell("noise", "not a line of iptables -nvL; left out", self._noise)
@@ -189,7 +189,7 @@ class _Reader(Telling):
             counters = (int(found[3]), int(found[5]))
         if policy is not None and policy not in POLICIES:
             self._warn(
-                "unknown-policy", f"policy {policy} is not known: it may drop or not", number
+                "unknown-policy", f"policy {policy} is not known: it may or may not drop", number
             )
         self._open.policies[name] = (policy, counters)
         self._open.rows[name] = ListedRows(self._file, self._open.rows)
@@ -210,9 +210,9 @@ class _Reader(Telling):
 
     def _refused(self) -> InputError:
         return InputError(
-            f"{self._file}: a listing of `iptables -L` without -v, which leaves out the "
-            "devices that rules ask for: any rule may be for some of them only; run "
-            "`iptables-save` on the node, or `iptables -t nat -nvL`, and give its output"
+            f"{self._file}: a listing of `iptables -L` without -v, which leaves out the devices "
+            "that rules match on: any rule may be restricted to some of them; run "
+            "`iptables-save` on the node, or `iptables -t nat -nvL`, and pass its output"
         )
 
     def _close(self) -> None:
@@ -224,7 +224,9 @@ class _Reader(Telling):
         bases = frozenset(n for n, (policy, _) in table.policies.items() if policy is not None)
         name = self._wanted or named or table.guess()
         if not self._wanted and not named and bases not in BASE_CHAINS:
-            self._note("guessed-table", f"taken for table {name}; --table says", table.line)
+            self._note(
+                "guessed-table", (f"assumed to be table {name}; --table overrides"), table.line
+            )
         whole = bases in BASE_CHAINS and not table.damaged
         missing = self._missing(table, counted)
         if missing is not None:
@@ -245,8 +247,8 @@ class _Reader(Telling):
             if not table.same_as(self._tables[name]):
                 self._warn(
                     "two-dumps",
-                    f"table {name} again, with other rules: two nodes, or two times? "
-                    "Only the first is read",
+                    f"table {name} again, with different rules: two nodes or two snapshots? Only "
+                    "the first is read",
                     table.line,
                 )
             return
@@ -262,7 +264,7 @@ class _Reader(Telling):
             if self._leads[name] != number:
                 return (
                     f"chain {name} has {number} references, and {self._leads[name]} rules of the "
-                    "listing lead to it"
+                    "listing jump to it"
                 )
         return None
 
@@ -272,4 +274,4 @@ class _Reader(Telling):
             self._warn(code, f"{message}{more}", lines[0])
 
 
-_UNKNOWN: Final = "what may follow in its chains is taken as unknown"
+_UNKNOWN: Final = "what may follow in its chains is treated as unknown"

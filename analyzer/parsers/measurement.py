@@ -1,4 +1,4 @@
-"""A document of ``kubeodds lab run --format json``, read again."""
+"""Reading back a document of ``kubeodds lab run --format json``."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def parse_measurements(data: bytes, file: str) -> tuple[str, tuple[Measurement, 
     if not isinstance(value, dict) or value.get("schema") != _SCHEMA:
         raise InputError(f"{file}: expected a {_SCHEMA} document of `lab run --format json`")
     if not value.get("measurements"):
-        raise InputError(f"{file}: it holds no measurement")
+        raise InputError(f"{file}: it contains no measurement")
     try:
         return str(value["dead"]), tuple(_measurement(each) for each in value["measurements"])
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{file}: not as `lab run` writes it: {error!r}") from None
+        raise InputError(f"{file}: not in the form that `lab run` writes: {error!r}") from None
 
 
 def _measurement(value: dict[str, Any]) -> Measurement:
     if value["source"] not in _SOURCES:
-        raise ValueError(f"source {value['source']!r} is none of {', '.join(_SOURCES)}")
+        raise ValueError(f"source {value['source']!r} is not one of {', '.join(_SOURCES)}")
     found = Measurement(
         service=str(value["service"]),
         protocol=str(value["protocol"]),

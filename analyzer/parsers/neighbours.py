@@ -1,4 +1,4 @@
-"""``ip -j neighbour``: whom the node finds on its own networks, and whom it does not.
+"""``ip -j neighbour``: which hosts on its own networks the node can reach, and which it cannot.
 
 Source: iproute2, ip/ipneigh.c, ``print_neigh``.
 """

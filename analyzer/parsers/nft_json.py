@@ -77,7 +77,7 @@ def parse(
     given = _loaded(text, file)
     objects = given.get("nftables") if isinstance(given, dict) else None
     if not isinstance(objects, list):
-        raise InputError(f"{file}: no ruleset of `nft -j list ruleset` in it")
+        raise InputError(f"{file}: it contains no ruleset of `nft -j list ruleset`")
     return _RulesetReader(file).read(objects)
 
 
@@ -89,13 +89,13 @@ def _loaded(text: str, file: str) -> object:
         end = text.find("\n", error.pos)
         column = error.pos - start
         raise ParseError(
-            f"no JSON: {error.msg}",
+            f"not JSON: {error.msg}",
             location=Location(file, error.lineno),
             line=text[start : len(text) if end < 0 else end],
             span=(column, column + 1),
         ) from None
     except (ValueError, RecursionError):  # a number of thousands of digits, endless brackets
-        raise InputError(f"{file}: no JSON that nft prints") from None
+        raise InputError(f"{file}: not JSON as nft prints it") from None
 
 
 class _RulesetReader:
@@ -116,11 +116,10 @@ class _RulesetReader:
                 self._object(each, number)
             except NotUnderstood as error:
                 raise InputError(
-                    f"{self._file}: object {number} of the ruleset is none of nft: "
-                    f"{str(error)[:60]}"
+                    f"{self._file}: object {number} of the ruleset is not nft's: {str(error)[:60]}"
                 ) from None
         if not self._tables:
-            raise InputError(f"{self._file}: no table of nft in it")
+            raise InputError(f"{self._file}: it contains no nft table")
         for (family, table, chain), rules in self._rules.items():
             held = self._tables[family, table]
             if chain not in held["chains"]:
@@ -155,7 +154,7 @@ class _RulesetReader:
                 self._tables[family, name]["complete"] = False
             if not FLAGS.issuperset(self._tables[family, name]["flags"]):
                 # Source: nftables 1.0.6, src/json.c, ``table_print_json``.
-                text = f"what flags table {family} {name} has is not known: nft prints its name"
+                text = f"flags of table {family} {name} not known: nft prints only its name"
                 self._warn("unknown-flag", text, number)
                 self._tables[family, name]["complete"] = False
             return
@@ -176,7 +175,7 @@ class _RulesetReader:
         elif kind in {"set", "map"}:
             if name in table["sets"]:
                 self._changed[*key, name] = body
-                text = f"{kind} {name} of table {' '.join(key)} may hold anything"
+                text = f"{kind} {name} of table {' '.join(key)} may contain anything"
                 self._warn("declared-twice", text, number)
             table["sets"][name] = self._set(name, family, body)
         elif kind == "flowtable":
@@ -194,10 +193,10 @@ class _RulesetReader:
         if chain.is_unplaced and chain.hook in HOOKS and chain.priority is None:
             self._warn("unknown-priority", f"chain {chain.name} has no priority", number)
         elif chain.is_unplaced:
-            text = f"where chain {chain.name} is called is not known"
+            text = f"hook of chain {chain.name} not known"
             self._warn("unknown-hook", text, number)
         if chain.policy not in {None, *POLICIES}:
-            text = f"policy {chain.policy} is not known: it may drop or not"
+            text = f"policy {chain.policy} is not known: it may or may not drop"
             self._warn("unknown-policy", text, number)
 
     def _rules_of(self, place: tuple[str, str, str]) -> list[_Numbered]:
@@ -234,7 +233,7 @@ class _RulesetReader:
 
 
 def _unread(name: str, body: Mapping[str, Any]) -> Set:
-    """Return a set that may hold anything."""
+    """Return a set that may contain anything."""
     unread = (Element(key=Unknown(elements.dumped(body))),)
     return Set(name=name, key=("unknown",), elements=unread)
 

@@ -1,4 +1,4 @@
-"""``nft list ruleset`` and ``nft list table``, with handles or without.
+"""``nft list ruleset`` and ``nft list table``, with or without handles.
 
 Theory of operation
 ===================
@@ -78,7 +78,7 @@ def parse(
     del table, advance, skim
     found = split(text, file)
     if not found.tables:
-        raise InputError(f"{file}: no table of nft in it")
+        raise InputError(f"{file}: it contains no nft table")
     diagnostics: list[Diagnostic] = []
 
     def warn(code: str, message: str, line: int) -> None:
@@ -86,7 +86,7 @@ def parse(
 
     if found.noise:
         more = f" (and {len(found.noise) - 1} more)" if found.noise[1:] else ""
-        warn("noise", f"no part of a listing of nft; left out{more}", found.noise[0])
+        warn("noise", f"not part of an nft listing; left out{more}", found.noise[0])
     tables: dict[tuple[str, str], Table] = {}
     for raw in found.tables:
         key = raw.family, raw.name
@@ -125,7 +125,7 @@ class _TableReader:
                     chains[name] = self._chain(block)
                 case "set" | "map" | "meter":
                     if name in sets:
-                        text = f"{block.kind} {name} of table {self._place} may hold anything"
+                        text = f"{block.kind} {name} of table {self._place} may contain anything"
                         self._warn("declared-twice", text, block.line)
                     sets[name] = _unread(block) if name in sets else self._set(block)
                 case "flowtable" if name not in flowtables:
@@ -184,7 +184,7 @@ class _TableReader:
         source = block.body, block.line, block.name
         made = Chain(name=block.name, rules=Lazy(source, self._rules, _count), **head)
         if head.keys() <= {"policy"} and made.is_unplaced:
-            self._warn("unknown-hook", f"chain {block.name} has a policy, and no hook", block.line)
+            self._warn("unknown-hook", f"chain {block.name} has a policy but no hook", block.line)
         return made
 
     def _head(self, text: str, head: dict[str, Any], line: int) -> None:
@@ -204,7 +204,7 @@ class _TableReader:
         elif word in {"policy", "comment"}:
             head[word] = definitions.unquoted(rest)
             if word == "policy" and head[word] not in POLICIES:
-                text = f"policy {head[word]} is not known: it may drop or not"
+                text = f"policy {head[word]} is not known: it may or may not drop"
                 self._warn("unknown-policy", text, line)
         else:
             self._unplaced(text, head, line)
@@ -238,7 +238,7 @@ class _TableReader:
 
 
 def _unread(block: Block) -> Set:
-    """Return a set that may hold anything."""
+    """Return a set that may contain anything."""
     unread = (Element(key=Unknown(block.body)),)
     return Set(name=block.name, key=("unknown",), elements=unread)
 

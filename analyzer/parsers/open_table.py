@@ -1,4 +1,4 @@
-"""One table of a dump that is read line by line, while its end has not been met."""
+"""One table of a dump while it is read line by line, until its COMMIT."""
 
 from __future__ import annotations
 

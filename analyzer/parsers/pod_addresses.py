@@ -1,4 +1,4 @@
-"""Where the pods of API objects answer: their addresses, or ports of their nodes'.
+"""The addresses of pods in API objects, or their ports on their nodes' addresses.
 
 Source: Kubernetes API reference: core/v1 Pod, Endpoints; discovery.k8s.io/v1 EndpointSlice.
 """

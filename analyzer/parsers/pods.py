@@ -1,4 +1,4 @@
-"""Which pod is behind an address, out of API objects.
+"""Which pod has an address, from API objects.
 
 Source: Kubernetes API reference: core/v1 Pod, Endpoints, ObjectReference; discovery.k8s.io/v1
 EndpointSlice.

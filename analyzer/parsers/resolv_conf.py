@@ -1,4 +1,4 @@
-"""The text of a resolv.conf.
+"""Reading a resolv.conf.
 
 Source: resolv.conf(5). The last of several `search` and `domain` lines counts; options add up.
 """
@@ -55,7 +55,7 @@ def resolv_conf_from_bytes(content: bytes, file: str) -> ResolvConf:
             case _:
                 others.append(words[0])
     if not servers:
-        raise InputError(f"{file}: no line `nameserver ADDRESS`; give the resolv.conf of a pod")
+        raise InputError(f"{file}: no line `nameserver ADDRESS`; pass the resolv.conf of a pod")
     return ResolvConf(
         nameservers=tuple(servers[:_MOST_SERVERS]),
         search=search,
@@ -91,5 +91,5 @@ def _server(words: list[str], place: _Place) -> Address:
 
 def _number(text: str, word: str, place: _Place) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
-        raise place.error(f"expected a number behind {word.partition(':')[0]}:", word)
+        raise place.error(f"expected a number after {word.partition(':')[0]}:", word)
     return int(text)

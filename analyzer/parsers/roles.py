@@ -1,4 +1,4 @@
-"""Which nodes carry which part of the control plane, out of API objects.
+"""Which nodes run which part of the control plane, from API objects.
 
 Source: kubeadm, cmd/kubeadm/app/util/staticpod/utils.go, ``ComponentPod``: labels ``component`` and
 ``tier: control-plane`` of static pods in kube-system. k3s and RKE2 label their nodes

@@ -1,4 +1,4 @@
-"""``ip -j route``: the networks that a node has a way to, and their next hops.
+"""``ip -j route``: the networks that a node has routes to, and their next hops.
 
 Source: iproute2, ip/iproute.c, ``print_route``.
 """

@@ -1,4 +1,4 @@
-"""The rules of a chain as rows of text, understood when they are first looked at."""
+"""The rules of a chain as rows of text, parsed on first access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services and their endpoints out of API objects, for one IP version.
+"""Services and their endpoints from API objects, for one IP version.
 
 Source: Kubernetes API reference: core/v1 Service, Endpoints; discovery.k8s.io/v1 EndpointSlice.
 Kubernetes, pkg/proxy/util/utils.go, ``ShouldSkipService``; pkg/proxy/apis/well_known_labels.go.

@@ -1,4 +1,4 @@
-"""What a whole dump holds that is not understood, and which chains are missing."""
+"""What a dump contains that is not understood, and which chains are missing."""
 
 from __future__ import annotations
 
@@ -111,18 +111,18 @@ def _survey(file: str, table: Table, names: Iterable[str]) -> Iterator[Diagnosti
     raw = {rule.location.line: rule.raw for rule in strange}
     for chain, lines in empty.items():
         text = (
-            f"chain {chain} of table {table.name} has no rule: was the dump taken in the middle "
-            "of a sync? Flows that are sent there are taken to come back"
+            f"chain {chain} of table {table.name} is empty: was the dump taken in the middle of a "
+            "sync? Flows that enter it are assumed to return"
         )
         yield _finding(file, lines, "empty-chain", text)
     for what, lines in old.items():
         text = (
-            f"{what} is printed without what it does: the dump was taken with an iptables older "
-            "than the one that wrote the rules; take it again with that one"
+            f"{what} is printed without its action: the dump was taken with an iptables older "
+            "than the one that wrote the rules; take it again with the newer one"
         )
         yield _finding(file, lines, "older-iptables", text, raw)
     for what, lines in unread.items():
-        text = f"{what} is not understood: where it decides, the answer is given as bounds"
+        text = f"{what} is not understood: answers that depend on it are bounds"
         yield _finding(file, lines, "unknown-extension", text, raw)
     told = dict(list(missing.items())[: _FEW if len(missing) > _MANY else _MANY])
     for chain, lines in told.items():

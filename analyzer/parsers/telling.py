@@ -1,4 +1,4 @@
-"""What readers of rows tell of what they could not read."""
+"""Diagnostics of readers about rows that they could not parse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives and packed files as streams, and how much of them is read at the most.
+"""Archives and compressed files as streams, with limits on how much is read.
 
 An archive may come from anybody. What it unpacks to is never held as a whole and never written:
 it passes by, and only what is asked for is kept. A `Budget` counts all that passes by, archives in
@@ -111,7 +111,7 @@ class Stream:
         except self._errors as error:
             raise InputError(f"damaged compressed data: {error}") from None
         except MemoryError:  # as xz may ask for 4 GiB, whatever is in it
-            raise InputError("to unpack it takes more memory than there is") from None
+            raise InputError("unpacking it takes more memory than is available") from None
         self._passes(len(piece))
         return piece
 
@@ -132,8 +132,8 @@ class Stream:
             packed = max(self._packed.tell(), 1)
             if self._count > _MOST_OF_ONE * packed:
                 raise InputError(
-                    f"a packed byte stands for more than {_MOST_OF_ONE}, as of an archive that is "
-                    "meant to fill memory; unpack it yourself, and give the folder"
+                    f"a compressed byte expands to more than {_MOST_OF_ONE}, as in a "
+                    "decompression bomb; unpack it yourself, and pass the folder"
                 )
 
 

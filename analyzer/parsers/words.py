@@ -1,4 +1,4 @@
-"""Split a line of iptables-save into words, keeping where each one stands.
+"""Splits a line of iptables-save into words, with the column of each.
 
 Source: iptables, iptables/xshared.c, ``add_param_to_argv``: blanks separate, double quotes
 protect, a backslash inside them takes the next character as it is.

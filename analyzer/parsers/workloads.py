@@ -1,4 +1,4 @@
-"""Who stands behind endpoints, out of API objects.
+"""What manages endpoints, from API objects.
 
 Source: Kubernetes, pkg/controller/tainteviction/taint_eviction.go, ``getMinTolerationTime``;
 staging/src/k8s.io/api/core/v1/toleration.go, ``ToleratesTaint``; staging/src/k8s.io/

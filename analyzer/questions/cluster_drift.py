@@ -49,7 +49,7 @@ def drift_of(options: SimpleNamespace) -> int:
     known = objects.cluster.node_names
     if wanted is not None and not any(each.node in known for each in done):
         raise InputError(
-            f"{options.folder}: the objects have no node called {done[0].node}, nor any other that "
+            f"{options.folder}: the objects have no node named {done[0].node}, nor any other that "
             "was read; see --name-from of cluster build, or --against majority"
         )
     own = {a for node in objects.cluster.nodes.values() for a in node.addresses}
@@ -81,7 +81,7 @@ def wanted_of(
     if options.against == "majority" or (not objects.items and options.against is None):
         return None, (), ()
     if not objects.items:
-        raise UsageError("--against objects: the build had none; give --objects")
+        raise UsageError("--against objects: the build had none; pass --objects")
     modes = Counter(each for each in found if each in _MODES).most_common(1)
     if options.mode is None and modes:
         options.mode = modes[0][0]

@@ -119,7 +119,9 @@ def _given(found: list[Manifest], items: Sequence[Object], *, is_described: bool
     except ValueError as error:
         raise InputError(f"--nodes: {error}") from None
     if not nodes:
-        raise UsageError("--nodes: no Node in it; expected the output of kubectl get nodes -o json")
+        raise UsageError(
+            "--nodes: it contains no Node; expected the output of kubectl get nodes -o json"
+        )
     own = workloads(found)
     running, replaced = _running(items, own)
     others = [each.item for each in found if each.kind == "Service"]
@@ -177,9 +179,7 @@ def _nodes(options: SimpleNamespace) -> tuple[list[Object], bool]:
     groups = [each for each in options.nodes if is_description(each)]
     if groups and len(groups) < len(options.nodes):
         other = next(each for each in options.nodes if each not in groups)
-        raise UsageError(
-            f"--nodes {other}: a file and a description of nodes together; give one of them"
-        )
+        raise UsageError(f"--nodes {other}: give either a file or a description of nodes, not both")
     if groups:
         return described(groups), True
     return [*_of_cluster(files_of_objects(options.nodes, options.max_input))], False

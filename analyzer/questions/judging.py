@@ -86,16 +86,16 @@ def _places_of(name: str, options: SimpleNamespace, given: Input | Shown) -> Seq
         return (name,)
     if not options.objects:
         raise UsageError(
-            f"--dead {name}: to know where a pod is takes --objects, with pods or endpointslices; "
-            "or give its address"
+            f"--dead {name}: finding a pod needs --objects, with pods or endpointslices; or pass "
+            "its address"
         )
     pods = given.pods()
     if name not in pods:
         raise UsageError(f"--dead {name}: the objects have no such pod{suggestion(name, pods)}")
     if not pods[name]:
         raise UsageError(
-            f"--dead {name}: that pod has ended, has no address, or has its node's and is no "
-            "endpoint; give IP:PORT"
+            f"--dead {name}: that pod has finished, has no address, or has its node's and is not "
+            "an endpoint; pass IP:PORT"
         )
     known = {str(end) for end in given.view.endpoints}
     known |= {str(end.address) for end in given.view.endpoints}
@@ -141,7 +141,7 @@ def unlisted_endpoints(given: Input) -> Iterator[Diagnostic]:
             given,
             Severity.WARNING,
             "no-endpointslices",
-            "the objects list no EndpointSlices: rules are not checked against the objects; take "
+            "the objects list no EndpointSlices: rules are not compared with the objects; take "
             "them with `kubectl get services,endpointslices,nodes,pods -A -o json`",
         )
 
@@ -162,8 +162,8 @@ def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iter
             given,
             Severity.WARNING,
             "dead-not-shown",
-            f"--dead {name}: no Service of this dump shows that endpoint; it may be behind what "
-            "the dump does not show, so losses there are ranges",
+            f"--dead {name}: no Service of this dump shows that endpoint; it may be in a part "
+            "that the dump does not show, so losses there are ranges",
         )
     if died.assumed:
         yield _by_pod_cidr(given, len({each.address for each in died.assumed}))
@@ -222,10 +222,10 @@ def another_time(given: Input) -> Iterator[Diagnostic]:
         given,
         Severity.WARNING,
         "objects-of-another-time",
-        f"by the last sign of life of a node in them ({seen:%Y-%m-%d %H:%M %Z}) the objects are "
-        f"{long(abs(apart))} {which} than the dump, if its node's clock is in UTC: node, zone and "
-        "pod of each endpoint are as of then, and pods may have moved between; take both anew, or "
-        "put right what you know with --node-of",
+        f"judging by the last sign of life of a node in them ({seen:%Y-%m-%d %H:%M %Z}) the "
+        f"objects are {long(abs(apart))} {which} than the dump, if its node's clock is in UTC: "
+        "node, zone and pod of each endpoint are as of then, and pods may have moved in "
+        "between; take both again, or correct what you know with --node-of",
     )
 
 
@@ -234,8 +234,8 @@ def _by_pod_cidr(given: Input, number: int) -> Diagnostic:
         given,
         Severity.INFO,
         "node-by-pod-cidr",
-        f"{count(number, 'endpoint address is', 'endpoint addresses are')} taken to be on the "
-        "node in whose podCIDR they are: neither EndpointSlices nor pods nor --node-of say "
+        f"{count(number, 'endpoint address is', 'endpoint addresses are')} assumed to be on the "
+        "node whose podCIDR contains them: neither EndpointSlices nor pods nor --node-of say "
         "where",
     )
 
@@ -250,22 +250,22 @@ def _why_none(absent: Absent, *, is_cut: bool) -> str:
         lacking = listed([each.name.text for each in absent.lacking])
         return f"the dump has no rule for {lacking} of the objects: {_why_lacking(is_cut=is_cut)}"
     if is_cut:
-        return "the dump ends before it has a rule for one; take it again"
+        return "the dump is truncated before the first rule of a Service; take it again"
     if absent.beyond:
         version = absent.beyond[0].version
         program = {4: "iptables", 6: "ip6tables"}.get(version or 4)
         number = count(len(absent.beyond), "ServicePort")
         return (
-            f"the dump has no rule for one, and the objects have {number} of IPv{version}; run "
-            f"`{program}-save`"
+            f"the dump has no rule for a Service, but the objects have {number} of IPv{version}; "
+            f"run `{program}-save`"
         )
     return (
-        "the dump has no rule for one; run `iptables-save` on a node where kube-proxy runs, or "
-        "`nft list ruleset` where it runs in nftables mode"
+        "the dump has no rule for a Service; run `iptables-save` on a node where kube-proxy "
+        "runs, or `nft list ruleset` if it runs in nftables mode"
     )
 
 
 def _why_lacking(*, is_cut: bool) -> str:
     if is_cut:
-        return "it ends before its rules do; take it again"
+        return "it is truncated; take it again"
     return "it is older than they are, or was taken in the middle of a sync; take it again"

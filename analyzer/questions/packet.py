@@ -59,7 +59,9 @@ def resolved(options: SimpleNamespace, view: View) -> SimpleNamespace:
         given = {**given, **_service_meant(options, view)}
     if options.source == "pod":
         if view.pod_source is None:
-            raise UsageError("--from pod: the dump does not tell what addresses pods have; give IP")
+            raise UsageError(
+                "--from pod: the dump does not show what addresses pods have; pass an IP address"
+            )
         given = {**given, "source": str(view.pod_source), "is_from_pod": True}
     return SimpleNamespace(**given)
 
@@ -70,8 +72,8 @@ def _service_meant(options: SimpleNamespace, view: View) -> dict[str, str]:
         named = select(view, options.to)
     except UsageError as error:
         raise UsageError(
-            f"--to {options.to}: expected IP:PORT, as 10.96.0.10:53 or [fd00::1]:53, or a Service; "
-            f"{error}"
+            f"--to {options.to}: expected IP:PORT (for example 10.96.0.10:53 or [fd00::1]:53), or "
+            f"a Service; {error}"
         ) from None
     found = [
         service
@@ -91,7 +93,7 @@ def _service_meant(options: SimpleNamespace, view: View) -> dict[str, str]:
     places = dict.fromkeys(_address_of(service) for service in found)
     if len(places) > 1 and len({each.version for each in found}) == 1:
         ports = ", ".join(f"{each.name.text} ({each.protocol})" for each in found[:_MOST_NAMED])
-        raise UsageError(f"--to {options.to}: that is several: {ports}; name one")
+        raise UsageError(f"--to {options.to}: this matches several: {ports}; name one")
     return {"to": next(iter(places)), "protocol": found[0].protocol}
 
 
@@ -137,7 +139,7 @@ def _packet(options: SimpleNamespace, own: tuple[Address, ...], family: str) -> 
     destination, port = _destination(options)
     if options.from_node and options.in_interface:
         raise UsageError(
-            "--from-node and --in-interface: what the node makes comes in by no device"
+            "--from-node and --in-interface: packets from the node arrive by no device"
         )
     if options.source is None and not options.from_node:
         raise UsageError("--from IP is needed, --from pod, or --from-node")
@@ -150,11 +152,11 @@ def _packet(options: SimpleNamespace, own: tuple[Address, ...], family: str) -> 
         icmp = icmp if options.icmp_type is None else _icmp_type(options.icmp_type)
         if options.ctstate == "NEW" and icmp[0] not in _BEGINS_A_FLOW[family]:
             raise UsageError(
-                f"--icmp-type {icmp[0]}: conntrack takes none such for the first of a flow; "
-                "say --ctstate INVALID"
+                f"--icmp-type {icmp[0]}: conntrack never treats this type as the first packet of "
+                "a flow; use --ctstate INVALID"
             )
     elif options.icmp_type is not None:
-        raise UsageError("--icmp-type goes with --protocol icmp")
+        raise UsageError("--icmp-type needs --protocol icmp")
     # Nothing comes in from loopback: what has such a source the node has made.
     made_here = options.from_node or (
         given is not None and given.is_loopback and options.in_interface is None
@@ -182,9 +184,11 @@ def _chosen(destination: Address, own: tuple[Address, ...]) -> Address | None:
 def _destination(options: SimpleNamespace) -> tuple[Address, int | None]:
     found = address_and_port_from_text(options.to)
     if found is None:
-        raise UsageError(f"--to {options.to}: expected IP:PORT, as 10.96.0.10:53 or [fd00::1]:53")
+        raise UsageError(
+            f"--to {options.to}: expected IP:PORT (for example 10.96.0.10:53 or [fd00::1]:53)"
+        )
     if options.protocol != "icmp" and found[1] is None:
-        raise UsageError(f"--to {options.to}: {options.protocol or 'tcp'} needs a port, as IP:PORT")
+        raise UsageError(f"--to {options.to}: {options.protocol or 'tcp'} needs a port: IP:PORT")
     if options.protocol == "icmp" and found[1] is not None:
         raise UsageError(f"--to {options.to}: icmp has no ports")
     return found
@@ -193,7 +197,7 @@ def _destination(options: SimpleNamespace) -> tuple[Address, int | None]:
 def _address(text: str) -> Address:
     address = address_from_text(text)
     if address is None:
-        raise UsageError(f"--from {text}: no IP address")
+        raise UsageError(f"--from {text}: not an IP address")
     return address
 
 
@@ -202,7 +206,7 @@ def _affinity(text: str | None) -> Endpoint | None:
         return None
     found = address_and_port_from_text(text)
     if found is None or found[1] is None:
-        raise UsageError(f"--affinity {text}: expected an endpoint, as 10.1.0.1:53")
+        raise UsageError(f"--affinity {text}: expected an endpoint (for example 10.1.0.1:53)")
     return Endpoint(*found)
 
 
@@ -218,7 +222,7 @@ def _number(option: str, text: str) -> int:
     except ValueError:
         found = -1
     if not 0 <= found <= ALL_BITS:
-        raise UsageError(f"{option} {text}: expected a number of 32 bits, as 0x4000")
+        raise UsageError(f"{option} {text}: expected a 32-bit number (for example 0x4000)")
     return found
 
 
@@ -227,5 +231,8 @@ def _icmp_type(text: str) -> tuple[int, int]:
     parts = [part for part in (kind, code or "0") if part.isascii() and part.isdecimal()]
     numbers = [int(part) for part in parts if len(part) <= _BYTE_DIGITS]
     if len(numbers) != 2 or max(numbers) > _BYTE_MAX:  # noqa: PLR2004  # type and code
-        raise UsageError(f"--icmp-type {text}: expected a type, as 8, or type and code, as 3/1")
+        raise UsageError(
+            f"--icmp-type {text}: expected a type (for example 8), or type and code (for example "
+            "3/1)"
+        )
     return numbers[0], numbers[1]

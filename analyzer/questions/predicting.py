@@ -85,7 +85,7 @@ def predicted_input(options: SimpleNamespace, objects: ApiObjects) -> Input:
         AnalyzerError: there is no such node, or the objects do not tell its rules.
     """
     if options.node is None:
-        raise UsageError(f"--from-objects: {options.verb} is of one node; add --node NAME")
+        raise UsageError(f"--from-objects: {options.verb} is for one node; add --node NAME")
     found = assumed_of(options, objects)
     names = names_of_nodes(objects.items)
     if options.node not in names:
@@ -131,7 +131,7 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
         OSError: a dump cannot be read.
     """
     if options.assumed != DEFAULTS:
-        raise UsageError("--assume: it goes with a dump, or with --node")
+        raise UsageError("--assume: only with a dump, or with --node")
     found = assumed_of(options, objects)
     seed = _random() if options.seed is None else options.seed
     with progress("Services") as advance:
@@ -198,7 +198,7 @@ def assumed_of(options: SimpleNamespace, objects: ApiObjects) -> Assumed:
         ({"Node"}, "Nodes"),
     ):
         if not any(item.get("kind") in kinds for item in objects.items):
-            raise InputError(f"{file}: there are no {what} in it; {_WANTED}")
+            raise InputError(f"{file}: it contains no {what}; {_WANTED}")
     said = Said(
         version=options.kube_proxy,
         mode=options.mode,
@@ -208,14 +208,14 @@ def assumed_of(options: SimpleNamespace, objects: ApiObjects) -> Assumed:
     try:
         return assumed(objects.items, said)
     except ValueError as error:
-        hint = "" if options.kube_proxy else "; say with --kube-proxy whose rules to take"
+        hint = "" if options.kube_proxy else "; choose a version with --kube-proxy"
         raise UsageError(f"--kube-proxy: {error}{hint}") from None
 
 
 def _malformed(file: str, malformed: Sequence[str]) -> list[Diagnostic]:
     if not malformed:
         return []
-    says = f"left out, since malformed: {count(len(malformed), 'Service')}: {listed(malformed)}"
+    says = f"left out because malformed: {count(len(malformed), 'Service')}: {listed(malformed)}"
     return [_told(file, says, Severity.WARNING, partial=True)]
 
 
@@ -225,9 +225,9 @@ def _differing(file: str, prediction: Prediction) -> list[Diagnostic]:
     if not found:
         return []
     says = (
-        f"the walk of generated rules does not agree with what was predicted of {listed(found)}: "
-        "a fault of kubeodds, please report it; they are left out. With --node the rules of one "
-        "node are walked in whole"
+        f"the walk of generated rules disagrees with the prediction for {listed(found)}: a fault "
+        "in kubeodds, please report it; they are left out. With --node all rules of one node are "
+        "walked"
     )
     return [_told(file, says, Severity.WARNING, partial=True)]
 
@@ -267,7 +267,7 @@ def _with_dumps(
         name, file = each.of.node, each.of.files[0]
         if name is None or name not in prediction.nodes:
             raise UsageError(
-                f"{file}: of which node of the objects is it? Add --node NAME, or NAME,NAME,... "
+                f"{file}: which node of the objects is it from? Add --node NAME, or NAME,NAME,... "
                 "in the order of the dumps"
             )
         if each.given.view.unseen:

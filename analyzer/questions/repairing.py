@@ -135,8 +135,8 @@ def _check(ruleset: Rules) -> None:
         repaired_already = has_repair(ruleset)
         if ruleset.input_format == _LISTING:
             raise InputError(
-                f"{ruleset.file}: a listing leaves out part of what rules ask for, so that no "
-                "change is made of it; take iptables-save"
+                f"{ruleset.file}: a listing leaves out part of what rules match on, so it cannot "
+                "be repaired; use iptables-save"
             )
     else:
         from analyzer.repair.nft import has_repair as has_table
@@ -144,13 +144,13 @@ def _check(ruleset: Rules) -> None:
         repaired_already = has_table(ruleset)
         if not has_services(ruleset):
             raise InputError(
-                f"{ruleset.file}: nft prints rules of iptables-nft only in part; take "
+                f"{ruleset.file}: nft prints rules of iptables-nft only in part; use "
                 "iptables-nft-save"
             )
     if repaired_already:
         raise InputError(
-            f"{ruleset.file}: there is a repair among these rules: take it away, as --print undo "
-            "says, and take the dump anew"
+            f"{ruleset.file}: these rules already contain a repair: undo it (--print undo), and "
+            "take the dump again"
         )
 
 

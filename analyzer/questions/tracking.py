@@ -55,7 +55,7 @@ def owned_flows(
     """
     if not options.conntrack:
         raise UsageError(
-            "no conntrack entries: give --conntrack FILE, the output of `conntrack -L` on the "
+            "no conntrack entries: pass --conntrack FILE, the output of `conntrack -L` on the "
             "node, or a bundle of `kubeodds collect`"
         )
     told: list[Diagnostic] = []

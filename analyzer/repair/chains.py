@@ -54,7 +54,7 @@ def copied(chain: str) -> str:
         Refused: it is none of kube-proxy's.
     """
     if not chain.startswith(_OWN):
-        raise Refused(f"it leads to chain {chain}, which is not kube-proxy's")
+        raise Refused(f"it jumps to chain {chain}, which is not kube-proxy's")
     return PREFIX + chain.removeprefix(_OWN)
 
 
@@ -67,7 +67,7 @@ def texts(chain: Chain) -> Sequence[str]:
     found = chain.rules.texts() if isinstance(chain.rules, LazyRules) else None
     if found is None:
         if isinstance(chain.rules, LazyRules):
-            raise Refused(f"chain {chain.name} is not whole in the dump")
+            raise Refused(f"chain {chain.name} is incomplete in the dump")
         found = [rule.raw for rule in chain.rules]
     return found
 
@@ -168,7 +168,7 @@ class Copies:
                 raise Refused(f"rule {rule.location} has a match that is not understood")
         row = render_rule(chain, replace(rule, matches=tuple(kept), target=target))
         if not row.isprintable():
-            raise Refused(f"rule {rule.location} holds control characters")
+            raise Refused(f"rule {rule.location} contains control characters")
         return row
 
     def of(self, chain: str) -> str:
@@ -181,7 +181,7 @@ class Copies:
         if name in self.rows:
             return name
         if chain in self._open or len(self._open) > _DEEPEST:
-            raise Refused(f"chain {chain} leads to itself")
+            raise Refused(f"chain {chain} jumps to itself")
         if chain not in self._chains:
             raise Refused(f"the dump has no chain {chain}")
         if chain in self._graph.mixed:
@@ -245,7 +245,7 @@ class Copies:
             Refused: the draws leave flows over, so that what they mean is not known.
         """
         if _is_drawn(drawn[-1]):
-            raise Refused(f"the draws of chain {chain} leave flows over: it is not written whole")
+            raise Refused(f"the draws of chain {chain} leave some flows undrawn: it is incomplete")
         living = [each for each in drawn if not self._is_gone(each)]
         if not living:
             self.empty.add(name)

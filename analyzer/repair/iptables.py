@@ -77,7 +77,9 @@ def patch_of(ruleset: Ruleset, dead: Collection[Endpoint], spared: Collection[Do
     if nat is None or names.SERVICES not in nat.chains:
         return nothing
     if not nat.complete:
-        return replace(nothing, problems=("the nat table is not whole in the dump; take it again",))
+        return replace(
+            nothing, problems=(("the nat table is incomplete in the dump; take it again"),)
+        )
     try:
         maker = _Maker(ruleset, nat, dead, spared)
     except Refused as why:
@@ -141,7 +143,7 @@ class _Maker:
             if protocol is None or port is None or (address is None and chain == names.SERVICES):
                 rule = self._nat.chains[chain].rules[at]
                 self.problems.append(
-                    f"rule {rule.location} asks for no single destination, protocol and port"
+                    f"rule {rule.location} does not match a single destination, protocol and port"
                 )
             elif self._key_in(chain, key) not in self._spared:
                 groups.setdefault(self._key_in(chain, key), [])
@@ -211,7 +213,7 @@ class _Maker:
                 if name in _NAT:
                     yield name, at + 1, chain.rules[at]
                 else:
-                    self.problems.append(f"chain {name} leads to {names.SERVICES} too")
+                    self.problems.append(f"chain {name} jumps to {names.SERVICES} too")
 
     def _nat_rows(self) -> Iterator[str]:
         for group in self._groups:

@@ -58,5 +58,5 @@ def _deleting(chain: str, rule: Rule) -> str:
         case _:
             raise Refused(f"rule {rule.location} is not understood")
     if not row.isprintable():
-        raise Refused(f"rule {rule.location} holds control characters")
+        raise Refused(f"rule {rule.location} contains control characters")
     return f"-D {row.removeprefix('-A ')}"

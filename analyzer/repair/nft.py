@@ -101,7 +101,7 @@ def table_of(
     """Return the table that goes in front, None where there is nothing to repair; and problems."""
     where = f"table {table.family} {table.name}"
     if not table.complete:
-        return None, (f"{where} is not whole in the dump; take it again",)
+        return None, (f"{where} is incomplete in the dump; take it again",)
     maker = _Maker(table, dead, spared)
     try:
         found = maker.table()
@@ -243,7 +243,7 @@ class _Maker:
         if name in self._chains:
             return
         if name not in self._table.chains or depth > _DEEPEST:
-            raise Refused(f"chain {name} is not in the dump, or leads to itself")
+            raise Refused(f"chain {name} is not in the dump, or jumps to itself")
         chains, sets = dict(self._chains), dict(self._sets)
         chain = self._table.chains[name]
         self._chains[name] = Chain(name=name, rules=())  # behind those that it leads to, by name
@@ -329,7 +329,7 @@ class _Maker:
         if draw.mode != "random" or [e.key for e in elements] != [
             *range(draw.offset, draw.offset + draw.mod)
         ]:
-            raise Refused(f"rule {rule.location} draws otherwise than kube-proxy does")
+            raise Refused(f"rule {rule.location} draws differently from kube-proxy's")
         if not living:
             return self._reject()
         if len(living) == len(elements):

@@ -36,7 +36,7 @@ def transaction(table: Table) -> str:
     lines = [f"create table {table.family} {table.name}", *_lines(table)]
     for line in lines:
         if not _ONE_COMMAND.fullmatch(line):
-            raise Refused(f"{line[:60]!r} is no one command of nft")
+            raise Refused(f"{line[:60]!r} is not a single nft command")
     return "\n".join(lines) + "\n"
 
 

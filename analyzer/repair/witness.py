@@ -73,10 +73,10 @@ def repaired(
                 continue  # the living draw themselves more often
             if not route.on_dead.upper and not _is_same(route, routes.get(_key(route))):
                 raise InputError(
-                    f"{file}: a repair would change what becomes of flows to "
+                    f"{file}: a repair would change what happens to flows to "
                     f"{each.service.name.text} from {route.route.source.value} to "
-                    f"{route.route.frontend}, which lose nothing to what is dead: these rules are "
-                    "not repaired; narrow it by --service"
+                    f"{route.route.frontend}, which lose nothing to dead endpoints: these rules "
+                    "are not repaired; narrow it with --service"
                 )
         if fates:
             yield Repaired(before=each, routes=tuple(fates))

@@ -62,7 +62,7 @@ def better(advice: Advice) -> list[Judged]:
 def _summary(answer: AdviseAnswer) -> Iterator[Line]:
     """Give the best of the Service that fares worst."""
     if not answer.advice:
-        yield Line((Span("No Service with endpoints: no measure buys anything.", Style.STRONG),))
+        yield Line((Span("No Service has endpoints, so no measure helps.", Style.STRONG),))
         return
     first = answer.advice[0]
     found = better(first)
@@ -73,7 +73,7 @@ def _summary(answer: AdviseAnswer) -> Iterator[Line]:
     best = found[0]
     assert isinstance(best.outcome, Outcome)  # the others are no better
     was, now = first.now, best.outcome
-    says = f"{first.name} fares worst. Best for it: {best.measure.name}."
+    says = f"{first.name} is worst. Best for it: {best.measure.name}."
     yield Line((Span(says, Style.STRONG),))
     yield Line((f"{_from_to(was, now)}.",))
 
@@ -224,7 +224,7 @@ def _pods(advice: Advice) -> Iterator[Line]:
     """Give what the objects say of who stands behind the endpoints."""
     found = advice.behind
     if found.held:
-        says = f"Volumes, claims or affinity may hold {count(found.held, 'pod')} where they are."
+        says = f"Volumes, claims or affinity may tie {count(found.held, 'pod')} to their node."
         yield Line((Span(says, Style.WARNING),))
 
 

@@ -68,7 +68,7 @@ def _head(answer: ClientAnswer) -> Iterator[Line]:
     yield Line((Span(f"Clients: {SOURCES[answer.source]}{where}. Dead: {said}.", Style.STRONG),))
     if answer.balanced:
         nodes = ", ".join(f"{name} {share(each, each)}" for name, each in answer.balanced)
-        yield Line((f"The balancer draws {nodes}.",))
+        yield Line((f"The load balancer draws {nodes}.",))
     yield _worst(answer)
 
 
@@ -160,7 +160,7 @@ def _callers(answer: ClientAnswer) -> Iterator[Line]:
     yield Line()
     nodes = ", ".join(sorted({node for node in found.dead.values() if node is not None}))
     dead = f"{len(found.dead)} dead with {nodes}" if found.dead else "none dead with its node"
-    unknown = f", {len(found.unplaced)} on no known node" if found.unplaced else ""
+    unknown = f", {len(found.unplaced)} on unknown nodes" if found.unplaced else ""
     yield Line((f"{count(found.number, 'caller')}: {dead}{unknown}, {len(found.living)} alive.",))
     for each in answer.found:
         operation = each.operation

@@ -33,18 +33,18 @@ def _look_up(operation: LookUp, judged: Judged) -> Iterator[str]:
     asked = operation.asked
     before = next((at for at, each in enumerate(asked) if each.exists), None)
     if before is None:
-        yield "none of the names that it asks for exists, whatever is dead"
+        yield "none of the names that it queries exists, whatever is dead"
     elif before:
         follows = {
-            Search.STOP: "one without an answer ends the look-up",
-            Search.AS_IS: "behind one without an answer only the name as it was given is tried",
-            Search.NEXT: "one without an answer costs time only, unless it is the right one",
+            Search.STOP: "an unanswered name ends the look-up",
+            Search.AS_IS: "after an unanswered name only the name as given is tried",
+            Search.NEXT: "an unanswered name only costs time, unless it is the right one",
         }[resolver.silence]
-        yield f"the search asks for {count(before + 1, 'name')}, each a new draw; {follows}"
+        yield f"the search queries {count(before + 1, 'name')}, each a new draw; {follows}"
     if resolver.attempts > 1:
         yield from _attempts(operation, judged)
     if not resolver.hears_refusal:
-        yield "its socket is not connected: a refusal is silence to it"
+        yield "its socket is not connected, so a refusal looks like silence"
     yield from _affine(judged)
 
 
@@ -57,17 +57,17 @@ def _attempts(operation: LookUp, judged: Judged) -> Iterator[str]:
             new = others["new-ports"]
             if new != judged.outcome.fails:
                 yield (
-                    f"after silence its {number} leave from one port, and conntrack keeps them at "
+                    f"after silence its {number} come from one port, and conntrack keeps them at "
                     f"one endpoint; from new ports {share(*new)} would fail"
                 )
         case Port.NEW:
             one = others["one-attempt"]
             yield (
-                f"each of {number} leaves from a new port and draws anew; with one {share(*one)} "
-                "would fail"
+                f"each of {number} comes from a new port and is drawn anew; with only one "
+                f"{share(*one)} would fail"
             )
         case Port.EITHER:
-            yield f"of its {number} it is not known which draw anew"
+            yield f"it is not known which of its {number} are drawn anew"
 
 
 def _connection(operation: Connection, judged: Judged) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _connection(operation: Connection, judged: Judged) -> Iterator[str]:
         yield f"it draws among endpoints itself, and tries up to {most}"
         return
     if connector.is_open:
-        yield "a connection stays with its endpoint, and nothing but time tells that it is gone"
+        yield "a connection stays with its endpoint, and only a time-out reveals that it is dead"
     if pinned:
         yield "session affinity is all or nothing for a client: each try goes to the same endpoint"
     elif judged.affine is Ternary.UNKNOWN:
@@ -86,7 +86,10 @@ def _connection(operation: Connection, judged: Judged) -> Iterator[str]:
     elif connector.tries > 1:
         one = judged.alternatives["one-attempt"]
         tries = count(connector.tries, "try", "tries")
-        yield f"each of {tries} draws anew, but for a refusal; with one {share(*one)} would fail"
+        yield (
+            f"each of {tries} is drawn anew, except after a refusal; with only one {share(*one)} "
+            "would fail"
+        )
     elif not connector.is_open and judged.outcome.delay[1]:
         yield "its SYNs are sent again to the same endpoint: conntrack keeps it"
 
@@ -96,6 +99,6 @@ def _affine(judged: Judged) -> Iterator[str]:
         yield "session affinity is all or nothing for a client: each draw is the same"
     elif judged.affine is Ternary.UNKNOWN:
         yield (
-            "session affinity holds a client to one endpoint, unless the rules forget it "
-            "(100 clients a node)"
+            "session affinity pins a client to one endpoint, unless the rules forget it (100 "
+            "clients a node)"
         )

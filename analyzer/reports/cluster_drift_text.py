@@ -78,7 +78,9 @@ def ages(answer: DriftAnswer) -> Iterator[Line]:
     found = sorted(answer.behind(), key=lambda each: -each[1])
     for row, seconds in found[:_MOST_AGES]:
         says = f"{row.node}: its rules were last written {long(seconds)} before the dump"
-        yield Line((Span(f"{says}, so they are wrong for as long at the most.", Style.FAINT),))
+        yield Line(
+            (Span((f"{says}, so they have been wrong for no longer than that."), Style.FAINT),)
+        )
 
 
 def _row(each: Alike) -> tuple[Cell, ...]:
@@ -96,7 +98,7 @@ def undecided(answer: DriftAnswer) -> Iterator[Line]:
     """Name what is not judged."""
     if answer.drifted.not_judged:
         names = listed(answer.drifted.not_judged)
-        says = f"Not judged, since nothing tells what is right: {names}."
+        says = f"Not judged, since it is not known what is right: {names}."
         yield Line((Span(says, Style.WARNING),))
 
 
@@ -107,7 +109,7 @@ def grounds(answer: DriftAnswer) -> Iterator[Line]:
         says = f"Compared {compared} at nodes with what more than half of the nodes have."
         yield Line((Span(says, Style.FAINT),))
         return
-    says = f"Compared {compared} at nodes with what kube-proxy writes there by the objects"
+    says = f"Compared {compared} at nodes with what kube-proxy writes there for the objects"
     when = "" if answer.objects_taken is None else f", of {answer.objects_taken:%Y-%m-%d %H:%M %Z}"
     yield Line((Span(f"{says}{when}.", Style.FAINT),))
     yield Line((Span(f"Assumed: {'; '.join(answer.assumed)}.", Style.FAINT),))

@@ -62,7 +62,7 @@ def render(answer: TimelineOfDumpsAnswer) -> Document:
     blocks.append(Line())
     for node, names in answer.not_judged.items():
         if names:
-            says = f"Not judged in whole at {node}: {listed(names)}."
+            says = f"Not completely judged at {node}: {listed(names)}."
             blocks.append(Line((Span(says, Style.WARNING),)))
     if answer.why_not_compared and answer.objects:
         says = f"Not compared with the objects: {answer.why_not_compared}."
@@ -83,7 +83,7 @@ def _head(answer: TimelineOfDumpsAnswer) -> Iterator[Line]:
     )
     failed = dumps - len(good)
     if failed:
-        says = f"{count(failed, 'dump')} could not be read: what was then is not known."
+        says = f"{count(failed, 'dump')} could not be read: the state at those times is not known."
         yield Line((Span(says, Style.WARNING),))
     if answer.dead:
         yield Line((f"Dead: {listed(answer.dead)}.",))
@@ -93,13 +93,13 @@ def _head(answer: TimelineOfDumpsAnswer) -> Iterator[Line]:
     if not losing and answer.is_whole:
         yield Line((Span("No ServicePort lost new flows.", Style.GOOD),))
     elif not losing:
-        says = "No loss of new flows is known; not all was judged."
+        says = "No loss of new flows is known; not everything was judged."
         yield Line((Span(says, Style.WARNING),))
     for each in losing[:_MOST_NAMED]:
         lost = each.lost
         says = (
-            f" at {each.node}: lost {bounds_percent(lost.most)} for {_length(lost.lossy)}: as all "
-            f"new flows lost for {_length(lost.total)}."
+            f" at {each.node}: lost {bounds_percent(lost.most)} for {_length(lost.lossy)}: the "
+            f"same as losing all new flows for {_length(lost.total)}."
         )
         yield Line((Span(each.service, Style.STRONG), says))
     yield from _absent(answer)
@@ -120,7 +120,7 @@ def _absent(answer: TimelineOfDumpsAnswer) -> Iterator[Line]:
         )
         yield Line((Span(says, Style.WARNING),))
     if more := len(absent) - len(shown):
-        says = f"{count(more, 'more ServicePort')} not in the rules all the while: --all"
+        says = f"{count(more, 'more ServicePort')} not in the rules all the time: --all"
         yield Line((Span(says, Style.FAINT),))
 
 

@@ -1,4 +1,4 @@
-"""``kubeodds/components/1``: what works on and what stops when a component is down."""
+"""``kubeodds/components/1``: what still works and what stops when a component is down."""
 
 from __future__ import annotations
 

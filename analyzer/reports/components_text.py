@@ -20,14 +20,14 @@ _COLUMNS: Final = (
 
 
 def render(components: Sequence[Component]) -> Document:
-    """Return for each component what works on, what stops and from when; sources have numbers."""
+    """Return for each component what still works, what stops, from when; sources have numbers."""
     sources: dict[str, int] = {}
     blocks: list[Block] = []
     for each in components:
         rows = tuple(
             (Span(label, style), effect.what, effect.why, _numbers(effect, sources))
             for label, style, effect in (
-                ("works on", Style.GOOD, each.works),
+                ("still works", Style.GOOD, each.works),
                 ("stops", Style.BAD, each.stops),
                 ("from when", Style.WARNING, each.since),
             )

@@ -78,7 +78,7 @@ def made_of(found: Topology) -> str:
         case Etcd.EXTERNAL:
             parts.append("etcd outside the cluster")
         case Etcd.UNKNOWN:
-            parts.append("etcd's place not known")
+            parts.append("location of etcd not known")
     match found.load_balancer:
         case LoadBalancer.NONE:
             pass
@@ -100,7 +100,7 @@ def survival(found: Topology) -> str:
         return f"it survives the loss of any {count(number, 'node')}"
     open_ends = found.load_balancer is LoadBalancer.UNKNOWN or found.etcd is Etcd.UNKNOWN
     if open_ends and len(found.api) > 1:
-        return "no loss of one of its nodes is certainly survived"
+        return "it certainly survives the loss of none of its nodes"
     points = [name for name in found.nodes if judge(found, (name,)).heals is Ternary.FALSE]
     return f"it does not survive the loss of {listed(points)}"
 
@@ -114,10 +114,10 @@ def _processes(answer: WhatIfAnswer) -> Iterator[Line]:
     )
     if worst is None:
         return
-    where = f"of {worst.node}" if worst.node else f"at {worst.endpoint}"
+    where = f"on {worst.node}" if worst.node else f"at {worst.endpoint}"
     says = (
-        f"  The API server's process {where} alone, its node alive, costs "
-        f"{worst.loss.service.name.text} {bounds_percent(worst.loss.worst)}, and no other"
+        f"  Losing only the API server's process {where}, with its node alive, costs "
+        f"{worst.loss.service.name.text} {bounds_percent(worst.loss.worst)}, and no other Service"
     )
     only = answer.topology is not None and len(answer.topology.api) == 1
-    yield Line((f"{says}; nothing heals meanwhile." if only else f"{says}.",))
+    yield Line((f"{says}; nothing heals in the meantime." if only else f"{says}.",))

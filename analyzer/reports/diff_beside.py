@@ -46,11 +46,11 @@ def beside_blocks(found: Sequence[Beside]) -> Iterator[Block]:
         yield from (Line((Span(says, Style.FAINT),)), Line())
     asked = [each for each in found if each.rules_a or each.rules_b]
     for each in asked:
-        yield Line((Span(f"{TOPICS[each.topic]}, as {each.places[0]}:", Style.FAINT),))
+        yield Line((Span(f"{TOPICS[each.topic]}, for example {each.places[0]}:", Style.FAINT),))
         for letter, how, rules in (("A", each.a, each.rules_a), ("B", each.b, each.rules_b)):
             rule = _deciding(how, rules)
             is_open = any(kind == UNRESOLVED for kind, _ in how)
-            none = "what becomes of it is not known" if is_open else "no rule takes it"
+            none = "what happens to it is not known" if is_open else "no rule matches"
             told = none if rule is None else _shown(rule)
             yield Line((Span(f"  {letter}: {told}", Style.FAINT),))
     if asked:

@@ -75,7 +75,7 @@ def _head(letter: str, dump: Dump, answer: DiffAnswer) -> Line:
     for version in left_out:
         if version in others:
             number = f"{others.count(version):,} of IPv{version}"
-            said += f", {number} left out since the other dump has no rules of that"
+            said += f", {number} left out since the other dump has no rules for that"
     return Line((said,))
 
 
@@ -216,12 +216,12 @@ def _verdict(answer: DiffAnswer) -> Iterator[Line]:
     yield Line((f"{count(found.both, 'ServicePort')} of {versions} in both.",))
     if found.alike:
         says = (
-            f"Of {count(found.alike, 'ServicePort')} not all is known, and the same in both dumps; "
-            "--objects with --node, --node-ip or --node-of may tell more."
+            f"{count(found.alike, 'ServicePort')} partly unknown, in the same way in both dumps; "
+            "--objects with --node, --node-ip or --node-of may help."
         )
         yield Line((Span(says, Style.FAINT),))
     if found.cut:
-        says = "A dump ends before all its ServicePorts are told: what it lacks may be in the rest."
+        says = "A dump is truncated: what it lacks may be in the rest."
         yield Line((Span(says, Style.WARNING),))
     yield verdict(answer)
 
@@ -232,7 +232,7 @@ def verdict(answer: DiffAnswer) -> Line:
 
 
 def _same(answer: DiffAnswer) -> Span:
-    return Span(f"Nothing that you rely on changes{_as_known(answer)}.", Style.GOOD)
+    return Span(f"No Service changes{_as_known(answer)}.", Style.GOOD)
 
 
 def _as_known(answer: DiffAnswer) -> str:
@@ -243,7 +243,7 @@ def _intended(answer: DiffAnswer) -> Span:
     missed = lost(answer.difference.beside)
     unless = f", unless you rely on {_either(missed)}" if missed else ""
     return Span(
-        f"Nothing that you rely on changes{_as_known(answer)}{unless}: what differs is intended.",
+        f"No Service changes{_as_known(answer)}{unless}: all differences are by design.",
         Style.WARNING if missed else Style.GOOD,
     )
 
@@ -254,12 +254,12 @@ def _either(several: Sequence[str]) -> str:
 
 
 def _unknown(answer: DiffAnswer) -> Span:
-    but = _counted(answer) or "not all ServicePorts are told"
-    return Span(f"Nothing certainly changes, but: {but}.", Style.WARNING)
+    but = _counted(answer) or "not all ServicePorts are in the dump"
+    return Span(f"No definite change. Undetermined: {but}.", Style.WARNING)
 
 
 def _different(answer: DiffAnswer) -> Span:
-    return Span(f"What is answered changes: {_counted(answer)}.", Style.BAD)
+    return Span(f"Behaviour changes: {_counted(answer)}.", Style.BAD)
 
 
 def _counted(answer: DiffAnswer) -> str:

@@ -28,9 +28,9 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULES: Final = {
     "max-loss": "A failure costs a Service more new flows than is allowed",
     "min-survives": "A Service does not survive the loss of enough nodes",
-    "pending": "Pods find no node",
+    "pending": "Pods have no node",
     "not-judged": "A Service was not judged",
-    "unknown-field": "A field of a manifest is not known",
+    "unknown-field": "A field of a manifest is unknown",
 }
 
 

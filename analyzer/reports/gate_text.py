@@ -252,6 +252,6 @@ def _rest(answer: GateAnswer) -> Iterator[Line]:
             yield Line((Span(says, Style.WARNING),))
     if answer.ignored:
         told = [f"{kind} ({number:,})" for kind, number in sorted(answer.ignored.items())]
-        yield Line((Span(f"Not looked at: {listed(told)}.", Style.FAINT),))
+        yield Line((Span(f"Not considered: {listed(told)}.", Style.FAINT),))
     for says in answer.assumed:
         yield Line((Span(f"Assumed: {says}.", Style.FAINT),))

@@ -63,7 +63,7 @@ def render(answer: LabPcapAnswer) -> Document:
 def _blocks(answer: LabPcapAnswer) -> Iterator[Block]:
     measured = answer.verdicts[0].measurement
     node = f" at node {answer.node}" if answer.node else ""
-    how = "as far apart as captured" if answer.timing == "kept" else "one right after the other"
+    how = "at the captured intervals" if answer.timing == "kept" else "one right after the other"
     yield Line(
         (
             Span(
@@ -195,7 +195,7 @@ def _end(answer: LabPcapAnswer) -> Iterator[Line]:
         )
     )
     if answer.cut:
-        yield Line((Span(f"The capture is not whole: {answer.cut}.", Style.WARNING),))
+        yield Line((Span(f"The capture is incomplete: {answer.cut}.", Style.WARNING),))
     read = (("Rule counters", answer.counters), ("conntrack", answer.conntrack))
     says = " ".join(
         f"{name}: not read." if off is None else f"{name}: {off:,} off what was seen."

@@ -36,7 +36,7 @@ def _head(answer: LabRepairAnswer) -> Iterator[Block]:
     yield Line(
         (
             Span(
-                f"{count(len(answer.routes), 'route')} to the dead{node}, "
+                f"{count(len(answer.routes), 'route')} to dead endpoints{node}, "
                 f"{measured.flows:,} new flows each, three times; dead: {answer.dead}",
                 Style.STRONG,
             ),
@@ -50,8 +50,8 @@ def _head(answer: LabRepairAnswer) -> Iterator[Block]:
     yield Line(
         (
             Span(
-                "Of new flows on dead endpoints: predicted and lost before; with the repair; with "
-                "kube-proxy's rules written anew on top.",
+                "Of new flows on dead endpoints: predicted and lost before; with the repair; "
+                "with kube-proxy's rules written again on top.",
                 Style.FAINT,
             ),
         )

@@ -167,7 +167,7 @@ def _sharpness(verdict: Verdict) -> str:
     each = [noticed_deviation(measured.flows, e.predicted, rate) for e in measured.endpoints]
     noticed = [deviation for deviation in each if deviation is not None]
     if len(noticed) < len(each):
-        return "So few flows, or so wide bounds, that some wrong shares would not be noticed."
+        return "With so few flows, or such wide bounds, some wrong shares would not be noticed."
     return f"Smallest deviation this run detects: {100 * max(noticed):.2f} percentage points."
 
 

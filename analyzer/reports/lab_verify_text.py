@@ -95,7 +95,7 @@ def _end(answer: LabAnswer) -> Iterator[Line]:
     yield from assumed(answer.diagnostics)
     sharp = ""
     if answer.resolution is not None:
-        sharp = f"; shares off by {100 * answer.resolution:g} percentage points are noticed"
+        sharp = f"; deviations of {100 * answer.resolution:g} percentage points are noticed"
     word = Span("agrees", Style.GOOD) if answer.agrees else Span("DISAGREES", Style.BAD)
     how = f" (exact binomial tests, false-alarm rate {answer.rate or 0:.0e} for the whole{sharp})"
     yield Line(("Verdict: ", word, Span(how, Style.FAINT)))

@@ -218,7 +218,7 @@ def _notes(answer: LossNodesAnswer) -> Iterator[Line]:
         if nodes:
             missing.setdefault(nodes, []).append(name)
     for nodes, names in missing.items():
-        says = f"Not judged at {listed(nodes)}, whose dump does not show it: {listed(names)}"
+        says = f"Not judged at {listed(nodes)}, since the dump does not show it: {listed(names)}"
         yield Line((Span(f"{says}.", Style.WARNING),))
     said: dict[Line, list[str]] = {}
     for name, of_node in answer.answers.items():
@@ -241,6 +241,6 @@ def _section(kind: _Alike, answer: LossNodesAnswer) -> Iterator[Block]:
     if hit:
         yield whole(hit, kind.answer)
     else:
-        yield Line((Span("No new flow lands on a dead endpoint.", Style.GOOD),))
+        yield Line((Span("No new flow goes to a dead endpoint.", Style.GOOD),))
     helps = () if answer.quiet else tuple(steps(kind.answer))
     yield from (Line(), *helps) if helps else ()

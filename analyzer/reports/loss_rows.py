@@ -144,5 +144,5 @@ def _endpoints(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ..
     nowhere = loss.cluster.nowhere if loss.cluster is not None else loss.nowhere
     if shares and nowhere.upper:
         name = Span("no endpoint", Style.WARNING)
-        lost = "lost anyway" if nowhere.lower else "perhaps lost anyway"
+        lost = "lost anyway" if nowhere.lower else "possibly lost anyway"
         yield ("", "", name, "", bounds_fraction(nowhere), bounds_percent(nowhere), lost)

@@ -77,7 +77,7 @@ def _lines(number: int, step: _Step, *, every: bool) -> Iterator[Line]:
 def _heals(answer: LossAnswer) -> Iterator[_Step]:
     """Say what heals by itself, and when."""
     if _without_api(answer):
-        says = "No API server left, nothing heals by itself:"
+        says = "No API server left, so nothing heals by itself:"
         yield _Step(says, ("kubectl get --raw /readyz",))
     elif answer.dead.nodes or answer.dead.zones:
         says = "API up: a dead node's endpoints leave in 40 to 50 s:"
@@ -85,7 +85,7 @@ def _heals(answer: LossAnswer) -> Iterator[_Step]:
     else:
         pods = [each for each in answer.dead.named if "/" in each and network(each) is None]
         commands = tuple(f"kubectl -n {ns} delete pod {pod}" for ns, _, pod in _parted(pods))
-        probe = "Readiness probes take a dead pod out in 30 s"
+        probe = "Readiness probes remove a dead pod in 30 s"
         if commands:
             yield _Step(f"{probe}; without one:", commands)
         else:
@@ -119,7 +119,7 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
     at = f"; this is {answer.place}'s" if answer.place else ""
     if answer.repair and any(each.state is State.DEGRADED for each in hurt):
         yield _Step(
-            "API down: take the dead out of each node's rules, by its own dump:",
+            "API down: remove dead endpoints from each node's rules, using its own dump:",
             (answer.repair,),
             f"prints what to apply, and how to undo it{at}",
             alone=True,
@@ -147,4 +147,4 @@ def _again(answer: LossAnswer) -> Iterator[_Step]:
     if isinstance(ruleset, Ruleset):
         variant = f"-{ruleset.backend}" if ruleset.backend else ""
         take = f"ip{'' if ruleset.family == 'ip' else '6'}tables{variant}-save"
-    yield _Step("Look again:", (f"{take} | kubeodds {answer.typed}",))
+    yield _Step("Check again:", (f"{take} | kubeodds {answer.typed}",))

@@ -69,7 +69,7 @@ def harm(
     if not hit:
         to = "" if is_whole else " to a ServicePort that is judged"
         style = Style.GOOD if is_whole else Style.PLAIN
-        yield Line((Span(f"No new flow{to} lands on a dead endpoint.", style), every))
+        yield Line((Span(f"No new flow{to} goes to a dead endpoint.", style), every))
         return
     yield _worst(hit, at)
     by = "route" if at is None else "route at the worst node"
@@ -95,7 +95,7 @@ def totals(
     """Return how many ServicePorts are in which state; `each` says where."""
     counts = Counter(loss.state for loss in losses)
     told = [f"{counts[state]:,} {words[state]}" for state in State if counts[state]]
-    more = "" if is_whole else " Not all is judged, see below."
+    more = "" if is_whole else " Not everything is judged, see below."
     where = f", each{each}" if each else ""
     return Line((f"{count(len(losses), 'ServicePort')}{where}: {', '.join(told)}.{more}",))
 

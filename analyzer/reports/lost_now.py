@@ -34,7 +34,7 @@ _WORDS: Final = {
     EndKind.UNCHANGED: ("are sent to no endpoint", "may be sent to no endpoint"),
     EndKind.UNKNOWN: ("are lost", "may be lost"),
 }
-_UNKNOWN: Final = " (the dump does not tell what becomes of them)"
+_UNKNOWN: Final = " (the dump does not show what happens to them)"
 
 
 def _losing(services: Iterable[ServicePort]) -> list[ServiceLoss]:

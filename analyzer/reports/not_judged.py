@@ -41,7 +41,7 @@ def lines(view: View, absent: Absent) -> Iterator[Line]:
 def _reasons(view: View, absent: Absent) -> Iterator[str]:
     lacking, beyond, unled = absent.lacking, absent.beyond, absent.unled
     if view.cut:
-        yield "The dump ends before all ServicePorts are told: what others lose is not known."
+        yield "The dump is truncated: what the ServicePorts in the rest lose is not known."
     if lacking:
         what = count(len(lacking), "ServicePort of the objects", "ServicePorts of the objects")
         told = listed(names(view, lacking))
@@ -55,7 +55,7 @@ def _reasons(view: View, absent: Absent) -> Iterator[str]:
     if unled:
         told = listed([each.name.text for each in unled])
         what = count(len(unled), "ServicePort", "ServicePorts")
-        yield f"Not judged: {what} with chains that no rule leads to ({told})."
+        yield f"Not judged: {what} with chains that no rule jumps to ({told})."
     if view.left_out:
         told = listed(view.left_out)
-        yield f"Not judged in whole, since not all rules are understood: {told}."
+        yield f"Not completely judged, since some rules are not understood: {told}."

@@ -43,7 +43,7 @@ def describe(leaf: Leaf) -> Told:
         case Redirect():
             return Told("local", "redirected to the node itself")
         case Accept() | Masquerade() | Snat() | FellThrough():
-            return Told("no-service", "no endpoint: passes unchanged")
+            return Told("no-service", "no endpoint: forwarded unchanged")
         case Unresolved(text):
             return Told("unresolved", f"unknown: {text}")
         case _:

@@ -23,7 +23,7 @@ _COLUMNS = (
 )
 _WORDS = {
     Why.DEAD: "dead",
-    Why.STALE: "no endpoint of it any more",
+    Why.STALE: "no longer one of its endpoints",
     Why.FOREIGN: "the address is another pod's",
 }
 
@@ -42,17 +42,22 @@ def _blocks(answer: PinnedAnswer) -> Iterator[Block]:
         )
     )
     if not answer.dead.is_anything:
-        says = "Nothing marked dead: only stale endpoints, and addresses of others, are looked for."
+        says = (
+            "Nothing marked dead: only stale endpoints, and addresses that now belong to other "
+            "pods, are listed."
+        )
         yield Line((Span(says, Style.FAINT),))
     for endpoint, owner in answer.doors.items():
-        says = f"Wrong door: {endpoint} is {owner}'s now, by the objects; new flows go there too."
+        says = (
+            f"Wrong pod: {endpoint} now belongs to {owner} in the objects; new flows go there too."
+        )
         yield Line((Span(says, Style.BAD),))
     if not answer.pinned:
         return
     yield Line()
     yield Table(_COLUMNS, tuple(tuple(_row(each, answer.cluster)) for each in answer.pinned))
     yield Line()
-    yield Line(("To draw for them again, on this node; DNS and UDP first:",))
+    yield Line(("To have them drawn again, run on this node; DNS and UDP first:",))
     for each in answer.pinned:
         yield Line((Span(each.command, Style.STRONG),), whole=True)
 

@@ -29,7 +29,7 @@ def head(prediction: Prediction | FromDumps) -> Iterator[Line]:
     who = f"kube-proxy {settings.version.text} in {settings.mode.value} mode"
     dumps = prediction.dumps
     read = f"; the rules of {listed(dumps)} are read from dumps" if dumps else ""
-    yield _faint(f"Predicted from objects: what {who} writes{read}; see below what is assumed.")
+    yield _faint(f"Predicted from objects: what {who} writes{read}; assumptions are listed below.")
 
 
 def _read(given: FromDumps) -> Iterator[Line]:
@@ -52,7 +52,7 @@ def grounds(prediction: Prediction | FromDumps) -> Iterator[Line]:
     for walked in prediction.walked:
         number = count(walked.services - len(walked.differing), "prediction")
         yield _faint(
-            f"Checked: {number} held against a walk of generated rules, at "
+            f"Checked: {number} compared with a walk of generated rules, at "
             f"{', '.join(walked.nodes)} (--seed {walked.seed})."
         )
 

@@ -36,23 +36,27 @@ def render(answer: RepairAnswer) -> Iterator[str]:
 def _head(answer: RepairAnswer) -> Iterator[str]:
     """Give the comments: what this is for, how to apply it and how to take it back."""
     node = f" of node {answer.view.node}" if answer.view.node else ""
-    yield from _said(f"kubeodds repair: new flows{node} leave out {_dead(answer)}.")
+    yield from _said(f"kubeodds repair: excludes {_dead(answer)} from new flows{node}.")
     by_fate = {fate: [s for s in answer.services if s.of(fate)] for fate in Fate}
     if not any(each.apply for each in answer.patches):
         yield "# Nothing to change."
     covered = [each for each in answer.services if each.fate is Fate.COVERED]
     if covered:
         yield from _said(
-            f"Loses nothing more to the dead: {count(len(covered), 'ServicePort')} "
+            f"No more losses to dead endpoints: {count(len(covered), 'ServicePort')} "
             f"({_names(covered)})."
         )
     for each in by_fate[Fate.REFUSED][:_MOST]:
         routes = each.of(Fate.REFUSED)
         which = "" if len(routes) == len(each.routes) else f" on {_routes(each, Fate.REFUSED)}"
-        yield from _said(f"Nobody left, refused at once: {each.before.service.name.text}{which}.")
+        yield from _said(
+            f"No endpoint left, rejected at once: {each.before.service.name.text}{which}."
+        )
     if len(by_fate[Fate.REFUSED]) > _MOST:
         more = len(by_fate[Fate.REFUSED]) - _MOST
-        yield from _said(f"So {count(more, 'ServicePort')} more; --format json lists all.")
+        yield from _said(
+            f"The same goes for {count(more, 'ServicePort')} more; --format json lists all."
+        )
     for name in answer.alone:
         yield from _said(
             f"Left alone: {name}. Its API servers come back at these addresses and must not be "
@@ -76,16 +80,16 @@ def _how(answer: RepairAnswer) -> Iterator[str]:
     programs = dict.fromkeys(each.program for each in answer.patches if each.apply)
     for program in programs:
         yield "#"
-        yield from _said("On this node and no other, whose rules differ; save the undo first:")
+        yield from _said("On this node only, since other nodes' rules differ; save the undo first:")
         yield "#   kubeodds repair ... --print undo > undo.rules"
         yield f"#   {program} < repair.rules"
         yield from _said(
-            "A second time is refused as a whole. kube-proxy's syncs leave it alone: when the API "
-            "is back, take it away, or these flows never reach new endpoints:"
+            "Applying it twice fails and changes nothing. kube-proxy's syncs leave it alone: "
+            "when the API is back, undo it, or these flows never reach new endpoints:"
         )
         yield f"#   {program} < undo.rules"
     if answer.pinned and programs:
-        yield from _said("Then free the flows that conntrack keeps at the dead:")
+        yield from _said("Then free the flows that conntrack keeps at dead endpoints:")
         for each in answer.pinned[:_MOST]:
             yield f"#   {each}"
         if len(answer.pinned) > _MOST:

@@ -45,7 +45,7 @@ def _blocks(answer: SuspectsAnswer) -> Iterator[Block]:
         says = f"{count(len(named), 'endpoint')} suspect"
     else:
         style = Style.PLAIN
-        says = "Nobody is suspect: which is no proof that all live"
+        says = "No endpoint is suspect, which does not prove that all are alive"
     yield Line(
         (
             Span(says, style),
@@ -62,7 +62,10 @@ def _blocks(answer: SuspectsAnswer) -> Iterator[Block]:
             tuple(_COLUMNS[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows)
         )
     yield Line()
-    says = "What the draws do not explain: dead, slow, overloaded or cut off, no test can say."
+    says = (
+        "Suspect: not explained by the draws. Dead, slow, overloaded or cut off, the test cannot "
+        "say."
+    )
     yield Line((Span(says, Style.FAINT),))
     if answer.proposal:
         yield Line(("What they would cost: ", Span(answer.proposal, Style.STRONG)), whole=True)
@@ -93,5 +96,5 @@ def _says(each: Suspect) -> Cell:
     if each.way_lost:
         return Span(each.way_lost, Style.WARNING)
     if each.p_value is None and each.unanswered:
-        return "takes all flows: its share says nothing"
+        return "takes all flows, so its share says nothing"
     return ""

@@ -70,7 +70,7 @@ def _summary(answer: TimelineAnswer, lost: Sequence[Played]) -> Iterator[Line]:
         says = "kube-proxy of this node is dead: its rules stay as they are, whatever heals."
         yield Line((Piece(says, Style.WARNING),))
     if not lost:
-        more = " that gets to an endpoint today" if any(sentences(answer.view.services)) else ""
+        more = " that reaches an endpoint today" if any(sentences(answer.view.services)) else ""
         yield Line((f"No ServicePort loses a new flow{more}.",))
         return
     worst = lost[0]
@@ -87,7 +87,7 @@ def _healing(answer: TimelineAnswer) -> str:
             when = scenario.causes.not_ready + scenario.clocks.reaches_rules
             nodes = scenario.causes.nodes
             if not nodes or outage.proxy_dead:
-                return "The control plane goes on."
+                return "The control plane stays up."
             said = "" if outage.replaces is Ternary.TRUE else f"; but {why}"
             return f"It heals: endpoints of dead nodes leave the rules after {span(when)}{said}."
         case Ternary.FALSE:
@@ -97,7 +97,7 @@ def _healing(answer: TimelineAnswer) -> str:
             )
             return f"Nothing heals{until}: {why}."
         case Ternary.UNKNOWN:
-            return f"It may heal or not: {why}."
+            return f"It may or may not heal: {why}."
 
 
 # --- tables ----------------------------------------------------------------
@@ -189,7 +189,7 @@ def _durations(answer: TimelineAnswer) -> Iterator[Line]:
         value = clocks.of(name)
         shown = "not known" if value.latest is None else span(value)
         yield Line((Piece(f"--{name} {shown}", Style.STRONG), f": {each.says}"))
-        source = "as was said" if name in clocks.said else each.source or "a guess: no source"
+        source = "as given" if name in clocks.said else each.source or "a guess: no source"
         for one in source.split("; "):
             yield Line((Piece(f"    {one}", Style.FAINT),))
     yield from _rates(answer.scenario.causes.rates)
@@ -202,30 +202,30 @@ def _rates(rates: Rates) -> Iterator[Line]:
         (
             "node-eviction-rate",
             f"{float(rates.normal):g}/s",
-            "nodes of a zone that are given up in a second",
+            "nodes of a zone that are tainted per second",
             rates.normal == usual.normal,
         ),
         (
             "secondary-node-eviction-rate",
             f"{float(rates.secondary):g}/s",
-            "the same of an unhealthy zone",
+            "the same for an unhealthy zone",
             rates.secondary == usual.secondary,
         ),
         (
             "unhealthy-zone-threshold",
             f"{float(100 * rates.threshold):g}%",
-            "a zone is unhealthy where so many of its nodes are",
+            "a zone is unhealthy if this share of its nodes is",
             rates.threshold == usual.threshold,
         ),
         (
             "large-cluster-size-threshold",
             f"{rates.large:,}",
-            "up to so many nodes an unhealthy zone gives up none",
+            "in an unhealthy zone of up to this many nodes none is tainted",
             rates.large == usual.large,
         ),
     ):
         yield Line((Piece(f"--{option} {shown}", Style.STRONG), f": {says}"))
-        source = RATES_SOURCE if is_usual else "as was said"
+        source = RATES_SOURCE if is_usual else "as given"
         yield Line((Piece(f"    {source}", Style.FAINT),))
 
 
@@ -252,7 +252,7 @@ def _assumed(answer: TimelineAnswer) -> Iterator[Line]:
     clocks, outage = answer.scenario.clocks, answer.scenario.outage
     told = ["what is marked dead stays dead", *answer.scenario.assumed]
     if outage.api_back != NEVER:
-        told[0] += ", but for the control plane, which is back"
+        told[0] += ", except for the control plane, which is back"
     heals = outage.heals is not Ternary.FALSE or outage.api_back != NEVER
     if heals and "latency" not in clocks.said:
         told.append("a watch and a controller's work take up to 1s each; --latency")
@@ -260,7 +260,7 @@ def _assumed(answer: TimelineAnswer) -> Iterator[Line]:
         told.append("living nodes are ready again within 1m of reaching the API; --settle")
     comes = any(fate.replaced != NEVER for each in answer.played for fate in each.fates.values())
     if heals and comes and "start-up" not in clocks.said:
-        told.append("nothing of how long a pod takes to start elsewhere; --start-up 10s-1m")
+        told.append("nothing about how long a pod takes to start elsewhere; --start-up 10s-1m")
     if heals and answer.scenario.causes.nodes:
         grace = clocks.of("node-monitor-grace-period")
         if grace.earliest != grace.latest and "node-monitor-grace-period" not in clocks.said:

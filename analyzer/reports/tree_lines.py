@@ -60,7 +60,7 @@ class _Writer:
     def lines(self, tree: Tree, indent: str) -> Iterator[Pieces]:
         faint = Span(indent, Style.FAINT)
         if id(tree) in self._shown:
-            yield (faint, Span(f"as behind [{self._shown[id(tree)]}]", Style.FAINT))
+            yield (faint, Span(f"as after [{self._shown[id(tree)]}]", Style.FAINT))
             return
         if id(tree) in self._shared:
             number = self._shown[id(tree)] = len(self._shown) + 1

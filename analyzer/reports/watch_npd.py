@@ -46,7 +46,7 @@ def _faults(found: Judgement, *, allow_drift: bool) -> list[str]:
         more = f" (and {len(sure) - 1:,} more)" if len(sure) > 1 else ""
         said.append(f"{sure[0].name} loses {bounds_percent(sure[0].loss)}{more}")
     if found.differences and not allow_drift:
-        said.append(f"{count(found.differences, 'difference')} to the objects")
+        said.append(f"{count(found.differences, 'difference')} from the objects")
     return said
 
 
@@ -54,7 +54,7 @@ def _why_unknown(found: Judgement) -> str:
     if found.not_judged:
         return f"not judged: {count(len(found.not_judged), 'ServicePort')}, {found.not_judged[0]}"
     if not found.is_whole:
-        return "the dump ends before its rules do"
+        return "the dump is truncated"
     if found.beyond:  # none of them surely
         return f"{found.beyond[0].name} may lose {bounds_percent(found.beyond[0].loss)}"
     if found.drift is None:

@@ -34,10 +34,10 @@ def breaches(answer: WhatIfAnswer) -> Iterator[Line]:
         says = f"--min-survives {number}: {who} may not survive {count(number, 'node')}: {names}."
         yield Line((Span(says, Style.BAD),))
     if answer.is_lost_now:
-        says = "--max-loss is broken already: more may be lost with nothing dead."
+        says = "--max-loss is already broken: more may be lost with nothing dead."
         yield Line((Span(says, Style.BAD),))
     elif answer.is_broken and not answer.breaches:
-        yield Line((Span("Not everything was judged: that breaks what was asked for.", Style.BAD),))
+        yield Line((Span("Not everything was judged: that breaks the thresholds.", Style.BAD),))
 
 
 def _failing(kind: Kind, names: Sequence[str]) -> str:

@@ -34,16 +34,20 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
         return 0.0 if failure.worst is None else float(failure.worst.upper)
 
     by_failure: tuple[tuple[str, str, Callable[[Failure], float]], ...] = (
-        ("worst_loss_ratio", "Share of new flows to the worst ServicePort, at most.", worst),
+        (
+            "worst_loss_ratio",
+            ("Share of new flows that the worst ServicePort loses, upper bound."),
+            worst,
+        ),
         (
             "mean_loss_ratio",
-            "Share of new flows lost, the mean of all ServicePorts, at most.",
+            "Share of new flows lost, mean over all ServicePorts, upper bound.",
             lambda failure: mean_loss(answer, failure.cost)[1],
         ),
         ("total_loss", "ServicePorts in total loss.", lambda f: len(f.cost.silenced)),
         (
             "partial_loss",
-            "ServicePorts that lose a part, or may.",
+            "ServicePorts in partial loss, or possibly.",
             lambda f: f.cost.degraded + f.cost.unknown,
         ),
     )
@@ -52,16 +56,16 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
         samples = [(_failing(each), number(each)) for each in failures]
         yield from _metric(name, says, samples)
     yield from _control_plane(answer, failures)
-    says = "Sets of so many nodes that put a ServicePort in total loss."
+    says = "Sets of this many nodes that put a ServicePort in total loss."
     yield from _metric("silencing_sets", says, [*_silencing(answer)])
     yield from _metric("survives_nodes", _SURVIVES, [*_survivals(answer)], worse=min)
     yield from _metric("service_ports", "ServicePorts judged.", [({}, answer.found.nodes.counted)])
     if answer.found.vantages:
         says = "Nodes at which ServicePorts were judged."
         yield from _metric("vantage_nodes", says, [({}, len(answer.found.vantages))])
-    says = "ServicePorts not judged, or not in whole."
+    says = "ServicePorts not judged, or not completely."
     yield from _metric("not_judged", says, [({}, len(answer.not_judged))])
-    says = "Whether all that was asked for was judged, and no threshold is broken."
+    says = "Whether everything was judged, and no threshold is broken."
     whole = answer.is_whole and not answer.is_broken
     yield from _metric("ok", says, [({}, int(whole))])
 
@@ -71,16 +75,16 @@ def _control_plane(answer: WhatIfAnswer, failures: list[Failure]) -> Iterator[st
     if answer.topology is None:
         return
     judged = [(_failing(f), j) for f in failures if (j := answer.judged(f)) is not None]
-    says = "Whether the API certainly reads and writes."
+    says = "Whether the API can certainly read and write."
     yield from _metric("api_up", says, [(f, int(j.state is State.UP)) for f, j in judged], min)
     says = "Whether dead endpoints certainly leave the rules in time."
     healing = [(f, int(j.heals is Ternary.TRUE)) for f, j in judged]
     yield from _metric("heals", says, healing, min)
-    says = "Nodes that the control plane survives, whichever they are."
+    says = "How many node failures the control plane survives, whichever nodes fail."
     yield from _metric("control_plane_survives_nodes", says, [({}, survives(answer.topology))])
 
 
-_SURVIVES: Final = "Nodes that a ServicePort survives, whichever they are."
+_SURVIVES: Final = "How many node failures a ServicePort survives, whichever nodes fail."
 
 
 def _survivals(answer: WhatIfAnswer) -> Iterator[tuple[Labels, float]]:

@@ -98,7 +98,7 @@ def _summary(answer: WhatIfAnswer) -> Iterator[Line]:
     """Give who is nearest to total loss, and what the worst node costs."""
     if not answer.found.nodes.counted:
         some = any(service.endpoints for service in answer.view.services)
-        says = "No new flow gets to an endpoint" if some else "No ServicePort has endpoints"
+        says = "No new flow reaches an endpoint" if some else "No ServicePort has endpoints"
         yield Line((f"{says}: nothing can be lost.",))
         return
     said = [each for each in (_nearest(answer), _costliest(answer)) if each]
@@ -211,7 +211,7 @@ def _doubts(answer: WhatIfAnswer) -> Iterator[Line]:
         yield Line((Span(says, Style.WARNING),))
     elif found.unzoned and found.of_zones:
         number = count(len(found.unzoned), "endpoint")
-        says = f"Zone unknown for {number}: what zones cost are ranges. Pass --objects with nodes."
+        says = f"Zone unknown for {number}: losses by zone are ranges. Pass --objects with nodes."
         yield Line((Span(says, Style.WARNING),))
     if found.is_interrupted:
         says = "Interrupted: not all sets of several nodes were judged."
@@ -260,7 +260,7 @@ def _style(bounds: Bounds | None) -> Style:
 
 def _footnotes(answer: WhatIfAnswer, shown: Sequence[Failure]) -> Iterator[Line]:
     if any(each.takes_own for each in shown):
-        says = "* with the node whose dump this is: once dead it sends no flows itself."
+        says = "* includes the node that the dump is from: once dead it sends no flows itself."
         yield Line((Span(says, Style.FAINT),))
     found = answer.found
     kinds = Counter(each.kind for each in shown)
@@ -367,5 +367,7 @@ def _sets(answer: WhatIfAnswer) -> Iterator[Line]:
             total = count(most.silenced, "ServicePort")
             yield Line((f"Most silenced by {sets.size} nodes: {total} ({names}){bound}.",))
         if not sets.is_complete:
-            says = f"Of sets of {sets.size} nodes those worst for one ServicePort were judged."
+            says = (
+                f"Of sets of {sets.size} nodes, only those worst for one ServicePort were judged."
+            )
             yield Line((Span(says, Style.FAINT),))

@@ -1,1 +1,1 @@
-"""What rules mean: the chance of every way that a packet can go."""
+"""What rules mean: the probability of every path that a packet can take."""

@@ -1,4 +1,4 @@
-"""What is assumed of a node beyond its rules: one table, and a record of what was asked of it.
+"""What is assumed about a node beyond its rules, and which assumptions an answer used.
 
 Theory of operation
 ===================
@@ -80,7 +80,7 @@ ASSUMPTIONS: Final = (
     ),
     Assumption(
         BRIDGE_PORT,
-        {"none": "flows from outside do not come in by a port of a bridge (-m physdev)"},
+        {"none": "flows from outside do not arrive by a bridge port (-m physdev)"},
     ),
     Assumption(
         POD_INTERFACE,
@@ -102,7 +102,7 @@ ASSUMPTIONS: Final = (
         },
     ),
     Assumption(POLICY, {"none": "no IPsec policy applies to the packet (-m policy, ipsec)"}),
-    Assumption(SOCKET, {"none": "no socket of the node waits for the packet (-m socket, socket)"}),
+    Assumption(SOCKET, {"none": "no socket on the node matches the packet (-m socket, socket)"}),
     Assumption(
         SOURCE_PORT,
         {"ephemeral": "new flows come from ephemeral ports, 32768 and above (--sport, th sport)"},

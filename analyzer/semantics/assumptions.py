@@ -1,4 +1,4 @@
-"""What an answer rests on besides the dump, in words: only what it really used."""
+"""The assumptions that an answer rests on, in words: only those that it used."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def assumptions(
         yield "the packet is INVALID to conntrack, so it has no entry, and nat does nothing to it"
     else:
         yield (
-            f"the packet is {situation.state} to conntrack, so nat's rules are not asked again, "
-            "and what they made of the flow's first packet is not known"
+            f"the packet is {situation.state} to conntrack, so nat's rules are not evaluated "
+            "again, and what they did to the flow's first packet is not known"
         )
     if m.MatchTcp in judged and situation.state in FIRST:
         yield "a first packet of TCP is a SYN"
@@ -46,9 +46,12 @@ def assumptions(
     if situation.assumed is not None:
         yield from situation.assumed.sentences()
     if SetUpdate in judged:
-        yield "sets that packets fill have room for more, but for those that the dump shows full"
+        yield (
+            "sets that packets are added to have room for more, except those that the dump shows "
+            "are full"
+        )
     if m.MatchNfacct in judged:
-        yield "counters of nfacct have no quota"
+        yield "nfacct objects have no quota"
     if situation.local_addresses is not None:
         own = ", ".join(sorted(map(str, situation.local_addresses)))
         yield f"the node's addresses are {own} and those of loopback"
@@ -59,10 +62,10 @@ def assumptions(
     if not any(isinstance(ruleset, Ruleset) for ruleset in rulesets):
         yield "the node has no rules of iptables-legacy, which nft does not list"
     if any(is_forwarded(leaf) for leaf in every_leaf(tree)):
-        yield "the node forwards, and has a route to where the packet is sent"
+        yield "the node forwards, and has a route to the destination"
     yield (
-        "the kernel's own checks of addresses, as rp_filter and route_localnet, let it pass, and "
-        "devices of REDIRECT and MASQUERADE have one"
+        "the kernel's own address checks (rp_filter, route_localnet) let the packet pass, and "
+        "devices of REDIRECT and MASQUERADE have an address"
     )
 
 

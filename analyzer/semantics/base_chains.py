@@ -1,4 +1,4 @@
-"""The chains that hooks call, of all tables of a node.
+"""The base chains registered at each hook, of all tables on the node.
 
 All tables, whatever has written them, hang their base chains on the same hooks, each with a
 priority; those of iptables have fixed ones.

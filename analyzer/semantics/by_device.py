@@ -1,4 +1,4 @@
-"""Rules that send flows on by the device they pass, of which it is not known which one it is.
+"""Rules that dispatch flows by device, where the device of a flow is not known.
 
 Theory of operation
 ===================

@@ -1,16 +1,16 @@
-"""In which order a hook calls base chains, as far as that is known.
+"""The order in which a hook calls its base chains, as far as it is known.
 
 Theory of operation
 ===================
 
-A hook calls its chains from the lowest priority to the highest, and of two chains of one priority
-first the one that was registered later. Within one ruleset of nft the order of the listing tells
-which was; between two rulesets nobody does, so there each order is possible that keeps that of
-either.
+A hook calls its chains from the lowest priority to the highest, and of two chains with the same
+priority the one registered later first. Within one nft ruleset the order of the listing gives the
+order of registration; between two rulesets nothing does, so every order is possible that keeps
+the order within each.
 
-The chains of type nat are called together, whatever their priorities, from where the first of
-iptables' would be, one after the other until one of them has changed the flow. What calls them is
-registered at all hooks with the first of them, whatever its hook.
+Chains of type nat are called together, whatever their priorities, at the position of iptables'
+nat table, one after another until one of them has set up NAT. Their dispatcher is registered at
+all hooks along with the first of them, whatever its hook.
 
 Source: Linux, net/netfilter/core.c, ``nf_hook_entries_grow``; net/netfilter/nf_nat_core.c,
 ``nf_nat_register_fn``, ``nf_nat_inet_fn``; include/uapi/linux/netfilter_ipv4.h,

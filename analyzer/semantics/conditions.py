@@ -1,4 +1,4 @@
-"""From which sources a packet comes to each leaf of a tree, and which questions tell that."""
+"""Which sources reach each leaf of a tree, and which matches decide that."""
 
 from __future__ import annotations
 

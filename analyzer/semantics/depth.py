@@ -1,4 +1,4 @@
-"""Deep recursion, for as long as it is needed: chains and trees may be thousands of levels deep.
+"""A larger recursion limit while it is needed: chains and trees may be thousands of levels deep.
 
 Python's calls of Python need no stack of C, so the limit guards nothing here; other code, as the
 reader of JSON, does need its guard, and gets it back.

@@ -1,4 +1,4 @@
-"""By which devices flows of pods come in and leave: what is assumed of them.
+"""By which devices pods' flows arrive and leave: what is assumed about them.
 
 Theory of operation
 ===================

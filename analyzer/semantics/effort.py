@@ -1,4 +1,4 @@
-"""How much work the question of one packet may cost, and what it met that costs more.
+"""Bounds on the work for one packet, and which of them a walk reached.
 
 No ruleset of kube-proxy comes near these bounds. What lies beyond them is unresolved, or a mark of
 which some bits are not known, so that the answer is a range that holds the truth; `exceeded` says
@@ -73,26 +73,28 @@ class Effort:
         self._parts += 1
         if self._parts <= MOST_PARTS:
             return True
-        self._cut_off(f"rules tell sources apart more than {MOST_PARTS:,} times")
+        self._cut_off(f"rules split sources more than {MOST_PARTS:,} times")
         return False
 
     def too_many_devices(self) -> str:
         """Note that the chains of some devices were not walked, and return why."""
         return self._cut_off(
-            f"rules send flows on by their device to chains of more than {MOST_BY_DEVICE:,} rules"
+            f"rules dispatch flows by device to chains of more than {MOST_BY_DEVICE:,} rules"
         )
 
     def too_many_branches(self) -> str:
         """Note that a tree was cut off, and return why."""
-        return self._cut_off(f"the ways of a packet have more than {MOST_BRANCHES:,} branches")
+        return self._cut_off(f"the paths of a packet have more than {MOST_BRANCHES:,} branches")
 
     def too_many_chains(self) -> str:
         """Note that a way was not followed any deeper, and return why."""
-        return self._cut_off(f"more than {MOST_NESTED:,} chains lead one into the next")
+        return self._cut_off(f"more than {MOST_NESTED:,} chains are nested")
 
     def shortened(self, rules: tuple[R, ...]) -> tuple[R, ...]:
         """Return the first and the last of too many rules that match on one way."""
-        self.note(f"more than {MOST_RULES:,} rules match on one way of a packet: not all are told")
+        self.note(
+            f"more than {MOST_RULES:,} rules match on one path of a packet: not all are reported"
+        )
         return (*rules[: MOST_RULES // 2], *rules[-MOST_RULES // 2 :])
 
     def joined(self, place: Hashable, one: Packet, other: Packet, *, drawn: bool) -> Packet | None:
@@ -115,7 +117,7 @@ class Effort:
         # All that come from now on go on as one, so that their number stays that of the bits.
         widest = self._widest[key] = _joined(self._widest.get(key, both), both)
         if self._are_asked(one, other):
-            self._cut_off("too many rules that may match or not set marks that others match on")
+            self._cut_off("too many rules that may or may not match set marks that others match on")
         return widest
 
     def asked_bits(self) -> int:
@@ -136,7 +138,7 @@ class Effort:
         return bool(differing_bits(one, other) & self.asked_bits())
 
     def _cut_off(self, bound: str) -> str:
-        self.note(f"{bound}: answers that rest on more are ranges")
+        self.note(f"{bound}: answers that would need more are ranges")
         return bound
 
     def note(self, bound: str) -> None:

@@ -1,4 +1,4 @@
-"""The ends of a packet's ways, told apart as people tell them apart, each with one way there."""
+"""The distinct outcomes of a packet, each with one path that leads to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matches that ask about the flow and its past, of which much is assumed.
+"""Matches on the flow and its history, most of which rest on assumptions.
 
 Source: Linux, net/netfilter/xt_conntrack.c, ``conntrack_mt``; xt_recent.c, ``recent_mt``;
 xt_connmark.c; xt_limit.c; xt_hashlimit.c.

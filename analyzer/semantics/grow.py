@@ -1,4 +1,4 @@
-"""Trees with something put in the place of their leaves."""
+"""Replacing the leaves of a tree by other trees."""
 
 from __future__ import annotations
 

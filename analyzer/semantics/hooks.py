@@ -1,22 +1,22 @@
-"""The way of a packet from hook to hook, and through the base chains of each.
+"""A packet's traversal of the hooks, and of the base chains registered at each.
 
 Theory of operation
 ===================
 
-A hook calls the base chains of several tables one after the other (`base_chains`); what one of them
-accepts goes on to the next, and what all accept to where it is routed. Each table is walked for
-itself (`traverse`), and each end of that walk is continued, with the packet as it is by then, by
-what the next table makes of it. So the tree of the whole way has the chances and the unknowns of
-all tables in it, and the rules of each in order.
+A hook calls the base chains of several tables one after another (`base_chains`); a packet that
+one of them accepts goes to the next, and one that all accept is routed. Each table is walked by
+itself (`traverse`), and each leaf of that walk is continued by the walk of the next table, with
+the packet as changed so far. So the tree of the whole path contains the chances and the unknowns
+of all tables, and the rules of each in order.
 
-A packet from outside meets PREROUTING and then, as its destination says, INPUT, or FORWARD and
-POSTROUTING. One that the node makes meets OUTPUT and POSTROUTING; if it goes to an address of the
-node it comes back over loopback, to PREROUTING and INPUT, with its mark and its conntrack entry,
-and so without another look at nat. OUTPUT sees the device that the first routing chose, even if a
-DNAT sends the packet elsewhere.
+A packet from outside traverses PREROUTING and then, depending on its destination, INPUT, or
+FORWARD and POSTROUTING. A packet from the node itself traverses OUTPUT and POSTROUTING; if its
+destination is an address of the node it comes back over loopback, to PREROUTING and INPUT, with
+its mark and its conntrack entry, so nat is not evaluated again. OUTPUT sees the device that the
+first routing chose, even if DNAT sends the packet elsewhere.
 
-nat is asked for the first packet of a flow only, and not about flows that conntrack does not see.
-Of several chains of nat on a hook the first that translates the flow is the last that is asked.
+nat is evaluated for the first packet of a flow only, and not for flows that conntrack does not
+see. Once a nat chain on a hook has set up NAT for the flow, later nat chains are not evaluated.
 
 Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``;
 net/netfilter/nf_nat_core.c, ``nf_nat_inet_fn``; seen on Linux 6.18.
@@ -231,7 +231,7 @@ class Hooks:
         # Whether nat has changed where a packet goes matters to whom it was sent on by nat.
         if not packet.to_node and (nowhere or (packet.translated is None and not self._is_behind)):
             # One of a range that the kernel chooses, or all that an unknown target may make of it.
-            return Leaf(Unresolved("where the packet is sent is not known"), packet)
+            return Leaf(Unresolved("the packet's destination is not known"), packet)
         return Leaf(Delivered(here), packet)
 
     # --- as far as nat ---
@@ -305,7 +305,7 @@ class Hooks:
                 lost = Leaf(Unresolved(stage.lost), UNKNOWN_PACKET)
                 if self._is_behind and _never_drops(stage):
                     lost = Leaf(Delivered(here=False), _of_some_source(packet))
-                because = f"what {stage.lost}, which is not whole, holds"
+                because = f"the contents of {stage.lost}, which is incomplete"
                 return Either(because, (lost, self._run(rest, packet, then)))
             if stage.is_nat:
                 if packet.tracked is False or self._situation.state == "INVALID":

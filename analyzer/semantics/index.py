@@ -1,4 +1,4 @@
-"""Which rules of a long chain can a packet meet at all?
+"""An index of a long chain: which of its rules a packet can match at all.
 
 KUBE-SERVICES is a list of all Services, searched from its start by the kernel. To answer for one
 packet we look only at rules for its destination address or port, and at those that name neither.

@@ -1,4 +1,4 @@
-"""Whether a packet is in an ipset, of which ``ipset save`` tells what it holds.
+"""Whether a packet matches an ipset whose contents ``ipset save`` gives.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""What a match says about a packet: the only place that gives matches their meaning."""
+"""Evaluates matches against a packet: the only place that gives them their meaning."""
 
 from __future__ import annotations
 

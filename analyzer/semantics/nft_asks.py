@@ -1,4 +1,4 @@
-"""What rules of nft ask of a flow that is assumed, so that an answer can say what it rests on."""
+"""Which assumptions an nft rule depends on, so that an answer can list them."""
 
 from __future__ import annotations
 

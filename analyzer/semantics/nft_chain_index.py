@@ -1,4 +1,4 @@
-"""Which rules of a long chain of nft can a packet meet at all?
+"""An index of a long nft chain: which of its rules a packet can match at all.
 
 What iptables-nft has written is a list of all Services, as in `index`. For one packet we look only
 at rules for its destination address and port, as far as these are known, and at those that name

@@ -1,4 +1,4 @@
-"""What statements of nft make of a packet: translations, marks, fields.
+"""How nft statements change a packet: translations, marks, fields.
 
 Source: Linux, net/netfilter/nft_nat.c, nft_masq.c, nft_redir.c, nft_meta.c, nft_ct.c,
 nft_payload.c; nft(8), "STATEMENTS".

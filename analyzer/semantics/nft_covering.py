@@ -1,4 +1,4 @@
-"""What operands, and the keys of elements, cover of what a packet holds."""
+"""Whether operands, and the keys of elements, cover a packet's values."""
 
 from __future__ import annotations
 

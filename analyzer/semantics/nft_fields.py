@@ -1,4 +1,4 @@
-"""What an expression of nft yields for a packet.
+"""The value that an nft expression loads from a packet.
 
 Source: nft(8), "EXPRESSION TYPES"; Linux, net/netfilter/nft_payload.c, nft_meta.c, nft_ct.c,
 nft_fib.c, nft_numgen.c, nft_hash.c, nft_bitwise.c; seen on Linux 6.18.

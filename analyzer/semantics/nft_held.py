@@ -1,4 +1,4 @@
-"""What an expression of nft may yield: numbers, names, kinds of addresses, draws.
+"""The possible values of an nft expression: numbers, names, address types, draws.
 
 Source: Linux, net/netfilter/nft_numgen.c, ``nft_ng_random_gen``.
 """

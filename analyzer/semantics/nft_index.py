@@ -1,4 +1,4 @@
-"""Elements of sets and maps, found by what they hold."""
+"""Elements of sets and maps, indexed by key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison or a look-up of nft says about a packet.
+"""Evaluates nft comparisons and look-ups against a packet.
 
 Both ask whether an operand covers what a packet holds, and so stand in one file, past 400 lines.
 

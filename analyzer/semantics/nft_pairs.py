@@ -1,4 +1,4 @@
-"""Sets that hold where a packet comes from together with where it goes to.
+"""Sets whose keys combine source and destination.
 
 kube-proxy keeps a set of what comes back to its endpoint, each with its address twice. To ask for
 its elements one by one would tell every endpoint from all others, and each by a walk. Instead

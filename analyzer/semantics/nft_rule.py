@@ -1,4 +1,4 @@
-"""Walk a packet through one rule of nft, statement by statement.
+"""Evaluates one nft rule for a packet, statement by statement.
 
 Source: Linux, net/netfilter/nf_tables_core.c, ``nft_do_chain``.
 """
@@ -92,7 +92,7 @@ class End:
 
 @value
 class _Behind:
-    """The walk goes on behind the rule, whether the rest of it is met or not."""
+    """The walk continues after the rule, whether the rest of it is evaluated or not."""
 
     packet: Packet
 

@@ -1,12 +1,12 @@
-"""Walk a packet through the chains of a table of nft.
+"""Traverses the chains of an nft table, mirroring nft_do_chain.
 
 Theory of operation
 ===================
 
-The walk from a position is cached: see `positions`. Within a rule the statements are met in
-order. What they have done to the packet stays done where a later one of the rule does not hold.
-A statement after which the walk may go on in several ways forks it: each way walks the rest of
-the rule for itself, and the loop goes on with what is behind the rule.
+The walk from a position is cached: see `positions`. Within a rule the statements are evaluated in
+order. Their changes to the packet stay even if a later statement of the rule does not match. A
+statement after which the walk may continue in several ways forks it: each branch evaluates the
+rest of the rule by itself, and the loop continues with the next rule.
 
 Source: Linux, net/netfilter/nf_tables_core.c, ``nft_do_chain``.
 """

@@ -1,4 +1,4 @@
-"""Matches that ask about the node, of which the dump tells nothing: what is assumed decides them.
+"""Matches on the node's state, which no dump contains: assumptions decide them.
 
 Source: Linux, net/ipv4/netfilter/ipt_rpfilter.c, ``rpfilter_mt``; net/netfilter/xt_physdev.c,
 ``physdev_mt``; xt_policy.c, ``policy_mt``; xt_socket.c, ``socket_match``.

@@ -1,4 +1,4 @@
-"""What becomes of packets behind nat: who gets another source address, and who is lost."""
+"""What happens to packets after nat: which get another source address, and which are dropped."""
 
 from __future__ import annotations
 

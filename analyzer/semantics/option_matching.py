@@ -1,4 +1,4 @@
-"""Options of matches: what is asked for may be absent, or negated; and ports."""
+"""Options of matches: absent, given or negated; and ports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of each part of the sources of a packet, where rules have told them apart."""
+"""What holds for each part of a packet's sources after rules have split them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees that are built along a walk through one chain."""
+"""Trees that are built while a chain is walked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions on a walk through chains, and the cache of walks from them.
+"""Positions in a walk through chains, and the cache of walks from them.
 
 Theory of operation
 ===================
@@ -154,4 +154,4 @@ def missing(chain: str, packet: Packet) -> Tree:
 
 def _loops(chain: str, packet: Packet) -> Tree:
     # The kernel refuses chains that loop, so the dump is not what it held.
-    return Leaf(Unresolved(f"chain {chain} leads back to itself"), packet)
+    return Leaf(Unresolved(f"chain {chain} loops back to itself"), packet)

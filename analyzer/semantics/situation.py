@@ -1,4 +1,4 @@
-"""What a match may ask besides the packet: the node, and what is assumed of the flow."""
+"""What matches depend on besides the packet: the node, and assumptions about the flow."""
 
 from __future__ import annotations
 

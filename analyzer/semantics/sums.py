@@ -1,4 +1,4 @@
-"""Bounds on many keys at once, put together from those of the branches of a tree.
+"""Bounds on many keys at once, combined from those of a tree's branches.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""What nat makes of a packet."""
+"""How nat changes a packet."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""Walk a packet through the chains of a table.
+"""Traverses the chains of an iptables table, mirroring ipt_do_table.
 
 Theory of operation
 ===================
 
 The walk from a position is cached: see `positions`.
 
-Rules that certainly do not match cost one loop step. A rule that matches by chance only adds a
-branch and the loop goes on with the rest of the probability, so a KUBE-SVC chain of n endpoints
-is one `Chance` with n branches and the walk does not get deeper with n. Rules after which the
-same chain goes on in two ways, or with a changed packet, are remembered in a list of what is to
-be put around the rest, so they do not make the walk deeper either.
+Rules that certainly do not match cost one loop step. A rule that matches at random only adds a
+branch, and the loop continues with the remaining probability, so a KUBE-SVC chain of n endpoints
+is one `Chance` with n branches and the recursion does not get deeper with n. Rules after which
+the same chain continues in two ways, or with a changed packet, go into a list of what is wrapped
+around the rest, so they do not make the recursion deeper either.
 
 Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
 """

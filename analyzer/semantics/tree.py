@@ -1,4 +1,4 @@
-"""The probability tree that a ruleset gives a packet, and the folds over it."""
+"""The probability tree of a packet in a ruleset, and folds over it."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def shares(tree: Tree, key: Callable[[Leaf], K]) -> Shares[K]:
     """
     found = shares_by_source(tree, key)
     if len(found) > 1:
-        raise ValueError("rules tell sources apart")
+        raise ValueError("rules distinguish sources")
     return found[0][1]
 
 
@@ -330,6 +330,6 @@ def leaves(tree: Tree, weight: Dyadic) -> Iterator[tuple[Leaf, Dyadic]]:
         case Either(because):
             raise ValueError(f"no single distribution: {because}")
         case BySource():
-            raise ValueError("no single distribution: rules tell sources apart")
+            raise ValueError("no single distribution: rules distinguish sources")
         case _:
             assert_never(tree)

@@ -31,11 +31,9 @@ if TYPE_CHECKING:
 def advise(options: SimpleNamespace) -> int:
     """Say what measures would buy, or print the objects as one would leave them."""
     if options.node is not None and not options.dumps:
-        raise UsageError("--node: advise is of every node; it names the node of a DUMP")
+        raise UsageError("--node: advise covers every node; --node only names the node of a DUMP")
     if options.node_of:
-        raise UsageError(
-            "--node-of: advise goes by the nodes that the objects name; add pods to them"
-        )
+        raise UsageError("--node-of: advise takes nodes from the objects; add pods to them")
     measures = [_measure(name) for name in options.measure or USUAL]
     objects = ApiObjects(options)
     every = everywhere(options, objects)
@@ -121,7 +119,7 @@ def _measure(name: str) -> Measure:
     found = measure_of(name)
     if found is None:
         raise UsageError(
-            f"--measure {name}: no such measure, or they do not go together"
+            f"--measure {name}: no such measure, or they cannot be combined"
             + suggestion(name, MEASURES)
         )
     return found
@@ -143,7 +141,7 @@ def _failures(options: SimpleNamespace, objects: ApiObjects) -> Failures:
         known = sorted(objects.cluster.node_names)
         names.update(dict.fromkeys(n for n in known if objects.cluster.zone_of(n) == zone))
     if names and options.depth > 1:
-        raise UsageError("--depth: it goes without --dead-node and --dead-zone, which name a set")
+        raise UsageError("--depth: not with --dead-node or --dead-zone, which name a set")
     return Failures(dead=tuple(names), depth=options.depth)
 
 
@@ -153,7 +151,7 @@ def _objects_of(options: SimpleNamespace, situation: Situation, keys: Iterable[K
     measure = _measure(name)
     fitting = [key for key in keys if is_for(measure, key)]
     if not fitting:
-        raise UsageError(f"--objects-of {name}: none of these Services is one that it is for")
+        raise UsageError(f"--objects-of {name}: it applies to none of these Services")
     refused = []
     for key in fitting:
         changed = measure.change(situation, key)
@@ -165,8 +163,8 @@ def _objects_of(options: SimpleNamespace, situation: Situation, keys: Iterable[K
         raise InputError(f"--objects-of {name}: it changes nothing: {listed(refused)}")
     if situation.client is not None:
         raise UsageError(
-            f"--objects-of {name}: it changes clients and no object; "
-            f"kubeodds client DUMP --client {situation.client}"
+            f"--objects-of {name}: it changes clients, not objects; kubeodds client DUMP --client "
+            f"{situation.client}"
         )
     for each in refused:
         say(f"kubeodds: --objects-of {name}: it changes nothing of {each}")
@@ -181,16 +179,16 @@ def _differing(
     file = ", ".join(options.from_objects)
     if adviser.differing:
         says = (
-            "the walk of generated rules does not agree with what was predicted of "
-            f"{listed([*dict.fromkeys(adviser.differing)])} after a measure: a fault of kubeodds, "
+            "the walk of generated rules disagrees with the prediction for "
+            f"{listed([*dict.fromkeys(adviser.differing)])} after a measure: a fault in kubeodds, "
             "please report it"
         )
         yield _told(file, says, partial=True)
     for each in found:
         if each.predicted is not None:
             says = (
-                f"{each.name}: a dump says otherwise than the objects do; what measures would "
-                "leave is predicted from the objects, at every node"
+                f"{each.name}: a dump and the objects disagree; the results of measures are "
+                "predicted from the objects, at every node"
             )
             yield _told(", ".join(options.dumps), says, partial=False)
 

@@ -33,7 +33,7 @@ def anonymise(options: SimpleNamespace) -> int:
     from analyzer.anonymise.naming import Naming
 
     if options.map is not None and os.path.lexists(options.map):
-        raise UsageError(f"--map {options.map}: it is there already")
+        raise UsageError(f"--map {options.map}: it already exists")
     salt = new_salt() if options.salt_file is None else salt_of(options.salt_file)
     naming = Naming(salt, well_known=not options.every_name)
     files, is_bundle = _files(options)
@@ -54,7 +54,7 @@ def anonymise(options: SimpleNamespace) -> int:
         raise
     removed = ", ".join(f"{number:,} of: {what}" for what, number in naming.removals.items())
     if removed:
-        say(f"kubeodds: not understood and not carried along: {removed}")
+        say(f"kubeodds: not understood and left out: {removed}")
     return PARTLY if removed and options.strict else DONE
 
 
@@ -78,7 +78,7 @@ def _files(options: SimpleNamespace) -> tuple[list[File], bool]:
         before = f"{number}/" if several else ""
         found += [File(f"{before}{each.path}", each.kind, each.data) for each in kept]
     if not found:
-        raise InputError(f"{options.inputs[0]}: nothing in it that is known")
+        raise InputError(f"{options.inputs[0]}: it contains nothing that is recognised")
     return found, is_bundle
 
 
@@ -161,7 +161,9 @@ def _put(options: SimpleNamespace, data: bytes, *, binary: bool) -> None:
             file.write(data)
         return
     if binary and sys.stdout.isatty():
-        raise UsageError("stdout is a terminal; say where the bundle goes by --output FILE.tar.gz")
+        raise UsageError(
+            "stdout is a terminal; write the bundle to a file with --output FILE.tar.gz"
+        )
     sys.stdout.flush()
     if binary and hasattr(sys.stdout, "buffer"):
         sys.stdout.buffer.write(data)

@@ -91,7 +91,9 @@ class _Asked:
         source = options.source or ("external" if options.balancer else "pod")
         if options.balancer:
             if source != "external":
-                raise UsageError(f"--balancer and --from {source}: a balancer stands outside")
+                raise UsageError(
+                    f"--balancer and --from {source}: a load balancer is outside the cluster"
+                )
             inputs = read_nodes(options)
             self._inputs = {each.of.node or each.of.name: each.given for each in inputs}
             self.given = next(iter(self._inputs.values()))
@@ -134,12 +136,12 @@ class _Asked:
         said: dict[str, Fate] = {}
         for name, fate in self._options.fate:
             if name not in known:
-                marked = f"nothing is marked dead of that name{suggestion(name, known)}"
+                marked = f"nothing of that name is marked dead{suggestion(name, known)}"
                 raise UsageError(f"--fate {name}={fate.value}: {marked}")
             if said.setdefault(name, fate) is not fate:
                 raise UsageError(f"--fate {name}: is it {said[name].value}, or {fate.value}?")
         if died.is_anything and not said:
-            self.assumed.append("what is dead is silent; --fate says otherwise")
+            self.assumed.append("dead endpoints are silent; --fate says otherwise")
         return said
 
     # --- a balancer -------------------------------------------------------------------
@@ -166,8 +168,8 @@ class _Asked:
             )
         if unknown:
             self.assumed.append(
-                f"nothing of the rules of {', '.join(unknown)}, so that chances are ranges; give "
-                "their dumps too"
+                f"nothing is known about the rules of {', '.join(unknown)}, so chances are "
+                "ranges; pass their dumps too"
             )
 
     def _weights(self) -> dict[str, int]:
@@ -204,7 +206,9 @@ class _Asked:
         if options.requires:
             for option in ("client", "lookup", "service"):
                 if getattr(options, option) not in (None, []):
-                    raise UsageError(f"--{option}: the journeys of --requires say that themselves")
+                    raise UsageError(
+                        f"--{option}: not with --requires, whose journeys say that themselves"
+                    )
             return tuple(self._journeys())
         names = tuple(dict.fromkeys(options.client))
         resolvers = [RESOLVERS[n] for n in names or RESOLVERS if n in RESOLVERS]
@@ -212,10 +216,14 @@ class _Asked:
         found: list[Operation] = []
         if options.balancer:
             if options.lookup is not None or (names and resolvers):
-                raise UsageError("--balancer: look-ups do not go through it; leave out --lookup")
+                raise UsageError(
+                    "--balancer: look-ups do not go through a load balancer; leave out --lookup"
+                )
             resolvers = []
         if options.lookup is not None and names and not resolvers:
-            raise UsageError(f"--lookup: {', '.join(names)} looks no name up; --client glibc does")
+            raise UsageError(
+                f"--lookup: {', '.join(names)} does not look up names; --client glibc does"
+            )
         asks_names = options.lookup is not None or bool(names) or not options.service
         if resolvers and asks_names:
             conf = self._names.conf(must=options.lookup is not None or bool(names))
@@ -230,7 +238,7 @@ class _Asked:
                 for each in connectors
             ]
         if not found:
-            raise UsageError("there is nothing that these clients can ask; name a --service")
+            raise UsageError("there is nothing that these clients can reach; name a --service")
         return tuple(found)
 
     def _connection(self, connector: Connector, service: ServicePort) -> Connection:
@@ -247,8 +255,8 @@ class _Asked:
 
     def _note_stopped(self, service: ServicePort) -> None:
         says = (
-            f"rules of the node itself may stop flows to {service.name.text}: each packet of these "
-            "is drawn anew, so that chances are ranges"
+            f"rules of the node itself may stop flows to {service.name.text}: each of their "
+            "packets is drawn anew, so chances are ranges"
         )
         if self.world.is_stopped(service) and says not in self.assumed:
             self.assumed.append(says)
@@ -273,7 +281,7 @@ class _Asked:
             if not found and must:
                 where = self.world.source.value
                 raise UsageError(
-                    f"--service: none of these is reached by TCP from {where}"
+                    f"--service: none of these can be reached by TCP from {where}"
                     + (" through a NodePort" if options.balancer else "")
                 )
             return found
@@ -294,7 +302,7 @@ class _Asked:
 
         options = self._options
         if options.balancer:
-            raise UsageError("--balancer and --requires: which of both?")
+            raise UsageError("--balancer and --requires cannot be combined")
         written = journeys_from_bytes(
             read_file(options.requires, options.max_input), options.requires
         )
@@ -323,7 +331,7 @@ class _Asked:
         found = [s for s in services if s.protocol == "tcp" and id(s) in reached]
         if len(found) != 1:
             names = ", ".join(s.name.text for s in found)
-            says = f"it may be {names}" if found else "none is reached by TCP from there"
+            says = f"it may be {names}" if found else "none can be reached by TCP from there"
             raise InputError(f"{place}: connect = {what!r} has to name one ServicePort; {says}")
         return self._connection(self._tuned(CONNECTORS[name]), found[0])
 
@@ -341,7 +349,7 @@ class _Asked:
         pods = self._objects.callers(namespace, selector)
         if not pods:
             raise UsageError(
-                f"--caller {namespace}/{selector}: the objects have no such pod; give --objects "
+                f"--caller {namespace}/{selector}: the objects have no such pod; pass --objects "
                 "with pods"
             )
         found = callers(pods, self.died, self.given.cluster)
@@ -349,6 +357,6 @@ class _Asked:
         elsewhere = {node for node in found.living.values() if node not in (None, here)}
         if here is not None and elsewhere and not self._options.balancer:
             self.assumed.append(
-                f"callers on {', '.join(sorted(elsewhere))} meet the same rules as on {here}"
+                f"callers on {', '.join(sorted(elsewhere))} traverse the same rules as on {here}"
             )
         return found

@@ -45,12 +45,12 @@ class Names:
             UsageError: it is no name.
         """
         if not all(name.removesuffix(".").split(".")):
-            raise UsageError(f"--lookup {name}: {name!r} is no name, for example app.default")
+            raise UsageError(f"--lookup {name}: {name!r} is not a name (for example app.default)")
         unknown = [each for each in conf.others if each in RESOLVERS[resolver].others]
         if unknown:
             raise InputError(
-                f"{self._options.resolv_conf}: what {resolver} does with `options {unknown[0]}` is "
-                "not known here; leave it out of the file, or name other clients by --client"
+                f"{self._options.resolv_conf}: what {resolver} does with `options {unknown[0]}` "
+                "is not known; leave it out of the file, or choose other clients with --client"
             )
         return LookUp(
             resolver=RESOLVERS[resolver], conf=conf, name=name, exists=self._exists(name, conf)
@@ -70,7 +70,7 @@ class Names:
         possible = {bare, *(f"{bare}.{each}" for each in conf.search)}
         if known & possible:
             return lambda candidate: candidate in known
-        says = f"{bare} is no Service of this cluster: it has an address as it is"
+        says = f"{bare} is not a Service of this cluster: it is assumed to exist as given"
         if says not in self._assumed:
             self._assumed.append(says)
         return lambda candidate: candidate == bare
@@ -104,7 +104,7 @@ class Names:
         if found is None:
             if must:
                 raise UsageError(
-                    "which name server? The dump shows no kube-dns, or more than one; say it by "
+                    "which name server? The dump shows no kube-dns, or more than one; pass "
                     "--resolv-conf FILE"
                 )
             return None
@@ -127,12 +127,10 @@ class Names:
 
     def _assume_of(self, conf: ResolvConf, others: Sequence[str]) -> None:
         told = [
-            f"nothing of the name server {each}, which is no Service of this dump: chances are "
-            "ranges"
+            f"nothing is known about name server {each}, which is not a Service of this dump: "
+            "chances are ranges"
             for each in others
         ]
         if conf.others:
-            told.append(
-                f"{', '.join(conf.others)} of resolv.conf: nothing that these clients go by"
-            )
+            told.append(f"{', '.join(conf.others)} of resolv.conf: ignored by these clients")
         self._assumed += [each for each in told if each not in self._assumed]

@@ -184,12 +184,12 @@ def _told(read: FromDumps, lacking: dict[str, list[str]], folder: str) -> Iterat
         yield partial_warning("node-without-dump", says, folder)
     if read.unknown:
         says = (
-            f"the objects have no node called {listed(read.unknown)}, so that what is dead, and "
-            "who lives, is not told of it; see --name-from of cluster build"
+            f"the objects have no node named {listed(read.unknown)}, so it is not known what is "
+            "dead or alive there; see --name-from of cluster build"
         )
         yield partial_warning("unknown-node", says, folder)
     for name, nodes in [*lacking.items()][:_MOST_TOLD]:
-        says = f"{name}: the rules of {listed(nodes)} have none for it"
+        says = f"{name}: the rules of {listed(nodes)} do not have it"
         yield partial_warning("missing-service", says, folder)
     if len(lacking) > _MOST_TOLD:
         says = f"{count(len(lacking) - _MOST_TOLD, 'more ServicePort')} are not at every node"
@@ -199,4 +199,4 @@ def _told(read: FromDumps, lacking: dict[str, list[str]], folder: str) -> Iterat
 def _why(read: FromDumps) -> str:
     """Return why no node is known, of the first of them."""
     first = next(iter((*read.failed, *read.unseen)), None)
-    return "it holds no node" if first is None else f"{first[0]}: {first[1]}"
+    return "it contains no node" if first is None else f"{first[0]}: {first[1]}"

@@ -122,13 +122,16 @@ class Losses:
         """Give what was called dead and no dump has, and what was so while there are no dumps."""
         for name, is_seen in self._seen.items():
             if not is_seen:
-                says = f"{name} is in none of the dumps, and loses nothing there"
+                says = f"{name} is in none of the dumps, so it loses nothing there"
                 yield Diagnostic(
                     severity=Severity.WARNING, code="dead-unseen", message=says, file=file
                 )
         for each in self._windows:
             if each not in self._asked:
-                says = f"{each[1]} was dead at no time between the dumps: what it cost is not known"
+                says = (
+                    f"{each[1]} was not dead at any time between the dumps: what it cost is not "
+                    "known"
+                )
                 yield partial_warning("dead-elsewhen", says, file)
 
     def _unready(self, service: ServicePort, died: Dead, at: int) -> Dead:

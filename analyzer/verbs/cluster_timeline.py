@@ -53,15 +53,17 @@ if TYPE_CHECKING:
 
 #: Dumps between two collections of cycles: the program runs without a collector.
 _COLLECTS: Final = 8
-_NOTHING: Final = "its rules lead to no Service; is the dump whole?"
+_NOTHING: Final = "its rules have no Service; is the dump complete?"
 
 
 def timeline(options: SimpleNamespace) -> int:
     """Say what became of the rules, and return the exit status."""
     if options.dead_by_objects and not options.objects:
-        raise UsageError("--dead-by-objects: it takes --objects")
+        raise UsageError("--dead-by-objects: needs --objects")
     if options.max_lost is not None and not (options.dead_by_objects or [*in_words(options)]):
-        raise UsageError("--max-lost: nobody is dead; add --dead, --dead-node or --dead-zone")
+        raise UsageError(
+            "--max-lost: nothing is marked dead; add --dead, --dead-node or --dead-zone"
+        )
     for name in ("name_from", "time_from"):
         if getattr(options, name) is not None:
             setattr(options, name, checked_pattern(getattr(options, name), name.replace("_", "-")))
@@ -128,7 +130,7 @@ class _Courses:
                     advance(len(dumps), sum(map(len, by_node.values())))
         if not any(states.values()):
             why = next((f"{e.source}: {e.why}" for c in courses for e in c.looks if e.why), "")
-            raise InputError(why or "no dump says anything")
+            raise InputError(why or "no dump could be used")
         every = View(services=tuple(self._contents.services.values()), mode="", node=None)
         self._asked = names_in([every], self._options.service, self._options.namespace)
         wrong, why = self._wrong(states)
@@ -319,14 +321,20 @@ class _Courses:
     def _assumed(self, courses: Sequence[NodeCourse]) -> Iterator[str]:
         clocks = {each.clock for node in courses for each in node.good}
         if "dump" in clocks:
-            yield "clocks of nodes are in UTC, where a dump tells its time without a zone"
+            yield "clocks of nodes are in UTC, if a dump gives its time without a zone"
         if "file" in clocks:
-            yield "where nothing else tells when a dump was taken, when its file was written"
-        yield "between two dumps rules changed once, at any time; what came and went was not seen"
+            yield "a dump without a time was taken when its file was written"
+        yield (
+            "between two dumps rules changed once, at any time; what appeared and disappeared "
+            "was not seen"
+        )
         if len(self._times) == 1:
             yield "the objects were the same all the time"
         elif self._times:
-            yield "objects were before the first of them as then, and behind the last as then"
+            yield (
+                "before the first objects they were as in the first, and after the last as in "
+                "the last"
+            )
 
 
 def _holds(
@@ -391,10 +399,11 @@ def _told(file: str, courses: Sequence[NodeCourse]) -> Iterator[Diagnostic]:
                 yield partial_warning("dump-failed", f"{node.node}: {look.why}", look.source)
     hint = "--name-from or --node say which dumps are of one node"
     if alone := [each.node for each in courses if len(each.good) == 1]:
-        says = f"one dump alone says nothing of time: {listed(alone)}; {hint}"
+        says = f"a single dump says nothing about time: {listed(alone)}; {hint}"
         yield partial_warning("one-dump", says, file)
     if together := [each.node for each in courses if each.is_twice_at_once]:
         says = (
-            f"several dumps of one time, which may be of several nodes: {listed(together)}; {hint}"
+            f"several dumps from one time, which may be of several nodes: {listed(together)}; "
+            f"{hint}"
         )
         yield partial_warning("same-time", says, file)

@@ -19,7 +19,7 @@ def explore(options: SimpleNamespace) -> int:
     """Run until somebody quits."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "explore wants a terminal; kubeodds loss prints the same once, and kubeodds whatif "
+            "explore needs a terminal; kubeodds loss prints the same once, and kubeodds whatif "
             "--format html writes a page with check-boxes"
         )
     gc.enable()  # it goes on for long, and the program begins without

@@ -187,7 +187,7 @@ def _asked(options: SimpleNamespace, given: Input) -> Asked:
     from analyzer.questions.judging import dead_of
 
     if options.frozen and options.healing:
-        raise UsageError("--frozen and --healing: which of both?")
+        raise UsageError("--frozen and --healing cannot be combined")
     with_api: frozenset[Endpoint] = frozenset()
     if options.dies_with_api:
         named = {"dead": options.dies_with_api, "dead_node": [], "dead_zone": []}

@@ -246,8 +246,10 @@ def _diagnostics(given: Given, judge: Judge) -> Iterator[Diagnostic]:
         yield Diagnostic(
             severity=Severity.WARNING,
             code="prediction",
-            message="the walk of generated rules does not agree with what was predicted of "
-            f"{listed(judge.differing)}: a fault of kubeodds, please report it",
+            message=(
+                "the walk of generated rules disagrees with the prediction for "
+                f"{listed(judge.differing)}: a fault in kubeodds, please report it"
+            ),
             file="rules",
             partial=True,
         )

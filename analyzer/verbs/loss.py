@@ -91,7 +91,7 @@ def _propose(options: SimpleNamespace, given: Input) -> None:
     found = suggested(options, given)
     if found:
         say(
-            "conntrack speaks against some endpoints (kubeodds suspects); to ask about them: "
+            "some endpoints look dead in conntrack (kubeodds suspects); to see what they cost: "
             f"{found}"
         )
 

@@ -104,8 +104,8 @@ def _of_family(options: SimpleNamespace, given: Input) -> Input:
         return own[0]
     if len(parts) > 1 and options.format == "text" and options.prints != "conntrack":
         raise UsageError(
-            "dumps of both IP versions: ask for one after the other, --family ip and --family ip6, "
-            "or for --format json"
+            "dumps of both IP versions: run --family ip and --family ip6 one after the other, or "
+            "--format json"
         )
     return given
 
@@ -119,8 +119,10 @@ def _old(told: Freshness, most: int, file: str) -> Iterator[Diagnostic]:
         yield Diagnostic(
             severity=Severity.WARNING,
             code="old-dump",
-            message=f"these rules are {long(age)} old, by this machine's clock and if the node's "
-            "is in UTC: endpoints may be others by now; take the dump anew before a change is "
-            "applied",
+            message=(
+                f"these rules are {long(age)} old, by this machine's clock and if the node's is "
+                "in UTC: endpoints may have changed; take the dump again before you apply a "
+                "change"
+            ),
             file=file,
         )

@@ -37,11 +37,11 @@ def salt_of(name: str) -> bytes:
     except FileExistsError:
         salt = read_file(name, _MOST_SALT).strip()
         if name != "-" and _others_may_read(name):
-            say(f"kubeodds: {name}: others may read this salt, and find names with it: chmod 600")
+            say(f"kubeodds: {name}: others can read this salt, and find names with it: chmod 600")
         if len(salt) < _LEAST_SALT:
             raise InputError(
-                f"{name}: a salt has {_LEAST_SALT} bytes at least; name a file that is not there, "
-                "and one is made"
+                f"{name}: a salt has at least {_LEAST_SALT} bytes; name a file that does not "
+                "exist, and it is created"
             ) from None
         return salt
     salt = new_salt().hex().encode()

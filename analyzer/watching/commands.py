@@ -94,7 +94,7 @@ def _read(
         if len(found) > most:
             raise InputError(f"{name}: printed {too_large(most)}")
         if signals.is_ended():
-            raise InputError(f"{name}: cut off, since the watch ends")
+            raise InputError(f"{name}: stopped, since the watch ends")
 
 
 def _has_ended(number: int) -> bool:

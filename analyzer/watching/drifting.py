@@ -93,7 +93,7 @@ class Drifting:
         if not self._objects.items:
             return "there are no --objects"
         if self._options.node is None:
-            return "--node says whose rules these are"
+            return "--node says which node the rules are from"
         mode = given.view.mode
         if mode not in self._wanted:
             self._wanted[mode] = self._predicted(mode)

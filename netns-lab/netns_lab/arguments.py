@@ -73,20 +73,24 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the verbs of the lab."""
     found = Parser(
         prog="kubeodds lab",
-        description="Replay new flows through a dump's rules in network namespaces of this "
-        "machine, and hold the counts against the prediction. The host's own network is left "
-        "before anything else is done.",
+        description=(
+            "Replay new flows through a dump's rules in network namespaces of this machine, and "
+            "compare the counts with the prediction. The program leaves the host's own network "
+            "before it does anything else."
+        ),
     )
     verbs = found.add_subparsers(dest="verb", metavar="VERB", required=True)
-    run = _verb(verbs, "run", "replay new flows, count where each lands")
+    run = _verb(verbs, "run", "replay new flows, count where each arrives")
     run.add_argument(
         "--flows", type=_flows, default=10_000, help="new flows for each route (default: 10000)"
     )
     run.add_argument(
         "--trace",
         action="store_true",
-        help="send one more flow of each route, and hold the rules that the kernel says it matched "
-        "against `kubeodds trace`",
+        help=(
+            "send one more flow of each route, and compare the rules that the kernel says it "
+            "matched with `kubeodds trace`"
+        ),
     )
     _add_schedule(run)
     _add_capture(run)
@@ -98,16 +102,19 @@ def parser() -> argparse.ArgumentParser:
     clients.add_argument(
         "--client",
         metavar="COMMAND",
-        help="run this in place of nc and dig: {vip} and {port} stand for the frontend, {name} for "
-        "the Service's name in the cluster's DNS, which answers as the dump's Services are; it "
-        "succeeds where its exit status is 0, and has to end within 60 s, or what --like waits "
-        "and 60 s more",
+        help=(
+            "run this instead of nc and dig: {vip} and {port} stand for the frontend, {name} for "
+            "the Service's name in the cluster's DNS, which knows the dump's Services; it "
+            "succeeds if its exit status is 0, and must end within 60 s, or the time that --like "
+            "waits plus 60 s"
+        ),
     )
     clients.add_argument(
         "--like",
-        **{**CLIENT_OPTIONS["--client"], "help": "what COMMAND does, one after the other, by names "
-           "of clients that `kubeodds client` knows, for example glibc,tcp (default: nothing is "
-           "predicted)"},
+        **{**CLIENT_OPTIONS["--client"], "help": (
+            "what COMMAND does, in sequence, by names of clients that `kubeodds client` knows, "
+            "for example glibc,tcp (default: nothing is predicted)"
+        )},
     )  # fmt: skip
     for name in ("--timeout", "--tries"):
         clients.add_argument(name, **CLIENT_OPTIONS[name])
@@ -118,8 +125,10 @@ def parser() -> argparse.ArgumentParser:
         type=_resolution,
         default=_RESOLUTION,
         metavar="PERCENT",
-        help="notice shares that are off by so much; flows are as many as that takes "
-        "(default: 5%%)",
+        help=(
+            "detect shares that are off by this much; it sends as many flows as that takes "
+            "(default: 5%%)"
+        ),
     )
     _add_sources(verify, "all of them")
     repairs = _verb(
@@ -136,10 +145,11 @@ def parser() -> argparse.ArgumentParser:
     repairs.set_defaults(namespace=[])
     hands_on = verbs.add_parser(
         "shell",
-        help="a shell in the lab, or a command behind --",
-        description="Build the lab and open a shell in a place of it: endpoints answer, and say "
-        "who they are. A command behind -- is run instead, and its exit status is that of "
-        "kubeodds.",
+        help="a shell in the lab, or a command after --",
+        description=(
+            "Build the lab and open a shell in one of its places: endpoints answer with their "
+            "names. A command after -- is run instead, and kubeodds exits with its status."
+        ),
         examples=EXAMPLES["shell"],
     )
     _add_lab_options(hands_on)
@@ -148,9 +158,11 @@ def parser() -> argparse.ArgumentParser:
         dest="place",
         metavar="PLACE",
         default="client",
-        help="client (a pod that is no endpoint), node (where the rules are), pods (this node's "
-        "endpoints), another node, outside, world, or a pod by its address or its name "
-        "(default: client)",
+        help=(
+            "client (a pod that is not an endpoint), node (where the rules are), pods (this "
+            "node's endpoints), another node, outside, world, or a pod by its address or its "
+            "name (default: client)"
+        ),
     )
     again = verbs.add_parser(
         "judge",
@@ -188,7 +200,7 @@ def _add_lab_options(parser: argparse.ArgumentParser) -> None:
             action.help = (
                 f"{action.help}; KIND says how: {GRAMMAR}"
                 if action.dest == "dead"
-                else (f"{action.help}; KIND as of --dead")
+                else (f"{action.help}; KIND as for --dead")
             )
     for action in parser._actions:  # noqa: SLF001  # argparse has no way to add a name
         if action.dest == "others":
@@ -198,7 +210,7 @@ def _add_lab_options(parser: argparse.ArgumentParser) -> None:
         "--rules",
         metavar="NODE=DUMP",
         **several(),
-        help="another node's own dump: what comes for its pods goes through these rules too",
+        help="another node's own dump: packets for its pods traverse these rules too",
     )
     parser.add_argument(
         "--lenient",
@@ -208,43 +220,45 @@ def _add_lab_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         choices=list(BACKENDS),
-        help="what loads the rules: iptables-legacy, iptables-nft, or nft itself a ruleset of nft "
-        "(default: what wrote the dump)",
+        help=(
+            "what loads the rules: iptables-legacy, iptables-nft, or, for nft rulesets, nft "
+            "itself (default: what wrote the dump)"
+        ),
     )
 
 
 def _add_schedule(parser: argparse.ArgumentParser) -> None:
     during = parser.add_argument_group(
-        "what happens during a run", "new flows at a steady rate, in place of --flows"
+        "what happens during a run", "new flows at a steady rate, instead of --flows"
     )
     during.add_argument(
         "--for",
         dest="seconds",
         metavar="TIME",
         type=_seconds,
-        help="send new flows for so long, for example 30s, and follow open connections",
+        help="send new flows for this long, for example 30s, and follow open connections",
     )
     during.add_argument(
         "--kill",
         metavar="WHAT[:KIND]@TIME",
         **several(),
-        help="let a node or an endpoint die, so long after the beginning, for example master@5s",
+        help="a node or an endpoint dies this long after the start, for example master@5s",
     )
     during.add_argument(
-        "--revive", metavar="WHAT@TIME", **several(), help="let what died live again"
+        "--revive", metavar="WHAT@TIME", **several(), help="what died is alive again"
     )
     during.add_argument(
         "--replace-rules",
         dest="replace",
         metavar="FILE@TIME",
         **several(),
-        help="load another dump of the node in place of the rules that are there",
+        help="load another dump of the node in place of the present rules",
     )
     during.add_argument(
         "--resync",
         metavar="@TIME",
         **several(),
-        help="write kube-proxy's rules anew, as its full sync does",
+        help="write kube-proxy's rules again, as its full sync does",
     )
     during.add_argument(
         "--rate",
@@ -258,23 +272,27 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         type=_connections,
         default=_CONNECTIONS,
         metavar="N",
-        help=f"connections of TCP to keep open, each of a byte at a time (default: {_CONNECTIONS})",
+        help=f"TCP connections to keep open, sending a byte at a time (default: {_CONNECTIONS})",
     )
 
 
 def _add_capture(parser: argparse.ArgumentParser) -> None:
-    capture = parser.add_argument_group("flows of a capture", "in place of --flows")
+    capture = parser.add_argument_group("flows of a capture", "instead of --flows")
     capture.add_argument(
         "--pcap",
         metavar="FILE",
-        help="replay the flows to Services in a capture taken elsewhere, pcap or pcapng: each from "
-        "what stands for its client in the lab, and from its own port",
+        help=(
+            "replay the flows to Services in a capture taken elsewhere, pcap or pcapng: each "
+            "from the lab address that stands for its client, and from its own port"
+        ),
     )
     capture.add_argument(
         "--timing",
         choices=("kept", "flat"),
-        help="kept: flows leave as far apart as they were captured; flat: one right after the "
-        "other (default: flat)",
+        help=(
+            "kept: flows leave at the captured intervals; flat: one right after another "
+            "(default: flat)"
+        ),
     )
 
 
@@ -290,7 +308,7 @@ def _seconds(text: str) -> float:
 def _rate(text: str) -> float:
     found = rate_from_text(text)
     if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of flows a second")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of flows per second")
     return float(found)
 
 
@@ -325,7 +343,7 @@ def _resolution(text: str) -> float:
 
 def _source(text: str) -> str:
     if text not in SOURCES:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SOURCES)}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(SOURCES)}")
     return text
 
 

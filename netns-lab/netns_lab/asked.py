@@ -108,7 +108,7 @@ def other_nodes(
         if not sign or not file:
             raise UsageError(f"--rules {word}: expected NODE=DUMP, for example worker2=dump2.txt")
         if name == given.view.node:
-            raise UsageError(f"--rules {word}: {name} is the node whose dump was given already")
+            raise UsageError(f"--rules {word}: {name} is the node that DUMP is from")
         if name not in given.cluster.node_names:
             raise UsageError(
                 f"--rules {word}: no such node is known"
@@ -118,7 +118,7 @@ def other_nodes(
     found, said_of = [], []
     for name, dumps in files.items():
         if dead.takes(name, given.cluster):
-            text = f"--rules {name}: that node is dead, so that its rules decide nothing"
+            text = f"--rules {name}: that node is dead, so its rules have no effect"
             said_of.append(_warning("rules-of-the-dead", text, dumps[0]))
             continue
         own = {"dumps": dumps, "node": name, "node_ip": [], "others": []}

@@ -48,8 +48,8 @@ def load_beside(namespace: Namespace, first: Backend, question: Beside) -> tuple
             other = tables.setdefault((load, name), ruleset.file)
             if other != ruleset.file:
                 raise LabError(
-                    f"{ruleset.file}: it has table {printable(str(name))}, as {other} has, and a "
-                    "node has one of each: give one dump that has the rules of both"
+                    f"{ruleset.file}: both this and {other} have table {printable(str(name))}, "
+                    "and a node has only one: pass one dump that has the rules of both"
                 )
         found.append(load(namespace, ruleset, lenient=question.lenient))
     return tuple(found)

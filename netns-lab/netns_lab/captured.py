@@ -34,16 +34,16 @@ _MOST_PLACES: Final = 10_000
 _NAMED: Final = 5
 
 LATER: Final = "later packets of flows to Services"
-AGAIN: Final = "first packets once more: sent again, captured twice, or a port used again"
-ANSWERS: Final = "answers of Services"
+AGAIN: Final = "repeated first packets: sent again, captured twice, or a reused port"
+ANSWERS: Final = "replies of Services"
 TO_ENDPOINTS: Final = "to an endpoint itself: direct, or captured behind DNAT"
 OF_ENDPOINTS: Final = "from an endpoint itself"
 ELSEWHERE: Final = "to no Service of the dump"
 PERHAPS: Final = (
-    "perhaps to a NodePort: the node's addresses are not known; pass --objects with --node, or "
+    "possibly to a NodePort: the node's addresses are not known; pass --objects with --node, or "
     "--node-ip"
 )
-BEYOND: Final = f"of flows behind the first {MOST_FLOWS:,}"
+BEYOND: Final = f"of flows after the first {MOST_FLOWS:,}"
 NOT_ASKED: Final = "to Services that --service does not name"
 NOT_FROM: Final = "from sources that --from does not name"
 FORGOTTEN: Final = (
@@ -217,7 +217,7 @@ class Capture:
         """Put a flow to others of its route, or return why it is not replayed."""
         found = self._route(service, frontend, source, flow.client)
         if found is None:
-            return "of which the dump tells no route from there"
+            return "for which the dump has no route from there"
         route, why = found
         if why is not None:
             return why

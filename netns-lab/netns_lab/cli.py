@@ -59,7 +59,7 @@ def _run(options: SimpleNamespace) -> int:
         of_capture: int = importlib.import_module("netns_lab.pcap_run").run(options)
         return of_capture
     if options.timing is not None:
-        raise UsageError("--timing: of which capture? Give --pcap FILE")
+        raise UsageError("--timing: needs --pcap FILE")
     if is_asked(options):
         leave_host()
         status: int = importlib.import_module("netns_lab.phased").run(options)
@@ -104,7 +104,7 @@ def _repair(options: SimpleNamespace) -> int:
     """Prove the repair: which routes, `repair_of` says, and what they do, the kernel."""
     made_up = set_up(options, options.flows)
     if len(made_up.labs) > 1:
-        raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
+        raise LabError("one IP version at a time: pass the dump of iptables, or that of ip6tables")
     labs, given, dead, deaths, left_out = made_up[:5]
     ((lab, routes),) = labs
     made = repair_of(options, given, dead, ApiObjects(options))
@@ -171,7 +171,7 @@ def _program(options: SimpleNamespace, given: Input) -> Any:
     if options.client is None:
         for name in ("like", "timeout", "tries"):
             if getattr(options, name):
-                raise UsageError(f"--{name}: of which program? Give --client COMMAND")
+                raise UsageError(f"--{name}: needs --client COMMAND")
         return None
     programs = importlib.import_module("netns_lab.programs")
     naming = importlib.import_module("netns_lab.naming")

@@ -278,8 +278,8 @@ def run_client(
             spoilt, at_once = spoilt + 1, max(1, at_once // 2)
             if spoilt == _MOST_SPOILT:
                 raise LabError(
-                    f"{' '.join(arguments)}: this machine is too busy to tell who is lost from who "
-                    f"has to wait, of late for {batch.stalled:.1f} s; try again when it is not"
+                    f"{' '.join(arguments)}: this machine is too busy to tell lost clients from "
+                    f"delayed ones (it stalled for {batch.stalled:.1f} s); try again later"
                 )
             continue
         spoilt = 0

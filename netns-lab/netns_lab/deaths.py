@@ -131,7 +131,7 @@ def parted(word: str, nodes: Collection[str] = ()) -> tuple[str, Kind | None]:
     kind = kind_from_text(last) if sign else None
     if kind is None:
         if what in nodes:  # no address, whose last part may be anything
-            raise UsageError(f"--dead {word}: {last!r} is none of {', '.join(FATES)}")
+            raise UsageError(f"--dead {word}: {last!r} is not one of {', '.join(FATES)}")
         return word, None
     if not what:
         raise UsageError(f"--dead {word}: what is {last}? Give WHAT:KIND")
@@ -174,7 +174,9 @@ def death_of(
     living = {each.address for each in ports}
     whole = is_node or not any(each.address in living for each in found.endpoints)
     if kind.name == "arp" and not whole:
-        raise UsageError(f"--dead {what}:arp: a neighbour is of an address, not of one port")
+        raise UsageError(
+            f"--dead {what}:arp: a neighbour entry is for an address, not for one port"
+        )
     return Death(
         what=what,
         kind=kind,
@@ -207,8 +209,8 @@ def without_flapping(deaths: Iterable[Death]) -> tuple[Death, ...]:
     for each in every:
         if each.kind.name == "flap":
             raise LabError(
-                f"--dead {each.what}:{each.kind}: what goes up and down takes time to be seen; "
-                "add --for, for example --for 30s"
+                f"--dead {each.what}:{each.kind}: flapping takes time to observe; add --for, for "
+                "example --for 30s"
             )
     return every
 

@@ -32,7 +32,7 @@ _SYN, _ACK = 0x02, 0x10
 _INIT: Final = 1
 
 #: Why a packet is none of a flow; each is counted.
-CUT: Final = "cut short by the capture, or damaged"
+CUT: Final = "truncated by the capture, or damaged"
 FRAGMENTS: Final = "fragments of IP"
 NOT_IP: Final = "not IP"
 

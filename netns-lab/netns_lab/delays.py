@@ -57,8 +57,8 @@ class Delay:
         (number,) = struct.unpack_from("=i", answer, 16)
         if number:
             raise LabError(
-                f"{self._namespace.name}: this kernel has no queue of netfilter (error {-number}), "
-                "which slow=MS takes"
+                f"{self._namespace.name}: this kernel has no netfilter queue (error {-number}), "
+                "which slow=MS needs"
             )
 
     def _send(self, kind: int, body: bytes, flags: int = _REQUEST) -> None:

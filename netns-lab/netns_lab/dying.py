@@ -74,7 +74,7 @@ class Dying:
             if host is None:
                 raise LabError(
                     f"--dead {death.what}:{death.kind}: {next(iter(endpoints))} is an address of "
-                    "the node whose rules these are: only its process can be gone; leave out "
+                    "the node that the rules are from: only its process can be gone; leave out "
                     f":{death.kind}"
                 )
 

@@ -61,7 +61,7 @@ class Iptables(Backend):
                 self._restore(ruleset)
             case _:
                 raise LabError(
-                    f"{ruleset.file}: iptables loads no ruleset of nft; leave --backend out"
+                    f"{ruleset.file}: iptables cannot load an nft ruleset; leave out --backend"
                 )
 
     def _restore(self, ruleset: Ruleset) -> None:
@@ -126,7 +126,9 @@ class Iptables(Backend):
             text = f"this rule is not loaded: {why}"
             self.notes.append(partial_warning("rule-left-out", text, file, rule.location.line))
         for table, names in wanted.missing.items():
-            text = f"table {table} has no chain {listed(names)}, to which rules lead: made, empty"
+            text = (
+                f"table {table} has no chain {listed(names)}, to which rules jump: created, empty"
+            )
             self.notes.append(partial_warning("missing-chain", text, file))
 
     def replacement(self, ruleset: Rules) -> tuple[list[str], str]:
@@ -138,7 +140,9 @@ class Iptables(Backend):
             case Ruleset(family=self.family):
                 wanted = Wanted(ruleset, lenient=self.lenient)
             case _:
-                raise LabError(f"{ruleset.file}: it is not of the kind of rules that it replaces")
+                raise LabError(
+                    f"{ruleset.file}: it is not of the same kind as the rules that it replaces"
+                )
         self._make_room(wanted)
         self._note(wanted)
         gone = [t for t in self.ruleset.tables.values() if t.name not in ruleset.tables]

@@ -45,7 +45,7 @@ def use_resolv_conf(text: str) -> None:
     """
     at = RESOLV_CONF.resolve()
     if not at.is_file():
-        raise LabError(f"{at}: not a file, so that programs cannot be given another one")
+        raise LabError(f"{at}: not a file, so it cannot be replaced for programs")
     fresh_folder(_HOLDS)
     held = _HOLDS / RESOLV_CONF.name
     held.write_text(text, encoding="utf-8")

@@ -102,7 +102,7 @@ def _loadable(table: Table, file: str) -> Table:
     chains = {name: _chain(chain) for name, chain in table.chains.items()}
     for chain in chains.values():
         if chain.hook is not None and chain.priority is None:
-            raise LabError(f"{file}: {where} does not say the priority of chain {chain.name}")
+            raise LabError(f"{file}: {where} does not give the priority of chain {chain.name}")
         for rule in chain.rules:
             _check_understood(rule, f"{rule.location}")
     updated = {s.set for c in chains.values() for r in c.rules for s in _updates(r)}
@@ -186,7 +186,9 @@ def _frame(table: Table, file: str) -> Iterator[Table]:
     frame = replace(table, chains=chains, sets=sets)
     for word in _strings(frame):
         if not _HARMLESS.fullmatch(word):
-            raise LabError(f"{file}: {word!r} in table {table.family} {table.name} is none of nft")
+            raise LabError(
+                f"{file}: {word!r} in table {table.family} {table.name} is not an nft word"
+            )
     yield replace(frame, chains={})
     names = list(chains)
     bare = replace(frame, sets={}, objects={}, flowtables={})
@@ -219,7 +221,7 @@ def _written(write: Callable[[T], str], given: T, where: str) -> str:
     except ValueError as error:
         raise LabError(f"{where}: {error}") from None
     if not _ONE_COMMAND.fullmatch(_QUOTED.sub("", text)):
-        raise LabError(f"{where}: {text[:60]!r} is no one command of nft")
+        raise LabError(f"{where}: {text[:60]!r} is not a single nft command")
     return text
 
 

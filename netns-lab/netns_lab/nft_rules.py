@@ -68,7 +68,7 @@ class Nftables(Backend):
                 pass
             case _:
                 raise LabError(
-                    f"{ruleset.file}: nft loads no dump of iptables-save; leave --backend out"
+                    f"{ruleset.file}: nft cannot load a dump of iptables-save; leave out --backend"
                 )
         self._ruleset = ruleset
         self._nft = Nft(self.namespace)
@@ -130,7 +130,9 @@ class Nftables(Backend):
             case NftRuleset():
                 pass
             case _:
-                raise LabError(f"{ruleset.file}: it is not of the kind of rules that it replaces")
+                raise LabError(
+                    f"{ruleset.file}: it is not of the same kind as the rules that it replaces"
+                )
         self._place(devices(ruleset))
         before, self._ruleset = self._ruleset, ruleset
         return self._instead_of(before.tables, ruleset)

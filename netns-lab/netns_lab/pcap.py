@@ -83,7 +83,7 @@ class Reading:
             reader = RawPcapReader(file)
         except Scapy_Exception:
             raise InputError(
-                f"{self.path}: no capture of packets: expected pcap or pcapng, as `tcpdump -w` "
+                f"{self.path}: not a packet capture: expected pcap or pcapng, as `tcpdump -w` "
                 "writes"
             ) from None
         is_ng = not hasattr(reader, "linktype")
@@ -95,7 +95,9 @@ class Reading:
             found = f"link type {link} is not known" if decode is None else decode(data)
             yield Packet(self.packets, _time(reader, meta, is_ng=is_ng), found)
         if not self.packets:
-            raise InputError(f"{self.path}: no whole packet in it{self.cut and f': {self.cut}'}")
+            raise InputError(
+                f"{self.path}: it contains no complete packet{self.cut and f': {self.cut}'}"
+            )
 
     def _next(self, reader: Any, file: _Bounded, *, is_ng: bool) -> tuple[bytes, Any] | None:
         """Return bytes and what is told of them; None: there are no more."""
@@ -171,7 +173,7 @@ class _Bounded:
 
     def read(self, count: int = -1) -> bytes:
         if not 0 <= count <= _MOST_AT_ONCE:
-            raise InputError(f"{self.name}: a block of {count:,} bytes is no packet: damaged")
+            raise InputError(f"{self.name}: a block of {count:,} bytes is not a packet: damaged")
         try:
             found = self._file.read(count)
         except _DAMAGED as error:

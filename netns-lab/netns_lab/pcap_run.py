@@ -41,7 +41,7 @@ def run(options: SimpleNamespace) -> int:
         formats = ", ".join(RENDERERS["lab run --pcap"])
         raise UsageError(f"--format {options.format}: a run with --pcap is shown as {formats}")
     if options.trace:
-        raise UsageError("--trace: of a run without --pcap, which sends one flow of each route")
+        raise UsageError("--trace: only without --pcap, since it sends one flow of each route")
     options.timing = options.timing or "flat"
     leave_host()
     given = read_input(options)
@@ -55,7 +55,7 @@ def run(options: SimpleNamespace) -> int:
     for death in made.deaths:
         if death.kind.name == "slow":
             raise UsageError(
-                f"--dead {death.what}:{death.kind}: a replay does not wait for what is late; "
+                f"--dead {death.what}:{death.kind}: a replay does not wait for late packets; "
                 "--for does"
             )
     replaying = importlib.import_module("netns_lab.replaying")

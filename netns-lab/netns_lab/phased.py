@@ -45,7 +45,7 @@ def run(options: SimpleNamespace) -> int:
     leave_host()
     given = read_input(options)
     if given.parts:
-        raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
+        raise LabError("one IP version at a time: pass the dump of iptables, or that of ip6tables")
     further = {
         file: read_input(SimpleNamespace(**{**vars(options), "dumps": [file]}))
         for file in dict.fromkeys(file for file, _ in files_of(options))
@@ -66,7 +66,7 @@ def run(options: SimpleNamespace) -> int:
     lab = _lab(options, given, dead, places, nodes)
     for each in (*planned.first, *(e.death for e in planned.events if e.death is not None)):
         if each.node is not None and each.node == given.view.node:
-            raise LabError(f"{each.what} is the node whose rules these are: it cannot die here")
+            raise LabError(f"{each.what} is the node that the rules are from: it cannot die here")
         if each.node in {node.name for node in nodes}:
             raise LabError(f"{each.what} has rules of its own, by --rules: let its endpoints die")
         lab.dying.check(each)
@@ -162,7 +162,7 @@ def _same_route(given: Input, place: _Place) -> _Place | None:
 
 
 def _untold(file: str, service: ServicePort) -> Diagnostic:
-    says = f"it does not tell what becomes of flows to {service.name.text}: not judged"
+    says = f"it does not show what happens to flows to {service.name.text}: not judged"
     return partial_warning("not-predicted", says, file)
 
 

@@ -80,7 +80,7 @@ class Phased(RouteRun):
         super().__init__(lab, service, route, flows, None)
         if flows > self._flows.room:
             raise LabError(
-                f"{flows:,} new flows are more than the node can tell apart at one time: at most "
+                f"{flows:,} new flows are more than the node can distinguish at one time: at most "
                 f"{self._flows.room:,}; lower --rate or --for"
             )
         self.sent = 0

@@ -62,7 +62,7 @@ class Places:
             Place(
                 CLIENT,
                 topology.client.namespace,
-                f"a pod of {node} that is no endpoint",
+                f"a pod of {node} that is not an endpoint",
                 tuple(plan.clients_from(Source.POD)),
             ),
             Place(NODE, topology.node, f"{node}: the rules are loaded here", plan.node_addresses),
@@ -73,12 +73,12 @@ class Places:
         for host in topology.others:
             assert host.plan is not None
             name = _free_name(host.plan.name, taken)
-            dead = "dead: takes every packet, says nothing"
+            dead = "dead: accepts every packet, never answers"
             says = dead if host.plan.dead else "another node, and its pods"
             held = (*host.plan.addresses, *host.plan.endpoints)
             found.append(Place(name, host.namespace, says, held, host))
             taken.add(name)
-        found.append(Place(WORLD, topology.world.namespace, "takes what is for none of these"))
+        found.append(Place(WORLD, topology.world.namespace, "receives packets for none of these"))
         if outside:
             own = move_outside(topology)
             theirs = tuple(plan.clients_from(Source.EXTERNAL))
@@ -110,7 +110,7 @@ class Places:
             )
         if pod is not None and found.host is not None and not _lives(found.host, pod):
             raise LabError(
-                f"--in {printable(wanted)}: it is dead and sends nothing; what comes for it is "
+                f"--in {printable(wanted)}: it is dead and sends nothing; packets for it can be "
                 f"seen in {found.name}"
             )
         if pod is not None and found.host is not None:

@@ -187,8 +187,8 @@ def plan(
 def dead_itself(node: str) -> str:
     """Return what to say where the node is dead whose dump it is."""
     return (
-        f"this dump is from {node}, which you declared dead: it has no flows to replay; take the "
-        "dump of a node that lives"
+        f"this dump is from {node}, which you declared dead: it has no flows to replay; use the "
+        "dump of a living node"
     )
 
 

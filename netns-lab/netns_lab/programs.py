@@ -56,7 +56,7 @@ class Program:
         unknown = [each for each in _ANY_PLACE.findall(text) if each not in PLACES]
         if unknown:
             raise UsageError(
-                f"--client {text}: {unknown[0]} is none of {', '.join(PLACES)}, which stand for "
+                f"--client {text}: {unknown[0]} is not one of {', '.join(PLACES)}, which stand for "
                 "the ClusterIP, its port and the Service's name"
             )
         self._view = view

@@ -28,9 +28,13 @@ def why_not(
     if ports_of is not None and route.frontend.kind is FrontendKind.NODE_PORT:
         return f"the rules take NodePorts at the address of {ports_of} alone; say --node {ports_of}"
     if service.affinity is not None and route.source is Source.HAIRPIN:
-        return "an endpoint with session affinity is one client, which is drawn for once"
+        return (
+            "an endpoint with session affinity is a single client, for which there is only one draw"
+        )
     if by_nodes and route.source is Source.HAIRPIN:
-        return "with --rules, what an endpoint elsewhere sends meets its own node's rules first"
+        return (
+            "with --rules, packets from an endpoint elsewhere traverse its own node's rules first"
+        )
     if not route.shares and not route.astray:
         return "it has no endpoints, and how its flows from there end is not predicted"
     return None

@@ -92,18 +92,18 @@ class Proof:
         applied = backend.saved()
         again = [backend.change(each.apply) for each in self._made.patches if each.apply]
         refused = not any(again) and backend.saved() == applied
-        self._check("a second time is refused and changes nothing", refused)
+        self._check("applying it twice fails and changes nothing", refused)
         backend.adopt(self._made.after.ruleset)
 
     def _change(self) -> None:
         for patch in self._made.patches:
             if patch.apply and not self._lab.backend.change(patch.apply):
-                raise LabError(f"the kernel does not take the change of {patch.family}")
+                raise LabError(f"the kernel does not accept the change of {patch.family}")
 
     def _undo(self) -> None:
         for patch in self._made.patches:
             if patch.undo and not self._lab.backend.change(patch.undo):
-                raise LabError(f"the kernel does not take the undo of {patch.family}")
+                raise LabError(f"the kernel does not accept the undo of {patch.family}")
 
     def _sync(self) -> None:
         backend = self._lab.backend
@@ -111,9 +111,9 @@ class Proof:
         if isinstance(ruleset, Ruleset):
             gone = Graph(ruleset.tables["nat"], self._lab.question.dead.endpoints).gone
             taken = backend.resync(ruleset, gone)
-            self._check("a sync that deletes the chains of the dead is taken", taken)
+            self._check("a sync that deletes the chains of dead endpoints succeeds", taken)
         taken = backend.resync(ruleset)
-        self._check("a full sync of kube-proxy's rules on top is taken", taken)
+        self._check("a full sync of kube-proxy's rules on top succeeds", taken)
         try:
             backend.adopt(self._made.after.ruleset)
         except LabError:
@@ -161,9 +161,11 @@ class Proof:
                 then.get(tag) != door for tag, door in first.items() if door not in self._dead
             )
         if kept:
-            says = f"flows that conntrack keeps at living endpoints go on: {stayed:,} of {living:,}"
+            says = (
+                f"flows that conntrack keeps at living endpoints continue: {stayed:,} of {living:,}"
+            )
             self._check(says, stayed == living and not lost)
-            says = f"those at the dead are free after conntrack -D: {freed:,} of {pinned:,}"
+            says = f"those at dead endpoints are free after conntrack -D: {freed:,} of {pinned:,}"
             self._check(says, freed == pinned)
 
 

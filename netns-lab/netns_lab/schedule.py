@@ -123,7 +123,7 @@ def schedule(options: SimpleNamespace, given: Input, further: Sequence[Input]) -
         with _said_of("--kill", word):
             death = _death(what, options, every, is_node=False)
         if death.kind.name == "flap":
-            raise UsageError(f"--kill {word}: what flaps does so all the time; say it by --dead")
+            raise UsageError(f"--kill {word}: flapping goes on all the time; use --dead")
         events.append(Planned(at=at, verb="kill", death=death))
     for word in options.revive:
         what, at = words_at("--revive", word, seconds)

@@ -69,7 +69,7 @@ def shell(options: SimpleNamespace) -> int:
     """
     given = read_input(options)
     if given.parts:
-        raise LabError("one IP version at a time: give the dump of iptables, or that of ip6tables")
+        raise LabError("one IP version at a time: pass the dump of iptables, or that of ip6tables")
     dead, deaths = deaths_of(options, given)
     nodes, told = other_nodes(options, given, dead)
     for each in told:
@@ -114,10 +114,10 @@ def _greet(given: Input, dead: Dead, places: Places, here: Place) -> None:
     fate = f"dead: {dies}" if dies else "nothing is dead, see --dead and --dead-node"
     say(f"The rules of {given.ruleset.file} are loaded; {fate}.")
     say(f"You are in {here.name}: {here.says}.")
-    say("lab-map              who is where")
+    say("lab-map              list the places")
     say("lab-in node CMD      run a command in another place; a shell, without one")
     say(f"lab-in {places.all[3].name} tcpdump -ni eth0   for example")
-    say("exit                 the end of the lab and of all that runs in it")
+    say("exit                 end the lab and everything that runs in it")
 
 
 def _shell() -> list[str]:

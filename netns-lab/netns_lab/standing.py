@@ -21,11 +21,11 @@ from netns_lab.sources import Sending, sending_of, version_of
 if TYPE_CHECKING:
     from netns_lab.experiment import Lab
 
-NOBODY: Final = "of which the lab has no address that stands for their client"
-TAKEN: Final = "whose port another client sends from that stands at the same address of the lab"
+NOBODY: Final = "for whose client the lab has no address"
+TAKEN: Final = "whose port is used by another client with the same lab address"
 SHARED: Final = "with session affinity, of more clients than the lab has addresses"
-GONE: Final = "from an endpoint that is dead, or not there by itself"
-ENDED: Final = "of a client that session affinity knows, where rules end some of its flows"
+GONE: Final = "from an endpoint that is dead, or has no place of its own"
+ENDED: Final = "of a client known to session affinity, where rules end some of its flows"
 
 
 @dataclass(slots=True)

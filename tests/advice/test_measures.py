@@ -185,10 +185,10 @@ def test_pods_leave_the_control_plane_or_are_all_there() -> None:
     ("name", "ends", "why"),
     [
         ("replica", (0, 1, 2, 3), "no other node can take one"),
-        ("spread", (0, 1), "its pods are on different nodes already"),
+        ("spread", (0, 1), "its pods are already on different nodes"),
         ("every-node", (0, 1, 2, 3), "every node that can take a pod has one"),
         ("off-control-plane", (0,), "no node has the control plane's role label"),
-        ("same-zone", (0,), "no node says in which zone it is"),
+        ("same-zone", (0,), "no node has a zone"),
     ],
 )
 def test_why_a_measure_changes_nothing(name: str, ends: tuple[int, ...], why: str) -> None:
@@ -302,7 +302,7 @@ def test_hints_that_the_controller_allots_are_not_guessed() -> None:
     for each in items[-1]["endpoints"]:
         each["hints"] = {"forZones": [{"name": "a"}]}
     found = after("replica", items)
-    assert found == Refused("its endpoints have hints, which the controller would allot anew")
+    assert found == Refused("its endpoints have hints, which the controller would allot again")
 
 
 def test_endpoints_of_which_no_node_is_known_are_not_placed() -> None:
@@ -339,7 +339,7 @@ def test_where_a_pod_is_its_own_object_may_say() -> None:
         "status": {"phase": "Running", "podIP": far["addresses"][0]},
     }
     found = after("spread", [*items, pod])
-    assert found == Refused("its pods are on different nodes already")
+    assert found == Refused("its pods are already on different nodes")
     more = items_after("replica", [*items, pod])
     ends = [e for i in more if i["kind"] == "EndpointSlice" for e in i["endpoints"]]
     assert [e.get("nodeName") for e in ends] == ["worker0", None, "worker1"]  # it stays as it is

@@ -47,7 +47,7 @@ def test_another_name_or_value_is_bad_usage_and_all_are_listed(command: Command,
         assert done.status == 2
         assert done.out == ""
         message = done.err.splitlines()[0]
-        assert f"argument --assume: {word!r} is none of " in message
+        assert f"argument --assume: {word!r} is not one of " in message
         for each in ASSUMPTIONS:
             assert f"{each.name}={'|'.join(each.values)}" in message
 

@@ -85,7 +85,7 @@ def test_words_that_may_be_either_are_refused(
     with pytest.raises(SystemExit) as exited:
         parse(words)
     assert exited.value.code == 2
-    assert f"it is not plain which word is {needed}" in capsys.readouterr().err
+    assert f"it is unclear which word is {needed}" in capsys.readouterr().err
 
 
 def test_a_file_may_have_a_comma_in_its_name(
@@ -102,7 +102,7 @@ def test_each_of_several_values_is_read(capsys: pytest.CaptureFixture[str]) -> N
     assert list(map(str, found.node_ip)) == ["10.0.0.1", "fd00::1"]
     with pytest.raises(SystemExit):
         parse(["services", "DUMP", "--node-ip", "10.0.0.1,x"])
-    assert "argument --node-ip: 'x' is no IP address" in capsys.readouterr().err
+    assert "argument --node-ip: 'x' is not an IP address" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", VERBS)

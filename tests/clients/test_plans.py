@@ -323,7 +323,7 @@ def test_of_a_lot_of_which_nothing_is_known_nothing_is_said(name: str) -> None:
 def test_every_profile_says_what_it_is_and_where_that_stands() -> None:
     told = [(n, r.name, r.says, r.source) for n, r in RESOLVERS.items()]
     told += [(n, c.name, c.says, c.source) for n, c in CONNECTORS.items()]
-    listed = rows("Who asks", "clients.md")
+    listed = rows("The clients", "clients.md")
     assert [*listed] == [name for name, *_ in told]
     for name, own, says, source in told:
         assert name == own

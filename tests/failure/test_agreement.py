@@ -34,7 +34,7 @@ def test_a_right_measurement_agrees() -> None:
         (measured(DEAD, counted("10.1.0.2", 4_978)), "1 flows unaccounted for"),
         (
             measured(DEAD, counted("10.1.0.2", 4_979, counter=4_980)),
-            "1 packets between rule counters and captures",
+            "1 packets more or fewer in rule counters than in captures",
         ),
         (
             measured(counted("10.1.0.1", 5_021, dead=True, answered=1), ALIVE),
@@ -61,9 +61,7 @@ def test_a_wrong_share_disagrees() -> None:
     verdict = judge(measured(counted("10.1.0.1", 5_021, dead=True, predicted=quarter), ALIVE))
     assert [v.agrees for v in verdict.endpoints] == [False, True]
     of_endpoint, of_the_rest = verdict.faults
-    assert of_endpoint.startswith(
-        "10.1.0.1:53 drew 5021 of 10000 flows, which its predicted share "
-    )
+    assert of_endpoint.startswith("10.1.0.1:53 drew 5021 of 10000 flows, whose predicted share ")
     # The shares leave a quarter for flows that pass unchanged, and none did.
     assert of_the_rest.startswith("0 flows left the node unchanged")
 

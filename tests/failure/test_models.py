@@ -154,11 +154,11 @@ def test_a_port_of_any_length_is_no_crash() -> None:
 def test_without_objects_nobody_knows_who_is_on_a_node(named: dict[str, list[str]]) -> None:
     with pytest.raises(
         UsageError,
-        match=r"nothing says which endpoints are (on|in) which (node|zone); give --objects",
+        match=r"it is not known which endpoints are (on|in) which (node|zone); pass --objects",
     ):
         killed(VIEW, Cluster(), **named)
 
 
 def test_objects_that_place_no_endpoint_of_the_dump_are_refused() -> None:
-    with pytest.raises(UsageError, match="nothing says on which node any endpoint of this dump is"):
+    with pytest.raises(UsageError, match="not known on which node any endpoint of this dump is"):
         killed(cluster=Cluster(CLUSTER.nodes), nodes=["worker1"])

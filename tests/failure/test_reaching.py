@@ -99,10 +99,10 @@ def test_where_nothing_gets_through_a_threshold_is_broken_whatever_fails(command
     done = command(*asked, "--max-loss", "10%")
     assert done.status == 1
     assert "Lost already, whatever fails: default/app." in done.out
-    assert "--max-loss is broken already: more may be lost with nothing dead." in done.out
+    assert "--max-loss is already broken: more may be lost with nothing dead." in done.out
     assert command(*asked).status == 0
     played = command("timeline", file, *KNOWN, "--service", "app", "--dead-node", "master").out
-    assert "No ServicePort loses a new flow that gets to an endpoint today." in played
+    assert "No ServicePort loses a new flow that reaches an endpoint today." in played
 
 
 def test_what_an_endpoint_loses_on_its_way_to_itself_counts(command: Command) -> None:

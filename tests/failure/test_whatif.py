@@ -161,8 +161,8 @@ def test_the_control_plane_is_what_has_its_role_or_is_named() -> None:
 @pytest.mark.parametrize(
     ("cluster", "asked", "message"),
     [
-        (Cluster(), Asked(), "nothing says which endpoints are on which node; give --objects"),
-        (of(["a"]), Asked(), "nothing says on which node any endpoint of these ServicePorts is"),
+        (Cluster(), Asked(), "it is not known which endpoints are on which node; pass --objects"),
+        (of(["a"]), Asked(), "it is not known on which node any endpoint of these ServicePorts is"),
         (of(["a"]), Asked(control_plane=("x",)), "--control-plane x: no such node is known"),
         (of(["a"]), Asked(kinds={Kind.ZONE}), "--only zone: no zone is known"),
         (of(["a"]), Asked(kinds={Kind.CONTROL_PLANE}), "no node has its role label"),

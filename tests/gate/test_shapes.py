@@ -198,7 +198,7 @@ _NEEDED = "requiredDuringSchedulingIgnoredDuringExecution"
         (
             {"affinity": {"nodeAffinity": {_NEEDED: {"nodeSelectorTerms": [
                 {"matchExpressions": [{"key": "n", "operator": "In", "values": []}]}]}}}},
-            f"{_NODE_TERMS}[0].matchExpressions[0].values: In takes a value at least",
+            f"{_NODE_TERMS}[0].matchExpressions[0].values: In takes at least one value",
         ),
         ({"containers": {}}, "containers: expected a list, not a map"),
         ({"overhead": {"cpu": "-1"}}, "overhead.cpu: '-1' is negative"),

@@ -36,7 +36,7 @@ def test_an_archive_and_a_folder_are_asked_as_their_files_are(command: Command) 
     command.file("node1.tar.gz", bundle(FILES))
     done = command("loss", "node1.tar.gz", *LOSS)
     assert (done.status, done.out) == (0, wanted.out)
-    told = "goes by iptables-legacy-save.txt, objects.json\n"
+    told = "using iptables-legacy-save.txt, objects.json\n"
     assert done.err == f"node1.tar.gz: {told}" + wanted.err.replace(
         DUMP, "node1.tar.gz:iptables-legacy-save.txt"
     )
@@ -86,7 +86,7 @@ def test_objects_that_are_named_count_and_those_of_the_bundle_do_not(command: Co
     )
     done = command("loss", "b.tar.gz", *OBJECTS, *LOSS)
     assert done.out == command("loss", DUMP, *OBJECTS, *LOSS).out
-    assert "goes by iptables-legacy-save.txt\n" in done.err
+    assert "using iptables-legacy-save.txt\n" in done.err
 
 
 def test_one_form_of_nft_is_enough(command: Command) -> None:
@@ -113,7 +113,7 @@ def test_rules_that_are_not_whole_are_refused(
     command.file("b.tar.gz", bundle({**FILES, **files}, says))
     done = command("loss", "b.tar.gz", *LOSS)
     assert (done.status, done.out) == (2, "")
-    assert "is not whole; collect again with a greater --timeout" in done.err
+    assert "is incomplete; collect again with a greater --timeout" in done.err
 
 
 def test_rules_that_could_not_be_taken_are_told_and_are_none_under_strict(command: Command) -> None:
@@ -134,7 +134,7 @@ def test_no_rules_of_nft_are_no_dump(command: Command) -> None:
     command.file("b.tar.gz", bundle({**FILES, **none}))
     done = command("loss", "b.tar.gz", *LOSS)
     assert done.status == 0
-    assert "goes by iptables-legacy-save.txt, objects.json\n" in done.err
+    assert "using iptables-legacy-save.txt, objects.json\n" in done.err
 
 
 @pytest.mark.parametrize("files", [{}, {"iptables-legacy-save.txt": b""}, {"a.txt": b"hello\n"}])
@@ -142,7 +142,7 @@ def test_a_bundle_without_rules_is_bad_input(command: Command, files: dict[str, 
     command.file("b.tar.gz", bundle(files))
     done = command("loss", "b.tar.gz", *LOSS)
     assert (done.status, done.out) == (2, "")
-    assert "b.tar.gz: no rules in it" in done.err
+    assert "b.tar.gz: it contains no rules" in done.err
 
 
 def test_a_second_look_is_left_aside(command: Command) -> None:

@@ -140,7 +140,7 @@ def test_bundles_with_rules_of_a_node_give_the_answer_of_its_dump(
     command.file(f"b.{ending}", PACKED[ending](packed(OF_A_NODE[program])))
     done = command("loss", f"b.{ending}", *OBJECTS, *LOSS)
     assert (done.status, done.out) == (0, command("loss", DUMP, *OBJECTS, *LOSS).out), done.err
-    assert f"b.{ending}: goes by " in done.err
+    assert f"b.{ending}: using " in done.err
 
 
 @pytest.mark.parametrize("program", WITH_OBJECTS)
@@ -153,7 +153,7 @@ def test_bundles_with_objects_need_none_beside_them(command: Command, program: s
         done = command("loss", name, *LOSS)
         assert (done.status, done.out) == (0, wanted.out), done.err
         # What was used from where.
-        assert f"{name}: goes by " in done.err
+        assert f"{name}: using " in done.err
         assert "nodes" in done.err
 
 
@@ -174,18 +174,18 @@ def test_objects_alone_stand_for_objects(command: Command) -> None:
         assert command("loss", *words, *LOSS).out == wanted.out
     done = command("loss", "state.tgz", *LOSS)
     assert (done.status, done.out) == (2, "")
-    assert "state.tgz: no rules in it" in done.err
+    assert "state.tgz: it contains no rules" in done.err
 
 
 def test_listings_are_gone_by_only_where_no_dump_is(command: Command) -> None:
     command.file("b.tar", packed(EKS))
     done = command("services", "b.tar", *OBJECTS)
-    assert done.err == "b.tar: goes by iptables-save.txt\n"
+    assert done.err == "b.tar: using iptables-save.txt\n"
     command.file(
         "c.tar", packed({name: data for name, data in EKS.items() if b"save" not in name.encode()})
     )
     done = command("services", "c.tar", *OBJECTS)
-    assert "c.tar: goes by iptables-filter.txt, iptables-nat.txt\n" in done.err
+    assert "c.tar: using iptables-filter.txt, iptables-nat.txt\n" in done.err
     assert "incomplete-listing" in done.err or "were counted" in done.err
 
 
@@ -207,12 +207,12 @@ def test_several_nodes_in_one_bundle_are_each_under_its_name(command: Command) -
     done = command("services", "b.tar.gz", *OBJECTS)
     assert (done.status, done.out) == (2, "")
     assert (
-        "it holds dumps of 2 nodes; say of which by --node NAME; there are worker1, worker2"
+        "it contains dumps of 2 nodes; choose one with --node NAME; there are worker1, worker2"
         in done.err
     )
     chosen = command("services", "b.tar.gz", *OBJECTS, "--node", "worker1")
     wanted = command("services", DUMP, *OBJECTS, "--node", "worker1")
-    named = chosen.err.partition("goes by ")[2].split("\n")[0]
+    named = chosen.err.partition("using ")[2].split("\n")[0]
     assert "worker1" in named
     assert "worker2" not in named
     assert [*chosen.out.split("\n")][1:] == [*wanted.out.split("\n")][1:]
@@ -228,7 +228,7 @@ def test_archives_of_sos_in_an_archive_are_nodes(command: Command) -> None:
     }  # fmt: skip
     command.file("all.tar.xz", lzma.compress(packed(collected)))
     done = command("trace", "all.tar.xz", "--from", "pod", "--to", "app")
-    assert "2 nodes; say of which by --node NAME; there are worker1, worker2" in done.err
+    assert "2 nodes; choose one with --node NAME; there are worker1, worker2" in done.err
     assert command("loss", "all.tar.xz", *OBJECTS, *LOSS).status == 0
 
 
@@ -266,7 +266,7 @@ def test_the_same_rules_asked_for_twice_count_once(command: Command) -> None:
     counted = SAVED.replace(b"\n-A ", b"\n[7:420] -A ").replace(b"[0:0]\n", b"[3:180]\n")
     command.file("b.tar", packed({"x/iptables-legacy-save": SAVED, "x/iptables-save-c": counted}))
     done = command("services", "b.tar", *OBJECTS)
-    assert (done.status, done.err) == (0, "b.tar: goes by iptables-legacy-save\n")
+    assert (done.status, done.err) == (0, "b.tar: using iptables-legacy-save\n")
 
 
 def test_dumps_in_one_folder_are_of_the_nodes_that_their_files_name(command: Command) -> None:
@@ -277,7 +277,7 @@ def test_dumps_in_one_folder_are_of_the_nodes_that_their_files_name(command: Com
     done = command("services", "b.tar", *OBJECTS)
     assert (done.status, done.out) == (2, "")
     assert (
-        "it holds dumps of 2 nodes; say of which by --node NAME; there are worker1, worker2"
+        "it contains dumps of 2 nodes; choose one with --node NAME; there are worker1, worker2"
         in done.err
     )
     for name, dump in (("worker1", SAVED), ("worker2", OTHER)):

@@ -67,9 +67,9 @@ def test_no_dump_is_left_out_in_any_order() -> None:
 
 
 def test_two_dumps_with_services_of_one_version_are_refused() -> None:
-    with pytest.raises(UsageError, match="it has rules of kube-proxy, as four has"):
+    with pytest.raises(UsageError, match="both this and four have rules of kube-proxy"):
         list(told_apart([*rules("four"), *rules("four")], []))
-    with pytest.raises(UsageError, match="ask about one"):
+    with pytest.raises(UsageError, match="pass one as DUMP"):
         parts("kube four")
 
 

@@ -103,5 +103,5 @@ def test_all_files_of_a_folder_together_are_no_more_than_is_allowed(tmp_path: Pa
     for name in ("a.json", "b.json"):
         (tmp_path / name).write_bytes(data)
     assert len(list(files_of_objects([str(tmp_path)], 2 * len(data)))) == 2
-    with pytest.raises(InputError, match="in all more than"):
+    with pytest.raises(InputError, match="altogether more than"):
         list(files_of_objects([str(tmp_path)], 2 * len(data) - 1))

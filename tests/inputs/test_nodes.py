@@ -85,7 +85,7 @@ def test_dumps_of_both_versions_go_by_what_else_their_names_say() -> None:
 
 
 def test_what_names_do_not_tell_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"b: it has rules of kube-proxy, as a has.* --node NAME"):
+    with pytest.raises(UsageError, match=r"b: both this and a have rules.* --node NAME"):
         parted(("a", "4"), ("b", "4"), ("c", "6"))
     with pytest.raises(UsageError, match="--node NAME"):
         parted(("a1-x", "4"), ("a2-x", "4"), ("a3-x", "none"))
@@ -93,14 +93,14 @@ def test_what_names_do_not_tell_is_refused() -> None:
 
 def test_two_programs_may_be_one_node_s() -> None:
     for other in ("nft4", "kube"):
-        with pytest.raises(UsageError, match="If both are of one node, ask about one"):
+        with pytest.raises(UsageError, match="If both are of one node, pass one as DUMP"):
             parted(("a", "4"), ("b", other))
 
 
 def test_names_of_nodes_are_those_of_the_dumps_in_their_order() -> None:
     dumps = ("a", "4"), ("b", "nft4"), ("c", "6")
     assert parted(*dumps, node="n1,n2,n1") == [("n1", "n1", "a c"), ("n2", "n2", "b")]
-    with pytest.raises(UsageError, match="--node names 2 nodes of 3 dumps"):
+    with pytest.raises(UsageError, match="--node names 2 nodes for 3 dumps"):
         parted(*dumps, node="n1,n2")
     with pytest.raises(UsageError, match="a name is empty"):
         parted(*dumps[:2], node="n1,")

@@ -115,7 +115,7 @@ def test_of_many_files_an_error_names_the_first(folder: Path) -> None:
     for name in "abcdefg":
         (folder / "empty" / name).mkdir(parents=True)
         (folder / "empty" / name / "x.json").write_text('{"kind": "Event"}')
-    with pytest.raises(InputError, match=r"a/x\.json, .*e/x\.json, \.\.\.: none of Node"):
+    with pytest.raises(InputError, match=r"a/x\.json, .*e/x\.json, \.\.\.: it contains none of"):
         ApiObjects(options(folder, "--objects", str(folder / "empty")))
 
 

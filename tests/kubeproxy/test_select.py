@@ -94,7 +94,7 @@ def test_the_chains_of_a_service_name_it(name: str, protocol: str) -> None:
 
 
 def test_a_chain_of_no_service_is_refused_with_what_to_give_instead() -> None:
-    with pytest.raises(UsageError, match="where rules have no comments, pass --objects"):
+    with pytest.raises(UsageError, match="if rules have no comments, pass --objects"):
         select(VIEW, "KUBE-SVC-AAAAAAAAAAAAAAAA")
 
 

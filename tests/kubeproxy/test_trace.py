@@ -97,12 +97,12 @@ def test_affinity_to_an_endpoint_of_no_service_is_refused() -> None:
 @pytest.mark.parametrize(
     ("packet", "why"),
     [
-        (replace(TO_SERVICE, destination=ip_address("fd00::1")), "not of IPv4"),
-        (replace(TO_SERVICE, source=ip_address("fd00::1")), "not of IPv4"),
+        (replace(TO_SERVICE, destination=ip_address("fd00::1")), "not an IPv4 address"),
+        (replace(TO_SERVICE, source=ip_address("fd00::1")), "not an IPv4 address"),
         (replace(TO_SERVICE, destination=ip_address("127.0.0.1")), "--from-node"),
-        (replace(TO_SERVICE, destination=ip_address("224.0.0.1")), "nobody's own address"),
-        (replace(TO_SERVICE, destination=ip_address("255.255.255.255")), "nobody's own"),
-        (replace(TO_SERVICE, destination=ip_address("0.0.0.0")), "nobody's own"),  # noqa: S104  # no socket
+        (replace(TO_SERVICE, destination=ip_address("224.0.0.1")), "is not a unicast address"),
+        (replace(TO_SERVICE, destination=ip_address("255.255.255.255")), "not a unicast"),
+        (replace(TO_SERVICE, destination=ip_address("0.0.0.0")), "not a unicast"),  # noqa: S104  # no socket
     ],
 )
 def test_a_packet_that_no_rule_is_for_is_refused(packet: Packet, why: str) -> None:

@@ -170,12 +170,12 @@ def test_a_program_that_does_not_end_is_named_with_the_limit() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--client", "x {host}"), "{host} is none of {vip}, {port}, {name}"),
+        (("--client", "x {host}"), "{host} is not one of {vip}, {port}, {name}"),
         (("--client", "x 'y"), "No closing quotation"),
         (("--client", ""), "--client: no command"),
         (("--client", "no-such-program {vip}"), "no-such-program is not installed"),
-        (("--like", "tcp"), "--like: of which program? Give --client COMMAND"),
-        (("--timeout", "3s"), "--timeout: of which program?"),
+        (("--like", "tcp"), "--like: needs --client COMMAND"),
+        (("--timeout", "3s"), "--timeout: needs --client"),
     ],
 )
 def test_a_program_that_cannot_be_run_is_said_in_one_line(

@@ -53,7 +53,7 @@ def test_rules_of_each_backend_are_those_that_were_loaded(
     (place.folder / "node.tar.gz").write_bytes(out)
     asked = kubeodds("diff", str(dump), "node.tar.gz", *objects, where=place.folder)
     assert asked.returncode == 0, asked.stdout + asked.stderr
-    assert f"node.tar.gz: goes by {file}" in asked.stderr
+    assert f"node.tar.gz: using {file}" in asked.stderr
     if loader != "nft":
         assert b"\n[0:0] -A KUBE-SERVICES" in taken.files[file]
     for name in ("nft-list-ruleset.json", "addresses.json", "kernel.txt", "sysctl.txt"):

@@ -105,7 +105,7 @@ def test_a_name_that_nft_cannot_write_is_refused(name: str) -> None:
 
 def test_words_of_a_set_are_words() -> None:
     held = {"family": "ip", "table": "t", "name": "s", "type": "ipv4_addr }\nflush ruleset"}
-    with pytest.raises(LabError, match="is none of nft"):
+    with pytest.raises(LabError, match="is not an nft word"):
         of_json({"set": held})
 
 

@@ -88,9 +88,12 @@ def test_a_packed_capture_is_read_and_a_damaged_one_as_far_as_it_goes(tmp_path: 
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "no capture of packets"),
-        (b"*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n", "no capture of packets"),
-        (b"\xd4\xc3\xb2\xa1\x02\0\x04\0" + bytes(12) + b"\x01\0\0\0", "no whole packet in it"),
+        (b"", "not a packet capture"),
+        (b"*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n", "not a packet capture"),
+        (
+            b"\xd4\xc3\xb2\xa1\x02\0\x04\0" + bytes(12) + b"\x01\0\0\0",
+            "it contains no complete packet",
+        ),
     ],
 )
 def test_what_is_no_capture_is_refused(tmp_path: Path, data: bytes, says: str) -> None:
@@ -105,7 +108,7 @@ def test_a_block_that_claims_to_be_huge_is_not_made_room_for(tmp_path: Path) -> 
     data = path.read_bytes()
     at = len(data) - 80
     path.write_bytes(data[:at] + b"\x06\0\0\0\xf0\xff\xff\xff" + data[at + 8 :])
-    with pytest.raises(InputError, match="is no packet: damaged"):
+    with pytest.raises(InputError, match="is not a packet: damaged"):
         read(path)
 
 

@@ -162,11 +162,11 @@ def test_what_is_cut_off_is_read_as_far_as_it_goes_and_said(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--pcap", str(ROOT / "examples/dump.txt")], "no capture of packets"),
+        (["--pcap", str(ROOT / "examples/dump.txt")], "not a packet capture"),
         (["--pcap", "/nonexistent"], "/nonexistent"),
-        (["--timing", "kept"], "Give --pcap FILE"),
+        (["--timing", "kept"], "needs --pcap FILE"),
         (["--pcap", "x", "--for", "3s"], "leave out --for"),
-        (["--pcap", "x", "--trace"], "--trace: of a run without --pcap"),
+        (["--pcap", "x", "--trace"], "--trace: only without --pcap"),
     ],
 )
 def test_what_cannot_be_replayed_is_one_message(words: list[str], says: str) -> None:
@@ -193,7 +193,7 @@ def test_what_may_be_to_a_nodeport_is_not_passed_over_in_silence(
     path = saved(tmp_path / "ports.pcap", [ETHER / each for each in packets])
     status, found, errors = lab_run(dump, "--pcap", path)
     assert (status, found["agrees"], found["not_judged"]) == (3, True, 3)
-    assert "3 not replayed: perhaps to a NodePort" in errors
+    assert "3 not replayed: possibly to a NodePort" in errors
     assert len(lab_run(dump, "--node-ip", "192.168.10.11", "--pcap", path)[1]["flows"]) == 43
 
 

@@ -51,7 +51,14 @@ def test_of_ten_thousand_flows_none_is_lost_any_more() -> None:
         assert route["after"]["on_dead"] == route["synced"]["on_dead"] == 0
         assert route["after"]["unaccounted"] == route["synced"]["unaccounted"] == 0
     says = " ".join(each["says"] for each in found["checks"])
-    for each in ("byte for byte", "a second time", "go on", "conntrack -D", "deletes", "full sync"):
+    for each in (
+        "byte for byte",
+        "applying it twice",
+        "continue",
+        "conntrack -D",
+        "deletes",
+        "full sync",
+    ):
         assert each in says
 
 

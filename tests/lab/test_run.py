@@ -121,7 +121,7 @@ def test_what_cannot_be_replayed_is_said_and_the_rest_is_measured(captures: Path
     assert found["routes"] == len(found["measurements"])
     alone = kubeodds("lab", "run", *given, "--service", "feat/affinity", "--from", "hairpin")
     assert (alone.returncode, alone.stdout) == (2, "")
-    assert "an endpoint with session affinity is one client" in alone.stderr
+    assert "an endpoint with session affinity is a single client" in alone.stderr
 
 
 def test_of_sctp_it_is_measured_who_gets_the_init(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_the_answer_can_be_written_where_the_system_keeps_its_own_files(tmp_path
     assert (done.returncode, done.stdout) == (0, "")
     assert json.loads(where.read_text())["agrees"]
     where.write_text(json.dumps({**json.loads(where.read_text()), "measurements": []}))
-    assert kubeodds("lab", "judge", str(where)).stderr.endswith("it holds no measurement\n")
+    assert kubeodds("lab", "judge", str(where)).stderr.endswith("it contains no measurement\n")
 
 
 @pytest.mark.parametrize("given", NFT_CASES, ids=str)
@@ -217,8 +217,8 @@ def test_a_ruleset_that_is_not_what_the_kernel_holds_is_refused(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("given", "backend", "says"),
-    [(NFT_CASES[0], "legacy", "iptables loads no ruleset of nft"),
-     (CASES[0], "nftables", "nft loads no dump of iptables-save")],
+    [(NFT_CASES[0], "legacy", "iptables cannot load an nft ruleset"),
+     (CASES[0], "nftables", "nft cannot load a dump of iptables-save")],
     ids=["nft", "iptables"],
 )  # fmt: skip
 def test_a_backend_that_cannot_load_the_dump_says_so(given: Case, backend: str, says: str) -> None:

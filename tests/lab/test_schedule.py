@@ -54,8 +54,14 @@ def planned(*words: str) -> Schedule:
         (["--kill", "master@1s"], "--kill: add --for, for example --for 30s"),
         (["--for", "5s", "--kill", "nobody@1s"], "--kill nobody@1s: expected an address"),
         (["--for", "5s", "--revive", "nobody@1s"], "--revive nobody@1s: expected an address"),
-        (["--for", "5s", "--kill", "master:gone@1s"], "--kill master:gone@1s: 'gone' is none of"),
-        (["--for", "5s", "--dead", "master:gone"], "--dead master:gone: 'gone' is none of silent"),
+        (
+            ["--for", "5s", "--kill", "master:gone@1s"],
+            "--kill master:gone@1s: 'gone' is not one of",
+        ),
+        (
+            ["--for", "5s", "--dead", "master:gone"],
+            "--dead master:gone: 'gone' is not one of silent",
+        ),
         (["--for", "5s", "--kill", "master@9s"], "the run is from 0s to 5s, as --for says"),
         (["--for", "5s", "--kill", "master@0s"], "the run is from 0s to 5s, as --for says"),
         (["--for", "5s", "--kill", "master"], "expected when, for example"),
@@ -63,13 +69,13 @@ def planned(*words: str) -> Schedule:
         (["--for", "5s", "--resync", "2s"], "expected when, for example @10s"),
         (["--for", "5s", "--revive", "master@2s"], "nothing of that name is dead by then"),
         (["--for", "5s", "--dead", "master", "--kill", "10.244.0.7@1s"], "master is silent by"),
-        (["--for", "5s", "--kill", "master:flap=1s/1s@1s"], "say it by --dead"),
+        (["--for", "5s", "--kill", "master:flap=1s/1s@1s"], "use --dead"),
         (["--for", "5s", "--dead", "10.244.0.7:slow=fast"], "milliseconds from 1 to 10,000"),
         (["--for", "5s", "--dead", "10.244.0.7:slow"], "milliseconds from 1 to 10,000"),
         (["--for", "5s", "--dead", "10.244.0.7:flap=5s"], "how long it is up and how long down"),
         (["--for", "5s", "--dead", "10.244.0.7:drop=1"], "drop takes no value"),
         (["--for", "5s", "--dead", ":drop"], "what is drop? Give WHAT:KIND"),
-        (["--for", "5s", "--dead", "10.244.0.3:53:arp"], "a neighbour is of an address"),
+        (["--for", "5s", "--dead", "10.244.0.3:53:arp"], "a neighbour entry is for an address"),
     ],
 )
 def test_what_cannot_be_is_refused(words: list[str], says: str) -> None:
@@ -88,7 +94,7 @@ def test_what_flaps_takes_time() -> None:
     ("rules", "says"),
     [
         ("master", "expected NODE=DUMP, for example worker2=dump2.txt"),
-        ("worker1=x.txt", "worker1 is the node whose dump was given already"),
+        ("worker1=x.txt", "worker1 is the node that DUMP is from"),
         ("node7=x.txt", "no such node is known"),
     ],
 )

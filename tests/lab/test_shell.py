@@ -59,7 +59,7 @@ def test_other_places_are_a_word_away() -> None:
     script = "lab-map; lab-in node iptables-legacy-save -t nat; lab-in nowhere; ip netns list"
     done = inside(script, "--dead-node", "master")
     assert "10.244.0.7:8080  in master  dead: silent" in done.stdout
-    assert "a pod of worker1 that is no endpoint (you are here)" in done.stdout
+    assert "a pod of worker1 that is not an endpoint (you are here)" in done.stdout
     assert "-A KUBE-SERVICES" in done.stdout
     assert done.stderr.startswith("usage: lab-in PLACE")
     names = {line.split()[0] for line in done.stdout.splitlines()[-5:]}
@@ -82,7 +82,7 @@ def test_its_exit_status_is_the_programs(script: str, status: int) -> None:
     ("options", "says"),
     [
         (("--in", "nowhere"), "--in nowhere: no such place; there are client, node, pods, master"),
-        (("--in", "10.244.0.7"), "--in 10.244.0.7: it is dead and sends nothing; what comes for"),
+        (("--in", "10.244.0.7"), "--in 10.244.0.7: it is dead and sends nothing; packets for"),
         (("--", "no-such-program"), "no-such-program is not installed\n"),
         (("--dead-node", "worker1"), "this dump is from worker1, which you declared dead"),
     ],

@@ -147,7 +147,7 @@ def test_without_quorum_nothing_is_written_and_reads_may_go_on() -> None:
     assert (found.state, found.heals) == (State.READ_ONLY, Ternary.FALSE)
     assert found.reasons == (
         "etcd has 1 of 3 members and needs 2: nothing is written, and only reads from a cache "
-        "go on",
+        "still work",
     )
 
 

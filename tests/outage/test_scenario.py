@@ -60,7 +60,7 @@ def test_without_a_control_plane_the_api_servers_tell_or_nobody() -> None:
 
     assert of((1, 2)) is Ternary.FALSE
     assert of((1,)) is Ternary.UNKNOWN
-    assert outage(2, (1,), topology=None).why[0].startswith("nothing says whether")
+    assert outage(2, (1,), topology=None).why[0].startswith("it is not known whether")
 
 
 def test_an_api_servers_process_alone_counts_as_one() -> None:
@@ -88,7 +88,7 @@ def test_an_api_servers_process_alone_counts_as_one() -> None:
     ],
 )
 def test_what_needs_an_api_that_is_gone(asked: dict[str, Any], option: str) -> None:
-    with pytest.raises(UsageError, match=f"^{option}: the API goes on in this outage"):
+    with pytest.raises(UsageError, match=f"^{option}: the API stays up in this outage"):
         outage(2, (1,), **asked)
     outage(2, (1,), heals=False, **asked)
 
@@ -104,7 +104,7 @@ def test_events_come_in_the_order_in_which_they_may_begin() -> None:
     events = outage(4, (1,), topology=on_nodes("n1", "n2", "n3")).events
     assert [each.what for each in events] == [
         "what is marked dead is dead",
-        "another controller manager is elected, if need be",
+        "another controller manager is elected, if necessary",
         "living nodes too may count as not ready, for a while",
         "pods of dead nodes are not ready",
         "their endpoints leave this node's rules",

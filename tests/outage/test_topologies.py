@@ -85,7 +85,7 @@ def test_words_for_what_is_no_node() -> None:
         (Said(etcd=("m9",)), "--etcd m9: no such node is known; there are external, m1"),
         (Said(control_plane=("x",)), "--control-plane x: no such node is known; there are "),
         (Said(load_balancer=("w2",)), "--api-load-balancer w2: no such node is known; "),
-        (Said(etcd=("external", "m1")), "--etcd external: stands alone, without names of nodes"),
+        (Said(etcd=("external", "m1")), "--etcd external: cannot be combined with names of nodes"),
         (
             Said(preset="kubeadm-stacked", etcd=("external",)),
             "--etcd external: not with --topology kubeadm-stacked",

@@ -37,7 +37,7 @@ def test_packed_files_are_unpacked() -> None:
     "given", [[NODE], {"items": NODE}, {"items": [NODE, 1]}, {"items": [{"name": "x"}]}, {}, 7]
 )
 def test_other_json_is_no_list_of_objects(given: Any) -> None:
-    with pytest.raises(InputError, match=r"^objects\.json: no list of API objects"):
+    with pytest.raises(InputError, match=r"^objects\.json: not a list of API objects"):
         decode([file(given)])
 
 
@@ -67,10 +67,10 @@ def test_a_list_in_a_list_is_taken_apart_in_order() -> None:
     ("given", "message"),
     [
         ({"kind": "Status", "status": "Failure", "message": "no"}, "the API answered .*: no$"),
-        ({"kind": "Table", "rows": []}, "a Table, as kubectl has the API print it"),
-        ({"kind": "List", "items": [{"kind": 1}]}, "no list of API objects"),
-        ({"kind": "List", "items": [{"metadata": {}}]}, "no list of API objects"),
-        ({"items": None}, "no list of API objects"),
+        ({"kind": "Table", "rows": []}, "a Table, as the API prints it for kubectl"),
+        ({"kind": "List", "items": [{"kind": 1}]}, "not a list of API objects"),
+        ({"kind": "List", "items": [{"metadata": {}}]}, "not a list of API objects"),
+        ({"items": None}, "not a list of API objects"),
     ],
 )
 def test_what_the_api_answers_instead_of_objects_is_refused(given: Any, message: str) -> None:

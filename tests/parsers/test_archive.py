@@ -44,7 +44,7 @@ def test_every_archive_that_is_cut_off_is_refused(form: int) -> None:
     data = packed({"f/a": b"one"}, form)
     end = data.rindex(b"one") + 3
     for at in range(0, end, 37):
-        with pytest.raises(InputError, match="cut off"):
+        with pytest.raises(InputError, match="truncated"):
             plain_files(data[:at])
 
 
@@ -83,7 +83,7 @@ def test_links_devices_and_their_like_are_passed_by(kind: bytes) -> None:
 def test_files_of_other_kinds_are_refused(kind: bytes) -> None:
     row = tarfile.TarInfo("f/a")
     row.type = kind
-    with pytest.raises(InputError, match="is no plain file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         plain_files(row.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
 
 
@@ -119,7 +119,7 @@ def test_sizes_that_are_none_are_refused(size: bytes) -> None:
 def test_a_file_with_holes_is_refused() -> None:
     row = tarfile.TarInfo("a")
     row.pax_headers = {"GNU.sparse.major": "1"}
-    with pytest.raises(InputError, match="has holes"):
+    with pytest.raises(InputError, match="is sparse"):
         plain_files(row.tobuf(tarfile.PAX_FORMAT) + bytes(1024))
 
 

@@ -71,7 +71,7 @@ def test_numbers_that_are_none_of_the_kernels_are_no_flow() -> None:
 
 @pytest.mark.parametrize("text", ["", "hello\n", "*nat\nCOMMIT\n", "\x00\xff", "{}"])
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"c\.txt: no flow in it; expected the output of"):
+    with pytest.raises(InputError, match=r"c\.txt: it contains no flows; expected the output of"):
         parse_conntrack(text.encode(), "c.txt")
 
 

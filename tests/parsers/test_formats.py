@@ -72,17 +72,17 @@ def test_damaged_gzip_is_refused() -> None:
     ("data", "message"),
     [
         (b"", "the file is empty"),
-        (b" \n\t\r\n", "the file holds nothing but blanks"),
-        (gzip.compress(b"", mtime=0), "the file holds nothing but blanks"),
+        (b" \n\t\r\n", "the file contains only blanks"),
+        (gzip.compress(b"", mtime=0), "the file contains only blanks"),
         (b"\x7fELF\0\0\0", "a binary file, not a dump of rules"),
         (
             b"Chain INPUT (policy ACCEPT)\ntarget prot opt source destination\n",
             "a listing of `iptables -L` without -v",
         ),
-        (b'{"nftables": [{"metainfo": {}}]}', "no table of nft in it"),
-        (b"hello\n", "no dump of rules; run `iptables-save`"),
-        (b"apiVersion: v1\nkind: List\n", "no dump of rules; run `iptables-save`"),
-        (b"\xff\xfe\xfd", "no dump of rules; run `iptables-save`"),
+        (b'{"nftables": [{"metainfo": {}}]}', "it contains no nft table"),
+        (b"hello\n", "not a dump of rules; run `iptables-save`"),
+        (b"apiVersion: v1\nkind: List\n", "not a dump of rules; run `iptables-save`"),
+        (b"\xff\xfe\xfd", "not a dump of rules; run `iptables-save`"),
     ],
 )
 def test_what_is_no_dump_is_refused_saying_what_it_seems_to_be(data: bytes, message: str) -> None:

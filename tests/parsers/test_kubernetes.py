@@ -170,7 +170,7 @@ def test_json_that_is_malformed_is_refused_at_its_place() -> None:
     ],
 )
 def test_json_that_holds_no_objects_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"objects\.json: no list of API objects"):
+    with pytest.raises(InputError, match=r"objects\.json: not a list of API objects"):
         parse_objects([("objects.json", text.encode())])
 
 

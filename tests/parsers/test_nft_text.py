@@ -166,5 +166,5 @@ def test_lines_that_belong_to_no_table_are_told_once() -> None:
 
 
 def test_text_without_a_table_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^dump: no table of nft"):
+    with pytest.raises(InputError, match=r"^dump: it contains no nft table"):
         parse("# nothing\n", "dump")

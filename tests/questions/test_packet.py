@@ -106,7 +106,7 @@ def test_a_mark_is_a_number_of_32_bits(text: str, mark: int) -> None:
         (("--from", "10.0.0.1", "--to", "dns:53"), "--to dns:53"),
         (("--from", "10.0.0.1", "--to", "10.96.0.1"), "needs a port"),
         ((*FROM, "--protocol", "icmp"), "icmp has no ports"),
-        ((*FROM, "--icmp-type", "8"), "goes with --protocol icmp"),
+        ((*FROM, "--icmp-type", "8"), "needs --protocol icmp"),
         ((*FROM, "--sport", "65536"), "--sport 65536"),
         ((*FROM, "--mark", "0x100000000"), "--mark"),
         ((*FROM, "--mark", "red"), "--mark red"),
@@ -207,9 +207,12 @@ def test_a_service_may_be_named_instead_of_its_address(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("dns",), "that is several: ns/dns:metrics (tcp), ns/dns:tcp (tcp); name one"),
+        (("dns",), "this matches several: ns/dns:metrics (tcp), ns/dns:tcp (tcp); name one"),
         (("log", "--protocol", "tcp"), "no such ServicePort with an address and protocol tcp"),
-        (("nonesuch",), "expected IP:PORT, as 10.96.0.10:53 or [fd00::1]:53, or a Service; no"),
+        (
+            ("nonesuch",),
+            "expected IP:PORT (for example 10.96.0.10:53 or [fd00::1]:53), or a Service",
+        ),
         (("10.96.0.10:99999",), "expected IP:PORT"),
     ],
 )
@@ -223,5 +226,5 @@ def test_from_a_pod_is_from_the_one_that_stands_for_them() -> None:
     assert is_named(given)
     view = replace(PORTS, pod_source=ip_address("10.244.0.9"))
     assert resolved(given, view).source == "10.244.0.9"
-    with pytest.raises(UsageError, match="does not tell what addresses pods have"):
+    with pytest.raises(UsageError, match="does not show what addresses pods have"):
         resolved(given, replace(PORTS, pod_source=None))

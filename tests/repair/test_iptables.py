@@ -149,13 +149,16 @@ def test_where_nobody_is_left_nat_leaves_flows_alone_and_filter_rejects_them() -
 @pytest.mark.parametrize(
     ("draws", "says"),
     [
-        ("-A KUBE-SVC-X -m statistic --mode random --probability 0.5 -j KUBE-SEP-A", "leave flows"),
+        (
+            "-A KUBE-SVC-X -m statistic --mode random --probability 0.5 -j KUBE-SEP-A",
+            "leave some flows",
+        ),
         (
             "-A KUBE-SVC-X -m odd --some -j KUBE-SEP-B\n-A KUBE-SVC-X -j KUBE-SEP-A",
             "not understood",
         ),
         ("-A KUBE-SVC-X -j ODD --some\n-A KUBE-SVC-X -j KUBE-SEP-A", "not understood"),
-        ("-A KUBE-SVC-X -j KUBE-SVC-X\n-A KUBE-SVC-X -j KUBE-SEP-A", "leads to itself"),
+        ("-A KUBE-SVC-X -j KUBE-SVC-X\n-A KUBE-SVC-X -j KUBE-SEP-A", "jumps to itself"),
         ("-A KUBE-SVC-X -j OTHERS\n-A KUBE-SVC-X -j KUBE-SEP-A", "not kube-proxy's"),
     ],
 )

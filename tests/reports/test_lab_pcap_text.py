@@ -45,7 +45,7 @@ def test_where_each_flow_ended_is_told() -> None:
 
 
 def test_a_capture_that_is_not_whole_is_said_to_be() -> None:
-    assert "The capture is not whole: it ends in the middle of packet 21." in _text(PCAP)
+    assert "The capture is incomplete: it ends in the middle of packet 21." in _text(PCAP)
 
 
 def test_of_many_flows_some_are_shown_and_the_rest_is_counted() -> None:

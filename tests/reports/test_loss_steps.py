@@ -24,9 +24,11 @@ def steps(command: Command, *asked: str) -> list[str]:
 
 def test_without_an_api_server_nothing_heals_by_itself(command: Command) -> None:
     found = steps(command, DUMP, *OBJECTS, *MASTER)
-    assert found[0] == "1. No API server left, nothing heals by itself: kubectl get --raw /readyz"
+    assert found[0] == (
+        "1. No API server left, so nothing heals by itself: kubectl get --raw /readyz"
+    )
     assert found[1:4] == [
-        "2. API down: take the dead out of each node's rules, by its own dump:",
+        "2. API down: remove dead endpoints from each node's rules, using its own dump:",
         f"kubeodds repair {DUMP} --objects {OBJECTS[1]} --dead-node master",
         "   (prints what to apply, and how to undo it)",
     ]
@@ -34,7 +36,7 @@ def test_without_an_api_server_nothing_heals_by_itself(command: Command) -> None
         "3. Free pinned flows: conntrack -D --dst-nat 10.244.0.7  (1 more with --all)"
     )
     words = f"loss - --objects {OBJECTS[1]} --dead-node master"
-    assert found[5] == f"4. Look again: iptables-legacy-save | kubeodds {words}"
+    assert found[5] == f"4. Check again: iptables-legacy-save | kubeodds {words}"
     assert len(found) == 6
 
 
@@ -122,11 +124,11 @@ def test_where_nothing_is_certainly_lost_nothing_is_to_be_done(command: Command)
 def test_who_asks_of_standard_input_knows_how_to_ask_again(command: Command) -> None:
     found = steps(command, DUMP, "--dead", "10.244.0.7", "--service", "app")
     assert found[-1] == (
-        "4. Look again: iptables-legacy-save | kubeodds loss - --dead 10.244.0.7 --service app"
+        "4. Check again: iptables-legacy-save | kubeodds loss - --dead 10.244.0.7 --service app"
     )
     both = steps(command, DUMP, "--with", command.file("raw", "*raw\nCOMMIT\n"), "--dead",
                  "10.244.0.7")  # fmt: skip
-    assert not any("Look again" in line for line in both)
+    assert not any("Check again" in line for line in both)
 
 
 def test_addresses_of_ipv6_are_freed_as_such(command: Command) -> None:

@@ -98,7 +98,7 @@ def test_more_ways_than_can_be_drawn_are_said_to_be_left_out() -> None:
         tree = Chance(((Dyadic.of(1, 1), tree), (Dyadic.of(1, 1), tree)))
     found = [cell for cell, _, _ in every(cells("all", tree, end, 40))]
     assert len(found) < 2**14
-    assert any(cell.title == "not drawn: too many ways" for cell in found)
+    assert any(cell.title == "not drawn: too many paths" for cell in found)
 
 
 def test_a_dead_end_is_marked_by_more_than_its_colour() -> None:

@@ -66,7 +66,7 @@ def test_what_several_ways_have_in_common_is_shown_once() -> None:
     fork = Chance(((HALF, leaf("a")), (HALF, leaf("b"))))
     told = shown(Either("x", (fork, fork)))
     assert told.count("│  [1]") == 1
-    assert told[-1] == "   as behind [1]"
+    assert told[-1] == "   as after [1]"
     assert len([line for line in told if line.endswith("=> a")]) == 1
 
 

@@ -101,7 +101,7 @@ def test_a_zone_that_is_not_known_is_told() -> None:
             IPv4Address("10.0.0.2"): Placement("b", None),
         }
     )
-    assert "Zone unknown for 1 endpoint: what zones cost are ranges." in shown(one_of(2), cluster)
+    assert "Zone unknown for 1 endpoint: losses by zone are ranges." in shown(one_of(2), cluster)
 
 
 def test_the_weakest_route_is_named_where_others_live_on() -> None:
@@ -123,7 +123,9 @@ def test_the_dumps_own_node_is_marked() -> None:
     assert "\nnode a* " in text
     assert "\na + b* " in text
     assert "\nnode b " in text
-    assert "\n* with the node whose dump this is: once dead it sends no flows itself.\n" in text
+    assert (
+        "\n* includes the node that the dump is from: once dead it sends no flows itself.\n"
+    ) in text
 
 
 def test_where_nothing_has_endpoints_that_is_said() -> None:

@@ -58,7 +58,7 @@ def nft(head: str, family: str = "netdev", rule: str = "accept") -> Rules:
     [
         ("NEW", "the first of its flow, NEW to conntrack"),
         ("INVALID", "nat does nothing to it"),
-        ("ESTABLISHED", "nat's rules are not asked again"),
+        ("ESTABLISHED", "nat's rules are not evaluated again"),
     ],
 )
 def test_what_conntrack_says_of_the_packet_is_told(state: str, phrase: str) -> None:

@@ -82,7 +82,7 @@ def test_a_chain_that_leads_back_to_itself_is_not_followed() -> None:
         found = walks.tree("A", PACKET)
         assert isinstance(found, Leaf)
         assert isinstance(found.outcome, Unresolved)
-        assert "leads back to itself" in found.outcome.text
+        assert "loops back to itself" in found.outcome.text
 
 
 def test_a_chain_that_the_dump_lacks_may_do_anything() -> None:

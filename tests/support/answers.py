@@ -504,7 +504,10 @@ LAB = LabAnswer(
             protocol="sctp",
             frontend="10.2.3.5:9",
             source="pod",
-            reason="an endpoint with session affinity is one client, which is drawn for once",
+            reason=(
+                "an endpoint with session affinity is a single client, for which there is only "
+                "one draw"
+            ),
         ),
     ),
     resolution=0.05,

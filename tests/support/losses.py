@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.commands import Command
 from tests.support.dumps import dump, two_endpoints
 
-ALL_CLEAR = re.compile(r"^No new flow lands on a dead endpoint\.$", re.MULTILINE)
+ALL_CLEAR = re.compile(r"^No new flow goes to a dead endpoint\.$", re.MULTILINE)
 IDLE = ["--dead", "10.0.0.1"]
 
 

@@ -57,9 +57,9 @@ PCAP: Final = LabPcapAnswer(
     ),
     stand_ins=(StandIn(client="10.244.1.7", source="pod", stands_as="10.244.1.254", flows=5),),
     passed_over=(
-        PassedOver(reason="answers of Services", packets=12),
+        PassedOver(reason="replies of Services", packets=12),
         PassedOver(
-            reason="of which the dump tells no route from there",
+            reason="for which the dump has no route from there",
             packets=3,
             judged=False,
             examples=("10.96.0.9:53 (udp)",),

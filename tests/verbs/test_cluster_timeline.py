@@ -79,7 +79,10 @@ def test_a_loss_ends_between_two_dumps(command: Command) -> None:
     assert (change["gone"], change["added"], change["moved"]) == (["10.244.0.7:8080"], [], 1)
     assert change["stood"]["upper"] is None
     text = command("cluster", "timeline", "d", *NODE, "--dead", "10.244.0.7").out
-    assert "default/app at worker1: lost 50.0% for 5m to 6m: as all new flows lost for" in text
+    assert (
+        "default/app at worker1: lost 50.0% for 5m to 6m: the same as losing all new flows for"
+        in text
+    )
     assert "2m30s to 3m." in text
 
 
@@ -185,7 +188,7 @@ def test_what_tells_the_time(command: Command) -> None:
     assert told == {("name", "2026-11-20T09:00:00Z"), ("name", "2026-11-20T09:01:00Z")}
     done = command("cluster", "timeline", "d", "--time-from", "n-2")
     assert done.status == 2
-    assert "--time-from finds 'n-2', which is no time" in done.err
+    assert "--time-from finds 'n-2', which is not a time" in done.err
 
 
 def test_a_dump_that_says_nothing_is_named_and_no_threshold_passes(command: Command) -> None:
@@ -227,7 +230,7 @@ def test_no_threshold_passes_on_a_service_that_was_absent_and_lost_nothing(
     given = (*NODE, "--dead", "10.244.0.7", "--service", "default/app", "--max-lost", "1h")
     done = command("cluster", "timeline", "d", *given)
     assert done.status == 1
-    assert "No loss of new flows is known; not all was judged." in done.out
+    assert "No loss of new flows is known; not everything was judged." in done.out
     assert "default/app at worker1: not in the rules for 0s to 2m;" in done.out
     assert [exact(each["absent"]) for each in asked(command, *given, status=1)["losses"]] == [
         (0, 120)
@@ -240,7 +243,7 @@ def test_dumps_of_one_time_are_named_and_no_threshold_passes(command: Command) -
         write(command, (0, text), (1, text), node=node)
     done = command("cluster", "timeline", "d", "--dead", "10.244.0.7", "--max-lost", "1h")
     assert done.status == 1
-    assert "several dumps of one time, which may be of several nodes: 0, 1" in done.err
+    assert "several dumps from one time, which may be of several nodes: 0, 1" in done.err
     assert "No ServicePort lost new flows" not in done.out
 
 
@@ -252,14 +255,14 @@ def test_who_is_dead_and_in_no_dump_is_named(command: Command) -> None:
     assert "10.244.0.99 is in none of the dumps" in done.err
     done = command(*given, "10.244.0.7@2026-11-21T00:00Z..")
     assert done.status == 1
-    assert "10.244.0.7 was dead at no time between the dumps" in done.err
+    assert "10.244.0.7 was not dead at any time between the dumps" in done.err
 
 
 def test_one_dump_alone_is_no_course(command: Command) -> None:
     write(command, (0, DUMP))
     done = command("cluster", "timeline", "d", "--strict")
     assert done.status == 3
-    assert "one dump alone says nothing of time" in done.err
+    assert "a single dump says nothing about time" in done.err
 
 
 @pytest.mark.parametrize(
@@ -268,8 +271,8 @@ def test_one_dump_alone_is_no_course(command: Command) -> None:
         (["--dead-node", "a@b"], "is not NAME@FROM..TO"),
         (["--dead", "a@2026-11-20T09:01Z..2026-11-20T09:00Z"], "is not NAME@FROM..TO"),
         (["--max-lost", "x"], "is not a duration"),
-        (["--dead-by-objects"], "it takes --objects"),
-        (["--max-lost", "1m"], "nobody is dead"),
+        (["--dead-by-objects"], "needs --objects"),
+        (["--max-lost", "1m"], "nothing is marked dead"),
         (["--name-from", "(a)(b)"], "it has 2 groups; the name is one"),
         (["--time-from", "("], "--time-from (:"),
         (["--dead-node", "nobody", "--objects", "objects.json"], "no such node is known"),

@@ -60,7 +60,10 @@ def test_the_worst_node_of_each_service_port_is_told(command: Command) -> None:
         n3=node(*BOTH),
     )
     out = command("loss", *names, *DEAD).out
-    assert "2 ServicePorts, each at its worst node: 1 partial loss, 1 total loss. Not all" in out
+    assert (
+        "2 ServicePorts, each at its worst node: 1 partial loss, 1 total loss. Not everything"
+        in out
+    )
     assert "Worst: ns/b loses 100.0% of new flows, on every route, at n2.\n" in out
     rows = [line.split() for line in out.splitlines()]
     assert [
@@ -78,7 +81,7 @@ def test_the_worst_node_of_each_service_port_is_told(command: Command) -> None:
     ] in rows
     assert ["n2", "1", "1", "0", "0", "100.0%", "ns/b"] in rows
     assert ["n1", "and", "1", "more", "0", "1", "0", "0", "50.0%", "ns/a"] in rows
-    assert "Not judged at n1, n3, whose dump does not show it: ns/b.\n" in out
+    assert "Not judged at n1, n3, since the dump does not show it: ns/b.\n" in out
     assert "ns/b at n2; until" in out or "conntrack -D --dst-nat 10.0.0.1" in out
 
 
@@ -207,11 +210,11 @@ def test_what_is_of_one_node_is_refused(command: Command) -> None:
     for words in (("--with", names[0]), ("--node-ip", "10.1.1.1")):
         done = command("loss", *names, *DEAD, *words)
         assert done.status == 2
-        assert f"{words[0]}: of which node?" in done.err
+        assert f"{words[0]}: from which node?" in done.err
     for verb in ("services", "whatif"):
         done = command(verb, *names)
         assert done.status == 2
-        assert "rules of kube-proxy, as" in done.err
+        assert "have rules of kube-proxy" in done.err
         done = command(verb, *names, "--node", "a,b")
         assert "one node's dumps at a time" in done.err
 

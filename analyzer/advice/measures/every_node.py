@@ -28,5 +28,5 @@ MEASURE = Measure(
     says="a pod on every node",
     subject=Subject.SERVICE,
     change=change,
-    unsaid=("whether it can be a DaemonSet, and what an autoscaler does, no object tells",),
+    unsaid=("whether it can be a DaemonSet, and what an autoscaler does",),
 )

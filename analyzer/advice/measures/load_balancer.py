@@ -23,7 +23,7 @@ def change(situation: Situation, _key: Key) -> Situation | Refused:
         "one-load-balancer",
         "client-side-load-balancer",
     ):
-        return Refused("what is in front of the API servers is no single node already")
+        return Refused("no single node is in front of the API servers")
     return replace(situation, said=replace(said, load_balancer=(CLIENT_SIDE,)))
 
 

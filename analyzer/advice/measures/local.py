@@ -19,7 +19,7 @@ def change(situation: Situation, key: Key) -> Situation | Refused:
     if service is None:
         return Refused("the Service itself is not among the objects")
     if at(service, "spec", "internalTrafficPolicy") == "Local":
-        return Refused("its internalTrafficPolicy is Local already")
+        return Refused("its internalTrafficPolicy is already Local")
     old = too_old(situation, _SINCE, "internalTrafficPolicy")
     if old is not None:
         return old
@@ -34,6 +34,6 @@ MEASURE = Measure(
     change=change,
     unsaid=(
         "where clients run: a pod on a node without an endpoint reaches nothing",
-        "an endpoint that dies while its node lives is all that the node's pods had",
+        "an endpoint that dies while its node is alive was the only one for the node's pods",
     ),
 )

@@ -28,7 +28,7 @@ def masters(number: int) -> Change:
         if not now or now[0] not in nodes:
             return Refused("no node has the control plane's role label; --control-plane names them")
         if len(now) >= number:
-            return Refused(f"{len(now):,} nodes carry the control plane already")
+            return Refused(f"{len(now):,} nodes already carry the control plane")
         for _ in range(number - len(now)):
             situation = _one_more(situation, nodes[now[0]])
         return situation

@@ -54,7 +54,7 @@ def node_like(node: Object, name: str, free: Addresses, labels: dict[str, str]) 
 
 MEASURE = Measure(
     name="new-node",
-    says="an empty node more",
+    says="one more node, empty",
     subject=Subject.SERVICE,
     change=change,
 )

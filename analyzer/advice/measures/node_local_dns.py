@@ -40,7 +40,7 @@ def change(situation: Situation, key: Key) -> Situation | Refused:
         return Refused("it has no ready endpoints")
     upstream = key[0], _UPSTREAM
     if service_of(situation.items, upstream) is not None:
-        return Refused(f"it is there already, by the Service {'/'.join(upstream)}")
+        return Refused(f"it already exists, as Service {'/'.join(upstream)}")
     free = Addresses(situation.items)
     cached = [each for each in slices if each.get("addressType") != "FQDN"]
     local = [_caches(each, situation, free) for each in cached]

@@ -17,7 +17,7 @@ def change(situation: Situation, key: Key) -> Situation | Refused:
         situation,
         key,
         lambda now, _: (
-            Refused("all of its pods are on the control plane already")
+            Refused("all of its pods are already on the control plane")
             if all(name in masters for name in now)
             else [
                 *(stay := [name for name in now if name in masters]),

@@ -30,8 +30,8 @@ def why_not(can: Takers) -> str:
 
 MEASURE = Measure(
     name="replica",
-    says="a pod more, on a node without one",
+    says="one more pod, on a node without one",
     subject=Subject.SERVICE,
     change=change,
-    unsaid=("only required anti-affinity keeps the pod from a node that has one already",),
+    unsaid=("only required anti-affinity keeps the pod off a node that already has one",),
 )

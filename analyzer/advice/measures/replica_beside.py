@@ -24,7 +24,7 @@ def _placing(now: Sequence[str], can: Takers) -> Sequence[str] | Refused:
 
 MEASURE = Measure(
     name="replica-beside",
-    says="a pod more, on the busiest node",
+    says="one more pod, on the busiest node",
     subject=Subject.SERVICE,
     change=change,
 )

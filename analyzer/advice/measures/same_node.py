@@ -32,7 +32,7 @@ def change(situation: Situation, key: Key) -> Situation | Refused:
     if service is None:
         return Refused("the Service itself is not among the objects")
     if at(service, "spec", "trafficDistribution") == SAME_NODE:
-        return Refused("its trafficDistribution is PreferSameNode already")
+        return Refused("its trafficDistribution is already PreferSameNode")
     old = too_old(situation, _SINCE, "hints for nodes")
     if old is not None:
         return old
@@ -51,7 +51,7 @@ MEASURE = Measure(
     subject=Subject.SERVICE,
     change=change,
     unsaid=(
-        "where clients run: those beside an endpoint use no other, however busy it is",
-        "an endpoint that dies while its node lives is all that the node's pods had",
+        "where clients run: those on the node of an endpoint use no other, however busy it is",
+        "an endpoint that dies while its node is alive was the only one for the node's pods",
     ),
 )

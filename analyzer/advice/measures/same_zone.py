@@ -37,9 +37,9 @@ def change(situation: Situation, key: Key) -> Situation | Refused:
     if service is None:
         return Refused("the Service itself is not among the objects")
     if at(service, "spec", "trafficDistribution") in (*SAME_ZONE, SAME_NODE):
-        return Refused("its trafficDistribution keeps flows near already")
+        return Refused("its trafficDistribution already keeps flows near")
     if not any(zone_of(node) for node in nodes_of(situation.items).values()):
-        return Refused("no node says in which zone it is")
+        return Refused("no node has a zone")
     old = too_old(situation, _SINCE, "hints for zones")
     if old is not None:
         return old
@@ -61,5 +61,5 @@ MEASURE = Measure(
     says="topology hints for zones",
     subject=Subject.SERVICE,
     change=change,
-    unsaid=("before 1.31 the controller gives hints only where zones are in balance",),
+    unsaid=("before 1.31 the controller gives hints only if zones are balanced",),
 )

@@ -18,7 +18,7 @@ def change(situation: Situation, key: Key) -> Situation | Refused:
 def _placing(now: Sequence[str], can: Takers) -> Sequence[str] | Refused:
     kept = list(dict.fromkeys(now))
     if len(kept) == len(now):
-        return Refused("its pods are on different nodes already")
+        return Refused("its pods are already on different nodes")
     free = [name for name in can.names if name not in kept]
     if not free:
         return Refused("no other node can take one" + why_not(can))
@@ -33,7 +33,7 @@ MEASURE = Measure(
     subject=Subject.SERVICE,
     change=change,
     unsaid=(
-        "pods that run are not moved by new rules: it takes a rollout, or a pod that is deleted",
-        "anti-affinity that is required keeps pods Pending where nodes are too few",
+        "new constraints do not move running pods: it takes a rollout, or deleting a pod",
+        "required anti-affinity keeps pods Pending if there are too few nodes",
     ),
 )

@@ -1,1 +1,1 @@
-"""What must hold of rules that kube-proxy wrote, whatever its version, and what follows if not."""
+"""Invariants of rules that kube-proxy wrote, in any version, and what a violation costs."""

@@ -1,4 +1,4 @@
-"""Session affinity: a client that an endpoint has seen is sent there again, before any draw.
+"""Session affinity: a returning client goes to its endpoint before any draw.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``writeServiceToEndpointRules``; the list of
 ``-m recent`` carries the name of the endpoint's chain.
@@ -28,9 +28,11 @@ def affinity(facts: Facts) -> Iterator[Finding]:
             if row.recent is not None and row.recent.name != chain:
                 yield Finding(
                     code="affinity-name",
-                    message=f"{facts.endpoint(chain)} notes its clients in list "
-                    f"{row.recent.name}, not in its own: returning clients of "
-                    f"{facts.traffic(chain)} are sent to another endpoint or drawn anew",
+                    message=(
+                        f"{facts.endpoint(chain)} records its clients in list {row.recent.name}, "
+                        f"not in its own list: returning clients of {facts.traffic(chain)} are "
+                        "sent to another endpoint or drawn anew"
+                    ),
                     line=row.line,
                 )
 
@@ -44,34 +46,42 @@ def _checks(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Ite
         if row.recent.name != target:
             yield Finding(
                 code="affinity-name",
-                message=f"clients in list {row.recent.name} are sent to "
-                f"{facts.endpoint(target)}: returning clients of {facts.traffic(chain)} land on "
-                "another endpoint than before",
+                message=(
+                    f"clients in list {row.recent.name} are sent to {facts.endpoint(target)}: "
+                    f"returning clients of {facts.traffic(chain)} reach another endpoint than "
+                    "before"
+                ),
                 line=row.line,
             )
         sets = [each for each in facts.rows(target) if each.recent is not None]
         if facts.rows(target) and not sets:
             yield Finding(
                 code="affinity-not-set",
-                message=f"{facts.endpoint(target)} notes no client, so returning clients of "
-                f"{facts.traffic(chain)} are drawn anew each time, against sessionAffinity",
+                message=(
+                    f"{facts.endpoint(target)} does not record its clients, so returning clients "
+                    f"of {facts.traffic(chain)} are drawn anew each time, against sessionAffinity"
+                ),
                 line=row.line,
             )
         seconds.setdefault(row.recent.seconds, row)
         if first_draw is not None and row.line > first_draw.line:
             yield Finding(
                 code="affinity-order",
-                message=f"this rule stands behind draws (line {first_draw.line}), so of "
-                f"{facts.traffic(chain)} those of a returning client of {facts.endpoint(target)} "
-                "may be drawn elsewhere first",
+                message=(
+                    f"this rule comes after draws (line {first_draw.line}), so "
+                    f"{facts.traffic(chain)} from a returning client of {facts.endpoint(target)} "
+                    "may be drawn to another endpoint first"
+                ),
                 line=row.line,
             )
     if len(seconds) > 1:
         told = ", ".join(map(str, seconds))
         yield Finding(
             code="affinity-seconds",
-            message=f"endpoints remember clients of {facts.traffic(chain)} for different times "
-            f"({told} s), which kube-proxy never writes",
+            message=(
+                f"endpoints of {facts.traffic(chain)} have different affinity timeouts ({told} "
+                "s), which kube-proxy never writes"
+            ),
             line=list(seconds.values())[-1].line,
         )
     yield from _both(facts, chain, rows, checks)
@@ -92,9 +102,11 @@ def _both(facts: Facts, chain: str, rows: list[Row], checks: list[Row]) -> Itera
         elif row.recent is not None and row.target not in drawn:
             yield Finding(
                 code="affinity-only",
-                message=f"{facts.endpoint(row.target or '')} is drawn by no rule, and only "
-                f"clients of before come to it: of {facts.traffic(chain)} others get a wrong "
-                "share",
+                message=(
+                    f"{facts.endpoint(row.target or '')} is drawn by no rule, and gets only "
+                    f"returning clients: the other endpoints' shares of {facts.traffic(chain)} "
+                    "are wrong"
+                ),
                 line=row.line,
             )
 
@@ -104,9 +116,11 @@ def _unchecked(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
         if any(each.recent is not None for each in facts.rows(row.target or "")):
             yield Finding(
                 code="affinity-not-checked",
-                message=f"{facts.endpoint(row.target or '')} notes its clients and {chain} sends "
-                f"none back: {facts.traffic(chain)} are drawn anew each time, against "
-                "sessionAffinity",
+                message=(
+                    f"{facts.endpoint(row.target or '')} records its clients, and {chain} sends "
+                    f"none of them back to it: {facts.traffic(chain)} are drawn anew each time, "
+                    "against sessionAffinity"
+                ),
                 line=row.line,
             )
             return

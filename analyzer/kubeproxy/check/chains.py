@@ -1,4 +1,4 @@
-"""Every chain that rules lead to is there and filled, and rules lead to every chain."""
+"""Every chain that a rule jumps to exists and is not empty, and a rule jumps to every chain."""
 
 from __future__ import annotations
 
@@ -45,9 +45,11 @@ def _missing(facts: Facts) -> Iterator[Finding]:
                 told.add(target)
                 yield Finding(
                     code="missing-chain",
-                    message=f"chain {target} of table {table.name} is not in the dump: what "
-                    f"becomes of {_taken(facts, row)} is not known, and the kernel would refuse "
-                    "such rules",
+                    message=(
+                        f"chain {target} of table {table.name} is not in the dump: what happens "
+                        f"to {_taken(facts, row)} is not known, and the kernel would refuse such "
+                        "rules"
+                    ),
                     line=row.line,
                     partial=True,
                 )
@@ -59,21 +61,23 @@ def _taken(facts: Facts, row: Row) -> str:
         return facts.traffic(row.chain)
     if row.chain in {names.SERVICES, names.NODE_PORTS}:
         return f"new flows to {frontend_of(row)}"
-    return f"packets that this rule of {row.chain} takes"
+    return f"packets that this rule of {row.chain} matches"
 
 
 def _empty(facts: Facts, chain: str, callers: list[Row]) -> Finding:
     if callers:
         message = (
-            f"chain {chain} has no rule, so {facts.traffic(chain)} that are sent there come back "
-            "untranslated and reach no endpoint: was the dump taken in the middle of a sync?"
+            f"chain {chain} is empty, so {facts.traffic(chain)} that enter it return untranslated "
+            "and reach no endpoint: was the dump taken in the middle of a sync?"
         )
         return Finding(code="empty-chain", message=message, line=callers[0].line, partial=True)
     return Finding(
         code="empty-chain",
-        message=f"chain {chain} is declared, has no rule, and none leads to it: flows of its "
-        "Service are not translated, as in the middle of a sync, or it is left over from "
-        "another mode of kube-proxy",
+        message=(
+            f"chain {chain} is empty and no rule jumps to it: either flows of its Service are not "
+            "translated, for example in the middle of a sync, or it is left over from another "
+            "mode of kube-proxy"
+        ),
         partial=True,
     )
 
@@ -90,7 +94,7 @@ def _uncalled(facts: Facts, chain: str) -> Finding:
         what = f"new flows{to} are not sent to {chain}, which has endpoints for them"
     return Finding(
         code="unreachable-chain",
-        message=f"no rule leads to {chain}: {what}. A rule is lost, or the chain is left over",
+        message=f"no rule jumps to {chain}: {what}. A rule is missing, or the chain is left over",
         line=rows[0].line,
     )
 

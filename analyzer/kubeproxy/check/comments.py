@@ -1,4 +1,4 @@
-"""Comments say what the rules do.
+"""Comments agree with the rules.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go: ``ns/name:port``, and since 1.24
 ``ns/name:port -> ip:port`` on the rule that draws the endpoint.
@@ -32,8 +32,10 @@ def _endpoint(facts: Facts, row: Row) -> Iterator[Finding]:
     if arrow and to is not None and says != to and _place(says) != _place(to):
         yield Finding(
             code="comment-endpoint",
-            message=f"the comment says endpoint {says}, and {row.target} sends flows to {to}: "
-            f"this share of {facts.traffic(row.chain)} goes to another endpoint than intended",
+            message=(
+                f"the comment says endpoint {says}, but {row.target} sends flows to {to}: this "
+                f"share of {facts.traffic(row.chain)} goes to another endpoint than intended"
+            ),
             line=row.line,
         )
 
@@ -48,7 +50,9 @@ def _name(facts: Facts, row: Row, owners: set[str]) -> Iterator[Finding]:
     if name is not None and owners and plain_name(name) not in owners:
         yield Finding(
             code="comment-service",
-            message=f"the comment says {name}, and the rule takes {facts.traffic(row.chain)}: "
-            "it was written for another Service",
+            message=(
+                f"the comment says {name}, but the rule matches {facts.traffic(row.chain)}: it "
+                "was written for another Service"
+            ),
             line=row.line,
         )

@@ -1,4 +1,7 @@
-"""Each endpoint is drawn once, and of n that are left with a probability of 1/n."""
+"""Each endpoint is drawn once, and with a probability of 1/n of the n that are left.
+
+Source: kubernetes, pkg/proxy/iptables/proxier.go, ``probability``: ten digits, five up to 1.14.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,11 @@ def _order(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
         left = _left(rows)
         yield Finding(
             code="no-last-endpoint",
-            message=f"the last rule of {chain} draws by chance, so {_percent(left)} of "
-            f"{facts.traffic(chain)} reach no endpoint: the rule that takes what is left is lost",
+            message=(
+                f"the last rule of {chain} is random too, so {_percent(left)} of "
+                f"{facts.traffic(chain)} reach no endpoint: the final unconditional rule is "
+                "missing"
+            ),
             line=last.line,
         )
     for at, row in enumerate(first):
@@ -47,8 +53,11 @@ def _order(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Finding]:
             behind = len(rows) - at - 1
             yield Finding(
                 code="never-drawn",
-                message=f"this rule sends all {facts.traffic(chain)} to "
-                f"{facts.endpoint(row.target or '')}; {behind} rule(s) behind it are never met",
+                message=(
+                    f"this rule sends all {facts.traffic(chain)} to "
+                    f"{facts.endpoint(row.target or '')}; {behind} rule(s) after it are never "
+                    "evaluated"
+                ),
                 line=row.line,
             )
             return
@@ -72,10 +81,12 @@ def _probabilities(facts: Facts, chain: str, rows: list[Row]) -> Iterator[Findin
             lost = steps[at] - steps[at + 1] - 1
             yield Finding(
                 code="lost-draw",
-                message=f"{chain} draws as for {steps[0]} endpoints and has rules for "
-                f"{len(rows)}: {lost} endpoint(s) behind this rule get no new flow, and the last "
-                f"rule takes their share of {facts.traffic(chain)} "
-                f"({_percent(_share(rows, len(rows) - 1))} instead of 1/{len(rows)})",
+                message=(
+                    f"{chain} has probabilities for {steps[0]} endpoints and rules for "
+                    f"{len(rows)}: {lost} endpoint(s) after this rule get no new flows, and the "
+                    f"last rule takes their share of {facts.traffic(chain)} "
+                    f"({_percent(_share(rows, len(rows) - 1))} instead of 1/{len(rows)})"
+                ),
                 line=drawn[at].line,
             )
             return

@@ -1,4 +1,4 @@
-"""A KUBE-SEP chain stands for one endpoint: it marks what comes from there, and sends on the rest.
+"""A KUBE-SEP chain is for one endpoint: it marks hairpin flows, and has one DNAT.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``writeServiceToEndpointRules`` and before it
 ``syncProxyRules``.
@@ -32,8 +32,10 @@ def endpoints(facts: Facts) -> Iterator[Finding]:
         else:
             yield Finding(
                 code="no-dnat",
-                message=f"{chain} sends nothing on: its share of {facts.traffic(chain)} reaches "
-                "no endpoint, since the rule with DNAT is lost or cannot be read",
+                message=(
+                    f"{chain} has no DNAT: its share of {facts.traffic(chain)} reaches no "
+                    "endpoint, since the DNAT rule is missing or cannot be read"
+                ),
                 line=rows[-1].line,
                 partial=True,
             )
@@ -45,8 +47,10 @@ def _sent(facts: Facts, chain: str, sends: list[Row]) -> Iterator[Finding]:
     if len(places) > 1 or "" in places:
         yield Finding(
             code="odd-dnat",
-            message=f"{chain} sends its share of {facts.traffic(chain)} to something else than "
-            "one address and port, which kube-proxy never writes",
+            message=(
+                f"{chain} does not send its share of {facts.traffic(chain)} to exactly one "
+                "address and port, which kube-proxy never writes"
+            ),
             line=sends[-1].line,
             partial=True,
         )
@@ -55,8 +59,10 @@ def _sent(facts: Facts, chain: str, sends: list[Row]) -> Iterator[Finding]:
         if row.protocol is not None and protocols and row.protocol not in protocols:
             yield Finding(
                 code="endpoint-protocol",
-                message=f"{facts.endpoint(chain)} takes {row.protocol} only, so its share of "
-                f"{facts.traffic(chain)} is not translated and reaches nobody",
+                message=(
+                    f"{facts.endpoint(chain)} matches {row.protocol} only, so its share of "
+                    f"{facts.traffic(chain)} is not translated and reaches no endpoint"
+                ),
                 line=row.line,
             )
 
@@ -71,8 +77,10 @@ def _hairpin(facts: Facts, chain: str, rows: list[Row], sends: Row) -> Iterator[
         if row.source is None and row.is_unconditional:
             yield Finding(
                 code="unconditional-mark",
-                message=f"all flows to {facts.endpoint(chain)} are masqueraded, not only those "
-                f"from there: of its share of {facts.traffic(chain)} it sees the node as client",
+                message=(
+                    f"all flows to {facts.endpoint(chain)} are masqueraded, not only its own: for "
+                    f"its share of {facts.traffic(chain)} it sees the node as the client"
+                ),
                 line=row.line,
             )
             return
@@ -82,9 +90,11 @@ def _hairpin(facts: Facts, chain: str, rows: list[Row], sends: Row) -> Iterator[
     if before:
         yield Finding(
             code="hairpin-address",
-            message=f"{chain} marks flows from {before[0].source} and sends flows to {to}: a pod "
-            f"at {to} that opens {facts.traffic(chain)} and draws itself gets no answer, or the "
-            "chain is of two endpoints",
+            message=(
+                f"{chain} marks flows from {before[0].source} and sends flows to {to}: a pod at "
+                f"{to} that opens {facts.traffic(chain)} and draws itself gets no answer, or the "
+                "chain mixes two endpoints"
+            ),
             line=before[0].line,
         )
     else:
@@ -109,7 +119,9 @@ def _shared(facts: Facts, chain: str) -> Iterator[Finding]:
     last = list(theirs.values())[-1]
     yield Finding(
         code="shared-endpoint",
-        message=f"{facts.endpoint(chain)} is drawn by chains of {services}: new flows to one of "
-        "them reach an endpoint of the other",
+        message=(
+            f"{facts.endpoint(chain)} is drawn by chains of {services}: new flows to one of them "
+            "reach an endpoint of the other"
+        ),
         line=last.line,
     )

@@ -1,4 +1,4 @@
-"""Flows come to kube-proxy's chains, and nothing before them takes all of them.
+"""Flows reach kube-proxy's chains, and no rule before them takes every packet.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``iptablesJumpChains``.
 """
@@ -16,15 +16,15 @@ from analyzer.kubeproxy.check.rows import Row
 #: Table, base chain, chain, and the traffic that comes by there.
 _JUMPS: Final = (
     ("nat", "PREROUTING", names.SERVICES, "new flows from pods and from outside to any Service"),
-    ("nat", "OUTPUT", names.SERVICES, "new flows that the node itself opens to any Service"),
+    ("nat", "OUTPUT", names.SERVICES, "new flows from the node itself to any Service"),
     (
         "nat",
         "POSTROUTING",
         "KUBE-POSTROUTING",
         "new flows that are marked for masquerading, from outside the cluster or to itself",
     ),
-    ("filter", "OUTPUT", names.SERVICES, "flows of the node to Services without endpoints"),
-    ("filter", "FORWARD", names.SERVICES, "flows of pods to Services without endpoints"),
+    ("filter", "OUTPUT", names.SERVICES, "flows from the node to Services without endpoints"),
+    ("filter", "FORWARD", names.SERVICES, "flows from pods to Services without endpoints"),
     (
         "filter",
         "INPUT",
@@ -32,15 +32,15 @@ _JUMPS: Final = (
         "flows from outside to NodePorts and external addresses without endpoints",
     ),
     ("filter", "INPUT", "KUBE-FIREWALL", "flows to this node that are to be dropped"),
-    ("filter", "INPUT", names.NODE_PORTS, "health checks that load balancers make of Services"),
+    ("filter", "INPUT", names.NODE_PORTS, "load balancers' health checks of Services"),
     (
         "filter",
         "FORWARD",
         names.EXTERNAL_SERVICES,
         "flows from pods to NodePorts and external addresses without endpoints",
     ),
-    ("filter", "OUTPUT", "KUBE-FIREWALL", "flows of this node that are to be dropped"),
-    ("filter", "FORWARD", "KUBE-FORWARD", "forwarded packets of marked and of open flows"),
+    ("filter", "OUTPUT", "KUBE-FIREWALL", "flows from this node that are to be dropped"),
+    ("filter", "FORWARD", "KUBE-FORWARD", "forwarded packets of marked and of established flows"),
     (
         "filter",
         "FORWARD",
@@ -63,8 +63,10 @@ def entry(facts: Facts) -> Iterator[Finding]:
         if hook not in facts.ruleset.tables[table].chains:
             yield Finding(
                 code="no-base-chain",
-                message=f"{hook} of table {table} is not in the dump, so whether {traffic} come "
-                f"to {chain} cannot be told",
+                message=(
+                    f"{hook} of table {table} is not in the dump, so it is not known whether "
+                    f"{traffic} reach {chain}"
+                ),
             )
             continue
         rows = facts.rows(hook, table)
@@ -72,16 +74,20 @@ def entry(facts: Facts) -> Iterator[Finding]:
         if at is None:
             yield Finding(
                 code="no-entry",
-                message=f"{hook} of table {table} has no rule that leads to {chain}: {traffic} "
-                "do not come there, and its rules decide nothing",
+                message=(
+                    f"{hook} of table {table} has no rule that jumps to {chain}: {traffic} do not "
+                    "reach it, and its rules have no effect"
+                ),
             )
             continue
         for before in rows[:at]:
             if _takes_all(facts, table, before, frozenset({hook})):
                 yield Finding(
                     code="shadowed-entry",
-                    message=f"this rule of {hook} takes every packet, so {traffic} never come to "
-                    f"{chain}, which stands behind it in line {rows[at].line}",
+                    message=(
+                        f"this rule of {hook} matches every packet, so {traffic} never reach "
+                        f"{chain}, which comes after it in line {rows[at].line}"
+                    ),
                     line=before.line,
                 )
                 break

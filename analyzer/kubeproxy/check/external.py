@@ -1,4 +1,4 @@
-"""Traffic from outside: what a load balancer lets in, and what a local policy makes of the rest.
+"""Traffic from outside: what a load balancer's chain admits, and what a local policy does.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``: KUBE-FW, KUBE-XLB, KUBE-EXT.
 """
@@ -21,8 +21,10 @@ def external(facts: Facts) -> Iterator[Finding]:
         if rows and not any(_leads_on(row) for row in rows):
             yield Finding(
                 code="no-source-range",
-                message=f"{chain} lets nobody in: {facts.traffic(chain)} are refused or pass "
-                "untranslated, from loadBalancerSourceRanges too",
+                message=(
+                    f"{chain} admits no source: {facts.traffic(chain)} are refused or leave "
+                    "untranslated, even those from loadBalancerSourceRanges"
+                ),
                 line=rows[-1].line,
             )
     network = _pod_network(facts)
@@ -58,21 +60,27 @@ def _exceptions(facts: Facts, chain: str, network: str | None) -> Iterator[Findi
         if not routes:
             yield Finding(
                 code="lost-local-route",
-                message=f"new flows of the node itself to {traffic} are held to endpoints on this "
-                f"node by the local policy: {chain} no longer sends them to all endpoints",
+                message=(
+                    f"new flows from the node itself to {traffic} are restricted to endpoints on "
+                    f"this node by the local policy: {chain} no longer sends them to all endpoints"
+                ),
                 line=rows[-1].line,
             )
         if not marks:
             yield Finding(
                 code="lost-local-mark",
-                message=f"new flows of the node itself to {traffic} are not masqueraded, and "
-                "endpoints on other nodes may not know the way back",
+                message=(
+                    f"new flows from the node itself to {traffic} are not masqueraded, and "
+                    "endpoints on other nodes may have no route back"
+                ),
                 line=rows[-1].line,
             )
     if network is not None and not any(row.source == network for row in to_all):
         yield Finding(
             code="lost-pod-route",
-            message=f"new flows of pods ({network}) to {traffic} are held to endpoints on this "
-            f"node by the local policy: {chain} no longer sends them to all endpoints",
+            message=(
+                f"new flows from pods ({network}) to {traffic} are restricted to endpoints on "
+                f"this node by the local policy: {chain} no longer sends them to all endpoints"
+            ),
             line=rows[-1].line,
         )

@@ -1,4 +1,4 @@
-"""What all invariants look at: the rules of a dump, who leads where, and whose chains are whose.
+"""What all invariants read: a dump's rules, which chains jump where, and what each is for.
 
 Rules are looked at as a `Row` each, those of chains that are `settled` left out. A chain belongs to
 the ServicePorts that the comments of the rules name which lead there; what flows come to it is told
@@ -221,7 +221,7 @@ class Facts:
             return f"new flows to {listed(found)}"
         name = next((row.comment for row in self.rows(chain) if "/" in row.comment), "")
         name = name.split(" ")[0]
-        return f"new flows of {name}" if name else f"new flows that come to {chain}"
+        return f"new flows of {name}" if name else f"new flows that reach {chain}"
 
     @cached_property
     def owners(self) -> dict[str, dict[tuple[str, str], Row]]:

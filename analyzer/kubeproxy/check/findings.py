@@ -1,4 +1,4 @@
-"""What an invariant says of a dump, and how much of it is shown."""
+"""Findings of invariants, and how many of them are shown."""
 
 from __future__ import annotations
 

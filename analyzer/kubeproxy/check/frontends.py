@@ -29,10 +29,13 @@ def _ports(facts: Facts) -> Iterator[Finding]:
         what = f"every {row.protocol} flow" if row.protocol else "every flow"
         yield Finding(
             code="lost-port",
-            message=f"{what} to {frontend.place.rpartition(':')[0]}, whatever its port, is taken "
-            f"for {frontend.name or 'this Service'}, so other ports of the address are lost: "
-            "kube-proxy writes no such rule, an iptables older than the rules has left out "
-            "--dport when it saved them; take the dump again with the newer one",
+            message=(
+                f"{what} to {frontend.place.rpartition(':')[0]}, whatever its port, goes to "
+                f"{frontend.name or 'this Service'}, so other ports of the address are lost: "
+                "kube-proxy writes no such rule; an iptables older than the one that wrote the "
+                "rules left out --dport when it saved them; take the dump again with the newer "
+                "one"
+            ),
             line=row.line,
             partial=True,
         )
@@ -53,7 +56,7 @@ def _twice(facts: Facts) -> Iterator[Finding]:
         other = first.row.target != row.target
         yield Finding(
             code="duplicate-frontend",
-            message=f"new flows to {frontend} never meet this rule, since line {first.row.line} "
+            message=f"new flows to {frontend} never reach this rule, since line {first.row.line} "
             + (
                 f"sends them to {first.name or first.row.target}: the Service gets none of them"
                 if other
@@ -82,8 +85,10 @@ def _lost(facts: Facts) -> Iterator[Finding]:
             told.add(key)
             yield Finding(
                 code="lost-frontend",
-                message=f"no rule sends new flows to {frontend} on to its endpoints, though this "
-                "one is there for them: they pass untranslated",
+                message=(
+                    f"no rule sends new flows to {frontend} to its endpoints, although this one "
+                    "exists for them: they leave untranslated"
+                ),
                 line=frontend.row.line,
             )
 
@@ -96,8 +101,10 @@ def _node_ports(facts: Facts) -> Iterator[Finding]:
         if of_node_ports and names.SERVICES in facts.nat.chains:
             yield Finding(
                 code="no-nodeports",
-                message="no rule of KUBE-SERVICES leads to KUBE-NODEPORTS, so new flows to "
-                f"{of_node_ports[0]} and all other NodePorts are not translated",
+                message=(
+                    "no rule of KUBE-SERVICES jumps to KUBE-NODEPORTS, so new flows to "
+                    f"{of_node_ports[0]} and all other NodePorts are not translated"
+                ),
                 line=rows[-1].line if rows else None,
             )
         return
@@ -105,8 +112,11 @@ def _node_ports(facts: Facts) -> Iterator[Finding]:
         if not jump.local and jump.host is None and not jump.others:
             yield Finding(
                 code="lost-addrtype",
-                message="KUBE-SERVICES sends flows to any address on to KUBE-NODEPORTS, so flows "
-                "that pods open to such ports elsewhere are caught here: --dst-type LOCAL is lost",
+                message=(
+                    "KUBE-SERVICES sends flows to any address to KUBE-NODEPORTS, so flows from "
+                    "pods to such ports on other hosts are caught here: --dst-type LOCAL is "
+                    "missing"
+                ),
                 line=jump.line,
             )
     first = jumps[0]
@@ -116,8 +126,10 @@ def _node_ports(facts: Facts) -> Iterator[Finding]:
         frontend = frontend_of(row)
         yield Finding(
             code="nodeports-not-last",
-            message=f"this rule stands behind the jump to KUBE-NODEPORTS in line {first.line}, "
-            f"which kube-proxy keeps last: new flows to {frontend} may be taken by a NodePort "
-            "where the address is the node's",
+            message=(
+                f"this rule comes after the jump to KUBE-NODEPORTS in line {first.line}, which "
+                f"kube-proxy keeps last: new flows to {frontend} may go to a NodePort if the "
+                "address is the node's"
+            ),
             line=row.line,
         )

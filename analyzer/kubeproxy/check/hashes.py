@@ -1,4 +1,4 @@
-"""The name of a chain is a hash of what it stands for.
+"""The name of a chain is the hash of what it is for.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``servicePortChainName``,
 ``servicePortEndpointChainName``.
@@ -33,9 +33,11 @@ def _of_services(facts: Facts) -> Iterator[Finding]:
             )
             yield Finding(
                 code="chain-hash",
-                message=f"new flows to {frontend} are sent to {chain}, and the chain of that "
-                f"ServicePort is {right}: they reach the endpoints of another one, or the "
-                "comment names the wrong one",
+                message=(
+                    f"new flows to {frontend} are sent to {chain}, but the chain of that "
+                    f"ServicePort is {right}: they reach the endpoints of another one, or the "
+                    "comment names the wrong one"
+                ),
                 line=frontend.row.line,
             )
 
@@ -51,8 +53,10 @@ def _between(facts: Facts) -> Iterator[Finding]:
             ):
                 yield Finding(
                     code="chain-hash",
-                    message=f"{chain} leads to {target}, which is of another ServicePort: "
-                    f"{facts.traffic(chain)} reach the endpoints of that one",
+                    message=(
+                        f"{chain} jumps to {target}, which belongs to another ServicePort: "
+                        f"{facts.traffic(chain)} reach the endpoints of that one"
+                    ),
                     line=row.line,
                 )
 
@@ -85,9 +89,11 @@ def _of_endpoints(facts: Facts) -> Iterator[Finding]:
             dnat = next(each for each in facts.rows(chain) if each.dnat)
             yield Finding(
                 code="chain-hash",
-                message=f"{chain} sends its share of {facts.traffic(chain)} to {to}, and the "
-                f"chain of that endpoint of {plain_name(name)} is {right}: line {row.line} "
-                "or this rule was meant for another endpoint",
+                message=(
+                    f"{chain} sends its share of {facts.traffic(chain)} to {to}, but the chain of "
+                    f"that endpoint of {plain_name(name)} is {right}: line {row.line} or this "
+                    "rule was meant for another endpoint"
+                ),
                 line=dnat.line,
             )
 

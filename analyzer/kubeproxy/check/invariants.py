@@ -1,4 +1,4 @@
-"""All invariants, and the one place where they are asked."""
+"""The list of all invariants, and the one place that evaluates them."""
 
 from __future__ import annotations
 
@@ -102,8 +102,10 @@ def check(
 
 _INCOMPLETE: Final = Finding(
     code="incomplete",
-    message="the dump is a piece of one, or ends before its tables do: whether rules and chains "
-    "that are not in it are lost, and new flows with them, cannot be told and is left out here",
+    message=(
+        "the dump is a fragment, or ends before its tables do: whether missing rules and chains "
+        "are really missing, with their new flows, is not known and not reported here"
+    ),
     partial=True,
 )
 
@@ -112,6 +114,8 @@ def _unchecked(mode: str) -> Finding:
     what = "no rules of kube-proxy" if mode == "none" else f"kube-proxy's {mode} mode"
     return Finding(
         code="not-checked",
-        message=f"the dump shows {what}; the invariants are those of iptables mode, so of no "
-        "flow can it be said that its rules are as kube-proxy writes them",
+        message=(
+            f"the dump shows {what}; the checks are for iptables mode, so nothing was compared "
+            "with what kube-proxy writes"
+        ),
     )

@@ -1,4 +1,4 @@
-"""Beside iptables mode, no chains of kube-proxy's other modes.
+"""No chains of kube-proxy's other modes exist in addition to those of iptables mode.
 
 Source: kubernetes, pkg/proxy/ipvs/proxier.go, ``iptablesChains``; pkg/proxy/userspace/proxier.go.
 """
@@ -52,14 +52,19 @@ def leftovers(facts: Facts) -> Iterator[Finding]:
         ]
         names = ", ".join(dict.fromkeys(chain for _, chain in found))
         touched = (
-            "new flows to load balancer addresses and NodePorts meet them before or beside the "
-            "rules of iptables mode, with addresses and endpoints of before"
+            "new flows to load balancer addresses and NodePorts traverse them before or in "
+            "addition to the rules of iptables mode, with old addresses and endpoints"
             if rows
-            else "no flow meets them, but they tell that the mode was changed without cleaning up"
+            else (
+                "no flow traverses them, but they show that the mode was changed without "
+                "cleaning up"
+            )
         )
         yield Finding(
             code="leftover-mode",
-            message=f"chains of {mode} mode stand beside those of iptables mode ({names}): "
-            f"{touched}; `kube-proxy --cleanup` or a reboot takes them away",
+            message=(
+                f"there are chains of {mode} mode in addition to those of iptables mode "
+                f"({names}): {touched}; `kube-proxy --cleanup` or a reboot removes them"
+            ),
             line=min((row.line for row in rows), default=None),
         )

@@ -1,4 +1,4 @@
-"""Flows that have to come back through the node are marked, and what is marked is masqueraded.
+"""Flows whose replies must pass through the node are marked, and marked flows are masqueraded.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``: KUBE-MARK-MASQ,
 KUBE-POSTROUTING, KUBE-FORWARD; the rules for flows from outside the cluster.
@@ -36,9 +36,11 @@ def _mark(facts: Facts) -> Iterator[Finding]:
     if told and chain in facts.nat.chains and facts.masquerade_mark is None:
         yield Finding(
             code="masquerade-mark",
-            message=f"{chain} does not just set one bit of the mark: new flows from outside the "
-            "cluster, to NodePorts, and of pods to themselves keep their source or lose other "
-            "marks, and answers to them go astray",
+            message=(
+                f"{chain} does not set exactly one bit of the mark: new flows from outside the "
+                "cluster, to NodePorts, and from pods to themselves keep their source or lose "
+                "other marks, and replies to them get lost"
+            ),
             line=rows[0].line if rows else facts.callers[chain][0].line,
         )
 
@@ -62,9 +64,12 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
             if not spared:
                 yield Finding(
                     code="unconditional-masquerade",
-                    message="KUBE-POSTROUTING masquerades every new flow that leaves the node, "
-                    "marked or not: endpoints and servers outside see the node as client, and "
-                    "its ports run out. The dump may have lost -m mark to an older iptables",
+                    message=(
+                        "KUBE-POSTROUTING masquerades every new flow that leaves the node, "
+                        "marked or not: endpoints and servers outside see the node as the "
+                        "client, and its ports run out. An older iptables may have left out -m "
+                        "mark in the dump"
+                    ),
                     line=row.line,
                 )
             elif bit is not None and bit not in spared:
@@ -79,17 +84,21 @@ def _postrouting(facts: Facts) -> Iterator[Finding]:
     if masked and spared and not clears:
         yield Finding(
             code="mark-not-cleared",
-            message="KUBE-POSTROUTING does not clear the mark of what it masquerades: a new flow "
-            "that comes by again, out of a tunnel of the node, is masqueraded once more",
+            message=(
+                "KUBE-POSTROUTING does not clear the mark of what it masquerades: a new flow "
+                "that passes again, out of a tunnel of the node, is masqueraded once more"
+            ),
             line=masked[0].line,
         )
     yield from _order(rows)
     if not masked:
         yield Finding(
             code="no-masquerade",
-            message="KUBE-POSTROUTING masquerades nothing: new flows from outside the cluster, "
-            "to NodePorts on other nodes, and of pods to themselves keep their source, and "
-            "answers to them go past the node",
+            message=(
+                "KUBE-POSTROUTING masquerades nothing: new flows from outside the cluster, to "
+                "NodePorts on other nodes, and from pods to themselves keep their source, and "
+                "replies to them bypass the node"
+            ),
             line=rows[-1].line if rows else None,
         )
 
@@ -104,17 +113,21 @@ def _order(rows: Sequence[Row]) -> Iterator[Finding]:
     if early or len(clears) > 1:
         yield Finding(
             code="masquerade-order",
-            message="KUBE-POSTROUTING flips the mark of flows before it lets go those without it, "
-            "or flips it twice: new flows that should keep their source are masqueraded, and those "
-            "from outside the cluster are not",
+            message=(
+                "KUBE-POSTROUTING flips the mark of flows before it returns those without it, or "
+                "flips it twice: new flows that should keep their source are masqueraded, and "
+                "those from outside the cluster are not"
+            ),
             line=rows[(early or clears[1:])[0]].line,
         )
     elif late:
         yield Finding(
             code="masquerade-order",
-            message="KUBE-POSTROUTING clears the mark behind the rule that masquerades, where no "
-            "flow comes: a new flow that comes by again, out of a tunnel of the node, is "
-            "masqueraded once more",
+            message=(
+                "KUBE-POSTROUTING clears the mark after the rule that masquerades, which no flow "
+                "reaches: a new flow that passes again, out of a tunnel of the node, is "
+                "masqueraded once more"
+            ),
             line=rows[late[0]].line,
         )
 
@@ -147,9 +160,11 @@ def _forward(facts: Facts) -> Iterator[Finding]:
     if rows and not accepts and not open_to_all:
         yield Finding(
             code="no-forward-accept",
-            message="KUBE-FORWARD has no rule that accepts marked packets: where the policy of "
-            "FORWARD is DROP, new flows from outside to NodePorts and ClusterIPs are dropped on "
-            "this node",
+            message=(
+                "KUBE-FORWARD has no rule that accepts marked packets: if the policy of FORWARD "
+                "is DROP, new flows from outside to NodePorts and ClusterIPs are dropped on this "
+                "node"
+            ),
             line=rows[-1].line,
         )
 
@@ -182,9 +197,11 @@ def _outside(facts: Facts) -> Iterator[Finding]:
         for frontend in lacking:
             yield Finding(
                 code="no-outside-mark",
-                message=f"new flows from outside the cluster to {frontend} are not marked for "
-                "masquerading, as those to other ClusterIPs are: the endpoint answers past the "
-                "node and the client does not know the answer",
+                message=(
+                    f"new flows from outside the cluster to {frontend} are not marked for "
+                    "masquerading, while those to other ClusterIPs are: the endpoint's reply "
+                    "bypasses the node, and the client does not recognise it"
+                ),
                 line=frontend.row.line,
             )
     usual = next(iter(networks.most_common(1)), (None, 0))
@@ -192,9 +209,11 @@ def _outside(facts: Facts) -> Iterator[Finding]:
         if row.source != usual[0] and networks[row.source] < usual[1]:
             yield Finding(
                 code="outside-network",
-                message=f"new flows to {frontend} are taken for the cluster's own if they come "
-                f"from {row.source}, those to other ClusterIPs from {usual[0]}: which are "
-                "masqueraded differs by Service",
+                message=(
+                    f"new flows to {frontend} count as the cluster's own if they come from "
+                    f"{row.source}, those to other ClusterIPs if from {usual[0]}: which flows are "
+                    "masqueraded differs by Service"
+                ),
                 line=row.line,
             )
     for frontend in frontends:
@@ -203,8 +222,11 @@ def _outside(facts: Facts) -> Iterator[Finding]:
         if frontend.kind != "ClusterIP" and straight and _mark_of(frontend, marked) is None:
             yield Finding(
                 code="no-outside-mark",
-                message=f"new flows to {frontend} are not marked for masquerading: an endpoint "
-                "on another node answers past this one, and the client does not know the answer",
+                message=(
+                    f"new flows to {frontend} are not marked for masquerading: the reply of an "
+                    "endpoint on another node bypasses this one, and the client does not "
+                    "recognise it"
+                ),
                 line=frontend.row.line,
             )
 
@@ -227,8 +249,10 @@ def _everything(facts: Facts) -> Iterator[Finding]:
             if row.target == names.MARK_MASQUERADE and row.is_unconditional:
                 yield Finding(
                     code="unconditional-mark",
-                    message=f"{chain} marks every new flow for masquerading, of pods to pods too: "
-                    "endpoints see the node as client",
+                    message=(
+                        f"{chain} marks every new flow for masquerading, even from pod to pod: "
+                        "endpoints see the node as the client"
+                    ),
                     line=row.line,
                 )
 
@@ -248,8 +272,10 @@ def _of_chains(facts: Facts) -> Iterator[Finding]:
             to = listed(places) if places else chain
             yield Finding(
                 code="unconditional-mark",
-                message=f"new flows from outside to {to} are masqueraded, though the policy is "
-                "Local: endpoints see the node in place of the client",
+                message=(
+                    f"new flows from outside to {to} are masqueraded, although the policy is "
+                    "Local: endpoints see the node instead of the client"
+                ),
                 line=marks[0].line,
             )
         for row in facts.rows(chain):
@@ -261,8 +287,10 @@ def _of_chains(facts: Facts) -> Iterator[Finding]:
                 to = listed(places) if places else chain
                 yield Finding(
                     code="no-outside-mark",
-                    message=f"new flows from outside to {to} are not marked for masquerading: an "
-                    "endpoint on another node answers past this one, and the client does not "
-                    "know the answer",
+                    message=(
+                        f"new flows from outside to {to} are not marked for masquerading: the "
+                        "reply of an endpoint on another node bypasses this one, and the client "
+                        "does not recognise it"
+                    ),
                     line=row.line,
                 )

@@ -1,4 +1,4 @@
-"""The rules are those of the API's Services and endpoints, as far as all versions agree.
+"""The rules match the API's Services and endpoints, as far as all versions agree.
 
 kube-proxy of some version uses a ready endpoint unless a policy or a topology hint keeps it for
 others; which policy is asked where differs by version (`docs/reference.md`). So an endpoint is
@@ -41,9 +41,11 @@ def objects(facts: Facts) -> Iterator[Finding]:
         if key not in wanted:
             yield Finding(
                 code="stale-service",
-                message=f"new flows to {found[0]} are still taken, and the objects have no such "
-                "ServicePort: the rules are older than its deletion, or the objects not of "
-                "all namespaces",
+                message=(
+                    f"new flows to {found[0]} are still matched, but the objects have no such "
+                    "ServicePort: the rules are older than its deletion, or the objects are not "
+                    "of all namespaces"
+                ),
                 line=found[0].row.line,
             )
     for key, want in wanted.items():
@@ -55,9 +57,11 @@ def objects(facts: Facts) -> Iterator[Finding]:
             places = [_text(place, want.protocol) for place in _places(want)]
             yield Finding(
                 code="missing-service",
-                message=f"no rule takes new flows to {', '.join(places[:2])} ({want.name}), which "
-                "the objects have: they pass untranslated. The dump is older, or was taken in "
-                "the middle of a sync",
+                message=(
+                    f"no rule matches new flows to {', '.join(places[:2])} ({want.name}), which "
+                    "the objects have: they leave untranslated. The dump is older, or was taken "
+                    "in the middle of a sync"
+                ),
             )
 
 
@@ -97,16 +101,20 @@ def _frontends(want: ApiServicePort, found: list[Frontend]) -> Iterator[Finding]
         if place not in asked:
             yield Finding(
                 code="stale-frontend",
-                message=f"new flows to {frontend} are still taken, and the objects give "
-                f"{want.name} no such address and port",
+                message=(
+                    f"new flows to {frontend} are still matched, but the objects give {want.name} "
+                    "no such address and port"
+                ),
                 line=frontend.row.line,
             )
     for place, whole in asked.items():
         if place not in there and not any(f.port is None for f in found):
             yield Finding(
                 code="missing-frontend",
-                message=f"no rule takes new flows to {_text(whole, want.protocol)}, which is "
-                f"the {whole[0]} of {want.name}: they pass untranslated",
+                message=(
+                    f"no rule matches new flows to {_text(whole, want.protocol)}, which is the "
+                    f"{whole[0]} of {want.name}: they leave untranslated"
+                ),
                 line=found[0].row.line,
             )
 
@@ -123,8 +131,10 @@ def _affinity(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterator
             asked = "no affinity" if want.affinity is None else f"{want.affinity} s"
             yield Finding(
                 code="affinity-differs",
-                message=f"{facts.traffic(chain)} are held at an endpoint for {told} seconds, and "
-                f"the objects ask for {asked}",
+                message=(
+                    f"{facts.traffic(chain)} stay at an endpoint for {told} seconds, but the "
+                    f"objects say {asked}"
+                ),
                 line=(checks or rows)[0].line,
             )
             return
@@ -172,11 +182,13 @@ def _endpoints(facts: Facts, want: ApiServicePort, chains: list[str]) -> Iterato
 
 
 def _stale(facts: Facts, row: Row, text: str, spec: ApiEndpoint | None, number: int) -> Finding:
-    why = "do not list it any more" if spec is None else "say that it is not ready"
+    why = "no longer list it" if spec is None else "say that it is not ready"
     return Finding(
         code="stale-endpoint" if spec is None else "unready-endpoint",
-        message=f"{facts.traffic(row.chain)} are still sent to endpoint {text}, one of {number} "
-        f"there, and the EndpointSlices {why}: the rules are older than the objects",
+        message=(
+            f"{facts.traffic(row.chain)} are still sent to endpoint {text}, one of {number} "
+            f"there, but the EndpointSlices {why}: the rules are older than the objects"
+        ),
         line=row.line,
     )
 
@@ -186,8 +198,10 @@ def _lacking(facts: Facts, chain: str, missing: list[ApiEndpoint], first: Row) -
     more = f" and {len(texts) - 2} more" if texts[2:] else ""
     return Finding(
         code="missing-endpoint",
-        message=f"{facts.traffic(chain)} are never sent to {', '.join(texts[:2])}{more}, which "
-        "the EndpointSlices list as ready: the others take its share",
+        message=(
+            f"{facts.traffic(chain)} are never sent to {', '.join(texts[:2])}{more}, which the "
+            "EndpointSlices list as ready: the others take its share"
+        ),
         line=first.line,
     )
 
@@ -229,8 +243,10 @@ def _without_chain(facts: Facts, want: ApiServicePort) -> Iterator[Finding]:
             ready = sum(each.is_certain for each in want.endpoints)
             yield Finding(
                 code="missing-endpoint",
-                message=f"new flows to {refusal} are rejected as without endpoints, and the "
-                f"EndpointSlices list {ready} ready: the rules are older than they are",
+                message=(
+                    f"new flows to {refusal} are rejected for lack of endpoints, but the "
+                    f"EndpointSlices list {ready} as ready: the rules are older than they are"
+                ),
                 line=refusal.row.line,
             )
             return

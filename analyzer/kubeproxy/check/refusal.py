@@ -1,4 +1,4 @@
-"""What kube-proxy drops and rejects in the filter table: just that, and all of it.
+"""The filter table drops and rejects exactly what kube-proxy drops and rejects.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``; up to 1.23 a mark says what
 to drop, and the kubelet's rule in KUBE-FIREWALL does: pkg/kubelet/kubelet_network_linux.go.
@@ -48,10 +48,12 @@ def _of_all(facts: Facts) -> Iterator[Finding]:
                 )
                 yield Finding(
                     code="unconditional-verdict",
-                    message=f"{chain} {_SAYS[row.target]} every packet that comes to it"
-                    f"{' from ' + ', '.join(hooks) if hooks else ''}, whatever its mark or "
-                    "state: the dump may have lost a match to an older iptables, and if the "
-                    "kernel has it so, other rules are never asked",
+                    message=(
+                        f"{chain} {_SAYS[row.target]} every packet that reaches "
+                        f"it{' from ' + ', '.join(hooks) if hooks else ''}, whatever its mark or "
+                        "state: an older iptables may have left out a match in the dump; if the "
+                        "kernel has the rule like this, later rules are never evaluated"
+                    ),
                     line=row.line,
                 )
 
@@ -64,14 +66,16 @@ def _drop_mark(facts: Facts) -> Iterator[Finding]:
     if not callers:
         return
     refused = listed(f for row in callers for f in facts.frontends_of(row.chain))
-    refused = f"new flows to {refused}" if refused else "flows that were not let in"
+    refused = f"new flows to {refused}" if refused else "flows that were not admitted"
     bit = facts.bit_set_by(names.MARK_DROP)
     if bit is None:
         yield Finding(
             code="no-drop-mark",
-            message=f"KUBE-MARK-DROP marks nothing, so {refused} that loadBalancerSourceRanges "
-            "or a local policy refuse pass on untranslated instead of being dropped: the "
-            "kubelet's rule is missing",
+            message=(
+                f"KUBE-MARK-DROP marks nothing, so {refused} that loadBalancerSourceRanges or a "
+                "local policy refuse leave untranslated instead of being dropped: the kubelet's "
+                "rule is missing"
+            ),
             line=callers[0].line,
         )
         return
@@ -88,9 +92,11 @@ def _drop_mark(facts: Facts) -> Iterator[Finding]:
     if not drops and not unconditional:
         yield Finding(
             code="lost-drop",
-            message=f"nothing drops what KUBE-MARK-DROP marks with {bit:#x}, so {refused} that "
-            "loadBalancerSourceRanges or a local policy refuse pass on untranslated: the rule "
-            "of KUBE-FIREWALL is lost",
+            message=(
+                f"nothing drops what KUBE-MARK-DROP marks with {bit:#x}, so {refused} that "
+                "loadBalancerSourceRanges or a local policy refuse leave untranslated: the rule "
+                "of KUBE-FIREWALL is missing"
+            ),
             line=callers[0].line,
         )
 
@@ -127,9 +133,11 @@ def _source_ranges(facts: Facts) -> Iterator[Finding]:
         if (frontend.address, frontend.protocol, frontend.port) not in dropped:
             yield Finding(
                 code="lost-drop",
-                message=f"new flows to {frontend} from outside its loadBalancerSourceRanges are "
-                f"not dropped: {chain} does not mark them, {_PROXY_FIREWALL} has no rule for them, "
-                "and they pass on untranslated",
+                message=(
+                    f"new flows to {frontend} from outside its loadBalancerSourceRanges are not "
+                    f"dropped: {chain} does not mark them, {_PROXY_FIREWALL} has no rule for "
+                    "them, and they leave untranslated"
+                ),
                 line=frontend.row.line,
             )
 
@@ -153,8 +161,11 @@ def _local(facts: Facts) -> Iterator[Finding]:
         if open_to_all and "filter" in facts.ruleset.tables:
             yield Finding(
                 code="lost-drop",
-                message=f"new flows from outside to {listed(open_to_all)} come back from {chain} "
-                "undecided: neither endpoints nor a DROP take them, so they pass on untranslated",
+                message=(
+                    f"new flows from outside to {listed(open_to_all)} return from {chain} "
+                    "undecided: they reach neither endpoints nor a DROP, so they leave "
+                    "untranslated"
+                ),
                 line=rows[-1].line,
             )
 
@@ -170,8 +181,10 @@ def _served(facts: Facts) -> Iterator[Finding]:
         if other is not None and facts.has_rows(frontend.row.target or ""):
             yield Finding(
                 code="refused-and-served",
-                message=f"new flows to {frontend} are sent to endpoints by table nat and "
-                f"rejected by table filter (line {other.row.line}) as without endpoints: one of "
-                "the two is of an earlier sync",
+                message=(
+                    f"new flows to {frontend} are sent to endpoints by table nat and rejected by "
+                    f"table filter (line {other.row.line}) for lack of endpoints: one of the two "
+                    "is from an earlier sync"
+                ),
                 line=frontend.row.line,
             )

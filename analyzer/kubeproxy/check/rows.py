@@ -1,4 +1,4 @@
-"""One rule as the invariants look at it: flat, and for the usual shapes read off its row.
+"""One rule in the flat form that invariants read; usual shapes come straight from the row.
 
 Nearly all rows of a large dump have one of a few shapes, of which one regular expression gives
 all that is looked at. Every other rule is understood by the reader first; a test holds the two

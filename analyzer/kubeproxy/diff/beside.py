@@ -1,4 +1,4 @@
-"""Flows that no Service promises to answer, and what becomes of them in two dumps.
+"""Flows to no Service, and what happens to them in two dumps.
 
 nftables mode means to differ here: it rejects what goes to a ClusterIP at a port that it does not
 have, drops what goes to ClusterIPs that nobody has, and takes NodePorts at some of the node's

@@ -1,4 +1,4 @@
-"""All that differs between the Services of two dumps."""
+"""Compares the Services of two dumps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole answer to what differs between two dumps, and the verdict."""
+"""The complete difference between two dumps, and the verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two dumps can be compared at all, and in what."""
+"""Whether two dumps can be compared at all, and for which IP versions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def versions_of_both(a: Dump, b: Dump) -> tuple[int, ...]:
     both = tuple(version for version in a.versions if version in b.versions)
     if not both:
         raise UsageError(
-            f"{a.file} has rules of IPv{a.versions[0]} and {b.file} of IPv{b.versions[0]}: "
-            "two dumps of the same IP version can be compared"
+            f"{a.file} has rules of IPv{a.versions[0]} and {b.file} of IPv{b.versions[0]}: only "
+            "dumps of the same IP version can be compared"
         )
     return both

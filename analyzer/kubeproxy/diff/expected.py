@@ -1,4 +1,4 @@
-"""What nftables mode means to do otherwise with flows to Services, told once and not for each.
+"""Changes to Services that nftables mode makes by design, reported once and not for each.
 
 Both were found in captures of the same objects in both modes.
 

@@ -1,4 +1,4 @@
-"""Sources that either of two dumps tells apart by their networks."""
+"""Sources that either of two dumps distinguishes by network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ServicePort of one dump is which of the other, and which frontend.
+"""Which ServicePorts, and which frontends, of two dumps correspond.
 
 Names tell, where both dumps have them. Rules without kube-proxy's comments make a ServicePort of
 each frontend; it takes the name of the one that has this frontend in the other dump. A frontend is

@@ -1,4 +1,4 @@
-"""What differs between two routes of the same flows."""
+"""How two routes of the same flows differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When two shares are the same: what kube-proxy means by them, and how exactly it can say so.
+"""When two shares count as equal, given the precision of kube-proxy's probabilities.
 
 Theory of operation
 ===================

@@ -1,4 +1,4 @@
-"""One of the two dumps, of one IP version, and what can be asked of it."""
+"""One of the two dumps, of one IP version, and queries on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules as kube-proxy writes them and iptables-save or nft prints them, made from Services.
+"""Generates kube-proxy's rules for given Services, as iptables-save or nft prints them.
 
 Theory of operation: `service_ports` reads API objects into `ServicePortSpec` values, `proxy_config`
 the settings of one kube-proxy; either may be made by hand. `render_rules` gives all tables of the

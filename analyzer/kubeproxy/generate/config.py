@@ -1,4 +1,4 @@
-"""What one kube-proxy is told besides the Services: its version, node and flags."""
+"""The settings of one kube-proxy: its version, node and flags."""
 
 from __future__ import annotations
 

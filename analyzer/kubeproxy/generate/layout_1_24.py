@@ -1,4 +1,4 @@
-"""The layout of 1.24: the chains of 1.25, and marks for what the kubelet is to drop.
+"""The layout of 1.24: the chains of 1.25, and marks for what the kubelet drops.
 
 Source: kubernetes 1.24, pkg/proxy/iptables/proxier.go, ``syncProxyRules``; the captures of 1.24.
 """

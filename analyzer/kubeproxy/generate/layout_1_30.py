@@ -1,4 +1,4 @@
-"""The layout of 1.27 to 1.30, and of 1.36 but for what that counts.
+"""The layout of 1.27 to 1.30, and of 1.36 except for its counters.
 
 Source: kubernetes, pkg/proxy/iptables/proxier.go, ``iptablesJumpChains``, ``syncProxyRules``;
 the captures of 1.30.

@@ -1,4 +1,4 @@
-"""The layout of 1.36: that of 1.30, and it counts some packets with nfnetlink_acct."""
+"""The layout of 1.36: that of 1.30, with nfacct counters for some packets."""
 
 from __future__ import annotations
 

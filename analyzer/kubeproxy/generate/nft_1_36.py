@@ -1,4 +1,4 @@
-"""The layout of 1.36 in nftables mode: maps of endpoints, and a set of those that may hairpin.
+"""The layout of 1.36 in nftables mode: maps of endpoints, and a set for hairpin connections.
 
 Source: kubernetes 1.36, pkg/proxy/nftables/proxier.go, ``setupNFTables``, ``syncProxyRules``;
 the captures of 1.36.

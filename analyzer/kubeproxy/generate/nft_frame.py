@@ -1,4 +1,4 @@
-"""What kube-proxy's tables hold in nftables mode whatever the Services, in all layouts."""
+"""kube-proxy's tables in nftables mode without any Service, in all layouts."""
 
 from __future__ import annotations
 

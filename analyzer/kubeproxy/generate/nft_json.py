@@ -1,4 +1,4 @@
-"""A table as ``nft -j list ruleset`` prints it, made of the words of its rules.
+"""A table as ``nft -j list ruleset`` prints it, made from the words of its rules.
 
 Only what a table of ClusterIP Services in the layout of 1.36 has is known here.
 

@@ -1,4 +1,4 @@
-"""Networks as a rule of nft asks for them."""
+"""Networks in the form in which an nft rule matches them."""
 
 from __future__ import annotations
 

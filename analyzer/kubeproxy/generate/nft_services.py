@@ -1,4 +1,4 @@
-"""What one ServicePort brings to kube-proxy's tables in nftables mode, in all layouts.
+"""What one ServicePort adds to kube-proxy's tables in nftables mode, in all layouts.
 
 Source: kubernetes, pkg/proxy/nftables/proxier.go, ``syncProxyRules``,
 ``writeServiceToEndpointRules``; the captures of 1.30 and 1.36.

@@ -1,4 +1,4 @@
-"""One table of nft while it is written: its sets, maps and chains."""
+"""An nft table under construction: its sets, maps and chains."""
 
 from __future__ import annotations
 

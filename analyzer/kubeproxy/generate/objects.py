@@ -1,4 +1,4 @@
-"""API objects, decoded, as the ServicePorts and settings of one kube-proxy.
+"""Decoded API objects as ServicePorts and settings of one kube-proxy.
 
 Source: Kubernetes API reference: core/v1 Node, Service, Endpoints; discovery.k8s.io/v1
 EndpointSlice; pkg/proxy/serviceport.go, pkg/proxy/endpointslicecache.go and
@@ -40,7 +40,7 @@ _MOST_PORT: Final = 65_535
 #: The API's default of sessionAffinityConfig.clientIP.timeoutSeconds.
 _AFFINITY_SECONDS: Final = 10_800
 _NO_ENDPOINTS: Final = (
-    "EndpointSlices without Endpoints, which kube-proxy {} reads: kubectl get endpoints"
+    "EndpointSlices but no Endpoints, which kube-proxy {} reads: add `kubectl get endpoints`"
 )
 
 
@@ -155,7 +155,7 @@ def _service(
 ) -> list[ServicePortSpec]:
     """Return the ServicePorts of one Service: all of them, or it is malformed."""
     if not all(map(is_name, _names(service))):
-        raise _MalformedError("its name or namespace is none that the API allows")
+        raise _MalformedError("the API would not allow its name or namespace")
     spec = at(service, "spec")
     cluster = at(spec, "clusterIP")
     if cluster in (None, "", "None") or at(spec, "type") == "ExternalName":
@@ -174,7 +174,7 @@ def _service_port(
     spec, family = at(service, "spec"), address.version
     port_name = text(at(port, "name")) or ""
     if port_name and not is_name(port_name):
-        raise _MalformedError(f"port name {port_name!r} is none that the API allows")
+        raise _MalformedError(f"port name {port_name!r} is not one that the API allows")
     annotations = at(service, "metadata", "annotations")
     health = at(spec, "healthCheckNodePort")
     ranges = elements(spec, "loadBalancerSourceRanges")
@@ -208,7 +208,7 @@ def is_name(found: str) -> bool:
 def _protocol(port: object) -> str:
     found = at(port, "protocol") or "TCP"
     if found not in _PROTOCOLS:
-        raise _MalformedError(f"protocol {found!r} is none of {', '.join(_PROTOCOLS)}")
+        raise _MalformedError(f"protocol {found!r} is not one of {', '.join(_PROTOCOLS)}")
     return str(found).lower()
 
 
@@ -252,7 +252,7 @@ def _addresses(texts: Iterable[object], what: str) -> Iterator[Address]:
     for each in texts:
         address = address_from_text(each) if isinstance(each, str) else None
         if address is None or "%" in str(each):  # no rule has a zone
-            raise _MalformedError(f"{what} {each!r} is no IP address")
+            raise _MalformedError(f"{what} {each!r} is not an IP address")
         yield address
 
 
@@ -265,7 +265,7 @@ def _ranges(family: int, texts: Iterable[object]) -> tuple[Network, ...]:
     for each in texts:
         network = network_from_text(each.strip()) if isinstance(each, str) else None
         if network is None:
-            raise _MalformedError(f"loadBalancerSourceRanges {each!r} is no network")
+            raise _MalformedError(f"loadBalancerSourceRanges {each!r} is not a network")
         found.append(network)
     return tuple(network for network in found if network.version == family)
 

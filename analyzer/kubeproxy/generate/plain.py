@@ -1,4 +1,4 @@
-"""Services with a ClusterIP and nothing else, of any number, for tests and for the benchmark."""
+"""Any number of plain ClusterIP Services, for tests and for the benchmark."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def render_nft(services: Iterable[ServicePortSpec], *proxies: ProxyConfig) -> st
 
     Raises:
         ValueError: a ServicePort is of a family that no proxy has, two proxies have the same, or
-            the layout knows no nftables mode.
+            the layout has no nftables mode.
     """
     given = tuple(services)
     known = {proxy.family: proxy for proxy in proxies}
@@ -89,6 +89,6 @@ def _nft_lines(
             layout=some.layout, family=family, node=some.node, masquerade_all=some.masquerade_all
         )
         if proxy.layout not in _NFT_LAYOUTS:
-            raise ValueError(f"kube-proxy {proxy.layout.value} knows no nftables mode")
+            raise ValueError(f"kube-proxy {proxy.layout.value} has no nftables mode")
         own = [service for service in services if service.cluster_ip.version == family]
         yield from _NFT_LAYOUTS[proxy.layout](own, proxy).text()

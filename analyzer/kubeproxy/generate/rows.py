@@ -1,4 +1,4 @@
-"""Rows of iptables-save, and the pieces of them that all layouts of kube-proxy have."""
+"""Rows of iptables-save, and the parts of them that all layouts of kube-proxy share."""
 
 from __future__ import annotations
 

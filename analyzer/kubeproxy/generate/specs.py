@@ -1,4 +1,4 @@
-"""ServicePorts and their endpoints, as the API objects ask for them."""
+"""ServicePorts and their endpoints, as the API objects specify them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kube-proxy would write at every node, from API objects alone.
+"""What kube-proxy would write on every node, from API objects alone.
 
 Theory of operation
 ===================

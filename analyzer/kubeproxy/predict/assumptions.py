@@ -1,4 +1,4 @@
-"""What is assumed of kube-proxies of which only API objects are known."""
+"""What is assumed about kube-proxies when only API objects are known."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ def assumed(objects: Sequence[Object], said: Said) -> Assumed:
             f"--cluster-cidr {told} (around all podCIDRs)" if told else "no --cluster-cidr"
         )
     if not version.is_known:
-        words.append(f"rules as {NEWEST.text} writes them, the newest that is known")
+        words.append(f"rules as {NEWEST.text} writes them, the newest known version")
     if version.layout.marks_drops:
         words.append("the kubelet's rules that drop what kube-proxy marks")
     words.append("all other flags and feature gates at their defaults")
-    words.append("no rules of anybody else on the nodes")
+    words.append("no other rules on the nodes")
     settings = Settings(version=version, mode=mode, local_mode=local_mode, cluster_cidrs=cidrs)
     return Assumed(settings, tuple(words))
 
@@ -87,12 +87,12 @@ def _version(objects: Iterable[Object], said: Said, words: list[str]) -> Version
     ]
     minors = Counter(map(counted_as, told))
     if not minors:
-        words.append(f"kube-proxy {NEWEST.text} (no node tells a version)")
+        words.append(f"kube-proxy {NEWEST.text} (no node reports a version)")
         return NEWEST
     (most, number), *others = minors.most_common()
     version = version_from_text(most)
-    of = f"; {sum(count for _, count in others):,} of {len(told):,} tell others" if others else ""
-    words.append(f"kube-proxy {version.text} (as {number:,} nodes' kubelets{of})")
+    of = f"; {sum(count for _, count in others):,} of {len(told):,} report others" if others else ""
+    words.append(f"kube-proxy {version.text} (kubelet version on {number:,} nodes{of})")
     return version
 
 

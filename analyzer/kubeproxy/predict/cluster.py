@@ -1,4 +1,4 @@
-"""A whole cluster, predicted: ServicePorts of both IP versions at every node, and what holds."""
+"""A whole cluster, predicted: ServicePorts of both IP versions at every node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of endpoints as routes draw from them, with what is drawn of each."""
+"""The lists of endpoints that routes draw from, with the share of each."""
 
 from __future__ import annotations
 

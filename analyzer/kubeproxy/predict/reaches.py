@@ -1,4 +1,4 @@
-"""Which endpoints each node sends a ServicePort's flows to, found once for all nodes.
+"""Which endpoints each node sends a ServicePort's flows to, computed once for all nodes.
 
 The same as `generate.reach` says of one node; a property holds both together.
 """

@@ -1,4 +1,4 @@
-"""What a node's addresses and networks decide of a ServicePort's rules, and of who sends flows.
+"""How a node's addresses and networks affect a ServicePort's rules, and which sources it has.
 
 Addresses of Services are in nobody's networks, as a rule: then nodes differ in nothing but in what
 is known of them at all. Where a frontend or a source range meets a node's addresses or networks,

@@ -1,4 +1,4 @@
-"""What was predicted, held against walks of all rules of a few Services at a few nodes.
+"""Predictions compared with walks of all rules of a few Services at a few nodes.
 
 Theory of operation: how a prediction can be wrong is not known before, so Services and nodes are
 drawn at random; the seed is printed, and another run may name another. Rules of the Services

@@ -1,4 +1,4 @@
-"""What is said, or assumed, of all kube-proxies of a cluster, and what each of them is told."""
+"""The settings, given or assumed, of all kube-proxies of a cluster, and of each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which list of endpoints each route of a ServicePort draws from, read off walks of its shape.
+"""Which list of endpoints each route of a ServicePort draws from, found by walking its shape.
 
 Theory of operation: a ServicePort of which only the endpoints are others has the same rules but
 for names, addresses and numbers of endpoints. So of each shape one is generated with an endpoint

@@ -1,4 +1,4 @@
-"""Versions of kube-proxy, and whose captured rules stand for theirs."""
+"""Versions of kube-proxy, and the captured version that stands for each."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ def version_from_text(text: str) -> Version:
     parts = text.strip().removeprefix("v").split(".")
     minor = parts[1] if len(parts) >= _PARTS else ""
     if parts[0] != "1" or not (minor.isascii() and minor.isdecimal() and len(minor) < _DIGITS):
-        raise ValueError(f"{text!r} is no version of kube-proxy (for example 1.30)")
+        raise ValueError(f"{text!r} is not a version of kube-proxy (for example 1.30)")
     number = int(minor)
     layout = None
     for first, each in _LAYOUTS.items():
         layout = each if number >= first else layout
     if layout is None:
         raise ValueError(
-            f"rules of kube-proxy 1.{number} are not predicted; known are those since 1.14"
+            f"rules of kube-proxy 1.{number} are not predicted; 1.14 is the oldest known"
         )
     if number != _MENDED:
         return Version(minor=number, layout=layout)

@@ -1,4 +1,4 @@
-"""Rules that a kube-proxy would write, generated and walked as any dump is."""
+"""Rules that a kube-proxy would write, generated and walked like any dump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants: numbers, addresses, words; the same value for the text's word and JSON's string."""
+"""Constants: numbers, addresses, names; one value for both the text and the JSON form."""
 
 from __future__ import annotations
 

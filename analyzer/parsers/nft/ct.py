@@ -1,4 +1,4 @@
-"""``ct state``, ``ct original ip daddr``: what conntrack knows of the flow.
+"""``ct state``, ``ct original ip daddr``: conntrack's data about the flow.
 
 Source: nft(8), "CONNTRACK EXPRESSIONS"; src/ct.c, ``ct_templates`` and ``ct_expr_print``.
 """

@@ -1,4 +1,4 @@
-"""``ct count over 20``: how many connections there are of the same kind.
+"""``ct count over 20``: the number of connections with the same key.
 
 Source: nft(8), "CT COUNT"; src/json.c, ``connlimit_stmt_json``.
 """

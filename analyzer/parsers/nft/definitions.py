@@ -1,4 +1,4 @@
-"""What a table holds beside its chains: sets, maps, named objects and flowtables, as text.
+"""A table's sets, maps, named objects and flowtables, from text.
 
 Each block comes as statements: its lines, or what stands between semicolons.
 

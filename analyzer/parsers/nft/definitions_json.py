@@ -1,4 +1,4 @@
-"""Chains, sets, maps, named objects and flowtables, as JSON.
+"""Chains, sets, maps, named objects and flowtables, from JSON.
 
 Source: libnftables-json(5), "RULESET ELEMENTS"; src/json.c, ``chain_print_json``,
 ``set_print_json``, ``obj_print_json``, ``flowtable_print_json``.

@@ -1,4 +1,4 @@
-"""``dup to 10.0.0.1 device "eth0"``: a copy goes elsewhere.
+"""``dup to 10.0.0.1 device "eth0"``: sends a copy elsewhere.
 
 Source: nft(8), "DUP STATEMENT"; src/json.c, ``dup_stmt_json``.
 """

@@ -1,4 +1,4 @@
-"""Expressions, from JSON and from text, and their text.
+"""Expressions, read from JSON and from text, and rendered as text.
 
 In text ``&`` binds closer than ``^``, that closer than ``|``, and all of them closer than the
 dot of a concatenation.

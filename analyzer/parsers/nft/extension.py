@@ -1,4 +1,4 @@
-"""How one expression or statement is read from JSON and from text, and written as text."""
+"""How one expression or statement is read from JSON and from text, and rendered as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ipsec in reqid``: what IPsec says of the packet.
+"""``ipsec in reqid``: IPsec's data about the packet.
 
 Source: nft(8), "IPSEC EXPRESSIONS"; src/xfrm.c; src/json.c, ``xfrm_expr_json``.
 """

@@ -1,4 +1,4 @@
-"""What the objects of nft's JSON hold, checked.
+"""Values in nft's JSON, type-checked.
 
 Source: libnftables-json(5).
 """

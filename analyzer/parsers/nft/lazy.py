@@ -1,4 +1,4 @@
-"""Sequences that are made when they are first looked at."""
+"""Sequences that are computed on first access."""
 
 from __future__ import annotations
 

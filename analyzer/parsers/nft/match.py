@@ -1,4 +1,4 @@
-"""``left operator right``: what goes on where it holds.
+"""``left operator right``: the rule continues if the comparison is true.
 
 Text leaves out ``==``, and ``in`` too, which is meant where the left side is a field of bits.
 

@@ -1,4 +1,4 @@
-"""``meta mark``, ``iifname``: what the kernel knows of the packet.
+"""``meta mark``, ``iifname``: the kernel's metadata about the packet.
 
 Source: nft(8), "META EXPRESSIONS"; src/meta.c, ``meta_templates`` and ``meta_key_is_unqualified``.
 """

@@ -1,4 +1,4 @@
-"""``osf name``: the guessed operating system of the sender.
+"""``osf name``: the sender's operating system, as fingerprinted.
 
 Source: nft(8), "OSF EXPRESSION"; src/osf.c.
 """

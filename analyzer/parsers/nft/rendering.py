@@ -1,4 +1,4 @@
-"""The canonical text of a ruleset: what nft reads, and what reads back as the same values.
+"""The canonical text of a ruleset: nft loads it, and it reads back as the same values.
 
 What nft reads but for three things that only a reader needs: what is unknown stands as it was
 read, an extension of xtables as ``xt match "x"``, and one that left nothing but a blank as that

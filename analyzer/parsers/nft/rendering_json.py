@@ -1,4 +1,4 @@
-"""What ``nft -j`` prints of a ruleset: what reads back as the same values.
+"""A ruleset as ``nft -j`` prints it; it reads back as the same values.
 
 What is unknown becomes an object that nobody knows, ``{"unknown": null}``.
 

@@ -1,4 +1,4 @@
-"""``rt classid``, ``rt ip nexthop``, ``rt mtu``: what routing knows.
+"""``rt classid``, ``rt ip nexthop``, ``rt mtu``: routing data about the packet.
 
 Source: nft(8), "ROUTING EXPRESSIONS"; src/rt.c.
 """

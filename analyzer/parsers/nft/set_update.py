@@ -1,4 +1,4 @@
-"""``update @affinity-x { ip saddr timeout 3h }``: sets that packets change.
+"""``update @affinity-x { ip saddr timeout 3h }``: sets that packets are added to.
 
 Source: nft(8), "SET STATEMENT" and "MAP STATEMENT"; src/json.c, ``set_stmt_json``,
 ``map_stmt_json``.

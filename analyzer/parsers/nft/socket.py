@@ -1,4 +1,4 @@
-"""``socket transparent`` and ``socket mark``: what the packet's local socket says.
+"""``socket transparent`` and ``socket mark``: the packet's local socket.
 
 Source: nft(8), "SOCKET EXPRESSION"; src/socket.c.
 """

@@ -1,4 +1,4 @@
-"""The text of a ruleset as tables, their blocks, and the statements of a block.
+"""A ruleset's text split into tables, their blocks, and the statements of a block.
 
 Theory of operation
 ===================

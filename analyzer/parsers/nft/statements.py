@@ -1,4 +1,4 @@
-"""Statements of a rule, from JSON and from text, and their text.
+"""Statements of a rule, read from JSON and from text, and rendered as text.
 
 Source: src/parser_bison.y, ``rule`` and ``stmt``; src/parser_json.c, ``json_parse_stmt``.
 """

@@ -1,4 +1,4 @@
-"""What a whole ruleset holds that is not understood, and which chains and sets are missing."""
+"""What a ruleset contains that is not understood, and which chains and sets are missing."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ def _of_statement(given: Statement, table: Table) -> Iterator[tuple[str, str]]:
             what = f"xt {kind} {name}".strip() if name else f"an xt {kind} without a translation"
             yield (
                 "iptables-nft",
-                f"{what} of iptables-nft, which nft does not print; "
-                "run `iptables-save` on the node and give that instead",
+                f"{what} of iptables-nft, which nft does not print; run `iptables-save` on the "
+                "node and pass its output instead",
             )
         case Jump(chain) | Goto(chain) if chain not in table.chains:
             yield "missing-chain", f"chain {chain} is not in the dump"

@@ -1,4 +1,4 @@
-"""The words of one rule, in the order in which nft printed them.
+"""The words of one rule, in the order in which nft prints them.
 
 Source: nftables, src/scanner.l: a quoted string ends at the next quote, nothing escapes it.
 """

@@ -1,4 +1,4 @@
-"""``xt match "comment"``: extensions of xtables, which nft cannot print.
+"""``xt match "comment"``: xtables extensions, which nft cannot print.
 
 Source: libnftables-json(5), "XT"; src/xt.c, ``xt_stmt_xlate``.
 """

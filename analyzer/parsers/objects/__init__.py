@@ -1,1 +1,1 @@
-"""API objects in the forms in which people have them, one module for each."""
+"""API objects in the forms in which users have them, one module for each."""

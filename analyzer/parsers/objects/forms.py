@@ -1,4 +1,4 @@
-"""Which form do API objects have? Each row: how to tell, and what reads it."""
+"""Detecting the form of API objects. Each row: how to recognise it, and its reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API objects as JSON: one document, or several one behind the other, on lines of their own or not.
+"""API objects as JSON: one document, or several one after another, one per line or not.
 
 ``kubectl get -o json`` prints one, ``jq -c '.items[]'`` one a line, several commands that are
 redirected into one file put them one behind the other.
@@ -54,8 +54,8 @@ def _refused(text: str, file: str, error: json.JSONDecodeError) -> ParseError:
     why = f"not JSON ({error.msg}); {WANTED}"
     if text.startswith(_LOGS, error.pos):
         why = (
-            "logs of containers between the objects; give the folder that "
-            "`kubectl cluster-info dump -A --output-directory DIR` fills"
+            "container logs between the objects; pass the folder written by `kubectl "
+            "cluster-info dump -A --output-directory DIR`"
         )
     return ParseError(
         why,

@@ -1,4 +1,4 @@
-"""API objects out of tables: ``kubectl get pods -o wide``, ``kubectl get endpoints``, as pasted.
+"""API objects from pasted tables: ``kubectl get pods -o wide``, ``kubectl get endpoints``.
 
 A table tells less than the objects, and nothing here fills the gap with a guess:
 
@@ -130,7 +130,7 @@ def _rows(text: str, file: str) -> Iterator[_Row]:
             cells = where.cells(header)
             named = cells.get("NAMESPACE", ""), cells["NAME"]
             if named in seen:  # which of the two is older is not told
-                where.fail("the same object for the second time; was it taken with --watch?", 0)
+                where.fail("the same object a second time; was it taken with --watch?", 0)
             seen.add(named)
             if "ENDPOINTS" in header:
                 where.check_endpoints(cells["ENDPOINTS"], header.index("ENDPOINTS"))
@@ -154,11 +154,11 @@ class _Line:
             return names
         if {"IP", "NODE"} <= set(names):
             self.fail(
-                "this table is cut off at its right: no column NOMINATED NODE", len(names) - 1
+                "this table is cut off on the right: no column NOMINATED NODE", len(names) - 1
             )
         if set(_SHORT_PODS) <= set(names):
-            self.fail("no nodes in this table; expected `kubectl get pods -A -o wide`", 0)
-        self.fail(f"no table of pods or of endpoints; {WANTED}", 0)
+            self.fail("this table has no nodes; expected `kubectl get pods -A -o wide`", 0)
+        self.fail(f"not a table of pods or of endpoints; {WANTED}", 0)
 
     def cells(self, header: Sequence[str]) -> dict[str, str]:
         """Return the cells by their columns; those of labels at the end may be empty."""

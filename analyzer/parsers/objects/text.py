@@ -1,4 +1,4 @@
-"""The text of a file of API objects, whatever shell wrote it, and what kubectl said instead."""
+"""Decoding files of API objects from any shell, and recognising kubectl's error messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WANTED: Final = "expected the output of `kubectl get services,endpointslices,nodes,pods -A -o json`"
 
 #: What a message ends with where kubectl had nothing to say.
-GO_ON: Final = "is the API down? Go on with --node-of CIDR=NODE"
+GO_ON: Final = "is the API down? Use --node-of CIDR=NODE instead"
 _MARK: Final = "\ufeff"
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 #: Lines before the objects: warnings and the log of client-go, which ``2>&1`` brings along, and
@@ -52,7 +52,7 @@ def object_text(data: bytes) -> str:
         raise InputError(f"a binary file; {WANTED}")
     begins = re.match(r"\s*([^\n]{0,200})", text)
     if begins is not None and begins[1].startswith(_FAILED):
-        raise InputError(f"kubectl printed no objects but: {begins[1].strip()}; {GO_ON}")
+        raise InputError(f"kubectl printed no objects, but this: {begins[1].strip()}; {GO_ON}")
     return text
 
 
@@ -69,5 +69,5 @@ def _decoded(data: bytes) -> str:
         if data[:1] == b"\0" != data[1:2]:
             return str(data, "utf-16-be")
     except UnicodeDecodeError as error:
-        raise InputError(f"cut off or damaged: no UTF-16 from byte {error.start} on") from None
+        raise InputError(f"truncated or damaged: not UTF-16 from byte {error.start}") from None
     return str(data, "utf-8", "surrogateescape").removeprefix(_MARK)

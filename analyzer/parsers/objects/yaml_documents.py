@@ -178,7 +178,7 @@ class _Documents:
         """Return a value for another place, so that who changes the one leaves the other."""
         self._copied += 1
         if self._copied > _MOST_COPIED:
-            self._fail(f"aliases stand for more than {_MOST_COPIED:,} values", event)
+            self._fail(f"aliases expand to more than {_MOST_COPIED:,} values", event)
         if depth > _DEEPEST:
             raise self._too_deep()
         if isinstance(given, dict):
@@ -203,7 +203,7 @@ class _Documents:
             into.merged.append((made, event))
             into.key, into.is_merge = None, False
         elif key in into.made:
-            self._fail(f"the key {key!r} for the second time", event)
+            self._fail(f"the key {key!r} a second time", event)
         else:
             into.made[key] = made
             into.key = None

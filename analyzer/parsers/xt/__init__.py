@@ -1,1 +1,1 @@
-"""xtables: the words of one rule, and the extensions that read them."""
+"""xtables: the words of one rule, and the extensions that parse them."""

@@ -1,6 +1,6 @@
-"""What a row of MATCHES or TARGETS is, and how it is found when a rule first has it.
+"""The type of a row of MATCHES or TARGETS, and how it is loaded when a rule first needs it.
 
-Sixty files read what xtables knows, and the rules of one node have ten of these: to load the others
+Sixty files read what xtables knows, and the rules of one node need ten of them: to load the others
 would take longer than to evaluate a small node's rules.
 """
 

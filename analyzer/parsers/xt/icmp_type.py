@@ -1,4 +1,4 @@
-"""``type[/code]``, as icmp and icmp6 take it."""
+"""``type[/code]``, as in icmp and icmp6."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read_type(
     Raises:
         ParseError: neither a name of `names` nor numbers up to 255.
     """
-    expected = "an ICMP type, as 8 or 3/1"
+    expected = "an ICMP type, for example 8 or 3/1"
     word = words.take(expected)
     if word.text in names:
         return names[word.text]

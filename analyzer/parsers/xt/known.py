@@ -1,4 +1,4 @@
-"""The names of extensions, without what reads them: to tell at a glance what is strange.
+"""The names of known extensions, without importing their parsers.
 
 Source: iptables-extensions(8) of 1.8.11, and the targets that were removed before it.
 """

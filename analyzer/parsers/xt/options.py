@@ -1,4 +1,4 @@
-"""What all extensions share: a table of options, read and written by one piece of code.
+"""What all extensions share: tables of options, parsed and rendered by one piece of code.
 
 An extension names its options in the order in which iptables-save prints them; the table then
 reads them in any order and writes them in that one.

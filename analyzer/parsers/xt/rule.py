@@ -1,4 +1,4 @@
-"""One rule of iptables-save: its words become a `Rule`, and the other way round.
+"""One rule of iptables-save: its words become a `Rule`, and vice versa.
 
 Source: iptables(8); iptables/xshared.c, ``do_parse`` and ``save_rule_details``.
 """

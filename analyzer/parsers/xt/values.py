@@ -1,4 +1,4 @@
-"""The values that many options share: numbers, ranges, masks, addresses, strings."""
+"""Values of many options: numbers, ranges, masks, addresses, strings."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _read_masked(words: Words) -> Masked:
     low = number_from_text(value)
     high = number_from_text(mask) if slash else MARK_MAX
     if low is None or high is None or max(low, high) > MARK_MAX:
-        words.fail("expected a mark, as 0x4000/0x4000", span=word.span)
+        words.fail("expected a mark, for example 0x4000/0x4000", span=word.span)
     return Masked(low, high)
 
 
@@ -160,7 +160,7 @@ def words_of(expected: str, known: Sequence[str]) -> Codec[tuple[str, ...]]:
 
 
 def _read_port_list(words: Words) -> tuple[Range, ...]:
-    expected = "ports joined by commas, as 80,8000:8080"
+    expected = "ports joined by commas, for example 80,8000:8080"
     word = words.take(expected)
     found = [read_range(part, separator=":", most=PORT_MAX) for part in word.text.split(",")]
     if None in found:
@@ -175,7 +175,7 @@ PORT_LIST: Final[Codec[tuple[Range, ...]]] = Codec(
 
 
 def _read_address_range(words: Words) -> AddressRange:
-    expected = "a range of addresses, as 10.0.0.1-10.0.0.9"
+    expected = "a range of addresses, for example 10.0.0.1-10.0.0.9"
     word = words.take(expected)
     low, dash, high = word.text.partition("-")
     first, last = address_from_text(low), address_from_text(high if dash else low)

@@ -28,7 +28,7 @@ def render(answer: DriftAnswer) -> Iterator[str]:
     kinds = _kinds(answer)
     yield from rendered(
         Page(
-            title="Which nodes' rules are not those of their cluster",
+            title="Which nodes' rules differ from those of the cluster",
             head=[*summary(answer), *ages(answer), *undecided(answer)],
             figures=_sections(answer, kinds) if kinds else (),
             rest=[*grounds(answer)],
@@ -54,7 +54,7 @@ def _sections(answer: DriftAnswer, kinds: dict[Drift, int]) -> Iterator[str]:
     yield '<h2 id="kinds-title">What differs</h2>\n'
     yield from table(Table(_KINDS, rows), name="kinds", caption="Kinds of difference")
     yield '</section>\n<section aria-label="Differences">\n<div id="drift" hidden></div>\n'
-    yield '<div class="replaced">\n<h2>Who differs in what</h2>\n'
+    yield '<div class="replaced">\n<h2>Which node differs in what</h2>\n'
     yield from _some(_matrix(answer, tuple(kinds)), "nodes", "Nodes by kinds of difference")
     yield "<h2>Each difference</h2>\n"
     yield from _some(differences(answer.alike), "each", "Each difference")

@@ -19,7 +19,7 @@ _MOST: Final = 200
 
 _BEFORE: Final = """\
 <section class="explorer" aria-labelledby="explorer-title">
-<h2 id="explorer-title">Who loses what</h2>
+<h2 id="explorer-title">Which Services lose what</h2>
 <div id="explorer" hidden></div>
 """
 

@@ -37,7 +37,7 @@ def page_of(answer: LabAnswer, told: Document) -> Iterator[str]:
         Page(
             title=f"The kernel {word} with what was predicted: {number}",
             head=[told.blocks[-1]],
-            figures=figure("Predicted beside measured", _SAYS, measured(verdicts, alone=False)),
+            figures=figure("Predicted and measured", _SAYS, measured(verdicts, alone=False)),
             rest=told.blocks[:-1],
             diagnostics=answer.diagnostics,
         )

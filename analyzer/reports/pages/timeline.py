@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from typing import Final
 
 _SAYS: Final = (
-    "Of new flows: full what is certainly lost, faint what may be; a dotted line where something "
-    "happens for the first time."
+    "Of new flows: solid is certainly lost, faint is possibly lost; a dotted line marks where "
+    "something happens for the first time."
 )
 #: ServicePorts that are drawn; with --all each.
 _MOST: Final = 20
@@ -34,7 +34,7 @@ def render(answer: TimelineAnswer) -> Iterator[str]:
     drawn = curves(shown, answer.scenario.events, alone=False)
     yield from rendered(
         Page(
-            title=f"An outage as time goes on{at_node(answer.view)}",
+            title=f"An outage over time{at_node(answer.view)}",
             head=head,
             figures=figure("What is lost when", _SAYS, drawn),
             rest=[*_without_letters(rest)],

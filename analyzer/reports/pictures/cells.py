@@ -84,7 +84,7 @@ def cells(title: str, tree: Tree, end_of: EndOf, most: int) -> Cell:
             parent = _below(parent, _rule(rule, bounds, size))  # the next is behind
             left -= 1
         if left < 0:
-            _below(parent, Cell("not drawn: too many ways", "", "", "other", bounds, size))
+            _below(parent, Cell("not drawn: too many paths", "", "", "other", bounds, size))
             continue
         match each:
             case Leaf():

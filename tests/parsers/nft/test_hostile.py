@@ -158,8 +158,8 @@ def test_json_of_any_shape_is_unknown_and_no_more(
         ("table ip t {\n}\n}\n", "f:3:1: no brace is open here\n    }\n    ^"),
         ('table ip t {\n comment "x\n}\n', "f:2:10: this quote is never closed"),
         ("hello {\n}\n", "f:1:7: expected a table before this brace"),
-        ("", "f: no table of nft in it"),
-        ("ip daddr 1.2.3.4 drop\n", "f: no table of nft in it"),
+        ("", "f: it contains no nft table"),
+        ("ip daddr 1.2.3.4 drop\n", "f: it contains no nft table"),
     ],
 )
 def test_malformed_text_is_refused_with_its_place(text: str, message: str) -> None:
@@ -171,12 +171,12 @@ def test_malformed_text_is_refused_with_its_place(text: str, message: str) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"nftables": [}', "f:1:15: no JSON: Expecting value"),
-        ("[1]", "f: no ruleset of `nft -j list ruleset` in it"),
-        ('{"nftables": []}', "f: no table of nft in it"),
+        ('{"nftables": [}', "f:1:15: not JSON: Expecting value"),
+        ("[1]", "f: it contains no ruleset of `nft -j list ruleset`"),
+        ('{"nftables": []}', "f: it contains no nft table"),
         ('{"nftables": [{"rule": {"family": "ip", "table": "t"}}]}', "f: object 1 of the ruleset"),
-        ("[" * 100_000, "f: no JSON that nft prints"),
-        ('{"nftables": ' + "9" * 5000 + "}", "f: no JSON that nft prints"),
+        ("[" * 100_000, "f: not JSON as nft prints it"),
+        ('{"nftables": ' + "9" * 5000 + "}", "f: not JSON as nft prints it"),
     ],
 )
 def test_malformed_json_is_refused_with_its_place(text: str, message: str) -> None:

@@ -32,7 +32,7 @@ def test_of_an_empty_file_the_way_on_is_told(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [NODE.encode("utf-16")[:-1], b"\xff\xfe\x00\xd8{\x00"])
 def test_damaged_utf_16_is_refused(data: bytes) -> None:
-    with pytest.raises(InputError, match="no UTF-16 from byte"):
+    with pytest.raises(InputError, match="not UTF-16 from byte"):
         object_text(data)
 
 
@@ -80,7 +80,9 @@ def test_objects_are_never_taken_for_what_stands_before_them(text: str) -> None:
 def test_what_kubectl_said_instead_is_repeated(line: str) -> None:
     with pytest.raises(InputError) as caught:
         object_text(f"{BEFORE[0]}\n{line}\n".encode())
-    assert str(caught.value).startswith(f"kubectl printed no objects but: {line}; is the API down?")
+    assert str(caught.value).startswith(
+        f"kubectl printed no objects, but this: {line}; is the API down?"
+    )
 
 
 def test_a_long_first_line_is_searched_in_no_time_that_matters() -> None:

@@ -105,7 +105,7 @@ def test_few_lines_that_stand_for_many_values_are_refused() -> None:
     pytest.importorskip("yaml")
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    with pytest.raises(ParseError, match="aliases stand for more than 100,000 values"):
+    with pytest.raises(ParseError, match="aliases expand to more than 100,000 values"):
         list(parse("\n".join(["kind: Pod", *lines]), "f"))
     deep = ["a0: &a0 [x]", *(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 300))]
     with pytest.raises(InputError, match="nested too deeply"):
@@ -136,7 +136,7 @@ def test_documents_are_apart_and_empty_ones_are_none() -> None:
         ("kind: &a 7\n*a : b\n", 2, 1, "expected a key that is text"),
         ("kind: Node\n<<: b\n", 2, 5, "expected a map, or a list of maps, to merge"),
         ("kind: Node\n<<: [{a: b}, c]\n", 2, 5, "expected a map, or a list of maps"),
-        ("kind: Node\nkind: Pod\n", 2, 7, "the key 'kind' for the second time"),
+        ("kind: Node\nkind: Pod\n", 2, 7, "the key 'kind' a second time"),
         ("kind: Node\n? [a]\n: b\n", 2, 3, "expected a key that is text"),
         ("kind: Node\n  name: {{ .Values.x }}\n", 2, 7, "not YAML"),
         ("kind: 'Node\n", 2, 1, "not YAML"),

@@ -33,7 +33,7 @@ def test_a_type_is_a_name_or_numbers(text: str, found: tuple[int | None, int | N
 
 @pytest.mark.parametrize("text", ["256", "8/256", "8/", "/0", "pong", "", "8/0/0"])
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ParseError, match="expected an ICMP type, as 8 or 3/1"):
+    with pytest.raises(ParseError, match="expected an ICMP type, for example 8 or 3/1"):
         read(text)
 
 

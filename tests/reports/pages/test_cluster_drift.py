@@ -28,9 +28,9 @@ def test_what_scripts_are_given_is_what_was_found() -> None:
 
 def test_what_is_not_judged_stands_in_the_page_and_is_no_all_clear() -> None:
     page = "".join(render(ANSWER))
-    assert "Not judged, since nothing tells what is right: ns/b." in page
+    assert "Not judged, since it is not known what is right: ns/b." in page
     nothing = replace(ANSWER, drifted=replace(ANSWER.drifted, findings=()))
     page = "".join(render(nothing))
     assert '<span class="warning">No difference at 2 nodes.' in page
-    assert "Not judged, since nothing tells what is right: ns/b." in page
+    assert "Not judged, since it is not known what is right: ns/b." in page
     assert "data-drift" not in page

@@ -40,7 +40,7 @@ def affinity_of_another_list(text: str) -> str:
     "#24648: the endpoint no longer notes its clients",
     DUAL,
     ("affinity-not-set", "--rcheck"),
-    names=("10.244.0.31:8080 notes no client", "10.96.7.1:80/tcp (ds/affinity)"),
+    names=("10.244.0.31:8080 does not record its clients", "10.96.7.1:80/tcp (ds/affinity)"),
 )
 def affinity_not_noted(text: str) -> str:
     return changed(
@@ -65,7 +65,7 @@ def affinity_not_checked(text: str) -> str:
     "#110302: a client is drawn anew before its endpoint is looked up",
     DUAL,
     ("affinity-order", "--rcheck"),
-    names=("stands behind draws", "10.244.0.31:8080", "ds/affinity"),
+    names=("comes after draws", "10.244.0.31:8080", "ds/affinity"),
 )
 def affinity_behind_draws(text: str) -> str:
     line = only(text, "--rcheck", "-> 10.244.0.31")

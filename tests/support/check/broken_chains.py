@@ -106,7 +106,7 @@ def draws_out_of_order(text: str) -> str:
     ("endpoint-twice", "-j KUBE-SEP-OUUF6XIXIHKLH6HX"),
     ("endpoint-twice", "-j KUBE-SEP-RNX3UEWD3KJ2MX63"),
     ("endpoint-twice", "-j KUBE-SEP-VRCMOX5GCD5SZE6Y"),
-    names=("10.244.2.13:8080", "3 rule(s) behind it", "two shares", "10.96.1.3:80/tcp"),
+    names=("10.244.2.13:8080", "3 rule(s) after it", "two shares", "10.96.1.3:80/tcp"),
 )
 def chain_pasted_twice(text: str) -> str:
     draws = lines_with(text, f"-A {_EP_3}", "-j KUBE-SEP-")
@@ -134,7 +134,7 @@ def same_endpoint_twice(text: str) -> str:
     ("unreachable-chain", "-A KUBE-SEP-OUUF6XIXIHKLH6HX -s"),
     ("unreachable-chain", "-A KUBE-SEP-RNX3UEWD3KJ2MX63 -s"),
     ("unreachable-chain", "-A KUBE-SEP-VRCMOX5GCD5SZE6Y -s"),
-    names=("10.96.1.3:80/tcp (ds/ep-3) that are sent there come back", "middle of a sync"),
+    names=("10.96.1.3:80/tcp (ds/ep-3) that enter it return", "middle of a sync"),
 )
 def mid_sync_empty_service_chain(text: str) -> str:
     return emptied(text, _EP_3)

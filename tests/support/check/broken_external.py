@@ -24,7 +24,7 @@ _LB = "GN2YQJ2XERCX5Q77"
     "#92275, #80462: KUBE-MARK-DROP is declared by kube-proxy and filled by nobody",
     OLD_DUAL,
     ("no-drop-mark", "-A KUBE-FW-"),
-    names=("203.0.113.43:80/tcp (ds/lb-local)", "pass on untranslated"),
+    names=("203.0.113.43:80/tcp (ds/lb-local)", "leave untranslated"),
 )
 def drop_mark_without_kubelet(text: str) -> str:
     return text
@@ -65,7 +65,7 @@ def firewall_drop_lost(text: str) -> str:
     DUAL,
     ("lost-drop", f"-A KUBE-EXT-{_LB}"),
     ("unreachable-chain", f"-A KUBE-SVL-{_LB}"),
-    names=("203.0.113.43:80/tcp (ds/lb-local)", "30403", "pass on untranslated"),
+    names=("203.0.113.43:80/tcp (ds/lb-local)", "30403", "leave untranslated"),
 )
 def local_policy_undecided(text: str) -> str:
     return without(text, f"-A KUBE-EXT-{_LB}", "-j KUBE-SVL-")
@@ -95,7 +95,7 @@ def external_traffic_undecided(text: str) -> str:
     "#75262: the node itself is held to its own endpoints",
     DUAL,
     ("lost-local-route", f"-j KUBE-SVL-{_LB}"),
-    names=("flows of the node itself to 203.0.113.43:80/tcp (ds/lb-local)",),
+    names=("flows from the node itself to 203.0.113.43:80/tcp (ds/lb-local)",),
 )
 def local_route_lost(text: str) -> str:
     return without(text, "route LOCAL traffic for ds/lb-local")
@@ -105,7 +105,7 @@ def local_route_lost(text: str) -> str:
     "#75262: the node's own flows keep their source",
     DUAL,
     ("lost-local-mark", f"-j KUBE-SVL-{_LB}"),
-    names=("flows of the node itself to 203.0.113.43:80/tcp (ds/lb-local)", "masqueraded"),
+    names=("flows from the node itself to 203.0.113.43:80/tcp (ds/lb-local)", "masqueraded"),
 )
 def local_mark_lost(text: str) -> str:
     return without(text, "masquerade LOCAL traffic for ds/lb-local")

@@ -41,7 +41,7 @@ def refused_and_served(text: str) -> str:
     DUAL,
     ("duplicate-frontend", "ds/ep-3 cluster IP"),
     ("no-outside-mark", "ds/ep-2 cluster IP"),
-    names=("10.96.1.3:80/tcp (ds/ep-3) never meet this rule", "ds/ep-2"),
+    names=("10.96.1.3:80/tcp (ds/ep-3) never reach this rule", "ds/ep-2"),
 )
 def address_of_two_services(text: str) -> str:
     line = only(text, "-A KUBE-SERVICES", "ds/ep-2 cluster IP")
@@ -86,7 +86,7 @@ def node_ports_not_reached(text: str) -> str:
     "#35641: a ClusterIP is missing on one node, its NodePort is there",
     DUAL,
     ("lost-frontend", "-A KUBE-SVC-EMDR7L2MNAG3KY74 ! -s"),
-    names=("10.96.3.1:80/tcp (ds/nodeport)", "pass untranslated"),
+    names=("10.96.3.1:80/tcp (ds/nodeport)", "leave untranslated"),
 )
 def cluster_ip_lost(text: str) -> str:
     return without(text, "-A KUBE-SERVICES", "ds/nodeport cluster IP")
@@ -96,7 +96,7 @@ def cluster_ip_lost(text: str) -> str:
     "#35641: a NodePort is missing on one node",
     DUAL,
     ("lost-frontend", "-d 127.0.0.0/8"),
-    names=("30301/tcp (ds/nodeport)", "pass untranslated"),
+    names=("30301/tcp (ds/nodeport)", "leave untranslated"),
 )
 def node_port_lost(text: str) -> str:
     return without(text, "-A KUBE-NODEPORTS -p tcp", "ds/nodeport", "-j KUBE-EXT-")
@@ -116,7 +116,7 @@ def entry_flushed(text: str) -> str:
     "k3s-io/k3s#7542: firewalld's rules take everything first",
     TWO_NODE,
     ("shadowed-entry", "-j PREROUTING_direct"),
-    names=("PREROUTING takes every packet", "any Service"),
+    names=("PREROUTING matches every packet", "any Service"),
 )
 def entry_shadowed(text: str) -> str:
     text = text.replace(
@@ -151,7 +151,7 @@ def leftover_of_ipvs(text: str) -> str:
     "#12596: userspace mode's chains beside those of iptables mode",
     TWO_NODE,
     ("leftover-mode", None),
-    names=("KUBE-PORTALS-CONTAINER", "no flow meets them"),
+    names=("KUBE-PORTALS-CONTAINER", "no flow traverses them"),
 )
 def leftover_of_userspace(text: str) -> str:
     return text.replace(

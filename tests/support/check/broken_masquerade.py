@@ -77,7 +77,7 @@ def outside_network_differs(text: str) -> str:
     "NodePort traffic is not masqueraded, as written up to 1.23",
     OLD_DUAL,
     ("no-outside-mark", "-j KUBE-SVC-EMDR7L2MNAG3KY74"),
-    names=("30301/tcp (ds/nodeport)", "does not know the answer"),
+    names=("30301/tcp (ds/nodeport)", "does not recognise it"),
 )
 def node_port_mark_lost(text: str) -> str:
     return without(with_kubelet(text), "-A KUBE-NODEPORTS", "ds/nodeport", "KUBE-MARK-MASQ")
@@ -97,7 +97,7 @@ def external_mark_lost(text: str) -> str:
     "k3s-io/k3s#7542: the chain is there and its rule is flushed",
     TWO_NODE,
     ("no-masquerade", "-j MARK --set-xmark 0x4000/0x0"),
-    names=("to NodePorts on other nodes", "of pods to themselves"),
+    names=("to NodePorts on other nodes", "from pods to themselves"),
 )
 def masquerade_lost(text: str) -> str:
     return without(text, "-j MASQUERADE")
@@ -138,7 +138,7 @@ def forward_accept_lost(text: str) -> str:
     "k3s-io/k3s#7542: the mark stays on what is masqueraded",
     TWO_NODE,
     ("mark-not-cleared", "-j MASQUERADE"),
-    names=("a new flow that comes by again", "masqueraded once more"),
+    names=("a new flow that passes again", "masqueraded once more"),
 )
 def mark_not_cleared(text: str) -> str:
     return without(text, "-A KUBE-POSTROUTING", "-j MARK")

@@ -105,7 +105,7 @@ def destination_not_printed(text: str) -> str:
     "dns for tcp and udp: the endpoint takes the wrong one",
     TWO_NODE,
     ("endpoint-protocol", '-p tcp -m comment --comment "kube-system/kube-dns:dns"'),
-    names=("10.244.0.3:53 takes tcp only", "10.96.0.10:53/udp"),
+    names=("10.244.0.3:53 matches tcp only", "10.96.0.10:53/udp"),
 )
 def endpoint_of_another_protocol(text: str) -> str:
     parts = ('"kube-system/kube-dns:dns"', "10.244.0.3:53", "DNAT")

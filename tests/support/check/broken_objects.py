@@ -118,7 +118,7 @@ def ready_endpoint_missing(text: str) -> str:
     "#110301 the other way round: refused, with endpoints that are ready",
     DUAL,
     ("missing-endpoint", "ds/ep-1 has no endpoints"),
-    names=("10.96.1.1:80/tcp (ds/ep-1)", "1 ready"),
+    names=("10.96.1.1:80/tcp (ds/ep-1)", "1 as ready"),
     objects=unchanged,
 )
 def refused_with_endpoints(text: str) -> str:

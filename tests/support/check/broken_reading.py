@@ -77,7 +77,7 @@ def lost_mark_of_forward(text: str) -> str:
     "#112477: the same of -m addrtype",
     TWO_NODE,
     ("lost-addrtype", "-j KUBE-NODEPORTS"),
-    names=("flows to any address", "that pods open"),
+    names=("flows to any address", "from pods to such ports"),
 )
 def lost_address_type(text: str) -> str:
     return changed(text, ("must be the last",), " -m addrtype --dst-type LOCAL", "")

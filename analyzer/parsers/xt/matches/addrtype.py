@@ -22,7 +22,7 @@ TYPES: Final = (
     "NAT",
     "XRESOLVE",
 )
-_TYPE: Final = words_of("address types, as LOCAL", TYPES)
+_TYPE: Final = words_of("address types, for example LOCAL", TYPES)
 
 ADDRTYPE: Final = Options(
     MatchAddrtype,

@@ -10,9 +10,9 @@ from analyzer.parsers.xt.values import HOST_OR_NETWORK, PORTS, STRING, one_of, r
 
 STATES: Final = ("INVALID", "NEW", "RELATED", "ESTABLISHED", "UNTRACKED", "SNAT", "DNAT")
 STATUSES: Final = ("NONE", "EXPECTED", "SEEN_REPLY", "ASSURED", "CONFIRMED")
-_STATE: Final = words_of("connection states, as NEW", STATES)
-_STATUS: Final = words_of("statuses, as ASSURED", STATUSES)
-_SECONDS: Final = ranges(most=0xFFFFFFFF, expected="seconds, or a range of them")
+_STATE: Final = words_of("connection states, for example NEW", STATES)
+_STATUS: Final = words_of("statuses, for example ASSURED", STATUSES)
+_SECONDS: Final = ranges(most=0xFFFFFFFF, expected="seconds, or a range of seconds")
 
 CONNTRACK: Final = Options(
     MatchConntrack,

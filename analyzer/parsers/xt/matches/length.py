@@ -7,5 +7,5 @@ from analyzer.parsers.xt.options import SoleOption
 from analyzer.parsers.xt.values import ranges
 
 LENGTH: Final = SoleOption(
-    MatchLength, "length", "--length", ranges(most=0xFFFF, expected="bytes, or a range of them")
+    MatchLength, "length", "--length", ranges(most=0xFFFF, expected="bytes, or a range of bytes")
 )

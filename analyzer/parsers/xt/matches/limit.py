@@ -14,7 +14,7 @@ from analyzer.parsers.xt.values import number
 _SCALE: Final = 10_000
 _UNITS: Final = {"day": 86_400 * _SCALE, "hour": 3_600 * _SCALE, "min": 60 * _SCALE, "sec": _SCALE}
 _RATE: Final = re.compile(r"(\d{1,10})(?:/([a-z]+))?")
-_EXPECTED: Final = "a rate, as 5/sec or 10/minute"
+_EXPECTED: Final = "a rate, for example 5/sec or 10/minute"
 
 
 def _read(words: Words) -> int:

@@ -6,7 +6,9 @@ from analyzer.model.matches import MatchOwner
 from analyzer.parsers.xt.options import FLAG, Options, flag, negatable
 from analyzer.parsers.xt.values import ranges
 
-_IDS: Final = ranges(most=0xFFFFFFFF, separator="-", expected="an id, or a range as 0-999")
+_IDS: Final = ranges(
+    most=0xFFFFFFFF, separator="-", expected=("an id, or a range, for example 0-999")
+)
 
 OWNER: Final = Options(
     MatchOwner,

@@ -15,7 +15,9 @@ _SCOPE: Final = one_of("all", "any", "only")
 
 def _read(words: Words) -> ChunkTypes:
     scope = _SCOPE.read(words)
-    return ChunkTypes(scope, tuple(words.take("chunk types, as INIT,DATA").text.split(",")))
+    return ChunkTypes(
+        scope, tuple(words.take("chunk types, for example INIT,DATA").text.split(","))
+    )
 
 
 _CHUNKS: Final = Codec(_read, lambda v: f"{v.scope} {','.join(v.types)}")

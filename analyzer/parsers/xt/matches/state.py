@@ -9,5 +9,5 @@ from analyzer.parsers.xt.values import words_of
 _STATES: Final = ("INVALID", "NEW", "RELATED", "ESTABLISHED", "UNTRACKED")
 
 STATE: Final = SoleOption(
-    MatchState, "states", "--state", words_of("connection states, as NEW", _STATES)
+    MatchState, "states", "--state", words_of("connection states, for example NEW", _STATES)
 )

@@ -7,5 +7,5 @@ from analyzer.parsers.xt.options import SoleOption
 from analyzer.parsers.xt.values import ranges
 
 TCPMSS: Final = SoleOption(
-    MatchTcpmss, "mss", "--mss", ranges(most=0xFFFF, expected="an MSS, or a range of them")
+    MatchTcpmss, "mss", "--mss", ranges(most=0xFFFF, expected="an MSS, or a range")
 )

@@ -22,7 +22,7 @@ _LEVELS: Final = {
     "info": 6,
     "debug": 7,
 }
-_NUMBER: Final = number(most=7, expected="a level of syslog")
+_NUMBER: Final = number(most=7, expected="a syslog level")
 _DEFAULT: Final = 4
 
 

@@ -1,4 +1,4 @@
-"""``address[-address][:port[-port[/base]]]``, as DNAT and SNAT take it.
+"""``address[-address][:port[-port[/base]]]``, as in DNAT and SNAT.
 
 Source: extensions/libipt_DNAT.c, libip6t_DNAT.c (an address in brackets when a port follows).
 """
@@ -14,7 +14,7 @@ from analyzer.parsers.words import Words
 from analyzer.parsers.xt.options import Codec
 from analyzer.parsers.xt.values import PORT_MAX, number_from_text
 
-_EXPECTED: Final = "an address, as 10.0.0.1:80"
+_EXPECTED: Final = "an address, for example 10.0.0.1:80"
 _PORTS: Final = re.compile(r"(\d+)(?:-(\d+)(?:/(\d+))?)?")
 _V6: Final = re.compile(r"\[([^\]]*)\](?::(.*))?|([0-9a-fA-F:.]*:[0-9a-fA-F:.]*(?:-.*)?)")
 

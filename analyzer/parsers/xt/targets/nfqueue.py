@@ -6,7 +6,7 @@ from analyzer.model.targets import Queue
 from analyzer.parsers.xt.options import Options, flag, plain
 from analyzer.parsers.xt.values import number, ranges
 
-_BALANCE: Final = ranges(most=0xFFFF, expected="a range of queues, as 0:3")
+_BALANCE: Final = ranges(most=0xFFFF, expected="a range of queues, for example 0:3")
 
 NFQUEUE: Final = Options(
     Queue,

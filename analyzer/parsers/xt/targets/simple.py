@@ -1,4 +1,4 @@
-"""ACCEPT, DROP, RETURN and TRACE, which take no option, and CHECKSUM, which has just one."""
+"""ACCEPT, DROP, RETURN and TRACE, which take no options, and CHECKSUM, which takes one."""
 
 from __future__ import annotations
 
