@@ -125,18 +125,26 @@ class NodeDevices:
             return Devices((), inside=True, open=shared, names=frozenset().union(*theirs))
         return Devices(pods, inside=True, open=shared)
 
+    def knows_some(self, among: Region | None) -> bool:
+        """Tell whether it is known of some addresses `among` many where they live."""
+        if among is None:
+            return False
+        places = self._known_places()
+        return bool(among.common(places.here) or among.common(places.elsewhere))
+
+    def _known_places(self) -> PodPlaces:
+        if self._places is None:
+            self._places = self._find_places()
+        return self._places
+
     def side(self, address: Address | None, among: Region | None = None) -> Side | None:
         """Return the side of an address, or of all `among` some; None: it is not known.
 
         Raises:
             Parted: it is known of some of them otherwise than of others.
         """
-        if self._places is None:
-            self._places = self._find_places()
-        for side, held in (
-            (Side.POD, self._places.here),
-            (Side.ELSEWHERE, self._places.elsewhere),
-        ):
+        places = self._known_places()
+        for side, held in ((Side.POD, places.here), (Side.ELSEWHERE, places.elsewhere)):
             if address is not None:
                 is_there = holds(held, int(address))
             else:

@@ -129,8 +129,8 @@ class Situation:
         side = None
         if packet.is_routed:
             side = self.devices.side(packet.destination, packet.destinations)
-        if side is None and packet.destination is None:
-            self.want(POD_INTERFACE)  # of one of its destinations it may be known
+        if side is None and self.devices.knows_some(packet.destinations):
+            self.want(POD_INTERFACE)  # which may decide for some of its destinations
         return self._devices(side, leaving=True)
 
     def told_by_devices(self, found: Ternary) -> Ternary:
