@@ -306,6 +306,21 @@ class FlowWalks:
 
         return onward
 
+    def onward_to_all(
+        self, source: Source, protocol: str, mark: Mark | None, address: Address | None
+    ) -> Onward | None:
+        """Return what becomes of flows with `mark` to any endpoint of plain flows.
+
+        A hairpin flow comes from its endpoint. None: it is not the same for all.
+        """
+        is_hairpin = source is Source.HAIRPIN
+        if is_hairpin and self.asks_where_from:
+            return None
+        parts = self._leaving.to_all(self._sent(source, protocol, mark or Mark()))
+        if parts is None or (len(parts) > 1 and (is_hairpin or address is None)):
+            return None
+        return parts[0][1] if len(parts) == 1 else one_of(at(parts, address))
+
     def side_of(self, address: Address | None) -> Side | None:
         """Return the side that an endpoint's own flows come from; None: not known, or not asked."""
         return self._devices.side(address) if address is not None and self.asks_where_from else None

@@ -29,12 +29,14 @@ from analyzer.model.region import (
 )
 from analyzer.model.value import replace
 from analyzer.semantics.hooks import Hooks, PortsAsked
-from analyzer.semantics.onward import ALL_UNKNOWN, OnwardBySource
-from analyzer.semantics.parts import Asked
+from analyzer.semantics.onward import ALL_UNKNOWN, Onward, OnwardBySource
+from analyzer.semantics.parts import Asked, Parts
 from analyzer.semantics.tree import Tree
 
 #: What tells of packets to an address and a port.
 Towards: TypeAlias = Callable[[int, int | None], OnwardBySource]
+#: Parts of the destinations that are looked at to see whether all are alike.
+_MOST_ALIKE: Final = 16
 #: Times that rules may ask for the port of a packet to any port.
 _MOST_PORTS: Final = 64
 
@@ -78,6 +80,7 @@ class Leaving:
         self._at_once: dict[Packet, Asked | None] = {}
         self._known: dict[Packet, Destinations | Paired] = {}
         self._towards: dict[Packet, Towards] = {}
+        self._to_all: dict[Packet, Parts[Onward] | None] = {}
         self._certainly: dict[Packet, Callable[[int], OnwardBySource | None]] = {}
         #: By identity, what was told of packets of which no rule asked for the port.
         self._of_all_ports: dict[int, OnwardBySource] = {}
@@ -141,10 +144,7 @@ class Leaving:
                 asks_ports = True
                 return None
             if id(found) not in certain:
-                is_certain = all(onward.is_certain for _, onward in found[0])
-                if wide.protocol is not None:
-                    is_certain |= id(found) in self._of_all_ports
-                certain[id(found)] = found, is_certain
+                certain[id(found)] = found, self._is_enough(wide, found)
             return found if certain[id(found)][1] else None
 
         self._certainly[wide] = told
@@ -161,6 +161,38 @@ class Leaving:
             return told.of(address)
         finally:
             self._hooks.most_ports = None
+
+    def to_all(self, packet: Packet) -> Parts[Onward] | None:
+        """Return what becomes of packets of one protocol to all destinations within, by source.
+
+        None: it is not the same for all, or their ports would tell more.
+        """
+        wide = replace(self._wide(packet), destination_port=None)
+        if wide not in self._to_all:
+            of_any_protocol = replace(wide, protocol=None)
+            if of_any_protocol not in self._to_all:
+                self._to_all[of_any_protocol] = self._of_all(of_any_protocol)
+            self._to_all[wide] = self._to_all[of_any_protocol] or self._of_all(wide)
+        return self._to_all[wide]
+
+    def _of_all(self, wide: Packet) -> Parts[Onward] | None:
+        if self._asks_pairs:
+            return None
+        self._hooks.most_ports = _MOST_PORTS
+        try:
+            every = self._destinations(wide).all(_MOST_ALIKE)
+        except PortsAsked:
+            return None
+        finally:
+            self._hooks.most_ports = None
+        told = [found for _, found in every or ()]
+        alike = bool(told) and all(parts == told[0][0] for parts, _ in told)
+        return told[0][0] if alike and all(self._is_enough(wide, each) for each in told) else None
+
+    def _is_enough(self, wide: Packet, found: OnwardBySource) -> bool:
+        """Tell whether to know more of a packet, its port or protocol, would tell no more."""
+        is_certain = all(onward.is_certain for _, onward in found[0])
+        return is_certain or (wide.protocol is not None and id(found) in self._of_all_ports)
 
     def passing(self, packet: Packet) -> Tree:
         """Return what becomes of a packet that no rule of nat sent on, from whatever source."""

@@ -8,7 +8,7 @@ POSTROUTING, wherever it goes. Where other rules may do more (`quiet`), walks te
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from analyzer.kubeproxy.plain import PlainTable
@@ -20,8 +20,14 @@ from analyzer.model.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what a plain dump does not need is not loaded
+    from typing import Final
+
     from analyzer.kubeproxy.walks import NatWalks
+    from analyzer.model.packet import Mark
     from analyzer.semantics.onward import Onward
+
+#: Endpoints of which all are asked at once.
+_MANY: Final = 64
 
 
 class Masquerade:
@@ -90,6 +96,10 @@ class Masquerade:
         if self.is_plain():
             return Judged(True)
 
+        constant = self._of_all(Source.HAIRPIN, None, [self._walks().mark_of_masquerade])
+        if constant is not None:
+            return constant
+
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             walks = self._walks()
             mark = walks.mark_of_masquerade
@@ -110,17 +120,25 @@ class Masquerade:
         walks = self._walks()
         mark = walks.mark_of_masquerade
 
+        def marks_of(certain: Ternary) -> list[Mark | None]:
+            return [
+                *([mark] if certain is not Ternary.FALSE else []),
+                *([None] if certain is not Ternary.TRUE else []),
+            ]
+
+        certain = marked | (Ternary.UNKNOWN if address is None else Ternary.FALSE)
+        if address is None or not self._table.endpoints.has_address(address):
+            constant = self._of_all(source, address, marks_of(certain))
+            if constant is not None:
+                return constant
+
         #: By what walks told, which keep it: of many endpoints it is the same.
         known: dict[tuple[int, ...], Judged] = {}
 
         @cache
         def onward_of(protocol: str, own: bool) -> list[Callable[[Endpoint], Onward]]:
             certain = marked | (Ternary.UNKNOWN if address is None else Ternary.of(own))
-            marks = (
-                *([mark] if certain is not Ternary.FALSE else []),
-                *([None] if certain is not Ternary.TRUE else []),
-            )
-            return [walks.onward_of(source, protocol, m, address) for m in marks]
+            return [walks.onward_of(source, protocol, m, address) for m in marks_of(certain)]
 
         def judge(protocol: str, endpoint: Endpoint) -> Judged:
             onward = onward_of(protocol, endpoint.address == address)
@@ -131,6 +149,30 @@ class Masquerade:
             return known[key]
 
         return judge
+
+    def _of_all(
+        self, source: Source, address: Address | None, marks: Sequence[Mark | None]
+    ) -> Judged | None:
+        """Return what becomes of flows to any endpoint with one of some marks, if it is the same.
+
+        `address` is where they come from; of a hairpin flow it is that of its endpoint. Of few
+        endpoints it is quicker to look at each: None, as where it is not the same of all.
+        """
+        from analyzer.semantics.onward import one_of
+
+        if len(self._table.endpoints) < _MANY:
+            return None
+        is_hairpin = source is Source.HAIRPIN
+        if is_hairpin and any(map(self._table.endpoints.has_address, self._own)):
+            return None
+        walks = self._walks()
+        found: set[Onward | None] = set()
+        for protocol in {each.protocol for each in self._table.services.values()}:
+            told = [walks.onward_to_all(source, protocol, mark, address) for mark in marks]
+            answers = [each for each in told if each is not None]
+            found.add(one_of(answers) if len(answers) == len(told) else None)
+        same = found.pop() if len(found) == 1 else None
+        return None if same is None else _judged(same)
 
 
 def _is_marked(address: Address | None, unmarked: str | None) -> Ternary:
