@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -47,7 +49,20 @@ def generated(folder: Path, kind: str) -> list[str]:
 def verify(*words: str) -> tuple[int, dict[str, Any]]:
     done = kubeodds("lab", "verify", *words, "-o", "json")
     assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    found = json.loads(done.stdout)
+    if not found["agrees"]:  # to be shown with the test that it fails
+        sys.stderr.write(f"{[each for each in _judged(found) if not each['agrees']]}\n")
+    return done.returncode, found
+
+
+def _judged(found: Any) -> Iterator[dict[str, Any]]:
+    """Give all objects of a document that say whether they agree."""
+    if isinstance(found, dict):
+        if "agrees" in found:
+            yield {key: held for key, held in found.items() if not isinstance(held, list | dict)}
+        found = list(found.values())
+    for each in found if isinstance(found, list) else []:
+        yield from _judged(each)
 
 
 @pytest.mark.parametrize("kind", ["iptables", "nft"])
