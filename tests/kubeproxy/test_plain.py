@@ -6,6 +6,7 @@ import random
 import re
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Final
 from unittest.mock import patch
 
 import pytest
@@ -20,6 +21,8 @@ from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.plain import PlainTable
 from analyzer.kubeproxy.view import View
 from analyzer.model.cluster import Cluster
+from analyzer.model.value import replace
+from analyzer.parsers.ipset_save import parse_ipsets
 from analyzer.parsers.iptables_save import parse, render
 from tests.support.captures import FIXTURES, Capture
 from tests.support.effort import examples
@@ -191,6 +194,39 @@ def test_both_ways_agree_where_more_than_the_mark_is_set(own: tuple[str, ...]) -
         text = text.replace(f"\n{chain} ", f"\n{row}\n{chain} ", 1)
         assert text != before
     check_both_ways(text.encode(), *map(IPv4Address, own))
+
+
+#: Sets by destination, with a port, and of pairs of a source and a destination.
+SETS: Final = parse_ipsets(
+    b"create to hash:ip,port family inet\nadd to 10.244.1.9,tcp:8080\n"
+    b"create pairs hash:net,net family inet\nadd pairs 10.244.0.0/24,10.244.1.0/24\n"
+    b"create near hash:net family inet\nadd near 10.244.1.0/25\n",
+    "sets",
+)
+
+
+@pytest.mark.parametrize("own", [(), ("192.168.0.11",)])
+@pytest.mark.parametrize(
+    "row",
+    [
+        "-A FORWARD -m set --match-set to dst,dst -j DROP",
+        "-A FORWARD -m set --match-set pairs src,dst -j DROP",
+        "-A FORWARD -m set ! --match-set near dst -j DROP",
+        "-A FORWARD -m set --match-set near src -m set --match-set near dst -j DROP",
+    ],
+)
+def test_both_ways_agree_on_sets_of_destinations(row: str, own: tuple[str, ...]) -> None:
+    text = TWO_NODES.read_text().replace("-A FORWARD", f"{row}\n-A FORWARD", 1)
+    read = read_ruleset(text.encode(), "dump", skim=EndpointRows.skim)
+    ruleset = replace(read, ipsets=SETS)
+    addresses = tuple(map(IPv4Address, own))
+    found = []
+    for plainly, many in ((False, 64), (True, 64), (True, 0)):
+        with patch.object(masquerade, "_MANY", many):
+            made = Recogniser(ruleset, Cluster(), node_addresses=addresses, plainly=plainly)
+            found.append(told(made.view()))
+    assert found[0] == found[1] == found[2]
+    assert "DROPPED" in str(found[0])
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 7))
