@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from analyzer.arguments.command_line import parse
 from analyzer.errors import AnalyzerError, InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
-from analyzer.inputs.files import read_file
+from analyzer.inputs.node_files import node_addresses, routes_of, told_by_routes
 from analyzer.inputs.recognised import (
     Input,
-    node_addresses,
     read_dumps,
     read_input,
     read_two,
@@ -208,14 +207,11 @@ def _trace(options: SimpleNamespace) -> int:
         with progress("rules") as advance:
             dumps, objects = read_dumps(options, advance)
     cluster = objects.cluster
-    files = {
-        name: (path, read_file(path, options.max_input))
-        for name in ("addresses", "routes")
-        if (path := getattr(options, name)) is not None
-    }
+    own = node_addresses(options, cluster)
+    options = told_by_routes(options, cluster, own)
     family = family_of(options, dumps)
     rulesets = of_version(dumps, family)
-    asked = question(options, node_addresses(options, cluster), files, family)
+    asked = question(options, own, routes_of(options), family)
     found = trace(
         rulesets, asked, family, told_by_services(options, rulesets, objects, asked.addresses or ())
     )
@@ -313,7 +309,7 @@ def _diff(options: SimpleNamespace) -> int:
         each
         for number, dump in enumerate((a, b))
         for both in sides.values()
-        for each in rests_on(both[number].used, options.assumed, dump.file)
+        for each in rests_on(both[number].used, given[number].assumed, dump.file)
     ]
     answer = DiffAnswer(
         rulesets=(given[0].ruleset, given[1].ruleset),

@@ -255,7 +255,6 @@ ANALYZER: Final = (
         "parsers/nft/test_round_trip.py semantics/test_nft_matching.py",
         "plain values: read, printed and judged there",
     ),
-    Row("model/ways parsers/routes", "failure/test_reached.py", "routes, read and gone by"),
     Row("kubeproxy/destinations", "kubeproxy/test_leaving.py", "packets to many, against each"),
     Row("kubeproxy/drawn", "test_cli_flows.py", "counters of two takes, of files and bundles"),
     Row("model/devices", "semantics/test_devices.py", "names of devices, with what asks for them"),

@@ -321,6 +321,8 @@ def _timeline(parser: ArgumentParser) -> None:
         table=None,
         others=[],
         ipsets=None,
+        addresses=None,
+        routes=[],
         node_ip=[],
         from_objects=[],
         no_drift=False,

@@ -48,11 +48,6 @@ SUSPECTS: Final[dict[str, dict[str, Any]]] = {
         "metavar": "FILE",
         "help": "output of `ip -j neighbour` on the node",
     },
-    "--routes": {
-        "metavar": "FILE",
-        **several(),
-        "help": "output of `ip -j route` and `ip -j -6 route` on the node",
-    },
     "--rules-again": {
         "metavar": "FILE",
         **several(),

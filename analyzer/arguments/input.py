@@ -77,11 +77,7 @@ def _add_what_is_known(parser: ArgumentParser) -> None:
     add_places(
         parser, ("the node that the dump is from; for several dumps, their nodes in the same order")
     )
-    parser.add_argument(
-        "--ipsets",
-        metavar="FILE",
-        help="output of `ipset save` on the node, for rules with -m set",
-    )
+    add_node_files(parser)
     add_assumed_options(parser)
     add_reading_options(parser, "exit with 3 if the dump was read only in part")
 
@@ -100,6 +96,26 @@ def add_places(parser: ArgumentParser, node: str) -> None:
         metavar="IP",
         **several(address_of),
         help="that node's addresses, where objects do not give them",
+    )
+
+
+def add_node_files(parser: ArgumentParser) -> None:
+    """Add what the node's own commands print besides its rules."""
+    parser.add_argument(
+        "--ipsets",
+        metavar="FILE",
+        help="output of `ipset save` on the node, for rules with -m set",
+    )
+    parser.add_argument(
+        "--addresses",
+        metavar="FILE",
+        help="output of `ip -j address` on the node: all its addresses",
+    )
+    parser.add_argument(
+        "--routes",
+        metavar="FILE",
+        **several(),
+        help="output of `ip -j route` and `ip -j -6 route` on the node: which devices are pods'",
     )
 
 

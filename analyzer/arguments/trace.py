@@ -36,6 +36,4 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "metavar": "IP:PORT",
         "help": "the endpoint that session affinity pins the client to (default: none)",
     },
-    "--addresses": {"metavar": "FILE", "help": "the node's addresses: ip -j address"},
-    "--routes": {"metavar": "FILE", "help": "the node's routes: ip -j route"},
 }

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 
 from analyzer.arguments import command_line
 from analyzer.arguments.assumed import add_assumed_options
-from analyzer.arguments.input import add_places
+from analyzer.arguments.input import add_node_files, add_places
 from analyzer.arguments.objects import add_proxy_options
 from analyzer.arguments.parser import (
     percentage,
@@ -127,8 +127,9 @@ def _add_input(parser: ArgumentParser) -> None:
         choices=sorted(FORMATS),
         help="format of the rules (default: detected)",
     )
+    add_node_files(parser)
     add_assumed_options(parser)
-    parser.set_defaults(others=[], table=None, ipsets=None, strict=False, from_objects=[])
+    parser.set_defaults(others=[], table=None, strict=False, from_objects=[])
 
 
 def _words(text: str) -> list[str]:

@@ -6,11 +6,11 @@ have been asked for long ago, and a route may stand in a table that was not give
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.ways import Way
+from analyzer.model.routing import Routes
 
 
 class Reached:
@@ -18,43 +18,50 @@ class Reached:
 
     Args:
         lost: addresses that did not answer ARP or neighbour discovery.
-        ways: the node's routes; none: they are not known.
+        routes: the node's; none: they are not known.
         places: all endpoints' addresses: those that have routes of their own tell who should.
     """
 
     def __init__(
         self,
         lost: Collection[Address] = (),
-        ways: Sequence[Way] = (),
+        routes: Routes | None = None,
         cluster: Cluster | None = None,
         places: Iterable[Address] = (),
     ) -> None:
         self._lost = frozenset(lost)
-        self._ways = tuple(ways)
+        self._routes = routes or Routes()
         self._cluster = cluster or Cluster()
         # Where other nodes' pods have routes of their own, one without has lost it.
         self._routed = {
             each.version
             for each in places
-            if (way := self._way(each)) is not None and way.hop is not None and not _is_default(way)
+            if (to := self._routes.to(each)) is not None
+            and to.hop is not None
+            and not to.is_default
         }
 
     def why_not(self, address: Address) -> str:
         """Return what speaks against a way to an address; empty: nothing does."""
         if address in self._lost:
             return "no neighbour: it did not answer ARP or ND"
-        way = self._way(address)
-        if way is not None and way.is_closed:
-            return f"no route: {way.network} is closed"
-        if way is not None and way.hop in self._lost:
-            return f"no neighbour: its next hop {way.hop} did not answer ARP or ND"
+        route = self._routes.to(address)
+        if route is not None and route.is_closed:
+            return f"no route: {route.network} is closed"
+        if route is not None and route.hop in self._lost:
+            return f"no neighbour: its next hop {route.hop} did not answer ARP or ND"
         name = self._cluster.placement(address).node
         node = self._cluster.nodes.get(name) if name is not None else None
         gone = [each for each in node.addresses if each in self._lost] if node is not None else []
         if gone:
             return f"no neighbour: its node's {gone[0]} did not answer ARP or ND"
-        lacks = way is None or _is_default(way)
-        if self._ways and lacks and address.version in self._routed and self._is_pod(address):
+        lacks = route is None or route.is_default
+        if (
+            self._routes.routes
+            and lacks
+            and address.version in self._routed
+            and self._is_pod(address)
+        ):
             return "no route to it, unlike to others"
         return ""
 
@@ -63,15 +70,3 @@ class Reached:
         nodes = self._cluster.nodes.values()
         networks = (network for node in nodes for network in node.pod_networks)
         return any(each.version == address.version and address in each for each in networks)
-
-    def _way(self, address: Address) -> Way | None:
-        found = [
-            each
-            for each in self._ways
-            if each.network.version == address.version and address in each.network
-        ]
-        return max(found, key=lambda each: each.network.prefixlen, default=None)
-
-
-def _is_default(way: Way) -> bool:
-    return way.network.prefixlen == 0

@@ -58,6 +58,16 @@ class OfNode:
     files: tuple[str, ...]
 
 
+#: Options that are of one node, and their names.
+_OF_ONE_NODE: Final = {
+    "--with": "others",
+    "--node-ip": "node_ip",
+    "--ipsets": "ipsets",
+    "--addresses": "addresses",
+    "--routes": "routes",
+}
+
+
 @value
 class NodeInput:
     """What one of several nodes gives; the options are those of its dumps alone."""
@@ -79,9 +89,8 @@ def read_nodes(options: SimpleNamespace) -> tuple[NodeInput, ...]:
         known = ApiObjects(options)
         parted = parted_by_node(dumps, options.dumps, options.node, known.cluster.node_names)
         if len(parted) > 1:
-            given = ("--with", options.others), ("--node-ip", options.node_ip)
-            for option, values in (*given, ("--ipsets", options.ipsets)):
-                if values:
+            for option, name in _OF_ONE_NODE.items():
+                if getattr(options, name):
                     raise UsageError(f"{option}: from which node? There are dumps of {len(parted)}")
         of_name = dict(zip(options.dumps, dumps, strict=True))
         found = []

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from ipaddress import IPv4Address
 
-from analyzer.errors import ParseError, UsageError, suggestion
+from analyzer.errors import ParseError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.dumps import told_apart
+from analyzer.inputs.node_files import node_addresses, told_by_routes
 from analyzer.inputs.reading import read_all
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.iptables import Recogniser
@@ -141,6 +142,7 @@ def read_two(options: SimpleNamespace) -> tuple[Input, Input]:
     )
     if options.node_b is not None or options.node_ip_b:
         of_b.node, of_b.node_ip = options.node_b, options.node_ip_b
+        of_b.addresses, of_b.routes = None, []  # which are A's
     objects = ApiObjects(options)
     return read_input(of_a, objects), read_input(of_b, objects)
 
@@ -177,6 +179,7 @@ def input_of(
         AnalyzerError: they do not fit together, or what was asked.
     """
     own = node_addresses(options, known.cluster)
+    options = told_by_routes(options, known.cluster, own)
     parts = [
         _input(options, rulesets, known, own, advance) for rulesets in told_apart(dumps, others)
     ]
@@ -366,22 +369,3 @@ def _refuse_several_nodes(options: SimpleNamespace) -> None:
         raise UsageError(
             f"--node {options.node}: one node's dumps at a time; only loss takes several"
         )
-
-
-def node_addresses(options: SimpleNamespace, cluster: Cluster) -> tuple[Address, ...]:
-    """Return the addresses of the node that the options name; none where none is named.
-
-    Raises:
-        UsageError: the objects know no node of that name.
-    """
-    given = tuple(options.node_ip)
-    # Objects without nodes name those that have endpoints, and need not name all.
-    if options.node is None or not options.objects or not cluster.nodes:
-        return given
-    if options.node not in cluster.nodes and options.node not in cluster.node_names:
-        raise UsageError(
-            f"--node {options.node}: the objects have no such node"
-            + suggestion(options.node, cluster.node_names)
-        )
-    node = cluster.nodes.get(options.node)
-    return given or (() if node is None else node.addresses)

@@ -9,7 +9,8 @@ from analyzer.cluster.content import Encoder, block_of
 from analyzer.cluster.reference import Left, Reference, key_of
 from analyzer.errors import AnalyzerError
 from analyzer.inputs.files import read_file
-from analyzer.inputs.recognised import Input, input_of, node_addresses
+from analyzer.inputs.node_files import node_addresses
+from analyzer.inputs.recognised import Input, input_of
 from analyzer.kubeproxy.endpoint_rows import EndpointRows
 from analyzer.kubeproxy.iptables import Recogniser
 from analyzer.kubeproxy.plain_shares import PlainRoutes

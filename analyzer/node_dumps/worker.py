@@ -164,6 +164,8 @@ class Reader:
             "node": node,
             "node_ip": [],
             "ipsets": None,
+            "addresses": None,
+            "routes": [],
             "strict": False,
             **self._options,
         }

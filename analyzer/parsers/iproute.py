@@ -1,4 +1,4 @@
-"""``ip -j address`` and ``ip -j route``: the node's addresses, and by which device packets leave.
+"""``ip -j address`` and ``ip -j route``: the node's addresses, and by what its packets leave.
 
 Source: iproute2, ip/ipaddress.c and ip/iproute.c, ``print_addrinfo`` and ``print_route``.
 """
@@ -10,8 +10,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from analyzer.errors import InputError
-from analyzer.model.addresses import Address, address_from_text, network_from_text
+from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
 from analyzer.model.routing import Route, Routes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Of kinds of routes those that send nothing on.
+_CLOSED: Final = frozenset({"unreachable", "blackhole", "prohibit", "throw"})
 
 
 def parse_addresses(data: bytes, file: str) -> tuple[Address, ...]:
@@ -36,33 +43,44 @@ def parse_routes(data: bytes, file: str) -> Routes:
     """Return the routes of ``ip -j route`` or ``ip -6 -j route``, or of both, one behind the other.
 
     A route by several devices, or by none, is kept: by which device a packet leaves is not known.
+    A node need not have any, as of IPv6.
 
     Raises:
         InputError: it is something else.
     """
+    if not data.strip():
+        return Routes()
     found: list[Route] = []
-    for listed in _lists(data, file, "ip -j route"):
+    lists = _lists(data, file, "ip -j route")
+    for listed in lists:
         routes = list(_dictionaries([listed]))
         texts = [str(r.get(key, "")) for r in routes for key in ("dst", "gateway", "prefsrc")]
-        whole = "::/0" if any(":" in text for text in texts) else "0.0.0.0/0"
+        # Of IPv6 alone ip prints the preference of routers.
+        is_six = any(":" in text for text in texts) or any("pref" in each for each in routes)
+        whole = "::/0" if is_six else "0.0.0.0/0"
         for each in routes:
             text = str(each.get("dst"))
             network = network_from_text(whole if text == "default" else text)
-            if network is None:
-                continue
-            device, metric = each.get("dev"), each.get("metric", 0)
-            sure = isinstance(device, str) and each.get("type", "unicast") in {"unicast", "local"}
-            usable = not {"dead", "linkdown"} & set(map(str, each.get("flags") or []))
-            found.append(
-                Route(
-                    network,
-                    device if isinstance(device, str) and sure and usable else None,
-                    metric if isinstance(metric, int) else 0,
-                )
-            )
-    if not found:
+            if network is not None:
+                found.append(_route(network, each))
+    if not found and any(lists):
         raise InputError(f"{file}: it contains no route; expected the output of `ip -j route`")
     return Routes(tuple(found))
+
+
+def _route(network: Network, given: dict[str, Any]) -> Route:
+    device, metric, kind = given.get("dev"), given.get("metric", 0), given.get("type", "unicast")
+    via = given.get("via")
+    hop = given.get("gateway") or (via.get("host") if isinstance(via, dict) else via)
+    is_down = bool({"dead", "linkdown"} & set(map(str, given.get("flags") or [])))
+    is_sure = kind in {"unicast", "local"} and not is_down
+    return Route(
+        network,
+        device if isinstance(device, str) and is_sure else None,
+        metric if isinstance(metric, int) else 0,
+        address_from_text(str(hop)) if hop else None,
+        is_closed=kind in _CLOSED or is_down,
+    )
 
 
 def _dictionaries(found: list[Any]) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from ipaddress import IPv4Address
 from types import SimpleNamespace
 from typing import Final
@@ -21,7 +21,6 @@ from analyzer.model.devices import Side
 from analyzer.model.packet import ALL_BITS, Mark, Packet
 from analyzer.model.routing import Routes
 from analyzer.model.rules import Ruleset
-from analyzer.parsers.iproute import parse_addresses, parse_routes
 from analyzer.semantics.base_chains import Rules
 
 #: Echo request, and what the protocol is called, by family.
@@ -107,24 +106,16 @@ def _address_of(service: ServicePort) -> str:
 def question(
     options: SimpleNamespace,
     own: tuple[Address, ...],
-    files: Mapping[str, tuple[str, bytes]],
+    routes: Routes,
     family: str,
 ) -> Question:
-    """Return what is asked; `own` are the node's addresses that objects or options name.
-
-    `files` holds name and content of ``--addresses`` and ``--routes``, where given.
+    """Return what is asked; `own` are the node's addresses, as far as objects or options tell.
 
     Raises:
         UsageError: an option makes no sense, alone or with the others.
-        InputError: a file is not what it should be.
     """
     version = VERSIONS[family]
-    if "addresses" in files:
-        own = parse_addresses(files["addresses"][1], files["addresses"][0])
     own = tuple(address for address in own if address.version == version)
-    routes = Routes()
-    if "routes" in files:
-        routes = parse_routes(files["routes"][1], files["routes"][0])
     return Question(
         packet=_packet(options, own, family),
         state=options.ctstate,

@@ -132,6 +132,9 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
     """
     if options.assumed != DEFAULTS:
         raise UsageError("--assume: only with a dump, or with --node")
+    for option in ("ipsets", "addresses", "routes"):
+        if getattr(options, option):
+            raise UsageError(f"--{option}: only with a dump, or with --node")
     found = assumed_of(options, objects)
     seed = _random() if options.seed is None else options.seed
     with progress("Services") as advance:

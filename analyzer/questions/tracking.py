@@ -92,15 +92,14 @@ def _data(name: str, options: SimpleNamespace) -> bytes:
 
 def reached(options: SimpleNamespace, given: Input) -> Reached:
     """Return what neighbours and routes say of ways to endpoints, where they are told."""
+    from analyzer.inputs.node_files import routes_of
     from analyzer.parsers.neighbours import parse_neighbours
-    from analyzer.parsers.routes import parse_routes
 
     lost: frozenset[Address] = frozenset()
     if options.neighbours is not None:
         lost = parse_neighbours(_data(options.neighbours, options), options.neighbours)
-    ways = [way for name in options.routes for way in parse_routes(_data(name, options), name)]
     places = [each.address for each in given.view.endpoints]
-    return Reached(lost, ways, given.cluster, places)
+    return Reached(lost, routes_of(options), given.cluster, places)
 
 
 def drawn_between(options: SimpleNamespace, given: Input) -> Mapping[Door, int]:

@@ -40,7 +40,7 @@ USUAL: Final = (
 USUALLY: Final = "usual"
 #: Devices by which flows of pods pass as well as others, or by which only some pods' do: Cilium,
 #: Weave, Azure's bridge, Antrea, OVN, AWS's pods with security groups of their own.
-_SHARED: Final = (
+SHARED: Final = (
     *("cilium_+", "weave+", "azure0", "antrea-gw+"),
     *("ovn-+", "ovn0", "vlan+"),
 )
@@ -106,7 +106,7 @@ class NodeDevices:
     def _told(self, side: Side, patterns: str, *, leaving: bool) -> Devices:
         is_usual = patterns == USUALLY
         pods = USUAL if is_usual else tuple(patterns.split())
-        shared = tuple(each for each in _SHARED if is_usual or each not in pods)
+        shared = tuple(each for each in SHARED if is_usual or each not in pods)
         if side is not Side.POD:
             beside = LOCAL if side is Side.ELSEWHERE else (LOOPBACK,)
             return Devices((*pods, *beside), inside=False, open=shared)

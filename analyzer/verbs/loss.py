@@ -48,6 +48,8 @@ _OF_REPAIR: Final = {
     "--node-of": "node_of",
     "--node-ip": "node_ip",
     "--ipsets": "ipsets",
+    "--addresses": "addresses",
+    "--routes": "routes",
     "--dead": "dead",
     "--dead-node": "dead_node",
     "--dead-zone": "dead_zone",

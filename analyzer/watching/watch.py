@@ -84,13 +84,14 @@ class Watch:
         failure = why = ""
         try:
             objects, dead = self._files(at)
+            besides = self._besides()
             written = self._written(at)
-            if written is not None and (written, objects, dead) == self._last:
+            if written is not None and (written, objects, dead, besides) == self._last:
                 self._looks["unchanged"] += 1  # and need not be read to know
             else:
                 found = self._rules_now()
-                self._judged(found, objects, dead, at)
-                self._last = None if written is None else (written, objects, dead)
+                self._judged(found, objects, (dead, besides), at)
+                self._last = None if written is None else (written, objects, dead, besides)
             self._success = at
         except LookError as error:
             failure, why = error.failure, str(error)
@@ -189,14 +190,23 @@ class Watch:
             raise LookError("dead", _of_system(error)) from None
         return objects, dead
 
+    def _besides(self) -> Signature:
+        """Return the signature of what else of the node was given: ipsets, addresses, routes."""
+        options = self._options
+        one = [each for each in (options.ipsets, options.addresses) if each is not None]
+        try:
+            return signature([*one, *options.routes])
+        except OSError as error:
+            raise LookError("read", _of_system(error)) from None
+
     def _judged(
-        self, found: Sequence[Member], objects: Signature, dead: Signature, at: float
+        self, found: Sequence[Member], objects: Signature, others: object, at: float
     ) -> None:
-        """Judge, unless nothing has changed since that was done last."""
+        """Judge, unless nothing has changed since that was done last; `others` are other files."""
         rules = digest(found)
         if rules != self._rules:
             self._rules, self._changed = rules, at
-        if (rules, objects, dead) == self._key and self.judgement is not None:
+        if (rules, objects, others) == self._key and self.judgement is not None:
             self._looks["unchanged"] += 1
             return
         if self._judge is None or objects != self._objects:
@@ -219,7 +229,7 @@ class Watch:
             self.judgement = self._judge.judgement(found, self._dead(), at)
         finally:
             gc.collect()
-        self._key = rules, objects, dead
+        self._key = rules, objects, others
         self._looks["judged"] += 1
 
     def _dead(self) -> Mapping[str, Sequence[str]]:

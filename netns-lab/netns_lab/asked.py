@@ -122,7 +122,12 @@ def other_nodes(
             said_of.append(_warning("rules-of-the-dead", text, dumps[0]))
             continue
         own = {"dumps": dumps, "node": name, "node_ip": [], "others": []}
-        theirs = read_input(SimpleNamespace(**{**vars(options), **own}))
+        of_dump: dict[str, object] = {
+            "ipsets": None,
+            "addresses": None,
+            "routes": [],
+        }  # which are of DUMP's node
+        theirs = read_input(SimpleNamespace(**{**vars(options), **of_dump, **own}))
         every = theirs.every_ruleset
         found.append(
             OtherNode(

@@ -151,9 +151,10 @@ def memory(services: int, number: int) -> tuple[str, bool]:
         options = SimpleNamespace(
             rules=[str(node.dump)], command=[], timeout=Fraction(10), max_input=1 << 28,
             max_age=None, objects=[], node_of=[], node=None, node_ip=[], input_format=None,
-            assumed=DEFAULTS, others=[], table=None, ipsets=None, strict=False, dead=[],
-            dead_node=[], dead_zone=[], dead_file=None, service=[], namespace=[], max_loss=None,
-            no_drift=False, allow_drift=False, every=Fraction(1), once=False, verb="watch",
+            assumed=DEFAULTS, others=[], table=None, ipsets=None, addresses=None,
+            routes=[], strict=False, dead=[], dead_node=[], dead_zone=[], dead_file=None,
+            service=[], namespace=[], max_loss=None, no_drift=False, allow_drift=False,
+            every=Fraction(1), once=False, verb="watch",
         )  # fmt: skip
         found = []
         with Signals() as signals:

@@ -13,7 +13,8 @@ import pytest
 from analyzer.arguments.command_line import parse
 from analyzer.errors import InputError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
-from analyzer.inputs.recognised import node_addresses, read_input, read_two
+from analyzer.inputs.node_files import node_addresses
+from analyzer.inputs.recognised import read_input, read_two
 from tests.support.dumps import dump, two_endpoints
 
 NODE: dict[str, Any] = {

@@ -77,9 +77,32 @@ def test_what_names_no_network_is_left_out() -> None:
     assert [route.device for route in found] == ["y"]
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"[", b"[] x", b'[{"dst": 1}]', b"[[[[]]]]", b"7"])
+def test_a_route_has_a_next_hop_of_either_ip_version() -> None:
+    found = routes(
+        {"dst": "10.0.0.0/8", "gateway": "172.16.0.254", "dev": "eth0"},
+        {"dst": "10.1.0.0/16", "via": {"family": "inet6", "host": "fe80::1"}, "dev": "eth0"},
+        {"dst": "10.2.0.0/16", "dev": "cni0", "scope": "link"},
+    )
+    hops = ip_address("172.16.0.254"), ip_address("fe80::1"), None
+    assert tuple(route.hop for route in found) == hops
+
+
+def test_a_default_route_with_a_router_preference_is_of_ipv6() -> None:
+    (found,) = routes({"dst": "default", "dev": "tun0", "metric": 1024, "pref": "medium"})
+    assert found.network == ip_network("::/0")
+    assert found.is_default
+
+
+def test_a_node_need_not_have_routes_of_an_ip_version() -> None:
+    for nothing in (b"", b"\n", b"[]", b"[ ]\n"):
+        assert parse_routes(nothing, "f") == Routes()
+
+
+@pytest.mark.parametrize("data", [b"{}", b"[", b"[] x", b'[{"dst": 1}]', b"[[[[]]]]", b"7"])
 def test_anything_else_is_refused_saying_what_was_expected(data: bytes) -> None:
     with pytest.raises(InputError, match=r"^f: .*`ip -j address`"):
         parse_addresses(data, "f")
     with pytest.raises(InputError, match=r"^f: .*`ip -j route`"):
         parse_routes(data, "f")
+    with pytest.raises(InputError, match=r"^f: .*`ip -j address`"):
+        parse_addresses(b"", "f")

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-import json
 import re
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from types import SimpleNamespace
 from typing import Final
 
 import pytest
 
 from analyzer.arguments.command_line import parse
-from analyzer.errors import InputError, UsageError
+from analyzer.errors import UsageError
 from analyzer.kubeproxy.trace import Question
 from analyzer.model.packet import Mark, Packet
+from analyzer.model.routing import Route, Routes
 from analyzer.model.value import replace
 from analyzer.parsers import iptables_save, nft_text
 from analyzer.questions.packet import family_of, is_named, question, resolved
@@ -27,9 +27,10 @@ def options(*words: str) -> SimpleNamespace:
     return parse(["trace", "DUMP", *words])
 
 
-def asked(*words: str, own: tuple[str, ...] = (), family: str = "ip", **files: str) -> Question:
-    given = {name: (f"{name}.json", text.encode()) for name, text in files.items()}
-    return question(options(*words), tuple(map(ip_address, own)), given, family)
+def asked(
+    *words: str, own: tuple[str, ...] = (), family: str = "ip", routes: Routes | None = None
+) -> Question:
+    return question(options(*words), tuple(map(ip_address, own)), routes or Routes(), family)
 
 
 def packet(*words: str, own: tuple[str, ...] = ("172.16.0.1",), family: str = "ip") -> Packet:
@@ -140,14 +141,11 @@ def test_state_affinity_and_rates_are_passed_on() -> None:
     assert asked(*FROM).assumed == DEFAULTS
 
 
-def test_files_of_ip_tell_the_nodes_addresses_and_routes() -> None:
-    addresses = json.dumps([{"addr_info": [{"local": "172.16.0.2"}, {"local": "fd00::1"}]}])
-    routes = json.dumps([{"dst": "default", "dev": "eth9"}])
-    found = asked(*FROM, own=("172.16.0.1",), addresses=addresses, routes=routes)
+def test_the_nodes_routes_and_its_addresses_of_the_ip_version_are_passed_on() -> None:
+    routes = Routes((Route(ip_network("0.0.0.0/0"), "eth9"),))
+    found = asked(*FROM, own=("172.16.0.2", "fd00::1"), routes=routes)
     assert found.addresses == (OTHER,)
     assert found.routes.device(SERVICE) == "eth9"
-    with pytest.raises(InputError, match=r"^addresses\.json: "):
-        asked(*FROM, addresses="{}")
 
 
 def test_a_node_whose_addresses_nobody_said_has_unknown_ones() -> None:

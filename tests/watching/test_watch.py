@@ -67,6 +67,30 @@ def looks(found: Watched) -> tuple[int, int, int]:
     return found.looks["judged"], found.looks["unchanged"], found.looks["failed"]
 
 
+def test_ipsets_and_routes_that_change_are_judged_again(tmp_path: Path, signals: Signals) -> None:
+    """A rule that drops what an ipset holds is known by what the set holds now."""
+    rule = "-A PREROUTING -m set --match-set gone dst -j DROP"
+    drop = f"*raw\n:PREROUTING ACCEPT [0:0]\n{rule}\nCOMMIT\n"
+    sets = tmp_path / "sets.txt"
+    node = Node(tmp_path, signals, "--ipsets", str(sets))
+    node.write("dump.txt", HEAD.format(0) + drop + DUMP)
+    failed = node.look()
+    assert looks(failed) == (0, 0, 1)
+    assert "sets.txt" in failed.why
+    create = "create gone hash:net family inet\n"
+    node.write("sets.txt", create)
+    none = node.look()
+    assert none.judgement is not None
+    assert looks(none) == (1, 0, 1)
+    assert not any(each.loss.upper for each in none.judgement.services)
+    assert looks(node.look()) == (1, 1, 1)
+    node.write("sets.txt", create + "add gone 0.0.0.0/1\nadd gone 128.0.0.0/1\n")
+    every = node.look()
+    assert every.judgement is not None
+    assert looks(every) == (2, 1, 1)
+    assert any(each.loss.lower for each in every.judgement.services)
+
+
 @pytest.mark.deep
 def test_counters_and_times_are_no_change(tmp_path: Path, signals: Signals) -> None:
     node = Node(tmp_path, signals)

@@ -1,0 +1,58 @@
+"""Which devices a node's pods are behind, as its routes tell.
+
+A pod of the node is reached without a next hop: by a route of its own (Calico, AWS, Cilium with
+endpoint routes), or by one to the bridge of all of them. By what leads to a next hop the node
+reaches others, so no pod is behind that device, even if a pod elsewhere is a neighbour on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzer.model.addresses import WIDTHS, Address
+from analyzer.model.devices import covers
+from analyzer.model.region import common_of, span
+from analyzer.model.routing import LOOPBACK, Route, Routes
+from analyzer.semantics.devices import SHARED, USUAL, PodPlaces
+
+
+def devices_of_pods(
+    routes: Routes, places: Sequence[PodPlaces], own: Sequence[Address] = ()
+) -> tuple[str, ...]:
+    """Return devices, as iptables writes their names or patterns of them; none: not told.
+
+    `places` tell, one for each IP version, where addresses live, as far as that is known; `own`
+    are the node's addresses. Without places only devices are told that network plugins name so,
+    and that have a route to one address.
+    """
+    others = {each.device for each in routes.routes if each.hop is not None or each.is_default}
+    found = {
+        each.device
+        for each in routes.routes
+        if each.device is not None
+        and each.device not in others
+        and each.device != LOOPBACK
+        and not any(covers(pattern, each.device) for pattern in SHARED)
+        and each.network.network_address not in own
+        and _leads_to_pods(each, each.device, places)
+    }
+    patterns = {_pattern(each) for each in found}
+    return tuple(sorted(patterns))
+
+
+def _leads_to_pods(route: Route, device: str, places: Sequence[PodPlaces]) -> bool:
+    network = route.network
+    held = (span(network),)
+    of_version = [
+        each for each, version in zip(places, (4, 6), strict=True) if version == network.version
+    ]
+    if any(common_of(each.here, held) for each in of_version):
+        return True
+    is_alone = network.prefixlen == WIDTHS[network.version]
+    is_elsewhere = any(common_of(each.elsewhere, held) for each in of_version)
+    return is_alone and not is_elsewhere and _pattern(device) != device
+
+
+def _pattern(device: str) -> str:
+    """Return the pattern by which network plugins name such a device; else its name."""
+    return next((each for each in USUAL if each.endswith("+") and covers(each, device)), device)
